@@ -1,4 +1,4 @@
-"""Boxes (left, top, right, bottom), whose last row and column belong to them: overlaps, offsets, what is inside."""
+"""Bounding boxes (left, top, right, bottom), inclusive of the last row and column: overlaps, offsets, validity."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def _boxes(where: str, name: str, value: Any, width: int = 4) -> Any:
     return x
 
 
-def _together(one: Any, other: Any) -> tuple[Any, Any]:
-    """Return two tensors in the wider of their formats."""
-    dtype = promoted(format_of(one), format_of(other))
-    return keras.ops.cast(one, dtype), keras.ops.cast(other, dtype)
+def _promoted(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return two tensors in the wider of their dtypes."""
+    dtype = promoted(format_of(x), format_of(y))
+    return keras.ops.cast(x, dtype), keras.ops.cast(y, dtype)
 
 
 def _edges(boxes: Any) -> list[Any]:
@@ -33,42 +33,42 @@ def _edges(boxes: Any) -> list[Any]:
 
 
 def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Any:
-    """Return how much boxes overlap; no gradient is taken through it, as in MindSpore.
+    """Compute the overlaps of boxes; the gradient is stopped, as in MindSpore.
 
     Args:
         anchor_boxes: Boxes (N, 4).
         gt_boxes: Boxes (M, 4).
-        mode: "iou" for the shared area over that of both together, "iof" for the shared area over that of the
+        mode: "iou" for intersection over union, "iof" for intersection over foreground, which is the area of the
             `gt_boxes`.
 
     Returns:
-        (M, N), in the wider of the two formats.
+        (M, N), in the wider of the two dtypes.
 
     Raises:
-        ValueError: The mode is neither, or the shapes are others.
+        ValueError: The mode is neither, or a shape is wrong.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
-        >>> one, two = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0]]), mixtrain.Tensor([[0.0, 0.0, 9.0, 4.0]])
-        >>> ops.iou(one, two).numpy().tolist(), ops.iou(one, two, "iof").numpy().tolist()
+        >>> anchor, truth = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0]]), mixtrain.Tensor([[0.0, 0.0, 9.0, 4.0]])
+        >>> ops.iou(anchor, truth).numpy().tolist(), ops.iou(anchor, truth, "iof").numpy().tolist()
         ([[0.5]], [[1.0]])
 
     Source: MindSpore, `mindspore.ops.iou`.
     """
     where, ops = "ops.iou", keras.ops
     checks.one_of(where, "mode", mode, ("iou", "iof"))
-    anchors, truths = _together(_boxes(where, "anchor_boxes", anchor_boxes), _boxes(where, "gt_boxes", gt_boxes))
+    anchors, truths = _promoted(_boxes(where, "anchor_boxes", anchor_boxes), _boxes(where, "gt_boxes", gt_boxes))
     left, top, right, bottom = _edges(anchors[None, :, :])
-    of_left, of_top, of_right, of_bottom = _edges(truths[:, None, :])
-    wide = ops.maximum(ops.minimum(right, of_right) - ops.maximum(left, of_left) + 1, 0)
-    high = ops.maximum(ops.minimum(bottom, of_bottom) - ops.maximum(top, of_top) + 1, 0)
-    area, of_area = (right - left + 1) * (bottom - top + 1), (of_right - of_left + 1) * (of_bottom - of_top + 1)
-    shared = wide * high
-    return ops.stop_gradient(shared / (of_area if mode == "iof" else area + of_area - shared))
+    gt_left, gt_top, gt_right, gt_bottom = _edges(truths[:, None, :])
+    width = ops.maximum(ops.minimum(right, gt_right) - ops.maximum(left, gt_left) + 1, 0)
+    height = ops.maximum(ops.minimum(bottom, gt_bottom) - ops.maximum(top, gt_top) + 1, 0)
+    area, gt_area = (right - left + 1) * (bottom - top + 1), (gt_right - gt_left + 1) * (gt_bottom - gt_top + 1)
+    intersection = width * height
+    return ops.stop_gradient(intersection / (gt_area if mode == "iof" else area + gt_area - intersection))
 
 
 class IOU(Primitive):
-    """`iou` with `mode` given. Example: ``ops.IOU()(anchors, truths)``. Source: MindSpore, `mindspore.ops.IOU`."""
+    """`iou` with a fixed `mode`. Example: ``ops.IOU()(anchors, truths)``. Source: MindSpore, `mindspore.ops.IOU`."""
 
     def __init__(self, mode: str = "iou") -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class IOU(Primitive):
 
 
 class _Offsets(Primitive):
-    """What coding boxes as offsets from anchors shares: the offsets' means and deviations."""
+    """Base of encoding and decoding boxes as offsets from anchors: means and standard deviations of the offsets."""
 
     def __init__(self, means: Any, stds: Any) -> None:
         super().__init__()
@@ -90,20 +90,20 @@ class _Offsets(Primitive):
         values: Sequence[Any] = value if isinstance(value, (tuple, list)) else (value,) * 4
         if len(values) != 4:
             raise checks.fail_value(self.name, f"{name} must be 4 numbers", value, f"{name}=(0.0, 0.0, 1.0, 1.0)")
-        return tuple(checks.number(self.name, name, one) for one in values)
+        return tuple(checks.number(self.name, name, number) for number in values)
 
-    def _anchors(self, boxes: Any) -> tuple[Any, Any, Any, Any]:
-        """Return the middles, widths and heights of boxes."""
+    def _centers_and_sizes(self, boxes: Any) -> tuple[Any, Any, Any, Any]:
+        """Return the centers, widths and heights of boxes."""
         left, top, right, bottom = _edges(boxes)
         return (left + right) / 2, (top + bottom) / 2, right - left + 1, bottom - top + 1
 
 
 class BoundingBoxEncode(_Offsets):
-    """Write boxes as offsets from anchors: shifts of the middles in sizes of the anchor, logarithms of sizes.
+    """Encode boxes as offsets from anchors: shifts of the center in units of the anchor size, and log ratios of sizes.
 
     Args:
         means: Subtracted from the four offsets.
-        stds: What they are divided by then.
+        stds: Divides the four offsets after that.
 
     Raises:
         TypeError: An entry is not a number.
@@ -123,26 +123,27 @@ class BoundingBoxEncode(_Offsets):
 
     def __call__(self, anchor_box: Any, groundtruth_box: Any) -> Any:
         """Return the offsets (N, 4) of `groundtruth_box` (N, 4) from `anchor_box` (N, 4)."""
-        anchors, truths = _together(
+        anchors, truths = _promoted(
             _boxes(self.name, "anchor_box", anchor_box), _boxes(self.name, "groundtruth_box", groundtruth_box)
         )
-        (x, y, wide, high), (to_x, to_y, to_wide, to_high) = self._anchors(anchors), self._anchors(truths)
+        x, y, width, height = self._centers_and_sizes(anchors)
+        gt_x, gt_y, gt_width, gt_height = self._centers_and_sizes(truths)
         offsets = [
-            (to_x - x) / wide, (to_y - y) / high, keras.ops.log(to_wide / wide), keras.ops.log(to_high / high)
+            (gt_x - x) / width, (gt_y - y) / height, keras.ops.log(gt_width / width), keras.ops.log(gt_height / height)
         ]
         return keras.ops.stack(
-            [(one - mean) / std for one, mean, std in zip(offsets, self.means, self.stds, strict=True)], axis=-1
+            [(offset - mean) / std for offset, mean, std in zip(offsets, self.means, self.stds, strict=True)], axis=-1
         )
 
 
 class BoundingBoxDecode(_Offsets):
-    """Read boxes from offsets from anchors, as `BoundingBoxEncode` writes them, and keep them inside the image.
+    """Decode boxes from the offsets of `BoundingBoxEncode`, and clip them to the image.
 
     Args:
-        max_shape: (height, width) of the image; no edge lies beyond.
-        means: Added to the four offsets, once multiplied by `stds`.
-        stds: What they are multiplied by.
-        wh_ratio_clip: The least ratio of a size to the anchor's; its inverse is the greatest.
+        max_shape: (height, width) of the image.
+        means: Added to the four offsets after they are multiplied by `stds`.
+        stds: Multiplies the four offsets.
+        wh_ratio_clip: The least ratio of a size to that of the anchor; its inverse is the greatest.
 
     Raises:
         TypeError: An entry is not a number.
@@ -167,30 +168,32 @@ class BoundingBoxDecode(_Offsets):
         super().__init__(means, stds)
         if not isinstance(max_shape, (tuple, list)) or len(max_shape) != 2:
             raise checks.fail_type(self.name, "max_shape must be (height, width)", max_shape, "max_shape=(768, 1280)")
-        self.max_shape = tuple(checks.integer(self.name, "max_shape", one, at_least=1) for one in max_shape)
+        self.max_shape = tuple(checks.integer(self.name, "max_shape", size, at_least=1) for size in max_shape)
         self.wh_ratio_clip = checks.number(self.name, "wh_ratio_clip", wh_ratio_clip, above=0, example=0.016)
 
     def __call__(self, anchor_box: Any, deltas: Any) -> Any:
         """Return the boxes (N, 4) of offsets `deltas` (N, 4) from `anchor_box` (N, 4)."""
         ops = keras.ops
-        anchors, offsets = _together(_boxes(self.name, "anchor_box", anchor_box), _boxes(self.name, "deltas", deltas))
-        x, y, wide, high = self._anchors(anchors)
+        anchors, offsets = _promoted(_boxes(self.name, "anchor_box", anchor_box), _boxes(self.name, "deltas", deltas))
+        x, y, width, height = self._centers_and_sizes(anchors)
         dx, dy, dw, dh = (
-            one * std + mean for one, mean, std in zip(_edges(offsets), self.means, self.stds, strict=True)
+            offset * std + mean for offset, mean, std in zip(_edges(offsets), self.means, self.stds, strict=True)
         )
         limit = abs(math.log(self.wh_ratio_clip))
-        to_wide, to_high = (size * ops.exp(ops.clip(one, -limit, limit)) for size, one in ((wide, dw), (high, dh)))
-        to_x, to_y = x + wide * dx, y + high * dy
-        rows, columns = self.max_shape
+        new_width = width * ops.exp(ops.clip(dw, -limit, limit))
+        new_height = height * ops.exp(ops.clip(dh, -limit, limit))
+        new_x, new_y = x + width * dx, y + height * dy
+        max_height, max_width = self.max_shape
+        # Edges are inclusive, so that a box of width w goes from x - w / 2 + 0.5 to x + w / 2 - 0.5.
         edges = [
-            (to_x - to_wide / 2 + 0.5, columns), (to_y - to_high / 2 + 0.5, rows),
-            (to_x + to_wide / 2 - 0.5, columns), (to_y + to_high / 2 - 0.5, rows),
+            (new_x - new_width / 2 + 0.5, max_width), (new_y - new_height / 2 + 0.5, max_height),
+            (new_x + new_width / 2 - 0.5, max_width), (new_y + new_height / 2 - 0.5, max_height),
         ]
-        return ops.stack([ops.clip(edge, 0, most) for edge, most in edges], axis=-1)
+        return ops.stack([ops.clip(edge, 0, size) for edge, size in edges], axis=-1)
 
 
 class CheckValid(Primitive):
-    """Say which boxes lie inside an image.
+    """Whether boxes lie inside an image.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -202,8 +205,8 @@ class CheckValid(Primitive):
     """
 
     def __call__(self, bboxes: Any, img_metas: Any) -> Any:
-        """Return bool (N,) for `bboxes` (N, 4) and `img_metas` (height, width, what both are multiplied by)."""
-        boxes, metas = _together(_boxes(self.name, "bboxes", bboxes), as_floats(self.name, img_metas))
+        """Return bool (N,) for `bboxes` (N, 4) and `img_metas` (height, width, ratio that multiplies both)."""
+        boxes, metas = _promoted(_boxes(self.name, "bboxes", bboxes), as_floats(self.name, img_metas))
         if tuple(metas.shape) != (3,):
             raise checks.fail_value(
                 self.name, "img_metas must be (height, width, ratio)", tuple(metas.shape), "Tensor([h, w, 1.0])"

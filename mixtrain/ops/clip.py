@@ -1,4 +1,4 @@
-"""Clipping gradients by the norm of all of them together."""
+"""Clip tensors by their global norm."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from mixtrain.ops.inputs import tensor
 
 
 def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) -> Any:
-    """Scale tensors down together where the norm of all their elements is greater than `clip_norm`.
+    """Scale tensors down by one factor where their global norm is greater than `clip_norm`.
 
     Args:
         x: A tuple or list of float tensors, dense or sparse (None entries stay None), or one tensor.
-        clip_norm: The greatest norm that is left as it is; more than 0.
-        use_norm: The norm to go by; None for that of `x`, computed in float32.
+        clip_norm: The maximum norm; more than 0.
+        use_norm: The norm to use; None for that of `x`, computed in float32.
 
     Returns:
-        A tuple of tensors of the shapes and formats of `x`; one tensor for one tensor.
+        A tuple of tensors of the shapes and dtypes of `x`; one tensor for one tensor.
 
     Raises:
         TypeError: `clip_norm` is not a number.
@@ -30,7 +30,7 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) ->
     Example:
         >>> import mixtrain, mixtrain.ops as ops
         >>> clipped = ops.clip_by_global_norm((mixtrain.Tensor([3.0]), mixtrain.Tensor([4.0])), 1.0)
-        >>> [round(float(one[0]), 4) for one in clipped]
+        >>> [round(float(value[0]), 4) for value in clipped]
         [0.6, 0.8]
 
     Source: Pascanu et al., 2013; MindSpore, `mindspore.ops.clip_by_global_norm`.
@@ -38,20 +38,20 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) ->
     where = "clip_by_global_norm"
     limit = checks.number(where, "clip_norm", clip_norm, above=0, example=1.0)
     if not isinstance(x, (tuple, list)):
-        return _clipped([_tensor(x)], limit, use_norm)[0]
+        return _clip([_tensor(x)], limit, use_norm)[0]
     if not x:
         raise checks.fail_value(where, "x must hold tensors", x, "ops.clip_by_global_norm(grads)")
-    return _clipped([None if value is None else _tensor(value) for value in x], limit, use_norm)
+    return _clip([None if value is None else _tensor(value) for value in x], limit, use_norm)
 
 
 def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
-    """Scale tensors down together where their norm is greater than `max_norm`.
+    """Scale tensors down by one factor where their global norm is greater than `max_norm`.
 
     Args:
         x: A tuple or list of float tensors, or one tensor.
-        max_norm: The greatest norm.
+        max_norm: The maximum norm.
         norm_type: The order of the norm; infinity for the largest element.
-        error_if_nonfinite: Whether a norm that is not finite is an error, outside compiled functions.
+        error_if_nonfinite: Whether a non-finite norm is an error, outside compiled functions.
 
     Returns:
         A tuple or list of tensors, or one tensor.
@@ -61,7 +61,7 @@ def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfi
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
-        >>> [round(float(one), 4) for one in ops.clip_by_norm(mixtrain.Tensor([3.0, 4.0]), 1.0)]
+        >>> [round(float(value), 4) for value in ops.clip_by_norm(mixtrain.Tensor([3.0, 4.0]), 1.0)]
         [0.6, 0.8]
 
     Source: MindSpore, `mindspore.ops.clip_by_norm`.
@@ -69,11 +69,11 @@ def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfi
     ops, where = keras.ops, "ops.clip_by_norm"
     order = checks.number(where, "norm_type", norm_type, above=0, example=2.0)
     values = [tensor(where, value) for value in (x if isinstance(x, (tuple, list)) else (x,))]
-    sizes = [ops.abs(ops.cast(value, float32)) for value in values]
+    magnitudes = [ops.abs(ops.cast(value, float32)) for value in values]
     if order == float("inf"):
-        norm = ops.max(ops.stack([ops.max(size) for size in sizes]))
+        norm = ops.max(ops.stack([ops.max(magnitude) for magnitude in magnitudes]))
     else:
-        norm = ops.power(sum(ops.sum(ops.power(size, order)) for size in sizes), 1 / order)
+        norm = ops.power(sum(ops.sum(ops.power(magnitude, order)) for magnitude in magnitudes), 1 / order)
     if error_if_nonfinite and not bool(backend.to_numpy(ops.isfinite(norm))):
         raise RuntimeError(f"{where}: the norm is not finite. Write error_if_nonfinite=False.")
     factor = ops.minimum(max_norm / (norm + 1e-6), 1.0)
@@ -85,18 +85,18 @@ def _tensor(value: Any) -> Any:
     return value if backend.is_sparse(value) else tensor("clip_by_global_norm", value)
 
 
-def _clipped(values: Sequence[Any], limit: float, use_norm: Any) -> tuple[Any, ...]:
+def _clip(values: Sequence[Any], limit: float, use_norm: Any) -> tuple[Any, ...]:
     ops = keras.ops
-    norm = _norm(values) if use_norm is None else ops.cast(use_norm, float32)
-    factor = ops.maximum(norm, limit)
+    norm = _global_norm(values) if use_norm is None else ops.cast(use_norm, float32)
+    divisor = ops.maximum(norm, limit)
 
     def clip(value: Any) -> Any:
-        return ops.cast(ops.cast(value, float32) * limit / factor, value.dtype)
+        return ops.cast(ops.cast(value, float32) * limit / divisor, value.dtype)
 
     return tuple(None if value is None else backend.map_values(clip, value) for value in values)
 
 
-def _norm(values: Sequence[Any]) -> Any:
-    """Return the root of the sum of all squares, float32."""
+def _global_norm(values: Sequence[Any]) -> Any:
+    """Compute the Euclidean norm of all elements in float32."""
     dense = [backend.densified(value) for value in values if value is not None]
     return keras.ops.sqrt(sum(keras.ops.sum(keras.ops.square(keras.ops.cast(value, float32))) for value in dense))

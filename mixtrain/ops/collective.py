@@ -1,4 +1,4 @@
-"""Operations between the processes that train together; of a process that is alone, the input itself."""
+"""Collective operations between the processes that train together; a single process returns its input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORLD: Final = process_group.WORLD_NAMES[0]
 
 
 class ReduceOp:
-    """Names of what `AllReduce` and its kin do with the processes' tensors.
+    """Names of the reductions of `AllReduce` and `ReduceScatter`.
 
     Example:
         >>> ReduceOp.SUM
@@ -33,7 +33,7 @@ _REDUCTIONS: Final = (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PROD)
 
 
 class _Collective(Primitive):
-    """An operation between the processes of a group."""
+    """Base of the operations between the processes of a group."""
 
     def __init__(self, group: str = WORLD) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class _Collective(Primitive):
 
 
 class _Reducing(_Collective):
-    """A collective that combines the processes' tensors."""
+    """Base of the collectives that reduce the tensors of the processes."""
 
     def __init__(self, op: str = ReduceOp.SUM, group: str = WORLD) -> None:
         super().__init__(group)
@@ -52,20 +52,20 @@ class _Reducing(_Collective):
 
 
 class AllReduce(_Reducing):
-    """Combine the tensors of all processes, by `op`, over `group`; of one process, return the tensor.
+    """Reduce the tensors of all processes of `group` by `op`; a single process returns its tensor.
 
     Example: ``ops.AllReduce(ops.ReduceOp.SUM)(x)``. Source: MindSpore, `mindspore.ops.AllReduce`.
     """
 
     def __call__(self, input_x: Any) -> Any:
-        """Return the tensors of all processes combined."""
+        """Return the reduction of the tensors of all processes."""
         if self.rank_size == 1:
             return input_x
         return backend.all_reduce([backend.to_tensor(input_x)], self.op)[0]
 
 
 class ReduceScatter(_Reducing):
-    """As `AllReduce`, each process keeping its part along axis 0; `op` and `group` as there.
+    """`AllReduce` of which each process keeps its part along axis 0; `op` and `group` as there.
 
     Raises:
         ValueError: In a call, the tensor's first axis does not divide by the number of processes.
@@ -74,35 +74,35 @@ class ReduceScatter(_Reducing):
     """
 
     def __call__(self, input_x: Any) -> Any:
-        """Return this process's part of the tensors of all processes combined."""
+        """Return the part of this process of the reduction."""
         if self.rank_size == 1:
             return input_x
         value = backend.to_tensor(input_x)
-        first = value.shape[0] if len(value.shape) else 1
-        if first is not None and first % self.rank_size:
+        rows = value.shape[0] if len(value.shape) else 1
+        if rows is not None and rows % self.rank_size:
             raise checks.fail_value(
                 self.name, f"the first axis must divide by {self.rank_size} processes", tuple(value.shape),
-                f"a tensor of {self.rank_size * (first // self.rank_size + 1)} rows",
+                f"a tensor of {self.rank_size * (rows // self.rank_size + 1)} rows",
             )
         return backend.reduce_scatter(value, self.op)
 
 
 class AllGather(_Collective):
-    """Join the tensors of all processes of `group` along axis 0; of one process, return the tensor.
+    """Concatenate the tensors of all processes of `group` along axis 0; a single process returns its tensor.
 
     Example: ``ops.AllGather()(x)``. Source: MindSpore, `mindspore.ops.AllGather`.
     """
 
     def __call__(self, input_x: Any) -> Any:
-        """Return the tensors of all processes, joined in the order of their ranks."""
+        """Return the tensors of all processes, concatenated in the order of their ranks."""
         return input_x if self.rank_size == 1 else backend.all_gather(backend.to_tensor(input_x))
 
 
 class Broadcast(_Collective):
-    """Give the tensors of one process to all others; of one process, return them.
+    """Send the tensors of one process to all others; a single process returns its tensors.
 
     Args:
-        root_rank: The process whose tensors they are.
+        root_rank: The rank of the process that sends.
         group: Name of the group.
 
     Raises:
@@ -127,8 +127,8 @@ class Broadcast(_Collective):
             )
 
     def __call__(self, input_x: Any) -> Any:
-        """Return the tensors, of which there is a tuple, of the process `root_rank`."""
+        """Return the tensors of the process `root_rank` for `input_x`, a tuple of tensors."""
         if self.rank_size == 1:
             return input_x
-        found = broadcast([backend.to_tensor(value) for value in keras.tree.flatten(input_x)], self.root_rank)
-        return keras.tree.pack_sequence_as(input_x, found)
+        tensors = broadcast([backend.to_tensor(value) for value in keras.tree.flatten(input_x)], self.root_rank)
+        return keras.tree.pack_sequence_as(input_x, tensors)

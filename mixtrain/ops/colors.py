@@ -1,4 +1,4 @@
-"""Colors of images as hue, saturation and value, and images with them changed."""
+"""Conversion between RGB and HSV colors, and adjustment of hue and saturation."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from mixtrain.ops.inputs import as_floats
 from mixtrain.ops.primitive import primitive
 
 
-def _converted(where: str, convert: Any) -> Any:
+def _converter(where: str, convert: Any) -> Any:
     return lambda images: convert(as_floats(where, images), data_format="channels_last")
 
 
-_rgb_to_hsv = _converted("ops.RGBToHSV", keras.ops.image.rgb_to_hsv)
-_hsv_to_rgb = _converted("ops.HSVToRGB", keras.ops.image.hsv_to_rgb)
+_rgb_to_hsv = _converter("ops.RGBToHSV", keras.ops.image.rgb_to_hsv)
+_hsv_to_rgb = _converter("ops.HSVToRGB", keras.ops.image.hsv_to_rgb)
 
 
-def _changed(images: Any, hue: Any = 0.0, saturation: Any = 1.0) -> Any:
-    parts = keras.ops.unstack(_rgb_to_hsv(images), 3, axis=-1)
-    changed = (keras.ops.mod(parts[0] + hue, 1.0), keras.ops.clip(parts[1] * saturation, 0.0, 1.0), parts[2])
-    return _hsv_to_rgb(keras.ops.stack(changed, axis=-1))
+def _adjust(images: Any, delta: Any = 0.0, scale: Any = 1.0) -> Any:
+    hue, saturation, value = keras.ops.unstack(_rgb_to_hsv(images), 3, axis=-1)
+    adjusted = (keras.ops.mod(hue + delta, 1.0), keras.ops.clip(saturation * scale, 0.0, 1.0), value)
+    return _hsv_to_rgb(keras.ops.stack(adjusted, axis=-1))
 
 
 RGBToHSV: Final = primitive("RGBToHSV", _rgb_to_hsv)
 HSVToRGB: Final = primitive("HSVToRGB", _hsv_to_rgb)
-AdjustHue: Final = primitive("AdjustHue", lambda image, delta: _changed(image, hue=delta))
-AdjustSaturation: Final = primitive("AdjustSaturation", lambda image, scale: _changed(image, saturation=scale))
+AdjustHue: Final = primitive("AdjustHue", lambda image, delta: _adjust(image, delta=delta))
+AdjustSaturation: Final = primitive("AdjustSaturation", lambda image, scale: _adjust(image, scale=scale))
