@@ -1,4 +1,4 @@
-"""Comparisons and logic, element by element, with their primitives."""
+"""Elementwise comparisons, logic and bit operations, with their primitives."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from mixtrain.ops.inputs import format_of, pair
 from mixtrain.ops.primitive import Primitive, primitive
 
 
-def _of_bits(name: str, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a function of the bits of two integers, which floats do not have."""
+def _integers_only(name: str, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return `compute` with a check that its arguments are not floats."""
 
-    def of_integers(x: Any, y: Any) -> Any:
+    def checked(x: Any, y: Any) -> Any:
         if is_float(x.dtype):
             raise TypeError(f"ops.{name}: expected integers or bools; got {format_of(x).name}. Write x.astype(int).")
         return compute(x, y)
 
-    return of_integers
+    return checked
 
 
 equal: Final = binary_function("equal", keras.ops.equal, "Whether `input` and `other` are equal.")
@@ -40,19 +40,19 @@ logical_or: Final = binary_function(
     "logical_or", keras.ops.logical_or, "Whether `input`, `other` or both are True, or not zero."
 )
 logical_xor: Final = binary_function(
-    "logical_xor", keras.ops.logical_xor, "Whether one of `input` and `other` alone is True, or not zero."
+    "logical_xor", keras.ops.logical_xor, "Whether exactly one of `input` and `other` is True, or not zero."
 )
 bitwise_and: Final = binary_function(
-    "bitwise_and", _of_bits("bitwise_and", keras.ops.bitwise_and),
+    "bitwise_and", _integers_only("bitwise_and", keras.ops.bitwise_and),
     "The bits set in both the integers `input` and `other`.", tensors=True,
 )
 bitwise_or: Final = binary_function(
-    "bitwise_or", _of_bits("bitwise_or", keras.ops.bitwise_or),
+    "bitwise_or", _integers_only("bitwise_or", keras.ops.bitwise_or),
     "The bits set in the integer `input`, in `other`, or in both.", tensors=True,
 )
 bitwise_xor: Final = binary_function(
-    "bitwise_xor", _of_bits("bitwise_xor", keras.ops.bitwise_xor),
-    "The bits set in one of the integers `input` and `other` alone.", tensors=True,
+    "bitwise_xor", _integers_only("bitwise_xor", keras.ops.bitwise_xor),
+    "The bits set in exactly one of the integers `input` and `other`.", tensors=True,
 )
 
 eq: Final = renamed(equal, "eq")
@@ -64,13 +64,13 @@ ge: Final = renamed(greater_equal, "ge")
 
 
 def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
-    """Say of each pair whether it is equal but for rounding.
+    """Whether pairs of elements are equal within a tolerance.
 
     Args:
         input: Tensor.
         other: Tensor or number.
-        rtol: Allowed difference, as a share of `other`.
-        atol: Allowed difference besides.
+        rtol: Tolerance relative to `other`.
+        atol: Absolute tolerance.
         equal_nan: Whether two NaNs are equal.
 
     Returns:
@@ -86,11 +86,11 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
     checks.boolean("ops.isclose", "equal_nan", equal_nan)
 
     def compute(x: Any, y: Any) -> Any:
-        # The difference of two infinities is not a number.
-        near = keras.ops.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
+        close = keras.ops.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
         if is_float(x.dtype):
-            near = keras.ops.logical_and(near, keras.ops.logical_not(keras.ops.isinf(y)))
-        return keras.ops.logical_or(near, keras.ops.equal(x, y))
+            # The tolerance of an infinite `y` is infinite, and the difference of two infinities is NaN.
+            close = keras.ops.logical_and(close, keras.ops.logical_not(keras.ops.isinf(y)))
+        return keras.ops.logical_or(close, keras.ops.equal(x, y))
 
     return binary("ops.isclose", compute, input, other)
 
@@ -103,10 +103,10 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Any:
 
 
 def _equal_count(x: Any, y: Any) -> Any:
-    """How many elements of `x` and `y` are equal, of shape (1,). Source: MindSpore, `mindspore.ops.EqualCount`."""
-    one, other = pair("ops.EqualCount", x, y)
-    count = keras.ops.sum(keras.ops.cast(keras.ops.equal(one, other), int32))
-    return keras.ops.reshape(keras.ops.cast(count, one.dtype if is_float(one.dtype) else int32), (1,))
+    """The number of equal elements of `x` and `y`, of shape (1,). Source: MindSpore, `mindspore.ops.EqualCount`."""
+    x, y = pair("ops.EqualCount", x, y)
+    count = keras.ops.sum(keras.ops.cast(keras.ops.equal(x, y), int32))
+    return keras.ops.reshape(keras.ops.cast(count, x.dtype if is_float(x.dtype) else int32), (1,))
 
 
 class ApproximateEqual(Primitive):

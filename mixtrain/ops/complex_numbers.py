@@ -1,14 +1,15 @@
-"""Complex numbers: made of parts or of lengths and angles, taken apart, conjugated; eigenvalues, which may be some."""
+"""Complex numbers: construction, parts, conjugates, and eigenvalues, with their primitives."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import keras
 import numpy as np
 
 from mixtrain.dtype import bool_, complex64, complex128, float64
-from mixtrain.dtype import is_complex as is_complex_format
+from mixtrain.dtype import is_complex as is_complex_dtype
 from mixtrain.dtype import is_float
 from mixtrain.ops.array import transpose
 from mixtrain.ops.elementwise import unary_function
@@ -19,39 +20,38 @@ from mixtrain.ops.unary import abs, sign
 
 def held_complex(x: Any) -> bool:
     """Whether a backend tensor holds complex numbers."""
-    return is_complex_format(format_of(x))
+    return is_complex_dtype(format_of(x))
 
 
 def as_complex(x: Any) -> Any:
-    """Return a tensor of complex numbers: complex128 of float64, else complex64."""
+    """Return a tensor as a complex one: complex128 for float64, else complex64."""
     if held_complex(x):
         return x
     return keras.ops.cast(x, complex128 if format_of(x) == float64 else complex64)
 
 
 def complex(real: Any, imag: Any) -> Any:
-    """Return `real` + `imag` i of two float tensors of one dtype.
+    """Return `real` + i * `imag` for two float tensors.
 
     Example: ``ops.Complex()(Tensor([1.0]), Tensor([2.0]))``. Source: MindSpore, `mindspore.ops.Complex`.
     """
-    one, other = pair("ops.Complex", real, imag)
-    one, other = (as_floats("ops.Complex", part) for part in (one, other))
-    shape = np.broadcast_shapes(tuple(one.shape), tuple(other.shape))
-    parts = [keras.ops.broadcast_to(part, shape) for part in (one, other)]
+    parts = [as_floats("ops.Complex", part) for part in pair("ops.Complex", real, imag)]
+    shape = np.broadcast_shapes(*(tuple(part.shape) for part in parts))
+    parts = [keras.ops.broadcast_to(part, shape) for part in parts]
     return keras.ops.view_as_complex(keras.ops.stack(parts, axis=-1))
 
 
 def polar(abs: Any, angle: Any) -> Any:
-    """Return the complex numbers of lengths `abs` at angles `angle`, two float tensors of one shape.
+    """Return the complex numbers of absolute value `abs` and `angle`, two float tensors of one shape.
 
     Example: ``ops.polar(Tensor([1.0]), Tensor([3.14]))``. Source: MindSpore, `mindspore.ops.polar`.
     """
-    length, turned = pair("ops.polar", abs, angle)
-    return complex(length * keras.ops.cos(turned), length * keras.ops.sin(turned))
+    abs, angle = pair("ops.polar", abs, angle)
+    return complex(abs * keras.ops.cos(angle), abs * keras.ops.sin(angle))
 
 
 def view_as_real(input: Any) -> Any:
-    """Return the real and the imaginary parts of the complex `input`, side by side on a new last axis.
+    """Return the real and the imaginary part of the complex `input`, stacked on a new last axis.
 
     Example: ``ops.view_as_real(Tensor([2 + 1j]))``. Source: MindSpore, `mindspore.ops.view_as_real`.
     """
@@ -71,18 +71,18 @@ def is_floating_point(input: Any) -> bool:
 def _angle(x: Any) -> Any:
     if held_complex(x):
         return keras.ops.angle(x)
-    return keras.ops.where(x < 0, keras.ops.full_like(x, 3.141592653589793), keras.ops.zeros_like(x))
+    return keras.ops.where(x < 0, keras.ops.full_like(x, math.pi), keras.ops.zeros_like(x))
 
 
 def _sgn(x: Any) -> Any:
     if not held_complex(x):
         return sign(x)
-    length = keras.ops.abs(x)
-    return x / as_complex(keras.ops.where(length == 0, keras.ops.ones_like(length), length))
+    magnitude = keras.ops.abs(x)
+    return x / as_complex(keras.ops.where(magnitude == 0, keras.ops.ones_like(magnitude), magnitude))
 
 
-def _of_parts(compute: Any, of_real: Any) -> Any:
-    return lambda x: compute(x) if held_complex(x) else of_real(x)
+def _by_dtype(of_complex: Any, of_real: Any) -> Any:
+    return lambda x: of_complex(x) if held_complex(x) else of_real(x)
 
 
 def _all_true(x: Any) -> Any:
@@ -90,28 +90,28 @@ def _all_true(x: Any) -> Any:
 
 
 conj: Final = unary_function(
-    "conj", _of_parts(keras.ops.conj, lambda x: x), "The complex conjugate of `input`.", floats=False
+    "conj", _by_dtype(keras.ops.conj, lambda x: x), "The complex conjugate of `input`.", floats=False
 )
 real: Final = unary_function(
-    "real", _of_parts(keras.ops.real, lambda x: x), "The real part of `input`.", floats=False
+    "real", _by_dtype(keras.ops.real, lambda x: x), "The real part of `input`.", floats=False
 )
 imag: Final = unary_function(
-    "imag", _of_parts(keras.ops.imag, keras.ops.zeros_like), "The imaginary part of `input`.", floats=False
+    "imag", _by_dtype(keras.ops.imag, keras.ops.zeros_like), "The imaginary part of `input`.", floats=False
 )
 angle: Final = unary_function("angle", _angle, "The angle of `input` as a complex number.")
 isreal: Final = unary_function(
-    "isreal", _of_parts(lambda x: keras.ops.imag(x) == 0, _all_true), "Whether `input` is real.", floats=False
+    "isreal", _by_dtype(lambda x: keras.ops.imag(x) == 0, _all_true), "Whether `input` is real.", floats=False
 )
 sgn: Final = unary_function("sgn", _sgn, "The sign of `input`; of a complex number, its direction.", floats=False)
 
 
 def conjugate_transpose(x: Any, perm: Any) -> Any:
-    """Return `x` with its axes in the order `perm`, conjugate."""
+    """Return the conjugate of `x` with its axes in the order `perm`."""
     return conj(transpose(x, perm))
 
 
 def eig(A: Any) -> tuple[Any, Any]:
-    """Return the eigenvalues and eigenvectors of square matrices `A`, complex numbers.
+    """Return the complex eigenvalues and eigenvectors of the square matrices `A`.
 
     Example: ``ops.eig(Tensor([[1.0, 0.0], [0.0, 2.0]]))``. Source: MindSpore, `mindspore.ops.eig`.
     """
@@ -120,7 +120,7 @@ def eig(A: Any) -> tuple[Any, Any]:
 
 
 def eigvals(A: Any) -> Any:
-    """Return the eigenvalues of square matrices `A`, complex numbers.
+    """Return the complex eigenvalues of the square matrices `A`.
 
     Example: ``ops.eigvals(Tensor([[1.0, 0.0], [0.0, 2.0]]))``. Source: MindSpore, `mindspore.ops.eigvals`.
     """
@@ -133,7 +133,7 @@ def _eig(x: Any, compute_v: bool) -> tuple[Any, Any]:
 
 
 def matrix_logarithm(x: Any) -> Any:
-    """Return the logarithm of complex square matrices that have as many eigenvectors as rows."""
+    """Return the logarithm of diagonalizable complex square matrices."""
     values, vectors = eig(as_complex(tensor("ops.MatrixLogarithm", x)))
     logarithms = complex(keras.ops.log(keras.ops.abs(values)), keras.ops.angle(values))
     scaled = vectors * keras.ops.cast(keras.ops.expand_dims(logarithms, -2), vectors.dtype)

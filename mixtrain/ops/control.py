@@ -1,4 +1,4 @@
-"""Functions about functions and their order: `partial`, `depend`, printing while a step runs."""
+"""Functions of functions and of control flow: `partial`, `depend`, `vmap`, printing from a compiled step."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mixtrain.ops.primitive import Primitive, primitive
 
 
 def partial(func: Callable[..., Any], *args: Any) -> Callable[..., Any]:
-    """Return a function with its first arguments given.
+    """Return a function with its first arguments bound.
 
     Args:
         func: The function: a Cell, a primitive, a `MultitypeFuncGraph` or any other.
         args: Its first arguments.
 
     Raises:
-        TypeError: `func` is no function.
+        TypeError: `func` is not callable.
 
     Example:
         >>> import mixtrain.ops as ops
@@ -37,12 +37,12 @@ def partial(func: Callable[..., Any], *args: Any) -> Callable[..., Any]:
 
 
 def depend(value: Any, expr: Any) -> Any:
-    """Return `value`; what `expr` is the result of has been written by then.
+    """Return `value` after the effects of the computation of `expr`.
 
     Args:
-        value: What is returned.
-        expr: The result of something with an effect, such as ``optimizer(grads)``. (Effects happen in the order of the
-            program here, in compiled functions too.)
+        value: The value to return.
+        expr: The result of something with a side effect, such as ``optimizer(grads)``. It is unused: effects happen in
+            program order here, in compiled functions too.
 
     Returns:
         `value`.
@@ -59,7 +59,7 @@ def depend(value: Any, expr: Any) -> Any:
 
 
 def print_(*input_x: Any) -> None:
-    """Print values, one a line, whenever this is reached; in a compiled function too, unless XLA compiled it.
+    """Print values, one per line, at run time; in a compiled function too, unless XLA compiled it.
 
     Args:
         input_x: Tensors, strings, numbers, or tuples of them.
@@ -76,9 +76,9 @@ def print_(*input_x: Any) -> None:
     tensors = [backend.to_tensor(leaf) for leaf in leaves if _is_tensor(leaf)]
 
     def show(*arrays: np.ndarray) -> None:
-        found = iter(arrays)
+        values = iter(arrays)
         for leaf in leaves:
-            print(_shown(leaf, next(found)) if _is_tensor(leaf) else leaf)
+            print(_format_tensor(leaf, next(values)) if _is_tensor(leaf) else leaf)
 
     backend.call_python(show, tensors)
 
@@ -87,10 +87,10 @@ def constexpr(
     fn: Callable[..., Any] | None = None, get_instance: bool = True, name: str | None = None,
     reuse_result: bool = True, check: bool = True,
 ) -> Any:
-    """Mark a function that is computed while compiling, from constants: it is called as it stands.
+    """Mark a function of constants that runs while compiling; here it is returned unchanged.
 
     Args:
-        fn: The function; without it, a decorator is returned.
+        fn: The function; None to return a decorator.
         get_instance: Accepted for MindSpore scripts.
         name: Accepted for MindSpore scripts.
         reuse_result: Accepted for MindSpore scripts.
@@ -110,7 +110,7 @@ def constexpr(
 
 
 def get_grad(gradients: Any, identifier: Any) -> Any:
-    """Return one of the gradients that `grad` gave with ``return_ids=True``.
+    """Return one of the gradients that `grad` returned with ``return_ids=True``.
 
     Args:
         gradients: ``(position or name, gradient)``, or tuples of such pairs.
@@ -121,29 +121,29 @@ def get_grad(gradients: Any, identifier: Any) -> Any:
 
     Example:
         >>> import mixtrain
-        >>> found = mixtrain.grad(lambda x: x * x, 0, return_ids=True)(mixtrain.Tensor(3.0))
-        >>> float(mixtrain.get_grad(found, 0))
+        >>> gradients = mixtrain.grad(lambda x: x * x, 0, return_ids=True)(mixtrain.Tensor(3.0))
+        >>> float(mixtrain.get_grad(gradients, 0))
         6.0
 
     Source: MindSpore, `mindspore.get_grad`.
     """
-    wanted = getattr(identifier, "name", identifier)
-    for found in _pairs(gradients):
-        if type(found[0]) is type(wanted) and found[0] == wanted:
-            return found[1]
+    expected = getattr(identifier, "name", identifier)
+    for key, gradient in _pairs(gradients):
+        if type(key) is type(expected) and key == expected:
+            return gradient
     raise checks.fail_value(
-        "get_grad", "identifier must be one that gradients were taken of", wanted,
+        "get_grad", "identifier must be one that gradients were taken of", expected,
         "grad(..., return_ids=True) of this input or Parameter",
     )
 
 
 def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """Return a function that computes `fn` for every slice of its arguments.
+    """Vectorize a function over an axis of its arguments.
 
     Args:
-        fn: A function of tensors, or a Cell; or a CellList, of which each Cell takes one slice.
-        in_axes: The axis of each argument along which the slices lie; None for one that is the same for all.
-        out_axes: Where that axis is in the results.
+        fn: A function of tensors, or a Cell; or a CellList, each Cell of which takes one slice.
+        in_axes: The axis of each argument to map over; None for an argument that is the same for all slices.
+        out_axes: The position of that axis in the results.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -156,28 +156,28 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
 
     def mapped(*args: Any) -> Any:
         axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
-        held = [settled(value) for value in args]
-        sliced = [
+        arguments = [settled(value) for value in args]
+        mapped_arguments = [
             keras.tree.map_structure(lambda leaf, n=axis: keras.ops.moveaxis(backend.to_tensor(leaf), n, 0), value)
-            for value, axis in zip(held, axes, strict=True) if axis is not None
+            for value, axis in zip(arguments, axes, strict=True) if axis is not None
         ]
 
-        def of_slices(parts: Any, function: Callable[..., Any] = fn) -> Any:
-            given = iter(parts)
-            values = [value if axis is None else next(given) for value, axis in zip(held, axes, strict=True)]
+        def call(slices: Any, function: Callable[..., Any] = fn) -> Any:
+            remaining = iter(slices)
+            values = [value if axis is None else next(remaining) for value, axis in zip(arguments, axes, strict=True)]
             with running("tensors"):
                 return settled(function(*wrapped(values)))
 
         if isinstance(fn, Iterable):  # A CellList.
-            each = [
-                of_slices(keras.tree.map_structure(lambda leaf, n=index: leaf[n], sliced), cell)
+            results = [
+                call(keras.tree.map_structure(lambda leaf, n=index: leaf[n], mapped_arguments), cell)
                 for index, cell in enumerate(fn)
             ]
-            found = keras.tree.map_structure(lambda *leaves: keras.ops.stack(leaves), *each)
+            outputs = keras.tree.map_structure(lambda *leaves: keras.ops.stack(leaves), *results)
         else:
-            found = keras.ops.vectorized_map(of_slices, tuple(sliced))
-        places = keras.tree.map_structure(lambda _: out_axes, found) if isinstance(out_axes, int) else out_axes
-        return wrapped(keras.tree.map_structure(lambda leaf, n: keras.ops.moveaxis(leaf, 0, n), found, places))
+            outputs = keras.ops.vectorized_map(call, tuple(mapped_arguments))
+        output_axes = keras.tree.map_structure(lambda _: out_axes, outputs) if isinstance(out_axes, int) else out_axes
+        return wrapped(keras.tree.map_structure(lambda leaf, n: keras.ops.moveaxis(leaf, 0, n), outputs, output_axes))
 
     return mapped
 
@@ -192,9 +192,9 @@ def _is_tensor(value: Any) -> bool:
     return backend.is_tensor(value) or isinstance(value, keras.Variable)
 
 
-def _shown(tensor: Any, array: np.ndarray) -> str:
-    name = keras.backend.standardize_dtype(tensor.dtype)
-    return f"Tensor(shape={list(array.shape)}, dtype={name[0].upper()}{name[1:]}, value={array})"
+def _format_tensor(tensor: Any, array: np.ndarray) -> str:
+    dtype = keras.backend.standardize_dtype(tensor.dtype)
+    return f"Tensor(shape={list(array.shape)}, dtype={dtype[0].upper()}{dtype[1:]}, value={array})"
 
 
 Partial = primitive("Partial", partial)
@@ -205,7 +205,7 @@ class Print(Primitive):
     """`print_` as an object: ``ops.Print()("loss", loss)``. Source: MindSpore, `mindspore.ops.Print`."""
 
     def __call__(self, *args: Any) -> None:
-        """Print `args`, one a line."""
+        """Print `args`, one per line."""
         print_(*args)
 
 
@@ -213,12 +213,12 @@ class Morph(Primitive):
     """A function as a primitive.
 
     Args:
-        fn: The function; its gradient is that of the operations in it.
-        infer_shape: Accepted for MindSpore scripts: computing tells the shape.
-        infer_dtype: Accepted likewise.
+        fn: The function; its gradient is that of its operations.
+        infer_shape: Accepted for MindSpore scripts: the result has the shape.
+        infer_dtype: Accepted for MindSpore scripts: the result has the dtype.
 
     Raises:
-        TypeError: `fn` is no function.
+        TypeError: `fn` is not callable.
 
     Example:
         >>> import mixtrain.ops as ops
@@ -235,5 +235,5 @@ class Morph(Primitive):
         self.fn = fn
 
     def __call__(self, *args: Any) -> Any:
-        """Return what the function makes of the arguments."""
+        """Return the result of the function."""
         return self.fn(*args)
