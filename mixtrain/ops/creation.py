@@ -1,4 +1,4 @@
-"""Tensors made from a shape and a value, with their primitives."""
+"""Create tensors of a shape and a value, or of a range of numbers, with their primitives."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from mixtrain.ops.primitive import Primitive, primitive
 
 
 def _filled(where: str, size: Any, value: Any, dtype: Any, *, name: str = "shape") -> Any:
-    """Return a tensor of one value; without `dtype`, in the value's own format."""
+    """Return a tensor of one value, in `dtype`, or in the dtype of the value for None."""
     sizes = sizes_of(where, size, name=name)
-    for entry in sizes:
-        if isinstance(entry, int) and entry < 0:
-            raise checks.fail_value(where, f"{name} must hold no negative size", sizes, f"{name}=(2, 3)")
+    if any(isinstance(entry, int) and entry < 0 for entry in sizes):
+        raise checks.fail_value(where, f"{name} must hold no negative size", sizes, f"{name}=(2, 3)")
     scalar = tensor(where, value)
     if scalar.shape != ():
         raise checks.fail_value(where, "the value must be one number", tuple(scalar.shape), "0.0")
@@ -29,10 +28,10 @@ def zeros(size: Any, dtype: Any = None) -> Any:
 
     Args:
         size: Its shape, a tuple or an int.
-        dtype: Its format; None: float32.
+        dtype: Its dtype; None: float32.
 
     Raises:
-        TypeError: `size` holds something else than ints, or `dtype` names no format.
+        TypeError: `size` holds something else than ints, or `dtype` is not a dtype.
 
     Example:
         >>> import mixtrain.ops as ops
@@ -53,7 +52,7 @@ def ones(shape: Any, dtype: Any = None) -> Any:
 
 
 def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Any:
-    """A tensor of the shape `size` whose elements are `fill_value`, of `dtype`: int64 without it, as in MindSpore.
+    """A tensor of shape `size` filled with `fill_value`, of `dtype`; the default is int64, as in MindSpore.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -66,15 +65,15 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Any:
 
 
 def fill(type: Any, shape: Any, value: Any) -> Any:
-    """A tensor of one value; the format comes first.
+    """A tensor of one value; `full` with the arguments in another order.
 
     Args:
-        type: Its format.
+        type: Its dtype.
         shape: Its shape.
         value: Its elements, a number.
 
     Raises:
-        TypeError: `type` names no format.
+        TypeError: `type` is not a dtype.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -87,13 +86,11 @@ def fill(type: Any, shape: Any, value: Any) -> Any:
 
 
 def _like(where: str, input: Any, value: Any, dtype: Any) -> Any:
-    x = tensor(where, input)
-    made = keras.ops.full_like(x, value, dtype=None if dtype is None else as_dtype(dtype))
-    return made
+    return keras.ops.full_like(tensor(where, input), value, dtype=None if dtype is None else as_dtype(dtype))
 
 
 def zeros_like(input: Any, *, dtype: Any = None) -> Any:
-    """Zeros of the shape of `input`, and of its format but for `dtype`. Example: ``ops.zeros_like(x)``.
+    """Zeros of the shape and dtype of `input`, or of `dtype`. Example: ``ops.zeros_like(x)``.
 
     Source: MindSpore, `mindspore.ops.zeros_like`.
     """
@@ -101,7 +98,7 @@ def zeros_like(input: Any, *, dtype: Any = None) -> Any:
 
 
 def ones_like(input: Any, *, dtype: Any = None) -> Any:
-    """Ones of the shape of `input`, and of its format but for `dtype`. Example: ``ops.ones_like(x)``.
+    """Ones of the shape and dtype of `input`, or of `dtype`. Example: ``ops.ones_like(x)``.
 
     Source: MindSpore, `mindspore.ops.ones_like`.
     """
@@ -109,7 +106,7 @@ def ones_like(input: Any, *, dtype: Any = None) -> Any:
 
 
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Any:
-    """`fill_value` in the shape of `input`, and in its format but for `dtype`. Example: ``ops.full_like(x, 2)``.
+    """`fill_value` in the shape and dtype of `input`, or in `dtype`. Example: ``ops.full_like(x, 2)``.
 
     Source: MindSpore, `mindspore.ops.full_like`.
     """
@@ -127,13 +124,13 @@ def eye(n: int, m: int | None = None, dtype: Any = None) -> Any:
 
 
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Any:
-    """Numbers at equal distances.
+    """Evenly spaced numbers.
 
     Args:
-        start: The first number; the end, where `end` is not given.
-        end: The number before which to stop.
-        step: The distance, not 0.
-        dtype: Format; None: int64 for ints, float32 where one of the numbers is a float.
+        start: The first number; the end if `end` is None.
+        end: The end, which is excluded.
+        step: The step, not 0.
+        dtype: The dtype; None: int64 for ints, float32 where one of the numbers is a float.
 
     Returns:
         Tensor with one axis.
@@ -152,9 +149,9 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
         start, end = 0, start
     if is_number(step) and step == 0:
         raise checks.fail_value("ops.arange", "step must not be 0", step, "step=1")
-    floats = any(is_number(value) and isinstance(value, float) for value in (start, end, step))
-    wanted = as_dtype(dtype) if dtype is not None else as_dtype("float32" if floats else "int64")
-    return keras.ops.arange(start, end, step, dtype=backend.held_format(wanted))
+    if dtype is None:
+        dtype = float32 if any(isinstance(value, float) for value in (start, end, step)) else int64
+    return keras.ops.arange(start, end, step, dtype=backend.held_format(as_dtype(dtype)))
 
 
 def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Any:
@@ -166,7 +163,7 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Any:
 
 
 def linspace(start: Any, end: Any, steps: int) -> Any:
-    """`steps` float32 numbers at equal distances from `start` to `end`, both included.
+    """`steps` evenly spaced float32 numbers from `start` to `end`, both included.
 
     Example: ``ops.linspace(0, 1, 5)``. Source: MindSpore, `mindspore.ops.linspace`.
     """
@@ -181,7 +178,7 @@ def _fill(dtype: Any, dims: Any, x: Any) -> Any:
 
 
 def _fill_v2(shape: Any, value: Any) -> Any:
-    """A tensor of `shape` and `value`, in the value's own format. Source: MindSpore, `mindspore.ops.FillV2`."""
+    """A tensor of `shape` and `value`, in the dtype of the value. Source: MindSpore, `mindspore.ops.FillV2`."""
     return _filled("ops.FillV2", shape, value, None)
 
 

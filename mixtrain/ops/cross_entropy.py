@@ -1,4 +1,4 @@
-"""Cross entropy of scores with classes: of class numbers, of probabilities, with weights and smoothing."""
+"""Cross entropy of logits with class numbers or probabilities, with class weights and label smoothing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Any:
-    """Return the cross entropy between the softmax of scores and classes.
+    """Compute the cross entropy between the softmax of logits and class labels.
 
     Args:
-        input: Scores (C,), (N, C) or (N, C, d1, ...), any float format.
-        target: Class numbers (), (N,) or (N, d1, ...), any int format; or probabilities of the shape of `input`.
+        input: Logits (C,), (N, C) or (N, C, d1, ...), any float dtype.
+        target: Class numbers (), (N,) or (N, d1, ...), any int dtype; or probabilities of the shape of `input`.
         weight: One weight for each class, or None.
-        ignore_index: The class number that counts for nothing.
-        reduction: "mean" (weighted, of what counts), "sum" or "none".
+        ignore_index: The class number to ignore.
+        reduction: "mean" (weighted, without ignored labels), "sum" or "none".
         label_smoothing: The share of the labels that is spread over all classes, from 0 to 1.
 
     Returns:
@@ -48,12 +48,12 @@ def cross_entropy(
     checks.integer(where, "ignore_index", ignore_index, at_least=-(2**31), example=-100)
     smoothing = checks.number(where, "label_smoothing", label_smoothing, at_least=0, at_most=1)
     weights = None if weight is None else as_float32(weight)
-    scores, labels = classes_last(where, input, target, weights, ignore_index)
+    logits, labels = classes_last(where, input, target, weights, ignore_index)
     if is_float(labels.dtype):
-        losses = of_probabilities(keras.ops.log_softmax(scores, axis=-1), labels, weights, smoothing)
+        losses = of_probabilities(keras.ops.log_softmax(logits, axis=-1), labels, weights, smoothing)
         return reduced(where, losses, reduction)
-    losses = of_class_numbers(scores, labels, weights, ignore_index, smoothing)
-    return _weighted(where, *losses, reduction)
+    losses, loss_weights = of_class_numbers(logits, labels, weights, ignore_index, smoothing)
+    return _weighted_reduction(where, losses, loss_weights, reduction)
 
 
 def nll_loss(
@@ -64,14 +64,14 @@ def nll_loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Any:
-    """Return minus the given log-probability of each class number: `cross_entropy` without its softmax.
+    """Compute the negative log likelihood of class numbers: `cross_entropy` of log-probabilities.
 
     Args:
-        inputs: Logarithms of probabilities (N, C) or (N, C, d1, ...), any float format.
-        target: Class numbers (N,) or (N, d1, ...), any int format.
+        inputs: Log-probabilities (N, C) or (N, C, d1, ...), any float dtype.
+        target: Class numbers (N,) or (N, d1, ...), any int dtype.
         weight: One weight for each class, or None.
-        ignore_index: The class number that counts for nothing.
-        reduction: "mean" (weighted, of what counts), "sum" or "none".
+        ignore_index: The class number to ignore.
+        reduction: "mean" (weighted, without ignored labels), "sum" or "none".
         label_smoothing: The share of the labels that is spread over all classes, from 0 to 1.
 
     Returns:
@@ -92,22 +92,22 @@ def nll_loss(
     checks.integer(where, "ignore_index", ignore_index, at_least=-(2**31), example=-100)
     smoothing = checks.number(where, "label_smoothing", label_smoothing, at_least=0, at_most=1)
     weights = None if weight is None else as_float32(weight)
-    logs, labels = classes_last(where, inputs, target, weights, ignore_index)
+    log_probs, labels = classes_last(where, inputs, target, weights, ignore_index)
     if is_float(labels.dtype):
         raise checks.fail_type(where, "target must be class numbers", labels, "ops.cross_entropy for probabilities")
-    losses = of_class_numbers(logs, labels, weights, ignore_index, smoothing, are_logs=True)
-    return _weighted(where, *losses, reduction)
+    losses, loss_weights = of_class_numbers(log_probs, labels, weights, ignore_index, smoothing, are_logs=True)
+    return _weighted_reduction(where, losses, loss_weights, reduction)
 
 
-def classes_last(where: str, scores: Any, labels: Any, weights: Any, ignored: int) -> tuple[Any, Any]:
-    """Return scores (..., C) in float32 with labels that fit: class numbers (...) or probabilities (..., C).
+def classes_last(where: str, logits: Any, labels: Any, weights: Any, ignored: int) -> tuple[Any, Any]:
+    """Return logits (..., C) in float32 with their labels: class numbers (...) or probabilities (..., C).
 
     Raises:
-        TypeError: Class numbers are no ints.
+        TypeError: Class numbers are not ints.
         ValueError: The shapes do not fit, or a class number is out of range.
     """
-    scores, labels = as_float32(scores), backend.to_tensor(labels)
-    shape = shape_of(scores)
+    logits, labels = as_float32(logits), backend.to_tensor(labels)
+    shape = shape_of(logits)
     if not shape:
         raise checks.fail_value(where, "logits must have a class axis", shape, "logits (N, C)")
     axis = min(1, len(shape) - 1)
@@ -115,54 +115,54 @@ def classes_last(where: str, scores: Any, labels: Any, weights: Any, ignored: in
         raise checks.fail_value(
             where, f"weight must have shape ({shape[axis]},)", shape_of(weights), "one weight for each class"
         )
-    last = keras.ops.moveaxis(scores, axis, -1)
+    last = keras.ops.moveaxis(logits, axis, -1)
     if is_float(labels.dtype):
-        check_same_shape(where, scores, labels)
+        check_same_shape(where, logits, labels)
         return last, keras.ops.moveaxis(as_float32(labels), axis, -1)
-    wanted = shape[:axis] + shape[axis + 1 :]
+    expected = shape[:axis] + shape[axis + 1 :]
     one_hot = "one-hot labels as float32"
-    return last, check_class_numbers(where, labels, wanted, shape, one_hot, classes=shape[axis], ignored=ignored)
+    return last, check_class_numbers(where, labels, expected, shape, one_hot, classes=shape[axis], ignored=ignored)
 
 
-def of_probabilities(logs: Any, labels: Any, weights: Any, smoothing: float) -> Any:
-    """Return the losses (...) of logarithms of probabilities (..., C) with probabilities as labels."""
+def of_probabilities(log_probs: Any, labels: Any, weights: Any, smoothing: float) -> Any:
+    """Return the losses (...) of log-probabilities (..., C) with probabilities as labels."""
     if smoothing:
-        labels = labels * (1 - smoothing) + smoothing / logs.shape[-1]
+        labels = labels * (1 - smoothing) + smoothing / log_probs.shape[-1]
     if weights is not None:
         labels = labels * weights
-    return -keras.ops.sum(labels * logs, axis=-1)
+    return -keras.ops.sum(labels * log_probs, axis=-1)
 
 
 def of_class_numbers(
-    scores: Any, labels: Any, weights: Any, ignored: int, smoothing: float, *, are_logs: bool = False
+    logits: Any, labels: Any, weights: Any, ignored: int, smoothing: float, *, are_logs: bool = False
 ) -> tuple[Any, Any]:
-    """Return the losses (...) of scores (..., C), or of logarithms of probabilities, and the weight of each."""
-    ops, classes = keras.ops, scores.shape[-1]
-    counts = labels != ignored
-    labels = ops.where(counts, labels, ops.zeros_like(labels))
-    each = ops.cast(counts, float32)
+    """Return the losses (...) of logits (..., C), or of log-probabilities, and their weights."""
+    ops, classes = keras.ops, logits.shape[-1]
+    mask = labels != ignored
+    labels = ops.where(mask, labels, ops.zeros_like(labels))  # An ignored label may be no valid index.
+    loss_weights = ops.cast(mask, float32)
     if weights is not None:
-        each = each * ops.take(weights, labels)
+        loss_weights = loss_weights * ops.take(weights, labels)
     if are_logs:
-        own = -ops.take_along_axis(scores, labels[..., None], axis=-1)[..., 0]
+        losses = -ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
     else:
-        own = backend.sparse_softmax_cross_entropy(labels, scores)
-    losses = own * each
+        losses = backend.sparse_softmax_cross_entropy(labels, logits)
+    losses = losses * loss_weights
     if smoothing:
-        spread = -(scores if are_logs else ops.log_softmax(scores, axis=-1))
-        spread = ops.sum(spread if weights is None else spread * weights, axis=-1)
-        losses = losses * (1 - smoothing) + ops.where(counts, spread, ops.zeros_like(spread)) * (smoothing / classes)
-    return losses, each
+        smooth = -(logits if are_logs else ops.log_softmax(logits, axis=-1))
+        smooth = ops.sum(smooth if weights is None else smooth * weights, axis=-1)
+        losses = losses * (1 - smoothing) + ops.where(mask, smooth, ops.zeros_like(smooth)) * (smoothing / classes)
+    return losses, loss_weights
 
 
-def _weighted(where: str, losses: Any, weights: Any, reduction: str) -> Any:
+def _weighted_reduction(where: str, losses: Any, weights: Any, reduction: str) -> Any:
     if reduction == "mean":
         return keras.ops.sum(losses) / keras.ops.sum(weights)
     return reduced(where, losses, reduction)
 
 
 class SoftmaxCrossEntropyWithLogits(Primitive):
-    """The cross entropy of rows of scores with probabilities, and its gradient: ``(losses (N,), gradients (N, C))``.
+    """The cross entropy of logits with probabilities, and its gradient: ``(losses (N,), gradients (N, C))``.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -176,22 +176,22 @@ class SoftmaxCrossEntropyWithLogits(Primitive):
 
     def __call__(self, logits: Any, labels: Any) -> tuple[Any, Any]:
         """Return the losses and gradients, float32, of `logits` (N, C) with `labels` (N, C)."""
-        scores, labels = as_float32(logits), as_float32(labels)
-        if len(shape_of(scores)) != 2:
-            raise checks.fail_value(self.name, "logits must have 2 axes (N, C)", shape_of(scores), "logits (N, C)")
-        check_same_shape(self.name, scores, labels)
-        gradient = keras.ops.stop_gradient(keras.ops.softmax(scores, axis=-1) - labels)
-        return backend.softmax_cross_entropy(labels, scores), gradient
+        logits, labels = as_float32(logits), as_float32(labels)
+        if len(shape_of(logits)) != 2:
+            raise checks.fail_value(self.name, "logits must have 2 axes (N, C)", shape_of(logits), "logits (N, C)")
+        check_same_shape(self.name, logits, labels)
+        gradient = keras.ops.stop_gradient(keras.ops.softmax(logits, axis=-1) - labels)
+        return backend.softmax_cross_entropy(labels, logits), gradient
 
 
 class SparseSoftmaxCrossEntropyWithLogits(Primitive):
-    """The mean cross entropy of rows of scores with class numbers.
+    """The mean cross entropy of logits with class numbers.
 
     Args:
-        is_grad: Whether the gradient by the scores is returned in place of the loss.
+        is_grad: Whether to return the gradient by the logits instead of the loss.
 
     Raises:
-        TypeError: `is_grad` is no bool.
+        TypeError: `is_grad` is not a bool.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -208,11 +208,11 @@ class SparseSoftmaxCrossEntropyWithLogits(Primitive):
 
     def __call__(self, logits: Any, labels: Any) -> Any:
         """Return the mean loss, float32, or its gradient, of `logits` (N, C) with `labels` (N,)."""
-        scores, shape = as_float32(logits), shape_of(logits)
+        logits, shape = as_float32(logits), shape_of(logits)
         if len(shape) != 2:
             raise checks.fail_value(self.name, "logits must have 2 axes (N, C)", shape, "logits (N, C)")
         labels = check_class_numbers(self.name, labels, shape[:1], shape, "class numbers (N,)", classes=shape[1])
         if not self.is_grad:
-            return keras.ops.mean(backend.sparse_softmax_cross_entropy(labels, scores))
-        chosen = keras.ops.one_hot(labels, shape[1], dtype=float32)
-        return (keras.ops.softmax(scores, axis=-1) - chosen) / keras.ops.cast(keras.ops.shape(scores)[0], float32)
+            return keras.ops.mean(backend.sparse_softmax_cross_entropy(labels, logits))
+        one_hot = keras.ops.one_hot(labels, shape[1], dtype=float32)
+        return (keras.ops.softmax(logits, axis=-1) - one_hot) / keras.ops.cast(keras.ops.shape(logits)[0], float32)
