@@ -1,4 +1,4 @@
-"""The loss of connectionist temporal classification, and a greedy reading of its outputs."""
+"""Connectionist temporal classification (CTC) losses."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.ops.inputs import as_floats, tensor
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import Primitive, configured
 
-# Minus infinity in logarithms, but for what differences of infinities would make of it.
-_NEVER: Final = -1e30
+# The log-probability of the impossible: finite, because the difference of two infinities is NaN.
+_LOG_ZERO: Final = -1e30
 
 
 def _forward(logs: Any, labels: Any) -> Any:
-    """Return the log-probabilities of prefixes (T, N, 2 S + 1), labels between blanks included."""
-    same = keras.ops.concatenate(
+    """Compute the forward variables, log-probabilities of prefixes (T, N, 2 S + 1), of labels between blanks."""
+    # No step of two to a blank, which would skip a label, or to a repeated label, which needs the blank before it.
+    no_skip = keras.ops.concatenate(
         [keras.ops.ones_like(labels[:, :2], dtype="bool"), keras.ops.equal(labels[:, 2:], labels[:, :-2])], axis=1
     )
-    emitted = [
-        keras.ops.take_along_axis(logs[time], labels, axis=1) for time in range(logs.shape[0])
-    ]
+    emissions = [keras.ops.take_along_axis(logs[time], labels, axis=1) for time in range(logs.shape[0])]
+    # A path starts with the first blank or the first label.
     start = keras.ops.arange(labels.shape[1])[None] < 2
-    alpha = keras.ops.where(start, emitted[0], _NEVER)
-    found = [alpha]
-    for step in emitted[1:]:
-        by_one = keras.ops.pad(alpha[:, :-1], ((0, 0), (1, 0)), constant_values=_NEVER)
-        by_two = keras.ops.pad(alpha[:, :-2], ((0, 0), (2, 0)), constant_values=_NEVER)
-        ways = keras.ops.stack([alpha, by_one, keras.ops.where(same, _NEVER, by_two)], axis=-1)
-        alpha = keras.ops.logsumexp(ways, axis=-1) + step
-        found.append(alpha)
-    return keras.ops.stack(found)
+    alpha = keras.ops.where(start, emissions[0], _LOG_ZERO)
+    alphas = [alpha]
+    for emission in emissions[1:]:
+        by_one = keras.ops.pad(alpha[:, :-1], ((0, 0), (1, 0)), constant_values=_LOG_ZERO)
+        by_two = keras.ops.pad(alpha[:, :-2], ((0, 0), (2, 0)), constant_values=_LOG_ZERO)
+        paths = keras.ops.stack([alpha, by_one, keras.ops.where(no_skip, _LOG_ZERO, by_two)], axis=-1)
+        alpha = keras.ops.logsumexp(paths, axis=-1) + emission
+        alphas.append(alpha)
+    return keras.ops.stack(alphas)
 
 
 def ctc_loss(
     log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> tuple[Any, Any]:
-    """Minus the log-probability of all alignments of targets with log-probabilities: ``(loss, log_alpha)``.
+    """Compute the CTC loss, the negative log likelihood of all alignments of the targets: ``(loss, log_alpha)``.
 
     Args:
-        log_probs: (T, N, C), or (T, C).
-        targets: Class numbers (N, S), or the targets of all samples one after the other.
-        input_lengths: How many of the T count, for each sample.
-        target_lengths: How many of the S count, for each sample.
-        blank: The class of no label.
-        reduction: "mean" (each loss divided by its target's length), "sum" or "none".
-        zero_infinity: Whether a target that cannot be aligned costs 0.
+        log_probs: Log-probabilities (T, N, C), or (T, C).
+        targets: Class numbers (N, S), or the concatenated targets of all samples.
+        input_lengths: The length of the input of each sample, up to T.
+        target_lengths: The length of the target of each sample, up to S.
+        blank: The class of the blank.
+        reduction: "mean" (each loss divided by the length of its target), "sum" or "none".
+        zero_infinity: Whether the infinite loss of a target that cannot be aligned becomes 0.
 
     Returns:
         The loss, and the log-probabilities of prefixes (N, T, 2 S + 1).
@@ -64,52 +64,40 @@ def ctc_loss(
     if len(labels.shape) == 1 and not single:
         starts = keras.ops.cumsum(counts) - counts
         longest = int(max(counts))
-        places = keras.ops.minimum(starts[:, None] + keras.ops.arange(longest)[None], labels.shape[0] - 1)
-        labels = keras.ops.take(labels, places, axis=0)
+        indices = keras.ops.minimum(starts[:, None] + keras.ops.arange(longest)[None], labels.shape[0] - 1)
+        labels = keras.ops.take(labels, indices, axis=0)
     labels = labels[None] if len(labels.shape) == 1 else labels
     blanks = keras.ops.full_like(labels, blank)
-    between = keras.ops.reshape(keras.ops.stack([blanks, labels], axis=-1), (labels.shape[0], -1))
-    between = keras.ops.concatenate([between, blanks[:, :1]], axis=1)
-    alpha = _forward(logs, between)
+    extended = keras.ops.reshape(keras.ops.stack([blanks, labels], axis=-1), (labels.shape[0], -1))
+    extended = keras.ops.concatenate([extended, blanks[:, :1]], axis=1)
+    alpha = _forward(logs, extended)
+    # A path ends with the last blank or the last label, which an empty target does not have.
     last = keras.ops.take_along_axis(alpha, (steps - 1)[None, :, None], axis=0)[0]
     ends = keras.ops.stack([2 * counts, keras.ops.maximum(2 * counts - 1, 0)], axis=1)
     tails = keras.ops.take_along_axis(last, ends, axis=1)
-    tails = keras.ops.where(keras.ops.logical_and(counts[:, None] == 0, [[False, True]]), _NEVER, tails)
+    tails = keras.ops.where(keras.ops.logical_and(counts[:, None] == 0, [[False, True]]), _LOG_ZERO, tails)
     losses = -keras.ops.logsumexp(tails, axis=1)
-    far = losses > -_NEVER / 2
-    losses = keras.ops.where(far, 0.0 if zero_infinity else float("inf"), losses)
-    alpha = keras.ops.swapaxes(keras.ops.where(alpha < _NEVER / 2, float("-inf"), alpha), 0, 1)
+    impossible = losses > -_LOG_ZERO / 2
+    losses = keras.ops.where(impossible, 0.0 if zero_infinity else float("inf"), losses)
+    alpha = keras.ops.swapaxes(keras.ops.where(alpha < _LOG_ZERO / 2, float("-inf"), alpha), 0, 1)
     if reduction == "mean":
         return keras.ops.mean(losses / keras.ops.cast(keras.ops.maximum(counts, 1), losses.dtype)), alpha
     return (keras.ops.sum(losses) if reduction == "sum" else losses[0] if single else losses), alpha
 
 
-class CTCLossV2(Primitive):
-    """`ctc_loss` with `blank`, `reduction` and `zero_infinity` given.
-
-    Source: MindSpore, `mindspore.ops.CTCLossV2`.
-    """
-
-    def __init__(self, blank: int = 0, reduction: str = "none", zero_infinity: bool = False) -> None:
-        super().__init__()
-        self.blank, self.reduction, self.zero_infinity = blank, reduction, zero_infinity
-
-    def __call__(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> tuple[Any, Any]:
-        return ctc_loss(
-            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
-        )
+CTCLossV2: Final = configured("CTCLossV2", ctc_loss, blank=0, reduction="none", zero_infinity=False)
 
 
 class CTCLoss(Primitive):
-    """The loss of `ctc_loss` of scores before a softmax, with sparse labels, and its gradient; the last class is none.
+    """The CTC loss of logits with sparse labels, and its gradient; the blank is the last class.
 
     Args:
         preprocess_collapse_repeated: False, the only one.
         ctc_merge_repeated: True, the only one.
-        ignore_longer_outputs_than_inputs: Whether a target that cannot be aligned costs 0.
+        ignore_longer_outputs_than_inputs: Whether the infinite loss of a target that cannot be aligned becomes 0.
 
-    A call takes scores (T, N, C), places (labels, 2) of labels, as sample and number, in order; the labels (labels,);
-    and how many of the T count (N,).
+    A call takes logits (T, N, C); sorted indices (labels, 2) of labels, as sample and position; the labels (labels,);
+    and the lengths of the inputs (N,).
 
     Returns:
         The losses (N,), and the gradient of their sum (T, N, C).
@@ -129,19 +117,19 @@ class CTCLoss(Primitive):
         )
 
     def __call__(self, x: Any, labels_indices: Any, labels_values: Any, sequence_length: Any) -> tuple[Any, Any]:
-        scores = as_floats(self.name, x)
-        times, samples, classes = scores.shape
-        places = keras.ops.cast(tensor(self.name, labels_indices), "int32")
+        logits = as_floats(self.name, x)
+        steps, samples, classes = logits.shape
+        indices = keras.ops.cast(tensor(self.name, labels_indices), "int32")
         values = keras.ops.cast(tensor(self.name, labels_values), "int32")
-        labels = keras.ops.scatter(places, values, (samples, times))
-        counts = keras.ops.scatter(places[:, :1], keras.ops.ones_like(values), (samples,))
+        labels = keras.ops.scatter(indices, values, (samples, steps))
+        counts = keras.ops.scatter(indices[:, :1], keras.ops.ones_like(values), (samples,))
 
-        def losses(scores: Any) -> tuple[Any, Any]:
-            found, _ = ctc_loss(
-                keras.ops.log_softmax(scores, axis=-1), labels, sequence_length, counts, classes - 1, "none",
+        def total_loss(logits: Any) -> tuple[Any, Any]:
+            losses, _ = ctc_loss(
+                keras.ops.log_softmax(logits, axis=-1), labels, sequence_length, counts, classes - 1, "none",
                 self.ignore_longer_outputs_than_inputs,
             )
-            return keras.ops.sum(found), found
+            return keras.ops.sum(losses), losses
 
-        _, found, (gradient,) = backend.value_and_gradient(losses, [], [scores])
-        return found, gradient
+        _, losses, (gradient,) = backend.value_and_gradient(total_loss, [], [logits])
+        return losses, gradient
