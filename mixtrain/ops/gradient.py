@@ -211,7 +211,8 @@ def _weighted(where: str, value: Any, sens: Any) -> Any:
     shape, expected = tuple(sens.shape), tuple(value.shape)
     if shape not in ((), expected) and None not in (*shape, *expected):
         raise checks.fail_value(
-            where, f"sens must have the shape of the output {expected}", shape, "ops.fill(loss.dtype, loss.shape, scale)"
+            where, f"sens must have the shape of the output {expected}", shape,
+            "ops.fill(loss.dtype, loss.shape, scale)",
         )
     return value * sens
 
