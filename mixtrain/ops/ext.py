@@ -1,4 +1,4 @@
-"""MindSpore's functions whose names end in `_ext`: those of the same name, with the argument names of its `mint`."""
+"""MindSpore's functions whose names end in `_ext`, with the parameter names of `mindspore.mint`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mixtrain.ops.unary import isnan
 
 
 def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """`diff` of `input`, `n` times, along `dim`, with `prepend` and `append` around it first.
+    """The `n`-th `diff` of `input` along `dim`, with `prepend` and `append` joined to it first.
 
     Source: MindSpore, `mindspore.ops.diff_ext`.
     """

@@ -1,4 +1,4 @@
-"""Matrices as products of triangular, orthogonal and diagonal ones, packed as by LAPACK, and solving by them."""
+"""LU and QR factorizations in the packed form of LAPACK, and solvers that use them."""
 
 from __future__ import annotations
 
@@ -17,51 +17,51 @@ def _transposed(x: Any) -> Any:
 
 
 def _unit_lower(x: Any, columns: int) -> Any:
-    """The lower triangle below a diagonal of ones."""
+    """Return the unit lower triangular matrix of the elements below the diagonal."""
     below = keras.ops.tril(x, -1)[..., :columns]
     return below + keras.ops.eye(x.shape[-2], columns, dtype=x.dtype)
 
 
 def _permutation(pivots: Any, size: int, dtype: Any) -> Any:
-    """The matrix that undoes the exchanges of rows `pivots`, which count from 1."""
-    chosen = keras.ops.cast(pivots, "int32") - 1
-    numbers = keras.ops.arange(size, dtype="int32")
-    rows = keras.ops.broadcast_to(numbers, (*chosen.shape[:-1], size))
-    for place in range(chosen.shape[-1]):
-        other = chosen[..., place : place + 1]
-        here, there = rows[..., place : place + 1], keras.ops.take_along_axis(rows, other, axis=-1)
-        rows = keras.ops.where(numbers == other, here, keras.ops.where(numbers == place, there, rows))
+    """Return the matrix that undoes the row exchanges `pivots`, which count from 1."""
+    pivots = keras.ops.cast(pivots, "int32") - 1
+    indices = keras.ops.arange(size, dtype="int32")
+    rows = keras.ops.broadcast_to(indices, (*pivots.shape[:-1], size))
+    for index in range(pivots.shape[-1]):
+        pivot = pivots[..., index : index + 1]
+        row, pivot_row = rows[..., index : index + 1], keras.ops.take_along_axis(rows, pivot, axis=-1)
+        rows = keras.ops.where(indices == pivot, row, keras.ops.where(indices == index, pivot_row, rows))
     return _transposed(keras.ops.one_hot(rows, size, dtype=dtype))
 
 
 def lu_unpack(
     LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Any, Any, Any]:
-    """Return the permutation, the lower and the upper factor that `LU_data` and `LU_pivots` hold packed.
+    """Unpack `LU_data` and `LU_pivots` to the permutation, the lower and the upper factor.
 
     `unpack_data` and `unpack_pivots` are accepted; all three are returned.
 
     Example: ``ops.lu_unpack(packed, pivots)``. Source: MindSpore, `mindspore.ops.lu_unpack`.
     """
     x, pivots = as_floats("ops.lu_unpack", LU_data), tensor("ops.lu_unpack", LU_pivots)
-    least = min(x.shape[-2:])
-    upper = keras.ops.triu(x)[..., :least, :]
-    return _permutation(pivots, x.shape[-2], x.dtype), _unit_lower(x, least), upper
+    size = min(x.shape[-2:])
+    upper = keras.ops.triu(x)[..., :size, :]
+    return _permutation(pivots, x.shape[-2], x.dtype), _unit_lower(x, size), upper
 
 
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:
-    """Return x with A @ x = `b`, for the A that `LU_data` and `LU_pivots` hold packed.
+    """Solve A @ x = `b` for the A whose packed LU factorization is `LU_data` and `LU_pivots`.
 
     Example: ``ops.lu_solve(b, packed, pivots)``. Source: MindSpore, `mindspore.ops.lu_solve`.
     """
-    right = as_floats("ops.lu_solve", b)
+    rhs = as_floats("ops.lu_solve", b)
     permutation, lower, upper = lu_unpack(LU_data, LU_pivots)
-    forward = keras.ops.solve_triangular(lower, keras.ops.matmul(_transposed(permutation), right), lower=True)
-    return keras.ops.solve_triangular(upper, forward)
+    rhs = keras.ops.solve_triangular(lower, keras.ops.matmul(_transposed(permutation), rhs), lower=True)
+    return keras.ops.solve_triangular(upper, rhs)
 
 
 def geqrf(input: Any) -> tuple[Any, Any]:
-    """Return the QR factorization of matrices `input`, packed: R, below it the Householder vectors, and their factors.
+    """The packed QR factorization of the matrices `input`: R with Householder vectors below it, and their factors.
 
     Example: ``ops.geqrf(Tensor([[-2.0, -1.0], [1.0, 2.0]]))``. Source: MindSpore, `mindspore.ops.geqrf`.
     """
@@ -69,40 +69,41 @@ def geqrf(input: Any) -> tuple[Any, Any]:
     height, width = x.shape[-2:]
     rows, columns = np.arange(height)[:, None], np.arange(width)
     factors = []
-    for place in range(min(height, width)):
-        column = x[..., place : place + 1]
-        head = column[..., place : place + 1, :]
-        tail = keras.ops.where(rows > place, column, keras.ops.zeros_like(column))
-        rest = keras.ops.sum(keras.ops.square(tail), axis=-2, keepdims=True)
-        zero = rest == 0
-        found = keras.ops.sqrt(rest + keras.ops.square(head))
-        found = keras.ops.where(zero, head, keras.ops.where(head > 0, -found, found))
-        factor = keras.ops.where(zero, keras.ops.zeros_like(head), (found - head) / keras.ops.where(zero, 1, found))
-        vector = tail / keras.ops.where(zero, keras.ops.ones_like(head), head - found)
-        full = vector + keras.ops.cast(rows == place, x.dtype)
-        turned = x - factor * keras.ops.matmul(full, keras.ops.matmul(_transposed(full), x))
-        # To the right, and the row of R, is turned; the column keeps R's end and the vector below it.
-        x = keras.ops.where((columns > place) & (rows >= place), turned, x)
-        x = keras.ops.where(columns == place, keras.ops.where(rows > place, vector, x), x)
-        x = keras.ops.where((columns == place) & (rows == place), found, x)
+    for index in range(min(height, width)):
+        column = x[..., index : index + 1]
+        head = column[..., index : index + 1, :]
+        tail = keras.ops.where(rows > index, column, keras.ops.zeros_like(column))
+        tail_norm2 = keras.ops.sum(keras.ops.square(tail), axis=-2, keepdims=True)
+        zero = tail_norm2 == 0
+        # The diagonal element of R has the sign opposite to `head`, so that `head - diagonal` does not cancel.
+        diagonal = keras.ops.sqrt(tail_norm2 + keras.ops.square(head))
+        diagonal = keras.ops.where(zero, head, keras.ops.where(head > 0, -diagonal, diagonal))
+        factor = keras.ops.where(
+            zero, keras.ops.zeros_like(head), (diagonal - head) / keras.ops.where(zero, 1, diagonal)
+        )
+        tail = tail / keras.ops.where(zero, keras.ops.ones_like(head), head - diagonal)
+        vector = tail + keras.ops.cast(rows == index, x.dtype)
+        reflected = x - factor * keras.ops.matmul(vector, keras.ops.matmul(_transposed(vector), x))
+        # The columns to the right are reflected; this one holds its element of R, and the vector below it.
+        x = keras.ops.where((columns > index) & (rows >= index), reflected, x)
+        x = keras.ops.where(columns == index, keras.ops.where(rows > index, tail, x), x)
+        x = keras.ops.where((columns == index) & (rows == index), diagonal, x)
         factors.append(factor[..., 0, 0])
     return x, keras.ops.stack(factors, axis=-1)
 
 
 def orgqr(input: Any, input2: Any) -> Any:
-    """Return the orthogonal matrix of the Householder vectors `input` and factors `input2` that `geqrf` returns.
+    """The orthogonal matrix of the Householder vectors `input` and factors `input2` that `geqrf` returns.
 
     Example: ``ops.orgqr(*ops.geqrf(x))``. Source: MindSpore, `mindspore.ops.orgqr`.
     """
     x, factors = as_floats("ops.orgqr", input), as_floats("ops.orgqr", input2)
     vectors = _unit_lower(x, min(x.shape[-2:]))
-    found = keras.ops.eye(x.shape[-2], dtype=x.dtype)
-    for place in range(factors.shape[-1]):
-        vector = vectors[..., place : place + 1]
-        found = found - factors[..., place, None, None] * keras.ops.matmul(
-            keras.ops.matmul(found, vector), _transposed(vector)
-        )
-    return found[..., : x.shape[-1]]
+    q = keras.ops.eye(x.shape[-2], dtype=x.dtype)
+    for index in range(factors.shape[-1]):
+        vector = vectors[..., index : index + 1]
+        q = q - factors[..., index, None, None] * keras.ops.matmul(keras.ops.matmul(q, vector), _transposed(vector))
+    return q[..., : x.shape[-1]]
 
 
 def _triangular_solve(matrix: Any, rhs: Any, lower: bool, adjoint: bool) -> Any:
@@ -115,10 +116,10 @@ def _triangular_solve(matrix: Any, rhs: Any, lower: bool, adjoint: bool) -> Any:
 
 
 def _tridiagonal_product(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -> Any:
-    above, on, below, right = (as_floats("ops.TridiagonalMatMul", one) for one in (superdiag, maindiag, subdiag, rhs))
-    before = keras.ops.pad(right[..., :-1, :], [(0, 0)] * (right.ndim - 2) + [(1, 0), (0, 0)])
-    after = keras.ops.pad(right[..., 1:, :], [(0, 0)] * (right.ndim - 2) + [(0, 1), (0, 0)])
-    return _transposed(above) * after + _transposed(on) * right + _transposed(below) * before
+    upper, main, lower, x = (as_floats("ops.TridiagonalMatMul", value) for value in (superdiag, maindiag, subdiag, rhs))
+    previous = keras.ops.pad(x[..., :-1, :], [(0, 0)] * (x.ndim - 2) + [(1, 0), (0, 0)])
+    following = keras.ops.pad(x[..., 1:, :], [(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 0)])
+    return _transposed(upper) * following + _transposed(main) * x + _transposed(lower) * previous
 
 
 CholeskySolve: Final = configured("CholeskySolve", cholesky_solve, upper=False)

@@ -1,4 +1,4 @@
-"""Poolings whose windows begin at random places: fractional ratios of the sizes of input and output."""
+"""Fractional pooling: windows at random positions, for fractional ratios of input to output size."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import float32, int64
+from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import rank_of, sizes_of, tensor
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.random import rand
@@ -25,105 +26,105 @@ def _sizes(where: str, name: str, value: Any, count: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _output_sizes(where: str, size: Any, ratio: Any, given: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes of the output, from themselves or from their ratios to those of the input."""
+def _output_sizes(where: str, size: Any, ratio: Any, input_sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes of the output from `size`, or from the `ratio` of output to input sizes."""
     if (size is None) is (ratio is None):
         raise checks.fail_value(
             where, "one of output_size and output_ratio must be given", (size, ratio),
-            f"output_size={(2,) * len(given)}",
+            f"output_size={(2,) * len(input_sizes)}",
         )
+    rank = len(input_sizes)
     if size is not None:
-        return _sizes(where, "output_size", size, len(given))
-    ratios = (ratio,) * len(given) if isinstance(ratio, float) else tuple(ratio)
-    if len(ratios) != len(given) or not all(0 < float(one) < 1 for one in ratios):
+        return _sizes(where, "output_size", size, rank)
+    ratios = (ratio,) * rank if isinstance(ratio, float) else tuple(ratio)
+    if len(ratios) != rank or not all(0 < float(value) < 1 for value in ratios):
         raise checks.fail_value(
-            where, f"output_ratio must be {len(given)} numbers between 0 and 1", ratio, "output_ratio=0.5"
+            where, f"output_ratio must be {rank} numbers between 0 and 1", ratio, "output_ratio=0.5"
         )
-    return tuple(int(have * float(one)) for have, one in zip(given, ratios, strict=True))
+    return tuple(int(length * float(value)) for length, value in zip(input_sizes, ratios, strict=True))
 
 
 def _starts(samples: Any, size: int, window: int, count: int) -> Any:
-    """Return where the windows along one axis begin, (N, C, count): the last one ends with the axis."""
+    """Return the starts of the windows along one axis, (N, C, count): the last one ends with the axis."""
     last = keras.ops.full((*samples.shape, 1), size - window, dtype="int32")
     if count == 1:
         return last
     step = np.float32(size - window) / np.float32(count - 1)
-    numbers = np.arange(count - 1, dtype=np.float32)
-    places = keras.ops.cast((numbers + samples[..., None]) * step, "int32")
-    return keras.ops.concatenate([places - keras.ops.cast(samples[..., None] * step, "int32"), last], axis=-1)
+    indices = np.arange(count - 1, dtype=np.float32)
+    starts = keras.ops.cast((indices + samples[..., None]) * step, "int32")
+    return keras.ops.concatenate([starts - keras.ops.cast(samples[..., None] * step, "int32"), last], axis=-1)
 
 
-def _pooled(where: str, x: Any, window: tuple[int, ...], sizes: tuple[int, ...], samples: Any) -> tuple[Any, Any]:
-    """Return the largest elements of each window, and where they are among those of their image."""
-    count, given = len(window), tuple(x.shape[2:])
-    for have, part, wanted in zip(given, window, sizes, strict=True):
-        if part + wanted - 1 > have:
+def _max_pool(where: str, x: Any, window: tuple[int, ...], sizes: tuple[int, ...], samples: Any) -> tuple[Any, Any]:
+    """Return the maximum of each window, and its index in the flat image."""
+    rank, lengths = len(window), tuple(x.shape[2:])
+    for length, width, size in zip(lengths, window, sizes, strict=True):
+        if width + size - 1 > length:
             raise checks.fail_value(
-                where, f"kernel_size and output_size must fit into {have} elements", (part, wanted), "smaller ones"
+                where, f"kernel_size and output_size must fit into {length} elements", (width, size), "smaller ones"
             )
     if samples is None:
-        samples = rand(x.shape[0], x.shape[1], count, dtype=float32)
+        samples = rand(x.shape[0], x.shape[1], rank, dtype=float32)
     samples = keras.ops.cast(tensor(where, samples), float32)
     flat: Any = 0
-    for axis in range(count):
-        # As in the reference, an image's samples are of columns, then of rows; a volume's are in the order of its axes.
-        sample = samples[..., axis if count == 3 else 1 - axis]
-        begins = _starts(sample, given[axis], window[axis], sizes[axis])
-        places = begins[..., None] + np.arange(window[axis], dtype=np.int32)
+    for axis in range(rank):
+        # As in MindSpore, samples are in the order of the axes of a volume, but for columns first in an image.
+        sample = samples[..., axis if rank == 3 else 1 - axis]
+        starts = _starts(sample, lengths[axis], window[axis], sizes[axis])
+        indices = starts[..., None] + np.arange(window[axis], dtype=np.int32)
         # (N, C, 1, .., size, .., 1, 1, .., window, .., 1)
-        spread = [1] * (2 * count)
-        spread[axis], spread[count + axis] = sizes[axis], window[axis]
-        flat = flat * given[axis] + keras.ops.reshape(places, (*places.shape[:2], *spread))
+        shape = [1] * (2 * rank)
+        shape[axis], shape[rank + axis] = sizes[axis], window[axis]
+        flat = flat * lengths[axis] + keras.ops.reshape(indices, (*indices.shape[:2], *shape))
     flat = keras.ops.reshape(flat, (*flat.shape[:2], int(np.prod(sizes)), int(np.prod(window))))
     elements = keras.ops.reshape(x, (*x.shape[:2], -1))
-    chosen = keras.ops.take_along_axis(elements, keras.ops.reshape(flat, (*flat.shape[:2], -1)), axis=-1)
-    chosen = keras.ops.reshape(chosen, flat.shape)
-    best = keras.ops.argmax(chosen, axis=-1)[..., None]
-    places = keras.ops.take_along_axis(flat, keras.ops.cast(best, flat.dtype), axis=-1)
-    shape = (*x.shape[:2], *sizes)
+    windows = keras.ops.take_along_axis(elements, keras.ops.reshape(flat, (*flat.shape[:2], -1)), axis=-1)
+    windows = keras.ops.reshape(windows, flat.shape)
+    argmax = keras.ops.argmax(windows, axis=-1)[..., None]
+    indices = keras.ops.take_along_axis(flat, keras.ops.cast(argmax, flat.dtype), axis=-1)
+    output_shape = (*x.shape[:2], *sizes)
     return (
-        keras.ops.reshape(keras.ops.max(chosen, axis=-1), shape),
-        backend.to_tensor(keras.ops.reshape(places, shape), int64),
+        keras.ops.reshape(keras.ops.max(windows, axis=-1), output_shape),
+        backend.to_tensor(keras.ops.reshape(indices, output_shape), int64),
     )
 
 
-def _fractional(name: str, count: int) -> Callable[..., Any]:
-    where, axes = f"ops.{name}", "(N, C, H, W)" if count == 2 else "(N, C, D, H, W)"
+def _fractional_max_pool(rank: int) -> Callable[..., Any]:
+    name = f"fractional_max_pool{rank}d"
+    where, axes = f"ops.{name}", "(N, C, H, W)" if rank == 2 else "(N, C, D, H, W)"
 
     def pool(
         input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
         _random_samples: Any = None,
     ) -> Any:
         x = tensor(where, input)
-        if rank_of(x) not in (count + 1, count + 2):
+        if rank_of(x) not in (rank + 1, rank + 2):
             raise checks.fail_value(where, f"input must have the axes {axes}, or all but N", tuple(x.shape), axes)
-        whole = x if rank_of(x) == count + 2 else keras.ops.expand_dims(x, 0)
-        window = _sizes(where, "kernel_size", kernel_size, count)
-        sizes = _output_sizes(where, output_size, output_ratio, tuple(whole.shape[2:]))
-        found = _pooled(where, whole, window, sizes, _random_samples)
-        if rank_of(x) == count + 1:
-            found = found[0][0], found[1][0]
-        return found if checks.boolean(where, "return_indices", return_indices) else found[0]
+        batch = x if rank_of(x) == rank + 2 else keras.ops.expand_dims(x, 0)
+        window = _sizes(where, "kernel_size", kernel_size, rank)
+        sizes = _output_sizes(where, output_size, output_ratio, tuple(batch.shape[2:]))
+        values, indices = _max_pool(where, batch, window, sizes, _random_samples)
+        if rank_of(x) == rank + 1:
+            values, indices = values[0], indices[0]
+        return (values, indices) if checks.boolean(where, "return_indices", return_indices) else values
 
-    pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = (
-        f"The largest elements of windows of `kernel_size` whose places are drawn, of `input` {axes}.\n\n"
+    return named(pool, name, (
+        f"The maxima of windows of `kernel_size` at random positions (Graham, 2014), of `input` {axes}.\n\n"
         "The sizes of the result are `output_size`, or those of the input times `output_ratio`; with `return_indices` "
-        "the places of the elements come second. `_random_samples` are numbers in [0, 1) in place of drawn ones.\n\n"
-        f"Example: ``ops.{name}(x, 2, output_ratio=0.5)``. Source: Graham, 2014; MindSpore, `mindspore.ops.{name}`."
-    )
-    return pool
+        "the indices of the maxima come second. `_random_samples` are the numbers in [0, 1) to use.\n\n"
+        f"Example: ``ops.{name}(x, 2, output_ratio=0.5)``."
+    ))
 
 
-fractional_max_pool2d: Final = _fractional("fractional_max_pool2d", 2)
-fractional_max_pool3d: Final = _fractional("fractional_max_pool3d", 3)
+fractional_max_pool2d: Final = _fractional_max_pool(2)
+fractional_max_pool3d: Final = _fractional_max_pool(3)
 
 
 class FractionalMaxPool3DWithFixedKsize(Primitive):
-    """`fractional_max_pool3d` as an object that is called with the samples; returns places too.
+    """`fractional_max_pool3d` as an object that takes the random samples and returns indices too.
 
     Args:
-        ksize: The window.
+        ksize: Size of the windows.
         output_shape: The sizes of the result.
         data_format: "NCDHW", the only one.
 
@@ -143,10 +144,11 @@ class FractionalMaxPool3DWithFixedKsize(Primitive):
 
 
 class _FractionalPool(Primitive):
-    """Rows and columns in random groups of two neighboring sizes, each pooled to one element.
+    """Base of the poolings of rows and columns in random groups of two neighboring sizes.
 
-    The settings are `pooling_ratio`, the sizes of the input (N, H, W, C) through those of the output; `pseudo_random`
-    and `deterministic`, accepted; `overlapping`, whether a group holds the first element of the next; `seed`, `seed2`.
+    The settings are `pooling_ratio`, the ratios of the sizes of the input (N, H, W, C) to those of the output;
+    `pseudo_random` and `deterministic`, accepted; `overlapping`, whether a group includes the first element of the
+    next; and `seed`, `seed2`.
     """
 
     def __init__(
@@ -165,37 +167,36 @@ class _FractionalPool(Primitive):
     def _pool(self, part: Any) -> Any:
         raise NotImplementedError
 
-    def _bounds(self, size: int, ratio: float, drawn: np.random.Generator) -> np.ndarray:
-        """Return where groups begin, and the end of the last."""
+    def _bounds(self, size: int, ratio: float, rng: np.random.Generator) -> np.ndarray:
+        """Return the starts of the groups, and the end of the last."""
         count = int(size / ratio)
         longer = size - size // count * count
-        lengths = size // count + drawn.permutation(np.arange(count) < longer)
+        lengths = size // count + rng.permutation(np.arange(count) < longer)
         return np.concatenate([[0], np.cumsum(lengths)])
 
     def __call__(self, x: Any) -> tuple[Any, Any, Any]:
         value = tensor(self.name, x)
-        seeded = self.seed or self.seed2
-        drawn = np.random.default_rng([self.seed, self.seed2]) if seeded else generator()
-        rows, columns = (self._bounds(value.shape[axis], self.pooling_ratio[axis], drawn) for axis in (1, 2))
-        more = int(self.overlapping)
+        rng = np.random.default_rng([self.seed, self.seed2]) if self.seed or self.seed2 else generator()
+        rows, columns = (self._bounds(value.shape[axis], self.pooling_ratio[axis], rng) for axis in (1, 2))
+        overlap = int(self.overlapping)
         cells = [
-            self._pool(value[:, top:bottom + more, left:right + more])
+            self._pool(value[:, top:bottom + overlap, left:right + overlap])
             for (top, bottom), (left, right) in itertools.product(itertools.pairwise(rows), itertools.pairwise(columns))
         ]
         shape = (value.shape[0], len(rows) - 1, len(columns) - 1, value.shape[3])
-        found = keras.ops.reshape(keras.ops.stack(cells, axis=1), shape)
-        return found, backend.to_tensor(rows, int64), backend.to_tensor(columns, int64)
+        output = keras.ops.reshape(keras.ops.stack(cells, axis=1), shape)
+        return output, backend.to_tensor(rows, int64), backend.to_tensor(columns, int64)
 
 
 class FractionalMaxPool(_FractionalPool):
-    """The largest of random groups of rows and columns, and where groups begin and end.
+    """The maxima of random groups of rows and columns, and the bounds of the groups.
 
     Args:
-        pooling_ratio: The sizes of the input (N, H, W, C) through those of the output.
+        pooling_ratio: The ratios of the sizes of the input (N, H, W, C) to those of the output.
         pseudo_random: Accepted; without effect.
-        overlapping: Whether a group holds the first element of the next.
+        overlapping: Whether a group includes the first element of the next.
         deterministic: Accepted; without effect.
-        seed: With `seed2`, what the groups are drawn by; 0 and 0 for new ones each time.
+        seed: With `seed2`, the seed of the groups; 0 and 0 for new groups in each call.
         seed2: See `seed`.
 
     Example: ``ops.FractionalMaxPool([1.0, 1.5, 1.5, 1.0])(x)``.
