@@ -1,4 +1,4 @@
-"""Functions of the user's that see, and may replace, gradients on their way back."""
+"""Hooks that read, and may replace, gradients in the backward pass."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from mixtrain.ops.primitive import Primitive
 
 
 class HookBackward(Primitive):
-    """Passes tensors on; their gradients go through a function.
+    """Identity whose gradients are passed through a function.
 
     Args:
-        hook_fn: Takes the tuple of the gradients, one for each tensor, and returns those to go on with, or None to
-            leave them. In PyNative mode it sees values; in a compiled call it is traced once, as `construct` is.
+        hook_fn: Takes the tuple of the gradients, one for each tensor, and returns those to continue with, or None to
+            keep them. In PyNative mode it receives values; in a compiled call it is traced once, as `construct` is.
         cell_id: Accepted for MindSpore scripts.
 
     Returns:
         A call returns its tensor, or the tuple of its tensors.
 
     Raises:
-        TypeError: `hook_fn` is no function, or returns another number of gradients than it took.
+        TypeError: `hook_fn` is not callable, or returns another number of gradients than it takes.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -45,18 +45,18 @@ class HookBackward(Primitive):
 
     def __call__(self, *inputs: Any) -> Any:
         """Return the inputs."""
-        passed = hook_gradients(self.name, inputs, self.hook_fn)
-        return passed[0] if len(passed) == 1 else passed
+        outputs = hook_gradients(self.name, inputs, self.hook_fn)
+        return outputs[0] if len(outputs) == 1 else outputs
 
 
 class InsertGradientOf(Primitive):
-    """Passes a tensor on; its gradient goes through a function.
+    """Identity whose gradient is passed through a function.
 
     Args:
-        f: Takes the gradient and returns the one to go on with. In a compiled call it is traced once.
+        f: Takes the gradient and returns the one to continue with. In a compiled call it is traced once.
 
     Raises:
-        TypeError: `f` is no function.
+        TypeError: `f` is not callable.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -79,41 +79,42 @@ class InsertGradientOf(Primitive):
 
 
 def hook_gradients(where: str, values: Sequence[Any], hook_fn: Callable[[tuple[Any, ...]], Any]) -> tuple[Any, ...]:
-    """Return values as they are, with a function in the way of their gradients.
+    """Return the values unchanged, with their gradients passed through a function.
 
     Args:
-        where: Who asks, for errors.
-        values: Tensors and other values. What is no floating-point tensor has the gradient None.
-        hook_fn: Takes the tuple of gradients; returns as many, one alone where there is one, or None to leave them.
+        where: Name of the caller, for errors.
+        values: Tensors and other values. The gradient of what is not a floating-point tensor is None.
+        hook_fn: Takes the tuple of gradients; returns as many, a single one without a tuple, or None to keep them.
     """
     wants = wants_tensors(values)
     values = tuple(settled(values))
-    places = [place for place, value in enumerate(values) if backend.is_tensor(value) and is_float(value.dtype)]
+    positions = [index for index, value in enumerate(values) if backend.is_tensor(value) and is_float(value.dtype)]
 
-    def through(found: tuple[Any, ...]) -> list[Any]:
+    def hook(float_gradients: tuple[Any, ...]) -> list[Any]:
         gradients: list[Any] = [None] * len(values)
-        for place, gradient in zip(places, found, strict=True):
-            gradients[place] = gradient
+        for index, gradient in zip(positions, float_gradients, strict=True):
+            gradients[index] = gradient
         with running("tensors"):
-            changed = settled(_returned(where, hook_fn(wrapped(tuple(gradients))), gradients))
+            new = settled(_check_gradients(where, hook_fn(wrapped(tuple(gradients))), gradients))
         return [
-            old if changed[place] is None else keras.ops.cast(backend.to_tensor(changed[place]), old.dtype)
-            for place, old in zip(places, found, strict=True)
+            old if new[index] is None else keras.ops.cast(backend.to_tensor(new[index]), old.dtype)
+            for index, old in zip(positions, float_gradients, strict=True)
         ]
 
-    passed = list(values)
-    if places:
-        for place, value in zip(places, backend.with_backward_hook([values[p] for p in places], through), strict=True):
-            passed[place] = value
-    return wrapped(tuple(passed)) if wants else tuple(passed)
+    outputs = list(values)
+    if positions:
+        hooked = backend.with_backward_hook([values[index] for index in positions], hook)
+        for index, value in zip(positions, hooked, strict=True):
+            outputs[index] = value
+    return wrapped(tuple(outputs)) if wants else tuple(outputs)
 
 
-def _returned(where: str, changed: Any, gradients: Sequence[Any]) -> Sequence[Any]:
-    """Return what a hook returned as one gradient for each that it took."""
-    if changed is None:
+def _check_gradients(where: str, new: Any, gradients: Sequence[Any]) -> Sequence[Any]:
+    """Return the result of a hook as one gradient for each that it took."""
+    if new is None:
         return gradients
-    changed = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
-    if len(changed) != len(gradients):
+    new = tuple(new) if isinstance(new, (tuple, list)) else (new,)
+    if len(new) != len(gradients):
         expected = f"hook_fn must return {len(gradients)} gradients, as many as it takes, or None"
-        raise checks.fail_type(where, expected, changed, "return tuple(g * 2 for g in gradients)")
-    return changed
+        raise checks.fail_type(where, expected, new, "return tuple(g * 2 for g in gradients)")
+    return new

@@ -1,4 +1,4 @@
-"""`HyperMap` and `Map`: one function for every element of sequences, at any depth or at the first."""
+"""`HyperMap` and `Map`: a function of every element of sequences, nested or at the first level."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from mixtrain.ops.primitive import Primitive
 
 
 class HyperMap(Primitive):
-    """Apply a function to every element of tuples and lists, however deep they are nested.
+    """Apply a function to every element of nested tuples and lists.
 
     Args:
-        ops: The function, often a `MultitypeFuncGraph`; None where each call brings it as its first argument.
+        ops: The function, often a `MultitypeFuncGraph`; None if each call passes it as its first argument.
         reverse: Accepted for MindSpore scripts; the order makes no difference here.
 
     Returns:
-        A call returns tuples, nested as the sequences were; for an argument that is no sequence, the result for it.
+        A call returns tuples, nested as the sequences; for arguments that are not sequences, the result for them.
 
     Raises:
-        TypeError: `ops` is no function; in a call: one argument is a sequence where another is none.
+        TypeError: `ops` is not callable; in a call: one argument is a sequence where another is not.
         ValueError: In a call: sequences differ in length.
 
     Example:
@@ -53,7 +53,7 @@ class HyperMap(Primitive):
         return tuple(self._apply(function, list(row)) for row in self._rows(values))
 
     def _rows(self, sequences: list[Any]) -> list[tuple[Any, ...]]:
-        """Return sequences of one length side by side."""
+        """Zip sequences of one length."""
         for other in sequences:
             if not isinstance(other, (tuple, list)):
                 raise checks.fail_type(
@@ -70,14 +70,14 @@ class Map(HyperMap):
     """Apply a function to every element of tuples and lists, at the first level only.
 
     Args:
-        ops: The function; None where each call brings it as its first argument.
+        ops: The function; None if each call passes it as its first argument.
         reverse: Accepted for MindSpore scripts; the order makes no difference here.
 
     Returns:
         A call returns a tuple.
 
     Raises:
-        TypeError: `ops` is no function; in a call: an argument is no sequence.
+        TypeError: `ops` is not callable; in a call: an argument is not a sequence.
         ValueError: In a call: sequences differ in length.
 
     Example:

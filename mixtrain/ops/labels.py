@@ -1,4 +1,4 @@
-"""What losses ask of their arguments: float32, shapes that fit, class numbers in range; and how they are reduced."""
+"""Checks of the arguments of losses (float32, shapes, class numbers in range), and the reduction of losses."""
 
 from __future__ import annotations
 
@@ -26,19 +26,17 @@ def reduced(where: str, losses: Any, reduction: Any) -> Any:
 
 
 def shape_of(value: Any) -> Shape:
-    """Return a tensor's shape as a tuple, None where a size is not known yet."""
+    """Return the shape of a tensor as a tuple, with None for an unknown dimension."""
     return tuple(value.shape)
 
 
-def fits(one: Shape, other: Shape) -> bool:
+def fits(first: Shape, second: Shape) -> bool:
     """Whether two shapes can be equal, as far as they are known."""
-    return len(one) == len(other) and all(
-        first == second or first is None or second is None for first, second in zip(one, other, strict=True)
-    )
+    return len(first) == len(second) and all(x == y or None in (x, y) for x, y in zip(first, second, strict=True))
 
 
 def check_same_shape(where: str, x: Any, label: Any, names: tuple[str, str] = ("logits", "labels")) -> None:
-    """Raise a ValueError unless both have one shape."""
+    """Raise a ValueError unless both have the same shape."""
     if not fits(shape_of(x), shape_of(label)):
         raise ValueError(
             f"{where}: expected {names[1]} of the shape of {names[0]} {shape_of(x)}; got {names[1]} "
@@ -48,27 +46,27 @@ def check_same_shape(where: str, x: Any, label: Any, names: tuple[str, str] = ("
 
 def check_broadcast(where: str, shape: Shape, name: str, value: Any) -> None:
     """Raise a ValueError unless `value` broadcasts to `shape`."""
-    given = shape_of(value)
-    tail = shape[len(shape) - len(given) :] if len(given) <= len(shape) else ()
-    if len(given) > len(shape) or not fits(given, tuple(1 if g == 1 else t for g, t in zip(given, tail, strict=True))):
+    got = shape_of(value)
+    tail = shape[len(shape) - len(got) :] if len(got) <= len(shape) else ()
+    if len(got) > len(shape) or not fits(got, tuple(1 if g == 1 else t for g, t in zip(got, tail, strict=True))):
         raise ValueError(
-            f"{where}: expected {name} to broadcast to {shape}; got {name} {given}. Write a {name} of shape {shape}."
+            f"{where}: expected {name} to broadcast to {shape}; got {name} {got}. Write a {name} of shape {shape}."
         )
 
 
-def _reshaping(name: str, got: Shape, wanted: Shape) -> str:
-    """Return the expression that most likely turns `got` into `wanted`."""
-    if len(got) == len(wanted) + 1 and got[-1] == 1:
+def _reshaping(name: str, got: Shape, expected: Shape) -> str:
+    """Return the expression that most likely reshapes `got` to `expected`, for a message."""
+    if len(got) == len(expected) + 1 and got[-1] == 1:
         return f"{name}[..., 0]"
-    if len(wanted) == len(got) + 1 and wanted[-1] == 1:
+    if len(expected) == len(got) + 1 and expected[-1] == 1:
         return f"{name}[..., None]"
-    return f"{name} of shape {wanted}"
+    return f"{name} of shape {expected}"
 
 
 def check_class_numbers(
     where: str,
     labels: Any,
-    wanted: Shape,
+    expected: Shape,
     logits: Shape,
     one_hot: str,
     *,
@@ -78,24 +76,24 @@ def check_class_numbers(
     """Return labels as a tensor of class numbers.
 
     Args:
-        where: Who asks.
-        labels: The labels; any int format.
-        wanted: The shape they must have.
-        logits: The logits' shape, for messages.
-        one_hot: What to write where one-hot labels came.
-        classes: How many classes there are, where that is known.
-        ignored: The label that counts for nothing.
+        where: Name of the caller, for errors.
+        labels: The labels; any int dtype.
+        expected: The shape they must have.
+        logits: The shape of the logits, for messages.
+        one_hot: What to write for one-hot labels, for messages.
+        classes: The number of classes; None if it is not known.
+        ignored: The label to ignore.
 
     Raises:
-        TypeError: They are no ints.
-        ValueError: They have another shape; or one is out of range, in a compiled step before that runs.
+        TypeError: They are not ints.
+        ValueError: They have another shape; or one is out of range, which a compiled step checks before it runs.
     """
     labels = backend.to_tensor(labels)
     got = shape_of(labels)
-    if not fits(got, wanted):
-        write = one_hot if fits(got, logits) and len(got) > 1 and got[-1] != 1 else _reshaping("labels", got, wanted)
+    if not fits(got, expected):
+        write = one_hot if fits(got, logits) and len(got) > 1 and got[-1] != 1 else _reshaping("labels", got, expected)
         raise ValueError(
-            f"{where}: expected labels {wanted}, class numbers, for logits {logits}; got labels {got}. Write {write}."
+            f"{where}: expected labels {expected}, class numbers, for logits {logits}; got labels {got}. Write {write}."
         )
     if is_float(labels.dtype) or as_dtype(labels.dtype) == "bool":
         raise TypeError(
@@ -109,28 +107,28 @@ def check_class_numbers(
 def require_classes(
     where: str, labels: Any, classes: int | None, ignored: int | None = None, weights: Any = None
 ) -> None:
-    """Refuse labels that are no class numbers: now, or where this is being compiled in each batch before it runs.
+    """Check that labels are class numbers: now, or while compiling, in each batch before the compiled step runs.
 
     Args:
-        where: Who asks.
-        labels: The labels, as they came with the batch.
-        classes: How many classes there are; None where that is not known.
-        ignored: The label that counts for nothing.
-        weights: What weighs the labels; one of weight 0 counts for nothing.
+        where: Name of the caller, for errors.
+        labels: The labels of the batch, unchanged.
+        classes: The number of classes; None if it is not known.
+        ignored: The label to ignore.
+        weights: Weights of the labels; labels of weight 0 are ignored.
 
     Raises:
-        LabelOutOfRange: A label is none.
+        LabelOutOfRange: A label is out of range.
     """
     if backend.is_symbolic(labels):
         backend.note_class_labels(labels, classes, ignored, weights)
     elif classes is not None:
-        found = backend.first_outside(labels, classes, () if ignored is None else (ignored,), weights)
-        if found is not None:
-            raise backend.LabelOutOfRange(where, found[1], classes)
+        outside = backend.first_outside(labels, classes, () if ignored is None else (ignored,), weights)
+        if outside is not None:
+            raise backend.LabelOutOfRange(where, outside[1], classes)
 
 
 def check_range(where: str, name: str, value: Any, low: float, high: float) -> None:
-    """Raise a ValueError where a value is outside [low, high]; only outside compiled functions, which cannot look."""
+    """Raise a ValueError where a value is outside [low, high]; skipped in compiled functions, which have no values."""
     if backend.is_tracing():
         return
     array = backend.to_numpy(value)
