@@ -1,4 +1,4 @@
-"""Elements kept between two bounds."""
+"""Clipping of elements to bounds."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from mixtrain.ops.inputs import is_number, tensor
 
 
 def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
-    """Keep every element between two bounds.
+    """Clip every element to two bounds.
 
     Args:
         x: Tensor, or a tuple or list of tensors.
-        clip_value_min: The lower bound, a number or tensor; None: none.
-        clip_value_max: The upper bound, a number or tensor; None: none.
+        clip_value_min: The lower bound, a number or tensor; None for no lower bound.
+        clip_value_max: The upper bound, a number or tensor; None for no upper bound.
 
     Returns:
         Tensor (or tuple, list) of the same shape. Where the lower bound is above the upper one, the upper one.
 
     Raises:
-        ValueError: Neither bound is given.
+        ValueError: Both bounds are None.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -36,19 +36,19 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
     if isinstance(x, (list, tuple)):
         return type(x)(clip_by_value(item, clip_value_min, clip_value_max) for item in x)
     result = tensor("ops.clip_by_value", x)
-    for bound, keep in ((clip_value_min, maximum), (clip_value_max, minimum)):
+    for bound, limit in ((clip_value_min, maximum), (clip_value_max, minimum)):
         if bound is not None:
-            # A number takes the tensor's format: integers stay integers.
-            fits = is_float(result.dtype) or not is_number(bound)
-            result = keep(result, bound if fits else int(bound))
+            # A number takes the dtype of the tensor: integers stay integers.
+            keeps_dtype = is_float(result.dtype) or not is_number(bound)
+            result = limit(result, bound if keeps_dtype else int(bound))
     return result
 
 
 def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
-    """`clip_by_value`: keep `input` between `min` and `max`. Source: MindSpore, `mindspore.ops.clamp`."""
+    """`clip_by_value`: clip `input` to `min` and `max`. Source: MindSpore, `mindspore.ops.clamp`."""
     return clip_by_value(input, min, max)
 
 
 def clip(input: Any, min: Any = None, max: Any = None) -> Any:
-    """`clip_by_value`: keep `input` between `min` and `max`. Source: MindSpore, `mindspore.ops.clip`."""
+    """`clip_by_value`: clip `input` to `min` and `max`. Source: MindSpore, `mindspore.ops.clip`."""
     return clip_by_value(input, min, max)

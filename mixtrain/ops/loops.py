@@ -1,4 +1,4 @@
-"""Loops as primitives: Python's loops, which compiled functions unroll."""
+"""Loops as primitives: Python loops, which compiled functions unroll."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ForiLoop(Primitive):
     def __call__(
         self, lower: int, upper: int, loop_func: Callable[[int, Any], Any], init_val: Any, unroll: bool = True
     ) -> Any:
-        for number in range(int(lower), int(upper)):
-            init_val = run_users(loop_func, (number, init_val), {})
+        for index in range(int(lower), int(upper)):
+            init_val = run_users(loop_func, (index, init_val), {})
         return init_val
 
 
@@ -46,13 +46,13 @@ class WhileLoop(Primitive):
 
 
 class Scan(Primitive):
-    """A loop over elements that carries a value: ``value, result = loop_func(value, element)`` for each of `xs`.
+    """A loop over elements with a carried value: ``value, result = loop_func(value, element)`` for each of `xs`.
 
-    Without `xs`, `length` elements of None. Returns the last value and the list of results.
+    If `xs` is None, there are `length` elements None. Returns the last value and the list of results.
 
     Example:
         >>> import mixtrain.ops as ops
-        >>> ops.Scan()(lambda total, one: (total + one, total), 0, [1, 2, 3])
+        >>> ops.Scan()(lambda total, x: (total + x, total), 0, [1, 2, 3])
         (6, [0, 1, 3])
 
     Source: MindSpore, `mindspore.ops.Scan`.

@@ -1,4 +1,4 @@
-"""Losses of numbers and of yes-or-no labels, as functions; in float32 whatever comes in."""
+"""Regression and binary classification losses, computed in float32 for every dtype."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mixtrain.ops.inputs import check_broadcast as check_two
 from mixtrain.ops.labels import as_float32, check_broadcast, check_range, check_same_shape, reduced, shape_of
 from mixtrain.ops.primitive import Primitive
 
-# The least probability whose logarithm is taken, as in MindSpore: a sure and wrong answer costs 27.631021.
-LEAST: Final = 1e-12
+# Added to probabilities before their logarithm, as in MindSpore: the largest loss is -log(1e-12) = 27.631021.
+_EPSILON: Final = 1e-12
 
 
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
@@ -36,9 +36,9 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
     """Return the squared difference / (2 `beta`) below `beta`, and the absolute difference - `beta` / 2 from there on.
 
     Args:
-        input: Predictions, of any format.
+        input: Predictions, of any dtype.
         target: Targets of the shape of `input`.
-        beta: Where the parabola becomes a line, at least 0; 0 gives the absolute difference.
+        beta: The difference where the loss becomes linear, at least 0; 0 gives the absolute difference.
         reduction: "none", "mean" or "sum".
 
     Returns:
@@ -56,27 +56,27 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
     Source: Girshick, 2015; MindSpore, `mindspore.ops.smooth_l1_loss`.
     """
     where = "ops.smooth_l1_loss"
-    edge = checks.number(where, "beta", beta, at_least=0, example=1.0)
+    beta = checks.number(where, "beta", beta, at_least=0, example=1.0)
     x, y = as_float32(input), as_float32(target)
     check_same_shape(where, x, y, ("input", "target"))
-    size = keras.ops.absolute(x - y)
-    losses = size if edge == 0 else keras.ops.where(size < edge, 0.5 * size * size / edge, size - 0.5 * edge)
+    error = keras.ops.absolute(x - y)
+    losses = error if beta == 0 else keras.ops.where(error < beta, 0.5 * error * error / beta, error - 0.5 * beta)
     return reduced(where, losses, reduction)
 
 
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
-    """`smooth_l1_loss` of `input` and `target` times its edge `delta`; `reduction` as there.
+    """`smooth_l1_loss` of `input` and `target` with `beta` = `delta`, times `delta`; `reduction` as there.
 
     Example: ``ops.huber_loss(x, y)``. Source: Huber, 1964; MindSpore, `mindspore.ops.huber_loss`.
     """
-    edge = checks.number("ops.huber_loss", "delta", delta, above=0, example=1.0)
-    size = keras.ops.absolute(_difference("ops.huber_loss", input, target))
-    losses = keras.ops.where(size < edge, 0.5 * size * size, edge * (size - 0.5 * edge))
+    delta = checks.number("ops.huber_loss", "delta", delta, above=0, example=1.0)
+    error = keras.ops.absolute(_difference("ops.huber_loss", input, target))
+    losses = keras.ops.where(error < delta, 0.5 * error * error, delta * (error - 0.5 * delta))
     return reduced("ops.huber_loss", losses, reduction)
 
 
 def _difference(where: str, x: Any, y: Any) -> Any:
-    """Return x - y in float32; warn where both are stretched to one shape."""
+    """Return x - y in float32; warn if both are broadcast."""
     x, y = as_float32(x), as_float32(y)
     check_two(where, x, y)
     result = x - y
@@ -90,11 +90,11 @@ def _difference(where: str, x: Any, y: Any) -> Any:
 
 
 def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = "mean") -> Any:
-    """Return the cross entropy between probabilities and labels.
+    """Compute the binary cross entropy between probabilities and labels.
 
     Args:
-        logits: Probabilities in [0, 1], any float format.
-        labels: Labels of the same shape, in [0, 1], any format.
+        logits: Probabilities in [0, 1], any float dtype.
+        labels: Labels of the same shape, in [0, 1], any dtype.
         weight: Weights that broadcast to that shape, or None.
         reduction: "mean", "sum" or "none".
 
@@ -114,20 +114,20 @@ def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction
     where, x, y = "ops.binary_cross_entropy", as_float32(logits), as_float32(labels)
     check_same_shape(where, x, y)
     check_range(where, "logits, which are probabilities here,", x, 0, 1)
-    losses = -(y * keras.ops.log(x + LEAST) + (1 - y) * keras.ops.log(1 - x + LEAST))
+    losses = -(y * keras.ops.log(x + _EPSILON) + (1 - y) * keras.ops.log(1 - x + _EPSILON))
     return reduced(where, _times(where, losses, weight), reduction)
 
 
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Any:
-    """Return the cross entropy between the sigmoid of scores and labels, computed without overflow.
+    """Compute the binary cross entropy between the sigmoid of logits and labels, without overflow.
 
     Args:
-        input: Scores, any float format.
-        target: Labels of the same shape, in [0, 1], any format.
+        input: Logits, any float dtype.
+        target: Labels of the same shape, in [0, 1], any dtype.
         weight: Weights that broadcast to that shape, or None.
-        pos_weight: Weights of the labels' positive part, broadcast likewise, or None.
+        pos_weight: Weights of the positive class, which broadcast to that shape, or None.
         reduction: "mean", "sum" or "none".
 
     Returns:
@@ -175,7 +175,7 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Any:
 
 
 class SigmoidCrossEntropyWithLogits(Primitive):
-    """The cross entropy of each score's sigmoid with its label, not reduced.
+    """The binary cross entropy of the sigmoid of logits with labels, not reduced.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -192,10 +192,10 @@ class SigmoidCrossEntropyWithLogits(Primitive):
 
 
 class SmoothL1Loss(Primitive):
-    """`smooth_l1_loss` with its settings given.
+    """`smooth_l1_loss` with fixed settings.
 
     Args:
-        beta: Where the parabola becomes a line, more than 0.
+        beta: The difference where the loss becomes linear, more than 0.
         reduction: "none", "mean" or "sum".
 
     Raises:

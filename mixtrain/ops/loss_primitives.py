@@ -1,4 +1,4 @@
-"""Losses as primitives whose weights are arguments of the call."""
+"""Losses as primitives, with the weights as arguments of the call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mixtrain.ops.primitive import Primitive
 
 
 class _Reduced(Primitive):
-    """A loss with a setting `reduction`."""
+    """Base of the losses with a setting `reduction`."""
 
     _reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
 
@@ -25,7 +25,7 @@ class _Reduced(Primitive):
 
 
 class BinaryCrossEntropy(_Reduced):
-    """`binary_cross_entropy` with `reduction` given. Source: MindSpore, `mindspore.ops.BinaryCrossEntropy`."""
+    """`binary_cross_entropy` with a fixed `reduction`. Source: MindSpore, `mindspore.ops.BinaryCrossEntropy`."""
 
     def __call__(self, input: Any, target: Any, weight: Any = None) -> Any:
         """Return the loss of probabilities `input` with `target`, weighted by `weight`."""
@@ -33,18 +33,18 @@ class BinaryCrossEntropy(_Reduced):
 
 
 class BCEWithLogitsLoss(_Reduced):
-    """`binary_cross_entropy_with_logits` with `reduction` given.
+    """`binary_cross_entropy_with_logits` with a fixed `reduction`.
 
     Source: MindSpore, `mindspore.ops.BCEWithLogitsLoss`.
     """
 
     def __call__(self, input: Any, target: Any, weight: Any = None, posWeight: Any = None) -> Any:  # noqa: N803
-        """Return the loss of scores `input` with `target`, weighted by `weight` and `posWeight`."""
+        """Return the loss of logits `input` with `target`, weighted by `weight` and `posWeight`."""
         return binary_cross_entropy_with_logits(input, target, weight, posWeight, self.reduction)
 
 
 class KLDivLoss(_Reduced):
-    """`kl_div` with `reduction` given. Source: MindSpore, `mindspore.ops.KLDivLoss`."""
+    """`kl_div` with a fixed `reduction`. Source: MindSpore, `mindspore.ops.KLDivLoss`."""
 
     _reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none", "batchmean")
 
@@ -54,11 +54,11 @@ class KLDivLoss(_Reduced):
 
 
 class NLLLoss(Primitive):
-    """Minus the log-probability of each class number, and the sum of the weights: ``(loss, total weight)``.
+    """The negative log likelihood of class numbers, and the sum of the weights: ``(loss, total weight)``.
 
     Args:
         reduction: "mean", "sum" or "none".
-        ignore_index: The class number that counts for nothing.
+        ignore_index: The class number to ignore.
 
     Raises:
         ValueError: `reduction` is none of these.
@@ -66,7 +66,7 @@ class NLLLoss(Primitive):
     Example:
         >>> import mixtrain, mixtrain.ops as ops
         >>> logs, labels, weight = mixtrain.Tensor([[-0.5, -2.0]]), mixtrain.Tensor([1]), mixtrain.Tensor([1.0, 3.0])
-        >>> [float(one) for one in ops.NLLLoss()(logs, labels, weight)]
+        >>> [float(value) for value in ops.NLLLoss()(logs, labels, weight)]
         [2.0, 3.0]
 
     Source: MindSpore, `mindspore.ops.NLLLoss`.
@@ -80,9 +80,9 @@ class NLLLoss(Primitive):
     def __call__(self, logits: Any, labels: Any, weight: Any) -> tuple[Any, Any]:
         """Return the loss of `logits` (N, C) with `labels` (N,), and the sum of the classes' `weight` (C,)."""
         weights = as_float32(weight)
-        logs, labels = classes_last(self.name, logits, labels, weights, self.ignore_index)
-        losses, each = of_class_numbers(logs, labels, weights, self.ignore_index, 0.0, are_logs=True)
-        total = keras.ops.sum(each)
+        log_probs, labels = classes_last(self.name, logits, labels, weights, self.ignore_index)
+        losses, loss_weights = of_class_numbers(log_probs, labels, weights, self.ignore_index, 0.0, are_logs=True)
+        total = keras.ops.sum(loss_weights)
         if self.reduction == "mean":
             return keras.ops.sum(losses) / total, total
         return reduced(self.name, losses, self.reduction), total
@@ -92,6 +92,6 @@ class L2Loss(Primitive):
     """Half the sum of squares. Example: ``ops.L2Loss()(x)``. Source: MindSpore, `mindspore.ops.L2Loss`."""
 
     def __call__(self, input_x: Any) -> Any:
-        """Return sum(`input_x` ** 2) / 2, in the format of `input_x`."""
+        """Return sum(`input_x` ** 2) / 2, in the dtype of `input_x`."""
         x = as_floats(self.name, input_x)
         return keras.ops.cast(keras.ops.sum(keras.ops.square(as_float32(x))) / 2, x.dtype)
