@@ -119,7 +119,13 @@ def _truncate_div(x: Any, y: Any) -> Any:
 
 def _xdivy(x: Any, y: Any) -> Any:
     """`x` / `y`, and 0 where `x` is 0. Source: MindSpore, `mindspore.ops.Xdivy`."""
-    return binary("ops.Xdivy", keras.ops.divide_no_nan, x, y, floats=True)
+
+    def compute(x: Any, y: Any) -> Any:
+        # The inner `where` keeps 0 / 0 out of the gradient.
+        zero = keras.ops.equal(x, 0)
+        return keras.ops.where(zero, keras.ops.zeros_like(x), x / keras.ops.where(zero, keras.ops.ones_like(y), y))
+
+    return binary("ops.Xdivy", compute, x, y, floats=True, tensors=True)
 
 
 def lerp(input: Any, end: Any, weight: Any) -> Any:

@@ -135,3 +135,9 @@ def test_float_status_tells_of_what_is_not_finite() -> None:
     status = ops.FloatStatus()
     found = [status(ms.Tensor(values)) for values in ([[1.0, 2.0]], [[1.0, float("inf")]], [float("nan")])]
     assert [(value.shape, value.asnumpy().tolist()) for value in found] == [((1,), [0.0]), ((1,), [1.0]), ((1,), [1.0])]
+
+
+def test_xdivy_is_0_where_x_is_0_and_there_only() -> None:
+    x, y = ms.Tensor([1.0, 0.0, -1.0, 6.0]), ms.Tensor([0.0, 0.0, 0.0, 3.0])
+    assert ops.Xdivy()(x, y).asnumpy().tolist() == [np.inf, 0.0, -np.inf, 2.0]
+    assert ops.Xdivy()(x, 0.0).asnumpy().tolist() == [np.inf, 0.0, -np.inf, np.inf]
