@@ -40,7 +40,7 @@ def relu(input: Any, inplace: bool = False) -> Any:
 
     Args:
         input: Tensor.
-        inplace: False, the only one: tensors cannot be written.
+        inplace: Only False: tensors cannot be written.
 
     Raises:
         ValueError: `inplace` is True.

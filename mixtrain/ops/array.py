@@ -10,7 +10,7 @@ import keras
 from mixtrain import checks
 from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import axes_of, axis_of, is_number, rank_of, sizes_of, tensor
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import REQUIRED, Primitive, configured, primitive
 
 
 def reshape(input: Any, shape: Any) -> Any:
@@ -285,17 +285,7 @@ class Squeeze(Primitive):
         return squeeze(input, self.axis)
 
 
-class ReverseV2(Primitive):
-    """`flip` along a fixed `axis`. Example: ``ops.ReverseV2([0])(x)``. Source: MindSpore, `mindspore.ops.ReverseV2`."""
-
-    def __init__(self, axis: Any) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def __call__(self, input: Any) -> Any:
-        return flip(input, self.axis)
-
-
 Reshape: Final = primitive("Reshape", reshape)
 Transpose: Final = primitive("Transpose", transpose)
 ExpandDims: Final = primitive("ExpandDims", expand_dims)
+ReverseV2: Final = configured("ReverseV2", lambda input, axis: flip(input, axis), axis=REQUIRED)

@@ -128,7 +128,7 @@ class BiasAdd(Primitive):
     """`bias_add` as an object.
 
     Args:
-        data_format: "NCHW", the only one.
+        data_format: Only "NCHW".
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -153,13 +153,13 @@ class Conv2D(Primitive):
     Args:
         out_channel: Channels of the output.
         kernel_size: Size of the kernel: an int or (height, width).
-        mode: 1, the only one: convolution.
+        mode: Only 1: convolution.
         pad_mode: "valid", "same" or "pad", in upper or lower case.
         pad: With "pad": zeros, an int or (top, bottom, left, right).
         stride: Stride: an int or (height, width).
         dilation: Dilation rate: an int or (height, width).
         group: Number of groups that channels are split into.
-        data_format: "NCHW", the only one.
+        data_format: Only "NCHW".
 
     Raises:
         TypeError: An argument has the wrong type.

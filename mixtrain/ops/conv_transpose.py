@@ -75,7 +75,7 @@ class Conv2DTranspose(_ConvTranspose):
         pad_mode: "valid", "same" or "pad", as in the convolution.
         pad: With "pad": an int, or (top, bottom, left, right).
         pad_list: Another name of `pad`.
-        mode: 1, the only one.
+        mode: Only 1.
         stride: Stride of the convolution.
         dilation: Dilation rate.
         group: Number of groups that channels are split into.
@@ -112,7 +112,7 @@ class Conv3DTranspose(_ConvTranspose):
         in_channel: Channels of the input.
         out_channel: Channels of the output.
         kernel_size: Size of the kernel; that of the weight is used.
-        mode: 1, the only one.
+        mode: Only 1.
         pad_mode: "valid" (the full output), "same" (size * stride) or "pad".
         pad: With "pad": how much is cut off each side: an int, or six.
         stride: Stride.

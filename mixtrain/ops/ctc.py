@@ -92,8 +92,8 @@ class CTCLoss(Primitive):
     """The CTC loss of logits with sparse labels, and its gradient; the blank is the last class.
 
     Args:
-        preprocess_collapse_repeated: False, the only one.
-        ctc_merge_repeated: True, the only one.
+        preprocess_collapse_repeated: Only False.
+        ctc_merge_repeated: Only True.
         ignore_longer_outputs_than_inputs: Whether the infinite loss of a target that cannot be aligned becomes 0.
 
     A call takes logits (T, N, C); sorted indices (labels, 2) of labels, as sample and position; the labels (labels,);

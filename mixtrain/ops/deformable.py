@@ -29,7 +29,7 @@ def deformable_conv2d(
         dilations: Dilation rates (1, 1, height, width).
         groups: Number of groups that channels are split into.
         deformable_groups: Number of groups of channels with offsets of their own.
-        modulated: True, the only one.
+        modulated: Only True.
 
     Returns:
         (N, channels of the output, H', W').

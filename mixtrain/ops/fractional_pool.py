@@ -126,7 +126,7 @@ class FractionalMaxPool3DWithFixedKsize(Primitive):
     Args:
         ksize: Size of the windows.
         output_shape: The sizes of the result.
-        data_format: "NCDHW", the only one.
+        data_format: Only "NCDHW".
 
     Example: ``ops.FractionalMaxPool3DWithFixedKsize(2, (2, 2, 2))(x, random_samples)``.
     Source: MindSpore, `mindspore.ops.FractionalMaxPool3DWithFixedKsize`.

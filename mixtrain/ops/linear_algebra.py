@@ -147,6 +147,11 @@ def inverse(input: Any) -> Any:
     return keras.ops.inv(as_floats("ops.inverse", input))
 
 
+def _inverse(x: Any, adjoint: bool) -> Any:
+    result = inverse(x)
+    return keras.ops.swapaxes(result, -1, -2) if adjoint else result
+
+
 def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
     """The pseudo-inverses of the matrices `x`; singular values below `atol` or `rtol` times the largest count as 0.
 
@@ -348,23 +353,14 @@ MatrixBandPart: Final = primitive("MatrixBandPart", matrix_band_part)
 MatrixPower: Final = primitive("MatrixPower", matrix_power)
 Cholesky: Final = configured("Cholesky", cholesky, upper=False)
 MatrixSolve: Final = configured("MatrixSolve", matrix_solve, adjoint=False)
-
-
-class Cross(Primitive):
-    """`cross` along `dim`; without it, along the first axis of length 3.
-
-    Args:
-        dim: The axis; -65530, the default, for the first of length 3.
-
-    Example: ``ops.Cross(dim=0)(x, y)``. Source: MindSpore, `mindspore.ops.Cross`.
-    """
-
-    def __init__(self, dim: int = -65530) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def __call__(self, input: Any, other: Any) -> Any:
-        return cross(input, other, None if self.dim == -65530 else self.dim)
+MatrixInverse: Final = configured("MatrixInverse", _inverse, adjoint=False)
+# As in MindSpore, -65530 is the first axis of length 3.
+Cross: Final = configured(
+    "Cross", lambda input, other, dim: cross(input, other, None if dim == -65530 else dim), dim=-65530
+)
+Qr: Final = configured(
+    "Qr", lambda x, full_matrices: qr(x, "complete" if full_matrices else "reduced"), full_matrices=False
+)
 
 
 class LpNorm(Primitive):
@@ -382,29 +378,3 @@ class LpNorm(Primitive):
         axis = tuple(self.axis) if isinstance(self.axis, (list, tuple)) else self.axis
         total = keras.ops.sum(keras.ops.power(x, self.p), axis=axis, keepdims=self.keep_dims)
         return keras.ops.maximum(keras.ops.power(total, 1 / self.p), self.epsilon)
-
-
-class MatrixInverse(Primitive):
-    """`inverse`; with `adjoint`, of the transpose. Example: ``ops.MatrixInverse()(x)``.
-
-    Source: MindSpore, `mindspore.ops.MatrixInverse`.
-    """
-
-    def __init__(self, adjoint: bool = False) -> None:
-        super().__init__()
-        self.adjoint = adjoint
-
-    def __call__(self, x: Any) -> Any:
-        result = inverse(x)
-        return keras.ops.swapaxes(result, -1, -2) if self.adjoint else result
-
-
-class Qr(Primitive):
-    """`qr`, with all columns where `full_matrices`. Example: ``ops.Qr()(x)``. Source: MindSpore, `mindspore.ops.Qr`."""
-
-    def __init__(self, full_matrices: bool = False) -> None:
-        super().__init__()
-        self.full_matrices = full_matrices
-
-    def __call__(self, x: Any) -> tuple[Any, Any]:
-        return qr(x, "complete" if self.full_matrices else "reduced")

@@ -41,8 +41,8 @@ class LSTM(Primitive):
         num_layers: Number of layers.
         has_bias: Whether there are biases.
         bidirectional: Whether each layer also runs backwards.
-        dropout: 0.0, the only one.
-        proj_size: 0, the only one.
+        dropout: Only 0.0.
+        proj_size: Only 0.
 
     A call takes the input (T, N, C), the initial output and cell, (layers * directions, N, hidden_size), and all
     weights as one vector: the kernels, the recurrent kernels and the biases, each for all layers and directions, with
