@@ -58,7 +58,7 @@ def subtract(input: Any, other: Any, *, alpha: float = 1) -> Any:
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """Divide; integers give float32.
+    """Divide `input` by `other`; integers give float32.
 
     Args:
         input: Tensor or number.

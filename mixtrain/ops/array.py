@@ -14,7 +14,7 @@ from mixtrain.ops.primitive import REQUIRED, Primitive, configured, primitive
 
 
 def reshape(input: Any, shape: Any) -> Any:
-    """Give the elements another shape.
+    """Reshape a tensor.
 
     Args:
         input: Tensor.

@@ -18,7 +18,7 @@ from mixtrain.ops.reduction import norm
 
 
 def adjoint(x: Any) -> Any:
-    """The matrices of `x` transposed, and conjugate. Source: MindSpore, `mindspore.ops.adjoint`."""
+    """The conjugate transpose of the matrices `x`. Source: MindSpore, `mindspore.ops.adjoint`."""
     return conj(swapaxes(x, -1, -2))
 
 
@@ -46,7 +46,7 @@ def ger(input: Any, vec2: Any) -> Any:
 
 
 def inner(input: Any, other: Any) -> Any:
-    """Sums of products over the last axes of `input` and `other`. Source: MindSpore, `mindspore.ops.inner`."""
+    """The dot products over the last axes of `input` and `other`. Source: MindSpore, `mindspore.ops.inner`."""
     return keras.ops.inner(*pair("ops.inner", input, other))
 
 
