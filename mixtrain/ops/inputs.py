@@ -65,12 +65,12 @@ def _dtype_with_number(x: Any, number: Any) -> DType:
     return float32
 
 
-def pair(where: str, x: Any, y: Any) -> tuple[Any, Any]:
+def pair(where: str, x: Any, y: Any, *, broadcast: bool = True) -> tuple[Any, Any]:
     """Return two arguments in the dtype they promote to; at most one of them stays a Python number.
 
     Raises:
         TypeError: One of them cannot become a tensor.
-        ValueError: Their shapes do not broadcast.
+        ValueError: With `broadcast`, their shapes do not broadcast.
     """
     if is_number(x) and is_number(y):
         x = tensor(where, x)
@@ -82,7 +82,8 @@ def pair(where: str, x: Any, y: Any) -> tuple[Any, Any]:
         y, x = pair(where, y, x)
         return x, y
     x, y = tensor(where, x), tensor(where, y)
-    check_broadcast(where, x, y)
+    if broadcast:
+        check_broadcast(where, x, y)
     dtype = promoted(format_of(x), format_of(y))
     return backend.cast_keeping_layout(x, dtype), backend.cast_keeping_layout(y, dtype)
 

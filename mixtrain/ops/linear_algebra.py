@@ -47,13 +47,13 @@ def ger(input: Any, vec2: Any) -> Any:
 
 def inner(input: Any, other: Any) -> Any:
     """The dot products over the last axes of `input` and `other`. Source: MindSpore, `mindspore.ops.inner`."""
-    return keras.ops.inner(*pair("ops.inner", input, other))
+    return keras.ops.inner(*pair("ops.inner", input, other, broadcast=False))
 
 
 def kron(input: Any, other: Any) -> Any:
     """The Kronecker product of `input` and `other`. Source: MindSpore, `mindspore.ops.kron`."""
     # `keras.ops.kron` is newer than Keras 3.10, and fails in compiled functions on TensorFlow.
-    x, y = pair("ops.kron", input, other)
+    x, y = pair("ops.kron", input, other, broadcast=False)
     shapes = keras.ops.shape(x), keras.ops.shape(y)
     rank = max(map(len, shapes))
     sizes = list(zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes), strict=True))
@@ -279,7 +279,7 @@ def dist(input: Any, other: Any, p: float = 2.0) -> Any:
 
 def cdist(x1: Any, x2: Any, p: float = 2.0) -> Any:
     """Distances of order `p` between the rows of `x1` and those of `x2`. Source: MindSpore, `mindspore.ops.cdist`."""
-    x, y = pair("ops.cdist", x1, x2)
+    x, y = pair("ops.cdist", x1, x2, broadcast=False)
     return _row_norms(x[..., :, None, :] - y[..., None, :, :], p)
 
 

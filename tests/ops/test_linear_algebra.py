@@ -1,4 +1,4 @@
-"""Determinants whose logarithm is finite although they are not."""
+"""Linear algebra on inputs that the reference cases do not have: extreme determinants, shapes of all kinds."""
 
 from __future__ import annotations
 
@@ -24,3 +24,12 @@ def test_log_determinants_of_negative_and_singular_matrices() -> None:
     np.testing.assert_allclose(sign.asnumpy(), [-1, 0])
     np.testing.assert_allclose(logarithm.asnumpy(), [np.log(2), -np.inf], rtol=1e-6)
     np.testing.assert_allclose(ops.logdet(x).asnumpy(), [np.nan, -np.inf])
+
+
+def test_kron_inner_and_cdist_take_shapes_that_do_not_broadcast() -> None:
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(12, dtype=np.float32).reshape(4, 3)
+    np.testing.assert_array_equal(ops.kron(ms.Tensor(x), ms.Tensor(y)).asnumpy(), np.kron(x, y))
+    np.testing.assert_array_equal(ops.kron(ms.Tensor(x), ms.Tensor(y[0, :2])).asnumpy(), np.kron(x, y[0, :2]))
+    np.testing.assert_array_equal(ops.inner(ms.Tensor(x), ms.Tensor(y)).asnumpy(), np.inner(x, y))
+    distances = np.linalg.norm(x[:, None] - y[None], axis=-1)
+    np.testing.assert_allclose(ops.cdist(ms.Tensor(x), ms.Tensor(y)).asnumpy(), distances, rtol=1e-6)
