@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfi
     Args:
         x: A tuple or list of float tensors, or one tensor.
         max_norm: The maximum norm.
-        norm_type: The order of the norm; infinity for the largest element.
+        norm_type: The order of the norm; infinity for the largest absolute value.
         error_if_nonfinite: Whether a non-finite norm is an error, outside compiled functions.
 
     Returns:
@@ -67,10 +68,10 @@ def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfi
     Source: MindSpore, `mindspore.ops.clip_by_norm`.
     """
     ops, where = keras.ops, "ops.clip_by_norm"
-    order = checks.number(where, "norm_type", norm_type, above=0, example=2.0)
+    order = math.inf if norm_type == math.inf else checks.number(where, "norm_type", norm_type, above=0, example=2.0)
     values = [tensor(where, value) for value in (x if isinstance(x, (tuple, list)) else (x,))]
     magnitudes = [ops.abs(ops.cast(value, float32)) for value in values]
-    if order == float("inf"):
+    if order == math.inf:
         norm = ops.max(ops.stack([ops.max(magnitude) for magnitude in magnitudes]))
     else:
         norm = ops.power(sum(ops.sum(ops.power(magnitude, order)) for magnitude in magnitudes), 1 / order)

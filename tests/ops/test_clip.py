@@ -36,6 +36,11 @@ def test_the_norm_can_be_given() -> None:
     assert backend.to_numpy(ops.clip_by_global_norm((mixtrain.Tensor([3.0]),), 1.0, 6.0)[0]).tolist() == [0.5]
 
 
+def test_the_infinity_norm_is_the_largest_element() -> None:
+    clipped = ops.clip_by_norm(mixtrain.Tensor([3.0, -4.0]), 2.0, float("inf"))
+    assert backend.to_numpy(clipped).tolist() == pytest.approx([1.5, -2.0], rel=1e-5)
+
+
 @pytest.mark.parametrize(("norm", "error"), [(0, ValueError), (-1.0, ValueError), ("1", TypeError), (None, TypeError)])
 def test_a_bad_norm_is_refused(norm: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="clip_by_global_norm: clip_norm must be"):
