@@ -225,9 +225,11 @@ class CumSum(Primitive):
         x = tensor("ops.CumSum", input)
         axis = axis_of("ops.CumSum", axis, rank_of(x))
         x = keras.ops.flip(x, axis=axis) if self.reverse else x
-        total = keras.ops.cumsum(x, axis=axis)
         if self.exclusive:
-            total = total - x
+            # Shifted by one, as the difference of the inclusive sum and `x` loses digits, and is NaN for infinities.
+            widths = [(1, 0) if index == axis else (0, 0) for index in range(rank_of(x))]
+            x = keras.ops.pad(x, widths)[(slice(None),) * axis + (slice(0, -1),)]
+        total = keras.ops.cumsum(x, axis=axis)
         return keras.ops.flip(total, axis=axis) if self.reverse else total
 
 

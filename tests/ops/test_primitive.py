@@ -141,3 +141,9 @@ def test_xdivy_is_0_where_x_is_0_and_there_only() -> None:
     x, y = ms.Tensor([1.0, 0.0, -1.0, 6.0]), ms.Tensor([0.0, 0.0, 0.0, 3.0])
     assert ops.Xdivy()(x, y).asnumpy().tolist() == [np.inf, 0.0, -np.inf, 2.0]
     assert ops.Xdivy()(x, 0.0).asnumpy().tolist() == [np.inf, 0.0, -np.inf, np.inf]
+
+
+def test_an_exclusive_sum_loses_no_digits_to_later_elements() -> None:
+    x = ms.Tensor([1.0, 1e8, np.inf, 2.0])
+    np.testing.assert_array_equal(ops.CumSum(exclusive=True)(x, 0).asnumpy(), np.float32([0, 1, 1e8, np.inf]))
+    np.testing.assert_array_equal(ops.CumSum(True, True)(x[:2], 0).asnumpy(), np.float32([1e8, 0]))
