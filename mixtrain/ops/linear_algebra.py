@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import keras
 
+from mixtrain import checks
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.array import swapaxes
 from mixtrain.ops.complex_numbers import conj
@@ -71,8 +72,10 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     Source: MindSpore, `mindspore.ops.cross`.
     """
     x, y = pair("ops.cross", input, other)
-    axis = next(index for index, size in enumerate(x.shape) if size == 3) if dim is None else dim
-    return keras.ops.cross(x, y, axis=axis)
+    shape = tuple(x.shape)
+    if dim is None and 3 not in shape:
+        raise checks.fail_value("ops.cross", "input must have an axis of length 3", shape, "vectors (N, 3)")
+    return keras.ops.cross(x, y, axis=shape.index(3) if dim is None else dim)
 
 
 def dense(input: Any, weight: Any, bias: Any = None) -> Any:

@@ -33,3 +33,8 @@ def test_kron_inner_and_cdist_take_shapes_that_do_not_broadcast() -> None:
     np.testing.assert_array_equal(ops.inner(ms.Tensor(x), ms.Tensor(y)).asnumpy(), np.inner(x, y))
     distances = np.linalg.norm(x[:, None] - y[None], axis=-1)
     np.testing.assert_allclose(ops.cdist(ms.Tensor(x), ms.Tensor(y)).asnumpy(), distances, rtol=1e-6)
+
+
+def test_cross_needs_an_axis_of_length_3() -> None:
+    with pytest.raises(ValueError, match=r"ops.cross: input must have an axis of length 3; got \(2, 4\)"):
+        ops.cross(ops.ones((2, 4)), ops.ones((2, 4)))
