@@ -182,8 +182,8 @@ def kaiser_window(
     Example: ``ops.kaiser_window(5)``. Source: MindSpore, `mindspore.ops.kaiser_window`.
     """
     length = int(window_length)
-    # A periodic window is a symmetric one of one more number, without its last.
-    values = np.kaiser(length + periodic, beta)[:length]
+    # A periodic window is a symmetric one of one more number, without its last; a window of one number is 1.
+    values = np.kaiser(length + (periodic and length > 1), beta)[:length]
     return backend.to_tensor(values, float64 if dtype is None else as_dtype(dtype))
 
 

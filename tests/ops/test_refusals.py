@@ -120,3 +120,9 @@ def test_bad_arguments_are_refused(call: Callable[[], Any], error: type[Exceptio
     with pytest.raises(error) as caught:
         call()
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["kaiser", "hann", "hamming", "bartlett", "blackman"])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_a_window_of_one_number_is_1(name: str, periodic: bool) -> None:
+    assert backend.to_numpy(getattr(ops, f"{name}_window")(1, periodic)).tolist() == [1.0]
