@@ -8,6 +8,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.dtype import float32, wider
 from mixtrain.ops.elementwise import binary, binary_function, renamed
 from mixtrain.ops.inputs import is_number, pair, tensor
 from mixtrain.ops.primitive import primitive
@@ -18,7 +19,9 @@ def _fmod(x: Any, y: Any) -> Any:
 
 
 def _hypot(x: Any, y: Any) -> Any:
-    return keras.ops.sqrt(keras.ops.square(x) + keras.ops.square(y))
+    # In float32 at least, as squares of float16 overflow above 255.
+    wide_x, wide_y = (keras.ops.cast(value, wider(x.dtype, float32)) for value in (x, y))
+    return keras.ops.cast(keras.ops.sqrt(keras.ops.square(wide_x) + keras.ops.square(wide_y)), x.dtype)
 
 
 # `keras.ops.add` takes (n, 1) for a bias and adds it along the last axis of (n, n), so the operator is used.
@@ -39,7 +42,7 @@ atan2: Final = binary_function(
     "atan2", keras.ops.arctan2, "The angle of the point (`other`, `input`), in radians.", floats=True
 )
 arctan2: Final = renamed(atan2, "arctan2")
-hypot: Final = binary_function("hypot", _hypot, "sqrt(`input`^2 + `other`^2).", floats=True)
+hypot: Final = binary_function("hypot", _hypot, "sqrt(`input`^2 + `other`^2).", floats=True, tensors=True)
 logaddexp: Final = binary_function(
     "logaddexp", keras.ops.logaddexp, "log(exp(`input`) + exp(`other`)), without overflow.", floats=True
 )

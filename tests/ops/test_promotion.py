@@ -146,3 +146,9 @@ def test_gradients_flow_through_operations(function: Any, gradient: list[float])
     x = keras.Variable([1.0, -2.0, 3.0])
     found = backend.value_and_gradient(lambda: (function(Tensor(x)), None), [x])[2][0]
     assert backend.to_numpy(found) == pytest.approx(gradient, abs=1e-4)
+
+
+def test_hypot_of_halves_does_not_overflow() -> None:
+    found = ops.hypot(Tensor([300.0, 3.0], ms.float16), Tensor([400.0, 4.0], ms.float16))
+    assert found.dtype == ms.float16 and found.asnumpy().tolist() == [500.0, 5.0]
+    assert ops.hypot(Tensor([300.0], ms.float16), 400).asnumpy().tolist() == [500.0]
