@@ -1,4 +1,4 @@
-"""Operations with MindSpore's names: functions, and primitives, which are functions made from their settings."""
+"""Operations with MindSpore's names, as functions and as primitives, which are classes that hold settings."""
 
 from mixtrain.ops.activation import (
     Elu, FastGeLU, GeLU, Gelu, HSigmoid, HSwish, LogSigmoid, Mish, PReLU, ReLU, ReLU6, SeLU, Sigmoid, Softplus,
