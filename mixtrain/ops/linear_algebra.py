@@ -9,6 +9,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import checks
+from mixtrain.dtype import float32, is_half
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.array import swapaxes
 from mixtrain.ops.complex_numbers import conj
@@ -301,7 +302,18 @@ def _row_norms(x: Any, p: float) -> Any:
         return keras.ops.max(magnitude, axis=-1)
     if p == 0:
         return keras.ops.cast(keras.ops.count_nonzero(magnitude, axis=-1), x.dtype)
-    return keras.ops.power(keras.ops.sum(keras.ops.power(magnitude, p), axis=-1), 1 / p)
+    return _lp_norm(magnitude, p, -1)
+
+
+def _lp_norm(magnitude: Any, p: float, axis: Any, keepdims: bool = False) -> Any:
+    wide = _widened(magnitude)
+    norms = keras.ops.power(keras.ops.sum(keras.ops.power(wide, p), axis=axis, keepdims=keepdims), 1 / p)
+    return keras.ops.cast(norms, magnitude.dtype)
+
+
+def _widened(x: Any) -> Any:
+    """Return a half-precision tensor as float32, as sums of squares overflow float16."""
+    return keras.ops.cast(x, float32) if is_half(x.dtype) else x
 
 
 def cond(A: Any, p: Any = None) -> Any:
@@ -323,8 +335,10 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any
     Source: MindSpore, `mindspore.ops.cosine_similarity`.
     """
     x, y = pair("ops.cosine_similarity", x1, x2)
+    dtype, x, y = x.dtype, _widened(x), _widened(y)
     x_norm, y_norm = (keras.ops.sqrt(keras.ops.sum(value * value, axis=dim)) for value in (x, y))
-    return keras.ops.sum(x * y, axis=dim) / keras.ops.maximum(x_norm * y_norm, eps)
+    similarity = keras.ops.sum(x * y, axis=dim) / keras.ops.maximum(x_norm * y_norm, eps)
+    return keras.ops.cast(similarity, dtype) if is_half(dtype) else similarity
 
 
 def block_diag(*inputs: Any) -> Any:
@@ -377,7 +391,6 @@ class LpNorm(Primitive):
         self.axis, self.p, self.keep_dims, self.epsilon = axis, p, keep_dims, epsilon
 
     def __call__(self, input: Any) -> Any:
-        x = keras.ops.abs(as_floats("ops.LpNorm", input))
         axis = tuple(self.axis) if isinstance(self.axis, (list, tuple)) else self.axis
-        total = keras.ops.sum(keras.ops.power(x, self.p), axis=axis, keepdims=self.keep_dims)
-        return keras.ops.maximum(keras.ops.power(total, 1 / self.p), self.epsilon)
+        norms = _lp_norm(keras.ops.abs(as_floats("ops.LpNorm", input)), self.p, axis, self.keep_dims)
+        return keras.ops.maximum(norms, self.epsilon)

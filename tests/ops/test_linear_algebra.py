@@ -38,3 +38,11 @@ def test_kron_inner_and_cdist_take_shapes_that_do_not_broadcast() -> None:
 def test_cross_needs_an_axis_of_length_3() -> None:
     with pytest.raises(ValueError, match=r"ops.cross: input must have an axis of length 3; got \(2, 4\)"):
         ops.cross(ops.ones((2, 4)), ops.ones((2, 4)))
+
+
+def test_distances_and_similarities_of_halves_do_not_overflow() -> None:
+    x, y = ms.Tensor([[300.0, 0.0]], ms.float16), ms.Tensor([[300.0, 400.0]], ms.float16)
+    found = [ops.cosine_similarity(x, y), ops.cdist(x, y), ops.LpNorm(1)(y), ops.pdist(ops.cat((y, 0 * y)))]
+    assert [value.dtype for value in found] == [ms.float16] * 4
+    np.testing.assert_allclose([value.asnumpy().item() for value in found], [0.6, 400, 500, 500], rtol=1e-3)
+    assert ops.cosine_similarity(0 * x, y).asnumpy().tolist() == [0.0]
