@@ -97,11 +97,11 @@ def grouped(
         max_size = 0 if batch_bytes is None else limit(batch_bytes)
         next_size = max_size if batch_bytes is None or usual is None else usual(batch_bytes)
         if element_bytes is not None and max(max_size, next_size) > 1:
-            count = batches.leave(streamed(batch_bytes)) if streamed and max_size > 1 else 0  # type: ignore
+            count = batches.reserve(streamed(batch_bytes)) if streamed and max_size > 1 else 0  # type: ignore
             if count:
                 yield StreamedGroup(batches, count)
                 continue
-            stacked = batches.together(max_size, next_size)  # type: ignore[attr-defined]
+            stacked = batches.take_stacked(max_size, next_size)  # type: ignore[attr-defined]
             if stacked is not None:
                 yield stacked
                 continue

@@ -110,7 +110,7 @@ class Stepper:
         """Train on one batch."""
         started = time.perf_counter()
         with backend.naming_layers("Model"):
-            values = backend.call_with_branches(self._training.compiled().one, *batch)
+            values = backend.call_with_branches(self._training.compiled().run, *batch)
             if self.steps_per_call.waits:
                 backend.wait_for(values)
         self.steps_per_call.learn(time.perf_counter() - started, 1)
@@ -135,7 +135,7 @@ class Stepper:
         started = time.perf_counter()
         try:
             last = self._overflowed if until_overflow else None
-            rows, _ = backend.call_with_branches(self._training.compiled().several_undoable, batches, last)
+            rows, _ = backend.call_with_branches(self._training.compiled().run_batches, batches, last)
         except Exception as error:
             first_line = str(error).partition("\n")[0]
             _log.info("train: one step a call from here on, for %d steps in one failed (%s)", len(batches), first_line)
@@ -149,7 +149,7 @@ class Stepper:
 
     def trial(self, batch: Batch) -> StepRecords:
         """Return the records of a step on a batch, and undo the step."""
-        rows, undo = backend.call_with_branches(self._training.compiled().several_undoable, [batch])
+        rows, undo = backend.call_with_branches(self._training.compiled().run_batches, [batch])
         undo()
         stacked, report, _ = self._unpack(rows)
         return self._records(stacked, report, np.array([num_rows(batch)]))
@@ -157,13 +157,13 @@ class Stepper:
     def loop(self, iterator: Any, count: int) -> CallResult:
         """Train on `count` batches of a backend iterator in one call."""
         with backend.naming_layers("Model"), self._restoring_state():
-            values = backend.call_with_branches(self._training.compiled().streamed, iterator, count)
+            values = backend.call_with_branches(self._training.compiled().run_stream, iterator, count)
         return self._loop_result(values, count)
 
     def loop_until_overflow(self, iterator: Any, count: int) -> tuple[Batch, CallResult]:
         """Train as `loop` does, but stop after a step that overflows; return the last batch too."""
         with backend.naming_layers("Model"), self._restoring_state():
-            run = self._training.compiled().streamed_until
+            run = self._training.compiled().run_stream_until
             values, batch = backend.call_with_branches(run, iterator, count, self._overflowed)
         return batch, self._loop_result(values, int(values[0].shape[0]))
 

@@ -85,16 +85,16 @@ def test_a_loop_runs_every_step_in_order_and_returns_each_result(choice: JitChoi
 
     data = np.arange(6, dtype=np.float32).reshape(6, 1)
     iterator = backend.pipeline_from_arrays([data]).graph_iterator()
-    sums, large = backend.CompiledSteps(step, choice=choice).streamed(iterator, 4)
+    sums, large = backend.CompiledSteps(step, choice=choice).run_stream(iterator, 4)
     assert backend.to_numpy(sums).tolist() == [0, 1, 3, 6]
     assert backend.to_numpy(large).tolist() == [False, False, False, True]
-    more, _ = backend.CompiledSteps(step, choice=choice).streamed(iterator, 2)
+    more, _ = backend.CompiledSteps(step, choice=choice).run_stream(iterator, 2)
     assert backend.to_numpy(more).tolist() == [10, 15]
 
 
 def test_a_loop_past_the_end_of_its_data_raises_the_end_of_stream() -> None:
     iterator = backend.pipeline_from_arrays([np.zeros((2, 1), np.float32)]).graph_iterator()
-    loop = backend.CompiledSteps(lambda x: (keras.ops.sum(x),), choice=PLAIN).streamed
+    loop = backend.CompiledSteps(lambda x: (keras.ops.sum(x),), choice=PLAIN).run_stream
     with pytest.raises(backend.EndOfStream):
         loop(iterator, 3)
 
@@ -225,10 +225,10 @@ def test_a_group_of_any_length_has_the_results_of_its_steps_one_by_one(count: in
 
     batches = [(backend.to_tensor(np.full(3, 0.1 * number, np.float32)),) for number in range(count)]
     steps = backend.CompiledSteps(step, choice=PLAIN)
-    singly = [float(steps.one(*batch)[0]) for batch in batches]
+    singly = [float(steps.run(*batch)[0]) for batch in batches]
     end = backend.to_numpy(total)
     total.assign(np.zeros(3, np.float32))
-    (sums, large), undo = steps.several_undoable(batches, (lambda found: found[1]) if until else None)
+    (sums, large), undo = steps.run_batches(batches, (lambda found: found[1]) if until else None)
     assert backend.to_numpy(sums).tolist() == singly and backend.to_numpy(large).tolist() == [False] * count
     assert np.array_equal(backend.to_numpy(total), end)
     undo()

@@ -36,8 +36,8 @@ def _labels(columns: Any) -> list[Any]:
 
 def _taken(iterator: Any, count: int) -> list[Any]:
     """Return the labels of the next elements that are ready, at most so many."""
-    columns, first, given = iterator.chunk(count)
-    iterator.use(given)
+    columns, first, given = iterator.peek_chunk(count)
+    iterator.consume(given)
     return _labels(columns)[first : first + given]
 
 
@@ -79,8 +79,8 @@ def test_chunks_have_one_length_however_many_of_their_elements_are_used_at_a_tim
     iterator = _pipeline(_rows(30)).graph_iterator()
     results = []
     for count in (10, 4, 6, 7, 3):
-        columns, first, given = iterator.chunk(count)
-        iterator.use(given)
+        columns, first, given = iterator.peek_chunk(count)
+        iterator.consume(given)
         results.append((len(columns[0]), first, given))
     assert results == [(10, 0, 10), (10, 0, 4), (10, 4, 6), (10, 0, 7), (10, 7, 3)]
 
@@ -125,10 +125,10 @@ def test_the_next_part_is_read_while_the_one_before_it_is_used() -> None:
             yield row
 
     iterator = backend.pipeline_from_rows(rows, _rows(1)[0]).graph_iterator()
-    columns, *_ = iterator.chunk(128)
+    columns, *_ = iterator.peek_chunk(128)
     assert len(_labels(columns)) == 32
     assert following.wait(30)  # Nobody has used the first part yet.
-    iterator.use(32)
+    iterator.consume(32)
     assert _taken(iterator, 96) == list(range(32, 64))
 
 
@@ -138,7 +138,7 @@ def test_a_loop_that_ends_after_another_number_of_steps_each_time_is_compiled_no
     compiled: list[str] = []
 
     def run() -> list[int]:
-        columns, (_, label) = steps.streamed_until(iterator, 160, _ends)
+        columns, (_, label) = steps.run_stream_until(iterator, 160, _ends)
         assert _labels(columns)[-1] == int(label)
         return _labels(columns)
 
@@ -160,7 +160,7 @@ def test_a_loop_that_ends_after_another_number_of_steps_each_time_is_compiled_no
 def test_batches_of_arrays_are_stacked_in_one_piece() -> None:
     arrays = [np.arange(40, dtype=np.float32).reshape(20, 2), np.arange(20)]
     iterator = backend.pipeline_from_arrays(arrays).batch(4).repeat().graph_iterator()
-    (x, label), *_ = iterator.chunk(5)
+    (x, label), *_ = iterator.peek_chunk(5)
     assert (x.shape, label.shape) == ((5, 4, 2), (5, 4))
     np.testing.assert_array_equal(x, arrays[0].reshape(5, 4, 2))
 
@@ -182,7 +182,7 @@ def test_a_batch_of_rows_of_two_shapes_is_refused_after_the_batches_before_it() 
 
 
 def test_columns_come_in_the_structure_that_was_asked_for() -> None:
-    columns, *_ = _pipeline(_rows(4)).graph_iterator(like=({"x": 0}, 0)).chunk(4)
+    columns, *_ = _pipeline(_rows(4)).graph_iterator(like=({"x": 0}, 0)).peek_chunk(4)
     assert columns[0]["x"].shape == (4, 2) and _labels(columns) == [0, 1, 2, 3]
 
 
@@ -190,7 +190,7 @@ def _lengths(counts: list[int], usual: int, rows: int) -> list[int]:
     """Return how many elements come together where so many are asked for, one after the other."""
     elements, results, labels = _pipeline(_rows(rows)).iterate(), [], []
     for count in counts:
-        group = elements.together(count, usual)
+        group = elements.take_stacked(count, usual)
         assert isinstance(group, passes.Stacked)
         labels += [int(label) for _, label in group]
         results.append(len(group))
@@ -209,13 +209,13 @@ def test_on_a_gpu_a_group_has_a_power_of_two_elements() -> None:
     elements = _pipeline(_rows(13)).iterate()
     elements._any_length = False
     groups = []
-    while (group := elements.together(8, 8)) is not None:
+    while (group := elements.take_stacked(8, 8)) is not None:
         groups.append([int(label) for _, label in group])
     assert groups == [list(range(8)), [8, 9, 10, 11], [12]]
 
 
 def test_a_group_is_a_sequence_of_elements() -> None:
-    group = _pipeline(_rows(4)).iterate().together(4, 4)
+    group = _pipeline(_rows(4)).iterate().take_stacked(4, 4)
     assert [int(label) for _, label in group[1:3]] == [1, 2]
     assert np.asarray(group[-1][0]).tolist() == [3.0, 3.0]
     with pytest.raises(IndexError):
@@ -225,8 +225,8 @@ def test_a_group_is_a_sequence_of_elements() -> None:
 @pytest.mark.skipif(on_gpu(), reason="there a group has its elements alone")
 def test_groups_of_elements_that_are_ready_share_their_columns_and_train_as_copies_of_them_do() -> None:
     elements = _pipeline(_rows(66)).iterate()
-    elements.together(2, 32)
-    groups = [elements.together(count, 32) for count in (18, 14, 32)]
+    elements.take_stacked(2, 32)
+    groups = [elements.take_stacked(count, 32) for count in (18, 14, 32)]
     assert groups[0].columns is groups[1].columns and groups[2].columns is not groups[0].columns
     assert [(group.first, len(group)) for group in groups] == [(0, 18), (18, 14), (0, 32)]
     total = keras.Variable(0.0)
@@ -241,14 +241,14 @@ def test_groups_of_elements_that_are_ready_share_their_columns_and_train_as_copi
         total.assign(0.0)
         results.append([])
         for group in groups:
-            results[-1] += np.asarray(steps.several_undoable([*group] if copied else group)[0][0]).tolist()
+            results[-1] += np.asarray(steps.run_batches([*group] if copied else group)[0][0]).tolist()
     expected = np.cumsum([2.0 * number * number for number in range(2, 66)])
     assert results[0] == results[1] == expected.tolist()
 
 
 @pytest.mark.skipif(on_gpu(), reason="there a group has its elements alone")
 def test_a_label_out_of_range_is_found_in_the_elements_of_a_group_alone() -> None:
-    group = _pipeline(_rows(32)).iterate().together(32, 32)
+    group = _pipeline(_rows(32)).iterate().take_stacked(32, 32)
     first, last = passes._StackedPart(group.columns, 0, 20), passes._StackedPart(group.columns, 20, 12)
 
     def step(x: Any, label: Any) -> Any:
@@ -256,9 +256,9 @@ def test_a_label_out_of_range_is_found_in_the_elements_of_a_group_alone() -> Non
         return (x.sum(),)
 
     steps = CompiledSteps(step, choice=JitChoice(True, "a test"))
-    assert len(steps.several_undoable(first)[0][0]) == 20
+    assert len(steps.run_batches(first)[0][0]) == 20
     with pytest.raises(backend.LabelOutOfRange) as caught:
-        steps.several_undoable(last)
+        steps.run_batches(last)
     assert caught.value.index == 5
 
 
@@ -271,7 +271,7 @@ def test_what_the_source_raises_comes_after_the_elements_before_it() -> None:
     iterator = pipeline.graph_iterator()
     assert _taken(iterator, 8) == [0, 1, 2]
     with pytest.raises(KeyError, match="the row is bad"):
-        iterator.chunk(8)
+        iterator.peek_chunk(8)
     with pytest.raises(KeyError, match="the row is bad"):
         pipeline.raise_pending()
 
@@ -285,7 +285,7 @@ def test_a_source_may_write_into_its_arrays_again() -> None:
 
     pipeline = backend.pipeline_from_rows(rows, (np.zeros(64, np.float32),))
     assert [float(row[0][0]) for row in pipeline.iterate()] == [0, 1, 2, 3, 4, 5]
-    assert np.asarray(pipeline.graph_iterator().chunk(6)[0][0])[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
+    assert np.asarray(pipeline.graph_iterator().peek_chunk(6)[0][0])[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_an_iterator_that_nobody_has_any_more_ends_its_source() -> None:
@@ -299,7 +299,7 @@ def test_an_iterator_that_nobody_has_any_more_ends_its_source() -> None:
             closed.set()
 
     iterator = backend.pipeline_from_rows(endless, _rows(1)[0]).graph_iterator()
-    iterator.chunk(2)
+    iterator.peek_chunk(2)
     del iterator
     gc.collect()
     assert closed.wait(10)

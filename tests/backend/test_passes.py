@@ -25,29 +25,29 @@ def _closed(count: int = 7) -> tf.data.Dataset:
 def test_elements_come_in_order_however_they_are_read() -> None:
     elements = _pass(_closed())
     first = next(elements)
-    group = elements.together(3, 3)
-    rest = [*group, *elements.together(2, 2), *elements]
+    group = elements.take_stacked(3, 3)
+    rest = [*group, *elements.take_stacked(2, 2), *elements]
     assert isinstance(group, Stacked) and len(group) == 3
     assert [row[0].numpy().tolist() for row in (first, *rest)] == [[2.0 * i, 2.0 * i + 1] for i in range(7)]
     assert all(np.array_equal(x, -y) for x, y in (first, *rest))
-    assert elements.together(2, 2) is None and next(elements, None) is None
+    assert elements.take_stacked(2, 2) is None and next(elements, None) is None
 
 
 def test_a_group_at_the_end_is_shorter() -> None:
     elements = _pass(_closed(3))
-    assert len(elements.together(8, 8)) == 3 and elements.together(8, 8) is None
+    assert len(elements.take_stacked(8, 8)) == 3 and elements.take_stacked(8, 8) is None
 
 
 def test_elements_are_left_to_who_reads_the_iterator_but_never_the_last() -> None:
     elements = _pass(_closed(5))
-    assert elements.leave(3) == 3
+    assert elements.reserve(3) == 3
     assert [next(elements.iterator)[0].numpy().tolist()[0] for _ in range(3)] == [0.0, 2.0, 4.0]
-    assert elements.leave(3) == 0, "two are left, of which one is the last"
+    assert elements.reserve(3) == 0, "two are left, of which one is the last"
     assert [row[0].numpy().tolist()[0] for row in elements] == [6.0, 8.0]
 
 
 def test_a_group_is_a_sequence_of_elements() -> None:
-    group = _pass(_closed(3)).together(3, 3)
+    group = _pass(_closed(3)).take_stacked(3, 3)
     assert group[-1][0].numpy().tolist() == [4.0, 5.0]
     assert [row[0].numpy().tolist() for row in group[:2]] == [[0.0, 1.0], [2.0, 3.0]]
     with pytest.raises(IndexError):
@@ -56,7 +56,7 @@ def test_a_group_is_a_sequence_of_elements() -> None:
 
 def test_structured_columns_keep_their_structure() -> None:
     dataset = _closed(3).map(lambda x, y: ({"a": x, "b": (y, y)}, x))
-    inputs, label = _pass(dataset).together(2, 2)[1]
+    inputs, label = _pass(dataset).take_stacked(2, 2)[1]
     assert inputs["b"][1].numpy().tolist() == [-2.0, -3.0] and label.numpy().tolist() == [2.0, 3.0]
 
 
@@ -88,7 +88,7 @@ def test_an_element_is_read_as_the_iterator_itself_reads_it(element: Any) -> Non
 
 def test_elements_that_may_differ_in_shape_are_read_one_by_one() -> None:
     elements = _pass(tf.data.Dataset.range(5).batch(2))
-    assert elements.together(2, 2) is None
+    assert elements.take_stacked(2, 2) is None
     assert [row[0].shape[0] for row in elements] == [2, 2, 1]
 
 

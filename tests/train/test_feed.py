@@ -310,4 +310,4 @@ def test_a_tf_dataset_is_read_as_any_iterable_by_another_backend() -> None:
         for (x, y), rows in zip(feed.batches(), SLICES, strict=True):
             np.testing.assert_array_equal(x, X[rows])
             np.testing.assert_array_equal(y, Y[rows])
-    assert feed.graph_iterator().chunk(5)[0][0].shape == (4, 8, 6)
+    assert feed.graph_iterator().peek_chunk(5)[0][0].shape == (4, 8, 6)

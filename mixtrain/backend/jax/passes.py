@@ -169,8 +169,8 @@ class Pass(Iterator[Row]):
         self._current = chunk if chunk.remaining else None
         return self._pack(element)
 
-    def chunk(self, count: int) -> tuple[Row, int, int]:
-        """Return the elements that are ready, stacked; `use` then takes some of them.
+    def peek_chunk(self, count: int) -> tuple[Row, int, int]:
+        """Return the elements that are ready, stacked; `consume` then takes some of them.
 
         The length of chunks depends on the largest `count` so far, so that a reader that takes parts of a chunk gets
         chunks of one length, for which it is compiled.
@@ -195,16 +195,16 @@ class Pass(Iterator[Row]):
         return self._pack(chunk.device), chunk.used, available
 
     def peek(self, count: int) -> Row:
-        """Return the next element without taking it; the next call must be `chunk(count)`."""
+        """Return the next element without taking it; the next call must be `peek_chunk(count)`."""
         return self._pack(self._stacked_chunk(count).peek())
 
-    def use(self, count: int) -> None:
-        """Take the next `count` elements of `chunk`."""
+    def consume(self, count: int) -> None:
+        """Take the next `count` elements of `peek_chunk`."""
         chunk = self._front(0)
         chunk.used += count
         self._current = chunk if chunk.remaining else None
 
-    def together(self, count: int, following: int) -> Stacked | None:
+    def take_stacked(self, count: int, following: int) -> Stacked | None:
         """Return the next elements, at most `count`; None at the end of the pass.
 
         On a GPU their number is a power of two, so that functions are compiled for few different numbers.

@@ -45,8 +45,8 @@ class CompiledSteps:
 
     Example:
         >>> steps = CompiledSteps(lambda x: (2 * x,), choice=JitChoice(True, "an example"))
-        >>> (rows,), _ = steps.several_undoable([(jnp.array([x]),) for x in (1.0, 2.0, 3.0)])
-        >>> steps.one(jnp.array([4.0]))[0].tolist(), rows.ravel().tolist()
+        >>> (rows,), _ = steps.run_batches([(jnp.array([x]),) for x in (1.0, 2.0, 3.0)])
+        >>> steps.run(jnp.array([4.0]))[0].tolist(), rows.ravel().tolist()
         ([8.0], [2.0, 4.0, 6.0])
     """
 
@@ -64,7 +64,7 @@ class CompiledSteps:
         self._known_specs: set[str] = set()
         self.sizes: np.ndarray | None = None
 
-    def one(self, *batch: Any) -> Row:
+    def run(self, *batch: Any) -> Row:
         """Run the step on a batch; return its results.
 
         Raises:
@@ -77,7 +77,7 @@ class CompiledSteps:
         self._labels.check(batch)
         return self._one(_ONE_STEP, *batch)  # type: ignore[no-any-return]
 
-    def streamed(self, iterator: Any, count: int) -> Row:
+    def run_stream(self, iterator: Any, count: int) -> Row:
         """Run `count` steps on batches read from an iterator of the backend.
 
         Returns:
@@ -89,8 +89,8 @@ class CompiledSteps:
         parts, _, _ = self._run_chunks(iterator, count, None)
         return self._concatenate_on_host(parts) if self._on_cpu else _concatenate(parts)
 
-    def streamed_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
-        """Run steps as `streamed` does, up to and including the first one that is the last.
+    def run_stream_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+        """Run steps as `run_stream` does, up to and including the first one that is the last.
 
         Args:
             iterator: The backend's iterator.
@@ -113,14 +113,14 @@ class CompiledSteps:
         batch = self._put_batch(tuple(np.asarray(column)[index] for column in leaves))
         return results, jax.tree.unflatten(treedef, batch)
 
-    def several_undoable(
+    def run_batches(
         self, batches: Sequence[Row], last: Callable[[Row], Any] | None = None
     ) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches.
 
         Args:
             batches: Batches of the same structure, shapes and dtypes; at least one.
-            last: Whether a step is the last one to run, as for `streamed_until`.
+            last: Whether a step is the last one to run, as for `run_stream_until`.
 
         Returns:
             The results of the steps that ran, stacked on a new first axis; and a function that restores all variables.
@@ -199,14 +199,14 @@ class CompiledSteps:
         sizes: list[int] = []
         is_last = False
         while len(sizes) < count and not is_last:
-            columns, first, available = iterator.chunk(count - len(sizes))
+            columns, first, available = iterator.peek_chunk(count - len(sizes))
             try:
                 rows, is_last = self._run_chunk(columns, first, first + available, last)
             except LabelOutOfRange as error:
                 error.index += len(sizes)
                 raise
             num_steps = _num_rows(rows)
-            iterator.use(num_steps)
+            iterator.consume(num_steps)
             parts.append(rows)
             sizes += [_batch_size(columns)] * num_steps
         self.sizes = np.array(sizes)
@@ -268,7 +268,7 @@ class CompiledSteps:
     def _run_one_by_one(self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None = None) -> Row:
         rows: list[Row] = []
         for index in range(first, end):
-            rows.append(self.one(*_row_at(columns, index)))
+            rows.append(self.run(*_row_at(columns, index)))
             if last is not None and last(rows[-1]):
                 break
         return tuple(map(jnp.stack, zip(*rows, strict=True)))

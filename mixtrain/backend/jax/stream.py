@@ -131,7 +131,7 @@ class Pipeline:
     def graph_iterator(
         self, shapes: Sequence[Sequence[int | None]] | None = None, like: tuple[Any, ...] | None = None
     ) -> Pass:
-        """Return an iterator whose ``chunk(count)`` gives a compiled function its elements, stacked.
+        """Return an iterator whose ``peek_chunk(count)`` gives a compiled function its elements, stacked.
 
         Args:
             shapes: The shape of each column in the first batch. (TensorFlow needs it, this backend does not.)

@@ -133,7 +133,7 @@ class Pass(Iterator[Row]):
             self._remaining -= 1
         return element
 
-    def leave(self, count: int) -> int:
+    def reserve(self, count: int) -> int:
         """Skip the next elements, which the caller reads from `iterator`.
 
         Args:
@@ -150,7 +150,7 @@ class Pass(Iterator[Row]):
         self._remaining -= count
         return count
 
-    def together(self, count: int, following: int) -> Stacked | None:
+    def take_stacked(self, count: int, following: int) -> Stacked | None:
         """Return the next elements, stacked; None at the end of the pass and where elements may differ.
 
         Args:

@@ -37,8 +37,8 @@ class CompiledSteps:
 
     Example:
         >>> steps = CompiledSteps(lambda x: (2 * x,), choice=JitChoice(False, "an example"))
-        >>> (rows,), _ = steps.several_undoable([(tf.constant([x]),) for x in (1.0, 2.0, 3.0)])
-        >>> steps.one(tf.constant([4.0]))[0].numpy().tolist(), rows.numpy().ravel().tolist(), steps.traces()
+        >>> (rows,), _ = steps.run_batches([(tf.constant([x]),) for x in (1.0, 2.0, 3.0)])
+        >>> steps.run(tf.constant([4.0]))[0].numpy().tolist(), rows.numpy().ravel().tolist(), steps.traces()
         ([8.0], [2.0, 4.0, 6.0], 1)
     """
 
@@ -52,7 +52,7 @@ class CompiledSteps:
         labels = function if isinstance(function, ClassLabels) else ClassLabels(function)
         self._compilation = Compilation(functools.partial(_Steps, labels), dataclasses.replace(choice, jit=jit))
 
-    def one(self, *batch: Any) -> Row:
+    def run(self, *batch: Any) -> Row:
         """Run the step on a batch; return its results.
 
         Raises:
@@ -71,7 +71,7 @@ class CompiledSteps:
         compilation.untried = False
         return results  # type: ignore[no-any-return]
 
-    def streamed(self, iterator: Any, count: int) -> Row:
+    def run_stream(self, iterator: Any, count: int) -> Row:
         """Run `count` steps on batches read from an iterator of the backend.
 
         Returns:
@@ -81,11 +81,11 @@ class CompiledSteps:
             LabelOutOfRange: A label is not a class number; the steps before its batch have run.
         """
         if not self._compilation.untried:
-            return self._compilation.compiled.streamed(iterator, count)  # type: ignore[no-any-return]
+            return self._compilation.compiled.run_stream(iterator, count)  # type: ignore[no-any-return]
         first, _ = self._first_streamed(iterator)
         if count == 1:
             return first
-        rest = self._compilation.compiled.streamed(iterator, count - 1)
+        rest = self._compilation.compiled.run_stream(iterator, count - 1)
         return tuple(tf.concat(pair, 0) for pair in zip(first, rest, strict=True))
 
     def _first_streamed(self, iterator: Any) -> tuple[Row, Row]:
@@ -100,8 +100,8 @@ class CompiledSteps:
         results = self._compilation.run(lambda steps: steps.first_streamed(spec, batch))
         return tuple(value[None] for value in results), batch
 
-    def streamed_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
-        """Run steps as `streamed` does, up to and including the first one that is the last.
+    def run_stream_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+        """Run steps as `run_stream` does, up to and including the first one that is the last.
 
         The very first call runs a single step.
 
@@ -118,17 +118,17 @@ class CompiledSteps:
             LabelOutOfRange: As `streamed`.
         """
         if not self._compilation.untried:
-            return self._compilation.compiled.streamed_until(iterator, count, last)  # type: ignore[no-any-return]
+            return self._compilation.compiled.run_stream_until(iterator, count, last)  # type: ignore[no-any-return]
         return self._first_streamed(iterator)
 
-    def several_undoable(
+    def run_batches(
         self, batches: Sequence[Row], last: Callable[[Row], Any] | None = None
     ) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches.
 
         Args:
             batches: Batches of the same structure, shapes and dtypes; at least one.
-            last: Whether a step is the last one to run, as for `streamed_until`.
+            last: Whether a step is the last one to run, as for `run_stream_until`.
 
         Returns:
             The results of the steps that ran, stacked on a new first axis; and a function that restores all variables.
@@ -155,7 +155,7 @@ class _Steps:
         step: The compiled step.
         call: The fastest call of it, for a batch whose labels were checked.
         streamed: As in `CompiledSteps`.
-        streamed_until: Likewise.
+        run_stream_until: Likewise.
     """
 
     def __init__(self, labels: ClassLabels, jit: bool) -> None:
@@ -166,8 +166,8 @@ class _Steps:
         # XLA compiles a step alike inside a loop and outside; the plain graph does not.
         single_step = self.step if jit else graph_function(self._single_step)
         self.call: Any = DirectCall(single_step) if graph else self.step
-        self.streamed: Callable[..., Row] = self._stream if graph else self._stream_eagerly
-        self.streamed_until: Callable[..., Any] = self._stream_until if graph else self._stream_until_eagerly
+        self.run_stream: Callable[..., Row] = self._stream if graph else self._stream_eagerly
+        self.run_stream_until: Callable[..., Any] = self._stream_until if graph else self._stream_until_eagerly
         self._loop = DirectCall(graph_function(self._stream_loop))
         self._loop_until: Any = None
         self._several: dict[tuple[str, bool], tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
@@ -196,7 +196,7 @@ class _Steps:
     def several(
         self, batches: Sequence[Row], last: Callable[[Row], Any] | None
     ) -> tuple[Row, Callable[[], None]]:
-        """Run a step on each of several batches, as `CompiledSteps.several_undoable` says."""
+        """Run a step on each of several batches, as `CompiledSteps.run_batches` says."""
         if isinstance(batches, Stacked):
             columns = batches.columns
         else:
