@@ -1,4 +1,4 @@
-"""Parts of tensors cut out, turned and written: slices, diagonals, scattered updates and segments."""
+"""Slices, diagonals, flips, scattered updates and segment reductions."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from mixtrain.ops.primitive import Primitive, primitive
 from mixtrain.ops.state import assign
 
 
-def at(axis: int, part: Any) -> tuple[Any, ...]:
-    """Return the index of a part along an axis."""
-    return (*(slice(None),) * axis, part)
+def _along(axis: int, index: Any) -> tuple[Any, ...]:
+    """Return the full index that applies `index` to one axis."""
+    return (*(slice(None),) * axis, index)
 
 
 def narrow(input: Any, axis: int, start: int, length: int) -> Any:
     """The slice of `length` from `start` on along `axis` of `input`. Source: MindSpore, `mindspore.ops.narrow`."""
     x = tensor("ops.narrow", input)
-    number = axis_of("ops.narrow", axis, rank_of(x))
-    return read(x, at(number, slice(start, start + length)))
+    return read(x, _along(axis_of("ops.narrow", axis, rank_of(x)), slice(start, start + length)))
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """The diagonal of `input` in the plane of `dim1` and `dim2`, `offset` places up.
+    """The diagonal of `input` in the plane of `dim1` and `dim2`, `offset` above the main one.
 
     Source: MindSpore, `mindspore.ops.diagonal`.
     """
@@ -38,7 +37,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
 
 
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """`input` with `src` on that `diagonal`: of `offset`, `dim1`, `dim2`.
+    """`input` with `src` on the diagonal that `diagonal` returns for `offset`, `dim1` and `dim2`.
 
     Source: MindSpore, `mindspore.ops.diagonal_scatter`.
     """
@@ -47,7 +46,7 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
 
 
 def diagflat(input: Any, offset: int = 0) -> Any:
-    """A matrix with the elements of `input` on the diagonal `offset` places up.
+    """A matrix with the elements of `input` on the diagonal `offset` above the main one.
 
     Source: MindSpore, `mindspore.ops.diagflat`.
     """
@@ -55,20 +54,19 @@ def diagflat(input: Any, offset: int = 0) -> Any:
 
 
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    """Matrices on `dim1`, `dim2` with vectors of `input` on their diagonals `offset` places up.
+    """Matrices in `dim1`, `dim2` with vectors of `input` on the diagonal `offset` above the main one.
 
     Source: MindSpore, `mindspore.ops.diag_embed`.
     """
     x = tensor("ops.diag_embed", input)
-    size = x.shape[-1] + abs(offset)
-    spread = x[..., :, None] * keras.ops.eye(x.shape[-1], dtype=x.dtype)
-    ahead = (max(-offset, 0), max(offset, 0))
-    edges = [(before, size - before - x.shape[-1]) for before in ahead]
-    return keras.ops.moveaxis(keras.ops.pad(spread, [(0, 0)] * (rank_of(x) - 1) + edges), (-2, -1), (dim1, dim2))
+    matrices = x[..., :, None] * keras.ops.eye(x.shape[-1], dtype=x.dtype)
+    down, right = max(-offset, 0), max(offset, 0)
+    widths = [(0, 0)] * (rank_of(x) - 1) + [(down, right), (right, down)]
+    return keras.ops.moveaxis(keras.ops.pad(matrices, widths), (-2, -1), (dim1, dim2))
 
 
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Differences of neighbors along `axis` of `x`, `n` times; `prepend` and `append` are put around it first.
+    """Differences of neighbors along `axis` of `x`, `n` times; `prepend` and `append` are concatenated first.
 
     Source: MindSpore, `mindspore.ops.diff`.
     """
@@ -77,22 +75,22 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def fliplr(input: Any) -> Any:
-    """`input` turned along its second axis. Source: MindSpore, `mindspore.ops.fliplr`."""
+    """`input` flipped along its second axis. Source: MindSpore, `mindspore.ops.fliplr`."""
     return keras.ops.flip(tensor("ops.fliplr", input), 1)
 
 
 def flipud(input: Any) -> Any:
-    """`input` turned along its first axis. Source: MindSpore, `mindspore.ops.flipud`."""
+    """`input` flipped along its first axis. Source: MindSpore, `mindspore.ops.flipud`."""
     return keras.ops.flip(tensor("ops.flipud", input), 0)
 
 
 def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
-    """`input` turned by `k` right angles in the plane of `dims`. Source: MindSpore, `mindspore.ops.rot90`."""
+    """`input` rotated by `k` right angles in the plane of `dims`. Source: MindSpore, `mindspore.ops.rot90`."""
     return keras.ops.rot90(tensor("ops.rot90", input), k, tuple(dims))
 
 
 def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0) -> Any:
-    """`x` with the first `seq_lengths` elements along `seq_dim` turned, for each place along `batch_dim`.
+    """`x` with the first `seq_lengths` elements along `seq_dim` reversed, for each index along `batch_dim`.
 
     Source: MindSpore, `mindspore.ops.reverse_sequence`.
     """
@@ -102,26 +100,25 @@ def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0)
     order = keras.ops.arange(rows.shape[1], dtype="int32")[None]
     order = keras.ops.where(order < lengths, lengths - 1 - order, order)
     order = keras.ops.reshape(order, (*order.shape, *(1,) * (rank_of(rows) - 2)))
-    turned = keras.ops.take_along_axis(rows, keras.ops.broadcast_to(order, rows.shape), axis=1)
-    return keras.ops.moveaxis(turned, (0, 1), (batch_dim, seq_dim))
+    reversed_rows = keras.ops.take_along_axis(rows, keras.ops.broadcast_to(order, rows.shape), axis=1)
+    return keras.ops.moveaxis(reversed_rows, (0, 1), (batch_dim, seq_dim))
 
 
 def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
-    """The parts of `input` along `axis`: so many, or cut at the places `indices_or_sections`.
+    """Split `input` along `axis` into a number of sections, or at the indices `indices_or_sections`.
 
     Source: MindSpore, `mindspore.ops.tensor_split`.
     """
     sections = indices_or_sections if isinstance(indices_or_sections, int) else list(indices_or_sections)
     x = tensor("ops.tensor_split", input)
-    number = axis_of("ops.tensor_split", axis, rank_of(x))
-    size = known_size("ops.tensor_split", x, number)
+    axis = axis_of("ops.tensor_split", axis, rank_of(x))
+    size = known_size("ops.tensor_split", x, axis)
     if isinstance(sections, int):
-        widths = [size // sections + (place < size % sections) for place in range(sections)]
+        # The first sections are one longer where the size does not divide evenly.
+        widths = [size // sections + (section < size % sections) for section in range(sections)]
         sections = np.cumsum(widths)[:-1].tolist()
-    ends = [*sections, size]
-    return tuple(
-        read(x, at(number, slice(start, end))) for start, end in zip([0, *sections], ends, strict=True)
-    )
+    bounds = zip([0, *sections], [*sections, size], strict=True)
+    return tuple(read(x, _along(axis, slice(start, end))) for start, end in bounds)
 
 
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
@@ -151,12 +148,12 @@ def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
 def index_add(
     x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, check_index_bound: bool = True
 ) -> Any:
-    """`x` with the slices of `y` added at the places `indices` along `axis`.
+    """`x` with the slices of `y` added at `indices` along `axis`.
 
     Args:
-        x: Tensor; a Parameter is written too.
+        x: Tensor; a Parameter is updated too.
         indices: Vector of integers.
-        y: As many slices.
+        y: One slice for each index.
         axis: The axis.
         use_lock: Accepted; without effect.
         check_index_bound: Accepted; without effect.
@@ -165,22 +162,22 @@ def index_add(
     """
     value = tensor("ops.index_add", x)
     rows = keras.ops.moveaxis(value, axis_of("ops.index_add", axis, rank_of(value)), 0)
-    more = keras.ops.moveaxis(keras.ops.cast(tensor("ops.index_add", y), value.dtype), axis, 0)
+    updates = keras.ops.moveaxis(keras.ops.cast(tensor("ops.index_add", y), value.dtype), axis, 0)
     index = keras.ops.cast(tensor("ops.index_add", indices), "int32")
-    added = rows + keras.ops.segment_sum(more, index, num_segments=rows.shape[0])
-    return _stored(x, keras.ops.moveaxis(added, 0, axis))
+    total = rows + keras.ops.segment_sum(updates, index, num_segments=rows.shape[0])
+    return _assigned(x, keras.ops.moveaxis(total, 0, axis))
 
 
 def index_fill(x: Any, axis: int, index: Any, value: Any) -> Any:
     """`x` with `value` in the slices `index` along `axis`. Source: MindSpore, `mindspore.ops.index_fill`."""
-    held = tensor("ops.index_fill", x)
-    return written(held, at(axis_of("ops.index_fill", axis, rank_of(held)), index), value)
+    x = tensor("ops.index_fill", x)
+    return written(x, _along(axis_of("ops.index_fill", axis, rank_of(x)), index), value)
 
 
 def select_scatter(input: Any, src: Any, axis: int, index: int) -> Any:
     """`input` with `src` as its slice `index` along `axis`. Source: MindSpore, `mindspore.ops.select_scatter`."""
     x = tensor("ops.select_scatter", input)
-    return written(x, at(axis_of("ops.select_scatter", axis, rank_of(x)), index), src)
+    return written(x, _along(axis_of("ops.select_scatter", axis, rank_of(x)), index), src)
 
 
 def slice_scatter(
@@ -191,34 +188,35 @@ def slice_scatter(
     Source: MindSpore, `mindspore.ops.slice_scatter`.
     """
     x = tensor("ops.slice_scatter", input)
-    return written(x, at(axis_of("ops.slice_scatter", axis, rank_of(x)), slice(start, end, step)), src)
+    return written(x, _along(axis_of("ops.slice_scatter", axis, rank_of(x)), slice(start, end, step)), src)
 
 
 def combined(x: Any, chosen: Any, values: Any, how: str) -> Any:
-    """Return `x` with values added to, or taken as extremes with, those at places of the flat tensor."""
+    """Return `x` with its elements at flat indices `chosen` combined with `values` by `how`."""
     size = int(np.prod(x.shape))
-    at = keras.ops.reshape(chosen, (-1,))
-    more = keras.ops.cast(keras.ops.reshape(values, (-1,)), x.dtype)
+    indices = keras.ops.reshape(chosen, (-1,))
+    updates = keras.ops.cast(keras.ops.reshape(values, (-1,)), x.dtype)
     flat = keras.ops.reshape(x, (-1,))
     if how in ("add", "sub"):
-        total = keras.ops.segment_sum(more, at, num_segments=size)
+        total = keras.ops.segment_sum(updates, indices, num_segments=size)
         return keras.ops.reshape(flat + total if how == "add" else flat - total, x.shape)
-    for place, value in zip(keras.ops.unstack(at), keras.ops.unstack(more), strict=True):
-        old = keras.ops.take(flat, place)
-        new = {
-            "mul": keras.ops.multiply, "div": keras.ops.divide, "max": keras.ops.maximum, "min": keras.ops.minimum,
-        }[how](old, value)
-        flat = keras.ops.scatter_update(flat, keras.ops.reshape(place, (1, 1)), keras.ops.reshape(new, (1,)))
+    combine = {
+        "mul": keras.ops.multiply, "div": keras.ops.divide, "max": keras.ops.maximum, "min": keras.ops.minimum,
+    }[how]
+    # One update at a time, so that an index that occurs twice combines both of its updates.
+    for index, update in zip(keras.ops.unstack(indices), keras.ops.unstack(updates), strict=True):
+        new = combine(keras.ops.take(flat, index), update)
+        flat = keras.ops.scatter_update(flat, keras.ops.reshape(index, (1, 1)), keras.ops.reshape(new, (1,)))
     return keras.ops.reshape(flat, x.shape)
 
 
 def scatter_along(input: Any, axis: int, index: Any, src: Any, how: str = "none") -> Any:
-    """Write single elements, whose number along `axis` is that of `index`; `how` combines them with the old ones."""
+    """Write elements of `src` to the indices `index` along `axis`; `how` combines them with the old ones."""
     x = tensor("ops.scatter", input)
     index = keras.ops.cast(tensor("ops.scatter", index), "int32")
-    number = axis_of("ops.scatter", axis, rank_of(x))
-    cut = tuple(slice(size) if place != number else slice(None) for place, size in enumerate(index.shape))
-    chosen = keras.ops.take_along_axis(places(x)[cut], index, axis=number)
+    axis = axis_of("ops.scatter", axis, rank_of(x))
+    block = tuple(slice(size) if other != axis else slice(None) for other, size in enumerate(index.shape))
+    chosen = keras.ops.take_along_axis(places(x)[block], index, axis=axis)
     values = tensor("ops.scatter", src)
     values = values[tuple(slice(size) for size in index.shape)] if rank_of(values) else values
     values = keras.ops.cast(keras.ops.broadcast_to(values, index.shape), x.dtype)
@@ -226,7 +224,7 @@ def scatter_along(input: Any, axis: int, index: Any, src: Any, how: str = "none"
 
 
 def scatter(input: Any, axis: int, index: Any, src: Any) -> Any:
-    """`input` with an element of `src` for each of `index`, whose number counts along `axis`.
+    """`input` with the elements of `src` written to the indices `index` along `axis`.
 
     Source: MindSpore, `mindspore.ops.scatter`.
     """
@@ -243,8 +241,8 @@ def tensor_scatter_elements(
     return scatter_along(input_x, axis, indices, updates, reduction)
 
 
-def updated(input: Any, indices: Any, updates: Any, how: str) -> Any:
-    """Combine slices with those at the places that the rows of `indices` name; `how` is "update", "add" and so on."""
+def _updated(input: Any, indices: Any, updates: Any, how: str) -> Any:
+    """Combine `updates` with the slices at the rows of `indices`; `how` is "update", "add" and so on."""
     x = tensor("ops.tensor_scatter", input)
     rows = keras.ops.moveaxis(tensor("ops.tensor_scatter", indices), -1, 0)
     chosen = read(places(x), tuple(keras.ops.unstack(rows)))
@@ -252,55 +250,57 @@ def updated(input: Any, indices: Any, updates: Any, how: str) -> Any:
     return scattered(x, chosen, values) if how == "update" else combined(x, chosen, values, how)
 
 
-def _stored(x: Any, value: Any) -> Any:
-    """Return a value, which a Parameter holds from then on."""
+def _assigned(x: Any, value: Any) -> Any:
+    """Return `value`, after assigning it to `x` if that is a Parameter."""
     return assign(x, value) if isinstance(x, keras.Variable) else value
 
 
-# How old and new values are combined, and in which words.
-_WAYS: Final = {
-    "add": "added to the old ones", "sub": "taken from the old ones", "mul": "times the old ones",
-    "div": "dividing the old ones", "max": "where they are larger", "min": "where they are smaller",
-    "update": "in place of the old ones",
+# How updates are combined with the old values, as the docstrings say it.
+_COMBINED: Final = {
+    "add": "added to the old values", "sub": "subtracted from the old values", "mul": "multiplied by the old values",
+    "div": "dividing the old values", "max": "where they are larger", "min": "where they are smaller",
+    "update": "replacing the old values",
 }
 
 
-def _row(name: str, how: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _named(
+    function: Callable[..., Any], name: str, how: str, x: str = "input_x", updates: str = "`updates`",
+    arguments: str = "x, indices, updates",
+) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"`input_x` with `updates` at the places `indices`, {_WAYS[how]}. "
-        f"Example: ``ops.{name}(x, indices, updates)``. "
+        f"`{x}` with {updates} at `indices`, {_COMBINED[how]}. Example: ``ops.{name}({arguments})``. "
         f"Source: MindSpore, `mindspore.ops.{name}`."
     )
     return function
 
 
 def _tensor_scatter(how: str) -> Callable[..., Any]:
-    def of_rows(input_x: Any, indices: Any, updates: Any) -> Any:
-        return updated(input_x, indices, updates, how)
+    def update(input_x: Any, indices: Any, updates: Any) -> Any:
+        return _updated(input_x, indices, updates, how)
 
-    return _row(f"tensor_scatter_{how}", how, of_rows)
+    return _named(update, f"tensor_scatter_{how}", how)
 
 
 def _scatter(how: str) -> Callable[..., Any]:
-    """Return the function whose `indices` count slices along the first axis; a Parameter is written."""
+    """Return the function whose `indices` are of slices along the first axis; a Parameter is updated."""
 
-    def of_slices(input_x: Any, indices: Any, updates: Any) -> Any:
+    def update(input_x: Any, indices: Any, updates: Any) -> Any:
         rows = keras.ops.expand_dims(tensor(f"ops.scatter_{how}", indices), -1)
-        return _stored(input_x, updated(input_x, rows, updates, how))
+        return _assigned(input_x, _updated(input_x, rows, updates, how))
 
-    return _row(f"scatter_{how}", how, of_slices)
+    return _named(update, f"scatter_{how}", how)
 
 
 def _scatter_nd(how: str) -> Callable[..., Any]:
-    """Return the function whose `indices` hold places in their last axis; a Parameter is written."""
+    """Return the function whose `indices` hold multi-dimensional indices; a Parameter is updated."""
 
-    def of_places(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Any:
-        return _stored(input_x, updated(input_x, indices, updates, how))
+    def update(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Any:
+        return _assigned(input_x, _updated(input_x, indices, updates, how))
 
-    made = _row(f"scatter_nd_{how}", how, of_places)
-    made.__doc__ = f"{made.__doc__} `use_locking` is accepted."
-    return made
+    function = _named(update, f"scatter_nd_{how}", how)
+    function.__doc__ = f"{function.__doc__} `use_locking` is accepted."
+    return function
 
 
 tensor_scatter_add: Final = _tensor_scatter("add")
@@ -326,30 +326,24 @@ scatter_nd_min: Final = _scatter_nd("min")
 scatter_nd_update: Final = _scatter_nd("update")
 
 
-def _in_place(name: str, how: str) -> Callable[..., Any]:
-    def of_rows(x: Any, v: Any, indices: Any) -> Any:
-        at_rows = np.reshape(np.asarray(indices, np.int32), (-1, 1))
-        return updated(x, at_rows, v, how)
+def _in_place(how: str) -> Callable[..., Any]:
+    def update(x: Any, v: Any, indices: Any) -> Any:
+        return _updated(x, np.reshape(np.asarray(indices, np.int32), (-1, 1)), v, how)
 
-    of_rows.__name__ = of_rows.__qualname__ = name
-    of_rows.__doc__ = (
-        f"`x` with the rows `v` at the places `indices`, {_WAYS[how]}. Example: ``ops.{name}(x, v, (0,))``. "
-        f"Source: MindSpore, `mindspore.ops.{name}`."
-    )
-    return of_rows
+    return _named(update, f"inplace_{how}", how, "x", "the rows `v`", "x, v, (0,)")
 
 
-inplace_add: Final = _in_place("inplace_add", "add")
-inplace_sub: Final = _in_place("inplace_sub", "sub")
-inplace_update: Final = _in_place("inplace_update", "update")
+inplace_add: Final = _in_place("add")
+inplace_sub: Final = _in_place("sub")
+inplace_update: Final = _in_place("update")
 
 
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The elements of `input`, or with `dim` its slices, without repetitions that follow each other.
+    """The elements of `input`, or with `dim` its slices, without consecutive duplicates.
 
-    With `return_inverse` the place of each among them, with `return_counts` how often each came.
+    `return_inverse` adds the index of each among them, `return_counts` the length of each run.
 
     Source: MindSpore, `mindspore.ops.unique_consecutive`.
     """
@@ -360,74 +354,74 @@ def unique_consecutive(
     ) if x.shape[0] > 1 else keras.ops.zeros((0,), dtype="bool")
     changed = keras.ops.concatenate([keras.ops.ones((min(1, x.shape[0]),), dtype="bool"), changed])
     starts = keras.ops.reshape(keras.ops.nonzero(changed)[0], (-1,))
-    kept = keras.ops.take(x, starts, axis=0)
-    found = [kept if dim is None else keras.ops.moveaxis(kept, 0, dim)]
-    long = backend.held_format("int64")
-    inverse = keras.ops.cumsum(keras.ops.cast(changed, "int32")) - 1
+    values = keras.ops.take(x, starts, axis=0)
+    outputs = [values if dim is None else keras.ops.moveaxis(values, 0, dim)]
+    int64 = backend.held_format("int64")
     if return_inverse:
-        found.append(keras.ops.cast(inverse, long))
+        inverse = keras.ops.cumsum(keras.ops.cast(changed, "int32")) - 1
+        outputs.append(keras.ops.cast(inverse, int64))
     if return_counts:
         ends = keras.ops.concatenate([starts[1:], keras.ops.full((1,), x.shape[0], dtype=starts.dtype)])
-        found.append(keras.ops.cast(ends - starts, long))
-    return tuple(found) if len(found) > 1 else found[0]
+        outputs.append(keras.ops.cast(ends - starts, int64))
+    return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
 
 def unique_with_pad(x: Any, pad_num: Any) -> tuple[Any, Any]:
-    """(different elements of `x`, filled up with `pad_num`; the place of each element among them).
+    """The unique elements of `x`, padded with `pad_num` to its size, and the index of each element among them.
 
     Source: MindSpore, `mindspore.ops.unique_with_pad`.
     """
-    found, places_in = unique(x)
+    values, indices = unique(x)
     x = tensor("ops.unique_with_pad", x)
-    padding = keras.ops.full((x.shape[0] - found.shape[0],), pad_num, dtype=found.dtype)
-    return keras.ops.concatenate([found, padding]), keras.ops.cast(places_in, "int32")
+    padding = keras.ops.full((x.shape[0] - values.shape[0],), pad_num, dtype=values.dtype)
+    return keras.ops.concatenate([values, padding]), keras.ops.cast(indices, "int32")
 
 
-def _identity_of(reduce: Any, x: Any) -> Any:
-    if reduce is np.multiply:
+def _initial(how: str, x: Any) -> Any:
+    """Return the value of an empty segment."""
+    if how == "prod":
         return 1
     dtype = keras.backend.standardize_dtype(x.dtype)
+    # NumPy has no finfo of bfloat16, whose range is that of float32.
     limits = np.finfo("float32" if dtype == "bfloat16" else dtype) if "float" in dtype else np.iinfo(dtype)
-    return limits.min if reduce is np.maximum else limits.max
+    return limits.min if how == "max" else limits.max
 
 
-def _segments(how: str) -> Callable[..., Any]:
-    reduce = {"max": np.maximum, "min": np.minimum, "prod": np.multiply, "sum": np.add}[how]
-    fold = {"max": keras.ops.max, "min": keras.ops.min, "prod": keras.ops.prod, "sum": keras.ops.sum}[how]
-
-    def of_segments(x: Any, segment_ids: Any, num_segments: int) -> Any:
+def _unsorted_segment(how: str, description: str) -> Callable[..., Any]:
+    def reduce_segments(x: Any, segment_ids: Any, num_segments: int) -> Any:
         where = f"ops.unsorted_segment_{how}"
         value, ids = tensor(where, x), keras.ops.cast(tensor(where, segment_ids), "int32")
         rows = keras.ops.reshape(value, (-1, *value.shape[rank_of(ids):]))
-        flat = keras.ops.reshape(ids, (-1,))
+        flat_ids = keras.ops.reshape(ids, (-1,))
         if how == "sum":
-            return keras.ops.segment_sum(rows, flat, num_segments=int(num_segments))
-        found = []
-        for number in range(int(num_segments)):
-            inside = keras.ops.reshape(flat == number, (-1, *(1,) * (rank_of(rows) - 1)))
-            nothing = keras.ops.cast(_identity_of(reduce, value), value.dtype)
-            found.append(fold(keras.ops.where(inside, rows, nothing), axis=0))
-        return keras.ops.stack(found)
+            return keras.ops.segment_sum(rows, flat_ids, num_segments=int(num_segments))
+        # Keras has no segment minimum or product, and its segment_max of no elements depends on the backend.
+        reduce = {"max": keras.ops.max, "min": keras.ops.min, "prod": keras.ops.prod}[how]
+        outputs = []
+        for segment in range(int(num_segments)):
+            inside = keras.ops.reshape(flat_ids == segment, (-1, *(1,) * (rank_of(rows) - 1)))
+            initial = keras.ops.cast(_initial(how, value), value.dtype)
+            outputs.append(reduce(keras.ops.where(inside, rows, initial), axis=0))
+        return keras.ops.stack(outputs)
 
-    words = {"max": "largest element", "min": "smallest element", "prod": "product", "sum": "sum"}[how]
-    of_segments.__name__ = of_segments.__qualname__ = f"unsorted_segment_{how}"
-    of_segments.__doc__ = (
-        f"The {words} of the slices of `x` that have each of `num_segments` numbers in `segment_ids`. Example: "
+    reduce_segments.__name__ = reduce_segments.__qualname__ = f"unsorted_segment_{how}"
+    reduce_segments.__doc__ = (
+        f"The {description} of the slices of `x` in each of `num_segments` segments, by their `segment_ids`. Example: "
         f"``ops.unsorted_segment_{how}(x, ids, 3)``. Source: MindSpore, `mindspore.ops.unsorted_segment_{how}`."
     )
-    return of_segments
+    return reduce_segments
 
 
-unsorted_segment_max: Final = _segments("max")
-unsorted_segment_min: Final = _segments("min")
-unsorted_segment_prod: Final = _segments("prod")
-unsorted_segment_sum: Final = _segments("sum")
+unsorted_segment_max: Final = _unsorted_segment("max", "largest element")
+unsorted_segment_min: Final = _unsorted_segment("min", "smallest element")
+unsorted_segment_prod: Final = _unsorted_segment("prod", "product")
+unsorted_segment_sum: Final = _unsorted_segment("sum", "sum")
 
 
 def sparse_segment_mean(x: Any, indices: Any, segment_ids: Any) -> Any:
-    """The means of those rows of `x` at `indices` that have each number, from 0 to the last, in the `segment_ids`.
+    """The means of the rows of `x` at `indices` over each segment of the sorted `segment_ids`.
 
-    A number that is not among them has a row of zeros.
+    A segment without rows has a mean of zeros.
 
     Example: ``ops.sparse_segment_mean(x, indices, segment_ids)``.
     Source: MindSpore, `mindspore.ops.sparse_segment_mean`.
@@ -437,19 +431,19 @@ def sparse_segment_mean(x: Any, indices: Any, segment_ids: Any) -> Any:
     count = int(backend.to_numpy(ids)[-1]) + 1 if ids.shape[0] else 0
     rows = keras.ops.take(tensor(where, x), keras.ops.cast(tensor(where, indices), "int32"), axis=0)
     total = keras.ops.segment_sum(rows, ids, num_segments=count)
-    each = keras.ops.segment_sum(keras.ops.ones(ids.shape, rows.dtype), ids, num_segments=count)
-    return total / keras.ops.reshape(keras.ops.maximum(each, 1), (count, *(1,) * (rank_of(rows) - 1)))
+    sizes = keras.ops.segment_sum(keras.ops.ones(ids.shape, rows.dtype), ids, num_segments=count)
+    return total / keras.ops.reshape(keras.ops.maximum(sizes, 1), (count, *(1,) * (rank_of(rows) - 1)))
 
 
 def _locking(name: str, function: Callable[..., Any]) -> type[Primitive]:
-    """Return the class of a primitive that takes `use_locking`, which has no effect."""
+    """Return the class of a primitive that accepts `use_locking`, which has no effect."""
 
-    def start(self: Any, use_locking: bool = False) -> None:
+    def __init__(self: Any, use_locking: bool = False) -> None:
         Primitive.__init__(self)
 
-    made = primitive(name, function)
-    return type(name, (made,), {
-        "__init__": start, "__doc__": f"{made.__doc__} `use_locking` is accepted.", "__module__": __name__,
+    base = primitive(name, function)
+    return type(name, (base,), {
+        "__init__": __init__, "__doc__": f"{base.__doc__} `use_locking` is accepted.", "__module__": __name__,
     })
 
 
