@@ -1,4 +1,4 @@
-"""The poolings themselves, of channels-last images: what the operations and the layers both compute."""
+"""Max and average pooling of channels-last tensors, shared by the operations and the layers."""
 
 from __future__ import annotations
 
@@ -8,86 +8,90 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend
-from mixtrain.ops.windows import NO_SIDES, Pair, Sides, Window, pad, same_sides
+from mixtrain.ops.windows import Pair, Sides, Window, pad, same_sides
 
 _LAST: Final = "channels_last"
 
 
-def largest(last: Any, size: Window, step: Window, mode: str = "valid") -> Any:
-    """Return the largest number of each window; `mode` is "valid" or "same"."""
-    return backend.pool(lambda last: keras.ops.max_pool(last, size, step, mode, _LAST), last)
+def largest(x: Any, kernel_size: Window, stride: Window, mode: str = "valid") -> Any:
+    """Max-pool; `mode` is "valid" or "same"."""
+    return backend.pool(lambda x: keras.ops.max_pool(x, kernel_size, stride, mode, _LAST), x)
 
 
-def means(last: Any, size: Window, step: Window, mode: str = "valid") -> Any:
-    """Return the mean of each window; with "same", of those elements that it has of the image."""
-    return backend.pool(lambda last: keras.ops.average_pool(last, size, step, mode, _LAST), last)
+def means(x: Any, kernel_size: Window, stride: Window, mode: str = "valid") -> Any:
+    """Average-pool; with `mode` "same", padding is not counted."""
+    return backend.pool(lambda x: keras.ops.average_pool(x, kernel_size, stride, mode, _LAST), x)
 
 
 def padded_means(
-    last: Any, size: Pair, step: Pair, around: Sides, overrun: Sides, *, include_pad: bool, divisor: int | None
+    x: Any, kernel_size: Window, stride: Window, padding: Sides, ceil_padding: Sides, *, include_pad: bool,
+    divisor: int | None,
 ) -> Any:
-    """Return the mean of each window of padded images.
+    """Average-pool padded tensors.
 
     Args:
-        last: Images (N, H, W, C).
-        size: Window.
-        step: Step of the window.
-        around: Zeros around each image.
-        overrun: Places beyond these, which a last, partial window lacks and no mean counts.
-        include_pad: Whether means count the zeros of `around`.
+        x: Tensor (N, *sizes, C).
+        kernel_size: Size of the window.
+        stride: Stride of the window.
+        padding: Zeros on each side.
+        ceil_padding: Zeros beyond `padding` that a last, partial window needs; no mean counts them.
+        include_pad: Whether means count the zeros of `padding`.
         divisor: What sums are divided by in place of the number of elements counted; None for that number.
     """
-    padded = means(pad(pad(last, around), overrun), size, step)
+    padded = means(pad(pad(x, padding), ceil_padding), kernel_size, stride)
     if divisor is not None:
-        return _over(padded, size, divisor)
-    if overrun == NO_SIDES and (include_pad or around == NO_SIDES):
+        return _with_divisor(padded, kernel_size, divisor)
+    if not any(map(any, ceil_padding)) and (include_pad or not any(map(any, padding))):
         return padded
-    # The share of each window that counts.
-    counted = pad(keras.ops.ones_like(last[:1, :, :, :1]), around, 1.0 if include_pad else 0.0)
-    return padded / means(pad(counted, overrun), size, step)
+    # Divide by the fraction of each window that counts.
+    counted = pad(keras.ops.ones_like(x[:1, ..., :1]), padding, 1.0 if include_pad else 0.0)
+    return padded / means(pad(counted, ceil_padding), kernel_size, stride)
 
 
-def same_means(last: Any, size: Pair, step: Pair, divisor: int | None = None) -> Any:
-    """Return the means of windows that give ceil(size / step) places; with `divisor`, their sums divided by it."""
+def same_means(x: Any, kernel_size: Pair, stride: Pair, divisor: int | None = None) -> Any:
+    """Average-pool images to ceil(size / stride); with `divisor`, return sums divided by it."""
     if divisor is None:
-        return means(last, size, step, "same")
-    return _over(means(pad(last, same_sides(last.shape[1:3], size, step)), size, step), size, divisor)
+        return means(x, kernel_size, stride, "same")
+    padding = same_sides(x.shape[1:3], kernel_size, stride)
+    return _with_divisor(means(pad(x, padding), kernel_size, stride), kernel_size, divisor)
 
 
-def _over(averages: Any, size: Pair, divisor: int) -> Any:
-    return averages * (size[0] * size[1] / divisor)
+def _with_divisor(averages: Any, kernel_size: Window, divisor: int) -> Any:
+    """Return means over whole windows as sums divided by `divisor`."""
+    return averages * (math.prod(kernel_size) / divisor)
 
 
 def largest_by_windows(
-    last: Any, size: Pair, step: Pair, gap: Pair, around: Sides, overrun: Sides, *, places: bool
+    x: Any, kernel_size: Pair, stride: Pair, dilation: Pair, padding: Sides, ceil_padding: Sides, *, places: bool
 ) -> Any:
-    """Return the largest number of each window, by laying the windows' elements side by side.
+    """Max-pool by stacking the elements of each window.
 
     Args:
-        last: Images (N, H, W, C) of known sizes.
-        size: Window.
-        step: Step of the window.
-        gap: Distance between the window's elements.
-        around: Padding around each image, which never wins.
-        overrun: Padding beyond that.
-        places: Whether to return ``(largest, places)``: with each maximum its place in H * W, int64.
+        x: Images (N, H, W, C) of known sizes.
+        kernel_size: Size of the window.
+        stride: Stride of the window.
+        dilation: Distance between the window's elements.
+        padding: Padding around each image, which is never the maximum.
+        ceil_padding: Padding beyond that.
+        places: Whether to return ``(maxima, indices)``: the flat index in H * W of each maximum, int64.
     """
-    ops, width = keras.ops, last.shape[2]
-    wide = pad(pad(last, around, -math.inf), overrun, -math.inf)
+    ops, width = keras.ops, x.shape[2]
+    padded = pad(pad(x, padding, -math.inf), ceil_padding, -math.inf)
     rows, columns = (
-        ops.arange(0, length - (reach - 1) * apart, one)
-        for length, reach, apart, one in zip(wide.shape[1:3], size, gap, step, strict=True)
+        ops.arange(0, length - (size - 1) * gap, step)
+        for length, size, gap, step in zip(padded.shape[1:3], kernel_size, dilation, stride, strict=True)
     )
-    values, origins = [], []
-    for down in range(0, size[0] * gap[0], gap[0]):
-        for across in range(0, size[1] * gap[1], gap[1]):
-            values.append(ops.take(ops.take(wide, rows + down, axis=1), columns + across, axis=2))
-            down_from_top, from_left = rows + down - around[0][0], columns + across - around[1][0]
-            origins.append(down_from_top[:, None] * width + from_left[None, :])
+    values, indices = [], []
+    for down in range(0, kernel_size[0] * dilation[0], dilation[0]):
+        for across in range(0, kernel_size[1] * dilation[1], dilation[1]):
+            values.append(ops.take(ops.take(padded, rows + down, axis=1), columns + across, axis=2))
+            # Indices count from the image's corner, not from that of its padding.
+            row, column = rows + down - padding[0][0], columns + across - padding[1][0]
+            indices.append(row[:, None] * width + column[None, :])
     stacked = ops.stack(values, axis=-1)
-    best = ops.argmax(stacked, axis=-1)[..., None]
-    found = ops.take_along_axis(stacked, best, axis=-1)[..., 0]
+    argmax = ops.argmax(stacked, axis=-1)[..., None]
+    maxima = ops.take_along_axis(stacked, argmax, axis=-1)[..., 0]
     if not places:
-        return found
-    table = ops.broadcast_to(ops.stack(origins, axis=-1)[None, :, :, None, :], ops.shape(stacked))
-    return found, backend.to_tensor(ops.take_along_axis(table, best, axis=-1)[..., 0], "int64")
+        return maxima
+    flat = ops.broadcast_to(ops.stack(indices, axis=-1)[None, :, :, None, :], ops.shape(stacked))
+    return maxima, backend.to_tensor(ops.take_along_axis(flat, argmax, axis=-1)[..., 0], "int64")

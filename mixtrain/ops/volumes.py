@@ -1,4 +1,4 @@
-"""Windows over sequences and volumes: convolutions, poolings of one axis or three, and what undoes them."""
+"""Convolution, pooling and unpooling of sequences and volumes."""
 
 from __future__ import annotations
 
@@ -13,63 +13,66 @@ from mixtrain import backend, checks
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.inputs import as_floats, rank_of, values_of
-from mixtrain.ops.pool_formula import largest, means
+from mixtrain.ops.pool_formula import largest, padded_means
 from mixtrain.ops.primitive import configured
 from mixtrain.ops.windows import Sides, Window, pad, same_sides
 
 
 def sizes_of(where: str, name: str, value: Any, rank: int, *, at_least: int = 1) -> Window:
-    """Return an int, `rank` of them or these after two ones, as a tuple of `rank` ints."""
+    """Return an int, a tuple of `rank` ints or of 1, 1 and `rank` ints as a tuple of `rank` ints."""
     if backend.is_tensor(value):
         value = values_of(where, value).reshape(-1).tolist()
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
     values = values[2:] if len(values) == rank + 2 else values * rank if len(values) == 1 else values
     if len(values) != rank:
         raise checks.fail_value(where, f"{name} must be an int or {rank} of them", value, f"{name}={(1,) * rank}")
-    return tuple(checks.integer(where, name, one, at_least=at_least) for one in values)
+    return tuple(checks.integer(where, name, item, at_least=at_least) for item in values)
 
 
 def around_of(where: str, padding: Any, rank: int) -> Sides:
     """Return padding, an int, one for each axis or one for each side, as a pair for each axis."""
     if isinstance(padding, (tuple, list)) and len(padding) == 2 * rank:
-        each = [checks.integer(where, "padding", one, at_least=0) for one in padding]
-        return tuple(zip(each[::2], each[1::2], strict=True))
-    return tuple((one, one) for one in sizes_of(where, "padding", padding, rank, at_least=0))
+        sides = [checks.integer(where, "padding", side, at_least=0) for side in padding]
+        return tuple(zip(sides[::2], sides[1::2], strict=True))
+    return tuple((size, size) for size in sizes_of(where, "padding", padding, rank, at_least=0))
 
 
 def to_last(x: Any) -> Any:
-    """Return a channels-first tensor channels last."""
+    """Move the channels of a channels-first tensor last."""
     return keras.ops.moveaxis(x, 1, -1)
 
 
 def to_first(x: Any) -> Any:
-    """Return a channels-last tensor channels first."""
+    """Move the channels of a channels-last tensor first."""
     return keras.ops.moveaxis(x, -1, 1)
 
 
-def window_parts(x: Any, size: Window, step: Window, gap: Window) -> list[Any]:
-    """Return, for each place in a window, the elements that all windows have there; `x` is (N, C, *sizes)."""
+def window_parts(x: Any, kernel_size: Window, stride: Window, dilation: Window) -> list[Any]:
+    """Return, for each position in the kernel, the elements of all windows there; `x` is (N, C, *sizes)."""
     counts = [
-        (length - (reach - 1) * apart - 1) // one + 1
-        for length, reach, one, apart in zip(x.shape[2:], size, step, gap, strict=True)
+        (length - (size - 1) * gap - 1) // step + 1
+        for length, size, step, gap in zip(x.shape[2:], kernel_size, stride, dilation, strict=True)
     ]
     return [
         x[(slice(None), slice(None), *(
-            slice(place * apart, place * apart + (count - 1) * one + 1, one)
-            for place, count, one, apart in zip(places, counts, step, gap, strict=True)
+            slice(offset * gap, offset * gap + (count - 1) * step + 1, step)
+            for offset, count, step, gap in zip(offsets, counts, stride, dilation, strict=True)
         ))]
-        for places in itertools.product(*map(range, size))
+        for offsets in itertools.product(*map(range, kernel_size))
     ]
 
 
-def overrun(lengths: Sequence[int], reach: Window, step: Window, around: Sides, ceil_mode: bool) -> Sides:
-    """Return how far the last, partial window of `ceil_mode` goes beyond the padding."""
-    found = []
-    for length, span, one, (before, after) in zip(lengths, reach, step, around, strict=True):
-        last = -(-(length + before + after - span) // one) * one
-        last -= one if last >= length + before else 0
-        found.append((0, max(last + span - length - before - after, 0) if ceil_mode else 0))
-    return tuple(found)
+def _ceil_padding(
+    lengths: Sequence[int], kernel_size: Window, stride: Window, padding: Sides, ceil_mode: bool
+) -> Sides:
+    """Return the padding beyond `padding` that the last, partial window of `ceil_mode` needs."""
+    sides = []
+    for length, size, step, (before, after) in zip(lengths, kernel_size, stride, padding, strict=True):
+        last = -(-(length + before + after - size) // step) * step
+        # A window that would start in the padding at the end is left out.
+        last -= step if last >= length + before else 0
+        sides.append((0, max(last + size - length - before - after, 0) if ceil_mode else 0))
+    return tuple(sides)
 
 
 def _convolution(where: str, rank: int, input: Any, weight: Any, bias: Any, settings: tuple[Any, ...]) -> Any:
@@ -90,7 +93,7 @@ def conv1d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0,
     dilation: Any = 1, groups: int = 1,
 ) -> Any:
-    """Slide `weight` (out, C / `groups`, width) over sequences `input` (N, C, L), and add `bias`.
+    """Convolve sequences `input` (N, C, L) with `weight` (out, C / `groups`, width), and add `bias`.
 
     `stride`, `pad_mode`, `padding` and `dilation` are those of `conv2d`. Source: MindSpore, `mindspore.ops.conv1d`.
     """
@@ -101,54 +104,50 @@ def conv3d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0,
     dilation: Any = 1, groups: int = 1,
 ) -> Any:
-    """Slide `weight` (out, C / `groups`, depth, height, width) over volumes `input` (N, C, D, H, W), and add `bias`.
+    """Convolve volumes `input` (N, C, D, H, W) with `weight` (out, C / `groups`, *kernel), and add `bias`.
 
     `stride`, `pad_mode`, `padding` and `dilation` are those of `conv2d`. Source: MindSpore, `mindspore.ops.conv3d`.
     """
     return _convolution("ops.conv3d", 3, input, weight, bias, (stride, pad_mode, padding, dilation, groups))
 
 
-def _averages(
+def _avg_pool(
     where: str, rank: int, x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
     count_include_pad: bool, divisor_override: int | None, *, same: bool = False,
 ) -> Any:
     x = as_floats(where, x)
-    size, step = sizes_of(where, "kernel_size", kernel_size, rank), sizes_of(where, "stride", stride, rank)
-    around = same_sides(x.shape[2:], size, step) if same else around_of(where, padding, rank)
-    beyond = overrun(x.shape[2:], size, step, around, bool(ceil_mode))
-    last = to_last(x)
-    found = means(pad(pad(last, around), beyond), size, step)
-    if divisor_override:
-        return to_first(found * (math.prod(size) / divisor_override))
-    if any(map(any, beyond)) or not count_include_pad:
-        whole = 1.0 if count_include_pad else 0.0
-        counted = pad(keras.ops.ones_like(last[:1, ..., :1]), around, whole)
-        found = found / means(pad(counted, beyond), size, step)
-    return to_first(found)
+    kernel_size = sizes_of(where, "kernel_size", kernel_size, rank)
+    stride = sizes_of(where, "stride", stride, rank)
+    sides = same_sides(x.shape[2:], kernel_size, stride) if same else around_of(where, padding, rank)
+    ceil_sides = _ceil_padding(x.shape[2:], kernel_size, stride, sides, bool(ceil_mode))
+    return to_first(padded_means(
+        to_last(x), kernel_size, stride, sides, ceil_sides, include_pad=count_include_pad,
+        divisor=divisor_override or None,
+    ))
 
 
 def avg_pool1d(
     input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Any:
-    """The mean of each window of sequences `input_x` (N, C, L).
+    """Average-pool sequences `input_x` (N, C, L).
 
     `kernel_size`, `stride`, `padding`, `ceil_mode` and `count_include_pad` are those of `avg_pool2d`.
     Source: MindSpore, `mindspore.ops.avg_pool1d`.
     """
-    return _averages("ops.avg_pool1d", 1, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    return _avg_pool("ops.avg_pool1d", 1, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
 def avg_pool3d(
     input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int = 0,
 ) -> Any:
-    """The mean of each window of volumes `input_x` (N, C, D, H, W).
+    """Average-pool volumes `input_x` (N, C, D, H, W).
 
     `kernel_size`, `stride`, `padding`, `ceil_mode`, `count_include_pad` and `divisor_override` are those of
     `avg_pool2d`. Source: MindSpore, `mindspore.ops.avg_pool3d`.
     """
-    return _averages(
+    return _avg_pool(
         "ops.avg_pool3d", 3, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
 
@@ -157,57 +156,58 @@ def max_pool3d(
     x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest number of each window of volumes `x` (N, C, D, H, W).
+    """Max-pool volumes `x` (N, C, D, H, W).
 
     Args:
         x: Volumes.
-        kernel_size: Window: an int or (depth, height, width).
-        stride: Step of the window; None for its size.
-        padding: Padding, which never wins.
+        kernel_size: An int or (depth, height, width).
+        stride: Stride of the window; None for `kernel_size`.
+        padding: Padding, which is never the maximum.
         dilation: Distance between the window's elements.
         ceil_mode: Whether a partial window at the end counts.
-        return_indices: Whether to return (output, indices), each the place in D * H * W of a maximum, int64.
+        return_indices: Whether to return (output, indices), each the flat index in D * H * W of a maximum, int64.
 
     Source: MindSpore, `mindspore.ops.max_pool3d`.
     """
-    return max_pool_nd("ops.max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool("ops.max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def max_pool_nd(
+def _max_pool(
     where: str, rank: int, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
     return_indices: bool,
 ) -> Any:
-    """Return the largest number of each window of (N, C, *sizes), and with `return_indices` its place."""
-    x, size = as_floats(where, x), sizes_of(where, "kernel_size", kernel_size, rank)
-    step = size if stride is None else sizes_of(where, "stride", stride, rank)
-    gap, around = sizes_of(where, "dilation", dilation, rank), around_of(where, padding, rank)
-    reach = tuple((one - 1) * apart + 1 for one, apart in zip(size, gap, strict=True))
-    beyond = overrun(x.shape[2:], reach, step, around, bool(ceil_mode))
-    last = to_last(x)
-    if not return_indices and max(gap) == 1:
-        return to_first(largest(pad(pad(last, around, -math.inf), beyond, -math.inf), size, step))
-    wide = to_first(pad(pad(last, around, -math.inf), beyond, -math.inf))
-    values = keras.ops.stack(window_parts(wide, size, step, gap), axis=-1)
-    best = keras.ops.argmax(values, axis=-1)[..., None]
-    found = keras.ops.take_along_axis(values, best, axis=-1)[..., 0]
+    """Return the maximum of each window of (N, C, *sizes), and with `return_indices` its flat index."""
+    x, kernel_size = as_floats(where, x), sizes_of(where, "kernel_size", kernel_size, rank)
+    stride = kernel_size if stride is None else sizes_of(where, "stride", stride, rank)
+    dilation, sides = sizes_of(where, "dilation", dilation, rank), around_of(where, padding, rank)
+    dilated = tuple((size - 1) * gap + 1 for size, gap in zip(kernel_size, dilation, strict=True))
+    ceil_sides = _ceil_padding(x.shape[2:], dilated, stride, sides, bool(ceil_mode))
+    padded = pad(pad(to_last(x), sides, -math.inf), ceil_sides, -math.inf)
+    if not return_indices and max(dilation) == 1:
+        return to_first(largest(padded, kernel_size, stride))
+    values = keras.ops.stack(window_parts(to_first(padded), kernel_size, stride, dilation), axis=-1)
+    argmax = keras.ops.argmax(values, axis=-1)[..., None]
+    maxima = keras.ops.take_along_axis(values, argmax, axis=-1)[..., 0]
     if not return_indices:
-        return found
-    places = keras.ops.reshape(keras.ops.arange(math.prod(x.shape[2:])), (1, *x.shape[2:], 1))
-    places = to_first(pad(pad(places, around, -1), beyond, -1))
-    table = keras.ops.stack(window_parts(places, size, step, gap), axis=-1)
-    table = keras.ops.broadcast_to(table, values.shape)
-    return found, backend.to_tensor(keras.ops.take_along_axis(table, best, axis=-1)[..., 0], "int64")
+        return maxima
+    indices = keras.ops.reshape(keras.ops.arange(math.prod(x.shape[2:])), (1, *x.shape[2:], 1))
+    indices = to_first(pad(pad(indices, sides, -1), ceil_sides, -1))
+    indices = keras.ops.stack(window_parts(indices, kernel_size, stride, dilation), axis=-1)
+    indices = keras.ops.broadcast_to(indices, values.shape)
+    return maxima, backend.to_tensor(keras.ops.take_along_axis(indices, argmax, axis=-1)[..., 0], "int64")
 
 
 def _lp_pool(where: str, rank: int, x: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:
-    value, size = as_floats(where, x), sizes_of(where, "kernel_size", kernel_size, rank)
-    powers = keras.ops.power(value, norm_type)
-    sums = _averages(where, rank, powers, size, size if stride is None else stride, 0, ceil_mode, True, 1)
+    powers = keras.ops.power(as_floats(where, x), norm_type)
+    kernel_size = sizes_of(where, "kernel_size", kernel_size, rank)
+    stride = kernel_size if stride is None else stride
+    # A divisor of 1 gives the sum of each window.
+    sums = _avg_pool(where, rank, powers, kernel_size, stride, 0, ceil_mode, True, 1)
     return keras.ops.power(keras.ops.sign(sums) * keras.ops.relu(keras.ops.abs(sums)), 1 / norm_type)
 
 
 def lp_pool1d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
-    """The root of the sum of powers `norm_type` over each window of sequences `x`.
+    """The norm of order `norm_type` of each window of sequences `x`.
 
     `kernel_size`, `stride` and `ceil_mode` are those of `max_pool3d`. Source: MindSpore, `mindspore.ops.lp_pool1d`.
     """
@@ -217,15 +217,15 @@ def lp_pool1d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ce
 
 
 def lp_pool2d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
-    """The root of the sum of powers `norm_type` over each window of images `x`.
+    """The norm of order `norm_type` of each window of images `x`.
 
     `kernel_size`, `stride` and `ceil_mode` are those of `max_pool3d`. Source: MindSpore, `mindspore.ops.lp_pool2d`.
     """
     return _lp_pool("ops.lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
 
 
-def _adaptive(name: str, rank: int, of: str) -> Callable[..., Any]:
-    reduce = keras.ops.mean if "avg" in name else keras.ops.max
+def _adaptive(name: str, rank: int, inputs: str) -> Callable[..., Any]:
+    reduce, values = (keras.ops.mean, "mean") if "avg" in name else (keras.ops.max, "maximum")
 
     def pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:
         x = as_floats(f"ops.{name}", input)
@@ -233,37 +233,35 @@ def _adaptive(name: str, rank: int, of: str) -> Callable[..., Any]:
             return keras.tree.map_structure(
                 lambda y: y[0], pool(keras.ops.expand_dims(x, 0), output_size, return_indices)
             )
-        given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * rank
-        sizes = [old if new is None else new for new, old in zip(given, x.shape[2:], strict=True)]
+        sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * rank
+        sizes = tuple(old if new is None else new for new, old in zip(sizes, x.shape[2:], strict=True))
         if return_indices:
-            return adaptive_places(x, sizes)
+            return _adaptive_max_with_indices(x, sizes)
         return to_first(pool_to(to_last(x), sizes, reduce))
 
-    says = "means" if "avg" in name else "largest numbers"
     pool.__name__ = pool.__qualname__ = name
     pool.__doc__ = (
-        f"The {says} of as many windows of {of} `input` as `output_size` has places; None keeps a size. "
-        f"`return_indices` adds the places of the largest. Source: MindSpore, `mindspore.ops.{name}`."
+        f"Pool {inputs} `input` to `output_size` by the {values} of each window; None keeps a size. "
+        f"`return_indices` adds the flat indices of the maxima. Source: MindSpore, `mindspore.ops.{name}`."
     )
     return pool
 
 
-def adaptive_places(x: Any, sizes: Sequence[int]) -> tuple[Any, Any]:
-    """Return the largest numbers of as many windows as `sizes` says, and their places, int64."""
+def _adaptive_max_with_indices(x: Any, output_size: Sequence[int]) -> tuple[Any, Any]:
+    """Max-pool (N, C, *sizes) to `output_size`; return the maxima and their flat indices, int64."""
     lengths = x.shape[2:]
-    edges = [[(n * old // new, -(-(n + 1) * old // new)) for n in range(new)]
-             for old, new in zip(lengths, sizes, strict=True)]
-    values, places = [], []
-    order = keras.ops.reshape(keras.ops.arange(math.prod(lengths)), lengths)
-    for window in itertools.product(*edges):
-        cut = tuple(slice(*edge) for edge in window)
-        part = keras.ops.reshape(x[(slice(None), slice(None), *cut)], (*x.shape[:2], -1))
-        best = keras.ops.argmax(part, axis=-1)
-        values.append(keras.ops.take_along_axis(part, best[..., None], axis=-1)[..., 0])
-        places.append(keras.ops.take(keras.ops.reshape(order[cut], (-1,)), best, axis=0))
-    shape = (*x.shape[:2], *sizes)
-    found, where = (keras.ops.reshape(keras.ops.stack(one, axis=-1), shape) for one in (values, places))
-    return found, backend.to_tensor(where, "int64")
+    bounds = [[slice(i * old // new, -(-(i + 1) * old // new)) for i in range(new)]
+              for old, new in zip(lengths, output_size, strict=True)]
+    maxima, indices = [], []
+    flat_indices = keras.ops.reshape(keras.ops.arange(math.prod(lengths)), lengths)
+    for window in itertools.product(*bounds):
+        values = keras.ops.reshape(x[(slice(None), slice(None), *window)], (*x.shape[:2], -1))
+        argmax = keras.ops.argmax(values, axis=-1)
+        maxima.append(keras.ops.take_along_axis(values, argmax[..., None], axis=-1)[..., 0])
+        indices.append(keras.ops.take(keras.ops.reshape(flat_indices[window], (-1,)), argmax, axis=0))
+    shape = (*x.shape[:2], *output_size)
+    output, index = (keras.ops.reshape(keras.ops.stack(part, axis=-1), shape) for part in (maxima, indices))
+    return output, backend.to_tensor(index, "int64")
 
 
 adaptive_avg_pool1d: Final = _adaptive("adaptive_avg_pool1d", 1, "sequences")
@@ -273,33 +271,34 @@ adaptive_max_pool2d: Final = _adaptive("adaptive_max_pool2d", 2, "images")
 adaptive_max_pool3d: Final = _adaptive("adaptive_max_pool3d", 3, "volumes")
 
 
-def _unpool(name: str, rank: int, of: str) -> Callable[..., Any]:
+def _unpool(name: str, rank: int, inputs: str) -> Callable[..., Any]:
     def unpool(
         x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
     ) -> Any:
         where, value = f"ops.{name}", as_floats(f"ops.{name}", x)
         if rank_of(value) == rank + 1:
             return unpool(value[None], keras.ops.expand_dims(indices, 0), kernel_size, stride, padding, output_size)[0]
-        size = sizes_of(where, "kernel_size", kernel_size, rank)
-        step = sizes_of(where, "stride", stride, rank) if stride else size
-        around = sizes_of(where, "padding", padding, rank, at_least=0)
+        kernel_size = sizes_of(where, "kernel_size", kernel_size, rank)
+        stride = sizes_of(where, "stride", stride, rank) if stride else kernel_size
+        padding = sizes_of(where, "padding", padding, rank, at_least=0)
         lengths = [
-            (old - 1) * one - 2 * sides + reach
-            for old, one, sides, reach in zip(value.shape[2:], step, around, size, strict=True)
+            (old - 1) * step - 2 * side + size
+            for old, step, side, size in zip(value.shape[2:], stride, padding, kernel_size, strict=True)
         ]
         lengths = list(output_size)[-rank:] if output_size else lengths
-        rows, flat = math.prod(value.shape[:2]), math.prod(lengths)
-        places = keras.ops.reshape(keras.ops.cast(indices, "int32"), (rows, -1))
-        places = places + keras.ops.arange(rows, dtype="int32")[:, None] * flat
-        filled = keras.ops.scatter(
-            keras.ops.reshape(places, (-1, 1)), keras.ops.reshape(value, (-1,)), (rows * flat,)
+        rows, length = math.prod(value.shape[:2]), math.prod(lengths)
+        # `indices` count within one channel of one sample; add the start of each.
+        flat = keras.ops.reshape(keras.ops.cast(indices, "int32"), (rows, -1))
+        flat = flat + keras.ops.arange(rows, dtype="int32")[:, None] * length
+        output = keras.ops.scatter(
+            keras.ops.reshape(flat, (-1, 1)), keras.ops.reshape(value, (-1,)), (rows * length,)
         )
-        return keras.ops.reshape(filled, (*value.shape[:2], *lengths))
+        return keras.ops.reshape(output, (*value.shape[:2], *lengths))
 
     unpool.__name__ = unpool.__qualname__ = name
     unpool.__doc__ = (
-        f"The inverse of max pooling of {of}: `x` at the places `indices`, zeros elsewhere. `kernel_size`, `stride` "
-        "(None for that size) and `padding` are the pooling's; `output_size` overrides the size that they give. "
+        f"The inverse of max pooling of {inputs}: `x` at the flat `indices`, zeros elsewhere. `kernel_size`, `stride` "
+        "(None for `kernel_size`) and `padding` are those of the pooling; `output_size` overrides the size they give. "
         f"Source: MindSpore, `mindspore.ops.{name}`."
     )
     return unpool
@@ -320,31 +319,31 @@ def _conv3d(x: Any, weight: Any, **settings: Any) -> Any:
 def _max_pool3d(
     x: Any, *, kernel_size: Any, strides: Any, pad_mode: str, pad_list: Any, ceil_mode: Any, data_format: str
 ) -> Any:
-    size, step = sizes_of("MaxPool3D", "kernel_size", kernel_size, 3), sizes_of("MaxPool3D", "strides", strides, 3)
-    around: Any = tuple(pad_list) if isinstance(pad_list, (tuple, list)) else pad_list
+    kernel_size = sizes_of("MaxPool3D", "kernel_size", kernel_size, 3)
+    strides = sizes_of("MaxPool3D", "strides", strides, 3)
     if pad_mode.lower() == "same":
-        around = tuple(side for pair in same_sides(x.shape[2:], size, step) for side in pair)
-    return max_pool3d(x, size, step, around, 1, bool(ceil_mode))
+        pad_list = list(itertools.chain(*same_sides(x.shape[2:], kernel_size, strides)))
+    return max_pool3d(x, kernel_size, strides, pad_list, 1, bool(ceil_mode))
 
 
 def _avg_pool3d(
     x: Any, *, kernel_size: Any, strides: Any, pad_mode: str, pad: Any, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int, data_format: str,
 ) -> Any:
-    return _averages(
+    return _avg_pool(
         "AvgPool3D", 3, x, kernel_size, strides, pad, ceil_mode, count_include_pad, divisor_override,
         same=pad_mode.lower() == "same",
     )
 
 
-def _pool_with_places(rank: int, name: str) -> Callable[..., Any]:
-    def pool(x: Any, *, dilation: Any = 1, ceil_mode: bool = False, **named: Any) -> Any:
-        named = {key.replace("ksize", "kernel_size"): value for key, value in named.items()}
-        return max_pool_nd(
-            name, rank, x, named["kernel_size"], named["strides"], named["pads"], dilation, ceil_mode, True
-        )
+def _max_pool3d_with_argmax(x: Any, *, ksize: Any, strides: Any, pads: Any, dilation: Any, ceil_mode: bool) -> Any:
+    return _max_pool("MaxPool3DWithArgmax", 3, x, ksize, strides, pads, dilation, ceil_mode, True)
 
-    return pool
+
+def _max_pool2d_with_argmax(
+    x: Any, *, kernel_size: Any, strides: Any, pads: Any, dilation: Any, ceil_mode: bool
+) -> Any:
+    return _max_pool("MaxPoolWithArgmaxV2", 2, x, kernel_size, strides, pads, dilation, ceil_mode, True)
 
 
 Conv3D: Final = configured(
@@ -360,24 +359,23 @@ AvgPool3D: Final = configured(
     count_include_pad=True, divisor_override=0, data_format="NCDHW",
 )
 MaxPool3DWithArgmax: Final = configured(
-    "MaxPool3DWithArgmax", _pool_with_places(3, "MaxPool3DWithArgmax"), ksize=1, strides=1, pads=0,
-    dilation=(1, 1, 1), ceil_mode=False,
+    "MaxPool3DWithArgmax", _max_pool3d_with_argmax, ksize=1, strides=1, pads=0, dilation=(1, 1, 1), ceil_mode=False
 )
 MaxPoolWithArgmaxV2: Final = configured(
-    "MaxPoolWithArgmaxV2", _pool_with_places(2, "MaxPoolWithArgmaxV2"), kernel_size=1, strides=None, pads=0,
-    dilation=(1, 1), ceil_mode=False,
+    "MaxPoolWithArgmaxV2", _max_pool2d_with_argmax, kernel_size=1, strides=None, pads=0, dilation=(1, 1),
+    ceil_mode=False,
 )
 AdaptiveAvgPool2D: Final = configured(
     "AdaptiveAvgPool2D", _adaptive("adaptive_avg_pool2d", 2, "images"), output_size=1
 )
 AdaptiveAvgPool3D: Final = configured("AdaptiveAvgPool3D", adaptive_avg_pool3d, output_size=1)
 MaxUnpool2D: Final = configured(
-    "MaxUnpool2D", lambda x, places, *, ksize, strides, pads, output_shape, data_format: max_unpool2d(
-        x, places, ksize, strides or None, pads, output_shape or None
+    "MaxUnpool2D", lambda x, indices, *, ksize, strides, pads, output_shape, data_format: max_unpool2d(
+        x, indices, ksize, strides or None, pads, output_shape or None
     ), ksize=1, strides=0, pads=0, output_shape=(), data_format="NCHW",
 )
 MaxUnpool3D: Final = configured(
-    "MaxUnpool3D", lambda x, places, *, ksize, strides, pads, output_shape, data_format: max_unpool3d(
-        x, places, ksize, strides or None, pads, output_shape or None
+    "MaxUnpool3D", lambda x, indices, *, ksize, strides, pads, output_shape, data_format: max_unpool3d(
+        x, indices, ksize, strides or None, pads, output_shape or None
     ), ksize=1, strides=0, pads=0, output_shape=(), data_format="NCDHW",
 )
