@@ -1,4 +1,4 @@
-"""Patches of images: windows as columns, blocks, crops, and samples at given places."""
+"""Patches of images: windows as columns, blocks, crops and samples on a grid."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from mixtrain.ops.windows import Window, pad
 def _columns(
     where: str, x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
 ) -> tuple[Any, Window]:
-    """Return the windows of images as (N, C, elements of a window, windows)."""
+    """Return the windows of images as (N, C, elements of a window, windows), and the size of a window."""
     value = tensor(where, x)
-    size, gap, step = (
-        sizes_of(where, name, given, 2)
-        for name, given in (("kernel_size", kernel_size), ("dilation", dilation), ("stride", stride))
-    )
-    wide = to_first(pad(to_last(value), around_of(where, padding, 2)))
-    parts = keras.ops.stack(window_parts(wide, size, step, gap), axis=2)
+    size, gap, step = _geometry(where, kernel_size, dilation, stride)
+    padded = to_first(pad(to_last(value), around_of(where, padding, 2)))
+    parts = keras.ops.stack(window_parts(padded, size, step, gap), axis=2)
     return keras.ops.reshape(parts, (*parts.shape[:3], -1)), size
+
+
+def _geometry(where: str, kernel_size: Any, dilation: Any, stride: Any) -> tuple[Window, ...]:
+    settings = {"kernel_size": kernel_size, "dilation": dilation, "stride": stride}
+    return tuple(sizes_of(where, name, value, 2) for name, value in settings.items())
 
 
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
@@ -42,28 +44,25 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 def fold(
     input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Any:
-    """The images of `output_size` that columns `input` (N, C * window, windows) add up to: what `unfold` undoes.
+    """Add up columns `input` (N, C * window, windows) to images of `output_size`, the adjoint of `unfold`.
 
     `kernel_size`, `dilation`, `padding` and `stride` are an int or (height, width).
     Source: MindSpore, `mindspore.ops.fold`.
     """
     where, value = "ops.fold", tensor("ops.fold", input)
     high, wide = sizes_of(where, "output_size", output_size, 2)
-    size, gap, step = (
-        sizes_of(where, name, given, 2)
-        for name, given in (("kernel_size", kernel_size), ("dilation", dilation), ("stride", stride))
-    )
+    size, gap, step = _geometry(where, kernel_size, dilation, stride)
     (top, bottom), (left, right) = around_of(where, padding, 2)
     lengths = high + top + bottom, wide + left + right
-    places = keras.ops.reshape(keras.ops.arange(math.prod(lengths)), (1, 1, *lengths))
-    flat = keras.ops.concatenate(
-        [keras.ops.reshape(part, (-1,)) for part in window_parts(places, size, step, gap)], axis=0
+    pixels = keras.ops.reshape(keras.ops.arange(math.prod(lengths)), (1, 1, *lengths))
+    indices = keras.ops.concatenate(
+        [keras.ops.reshape(part, (-1,)) for part in window_parts(pixels, size, step, gap)], axis=0
     )
     rows = math.prod(value.shape[:2]) // math.prod(size)
-    each = keras.ops.reshape(value, (rows, -1))
-    spots = flat[None, :] + keras.ops.arange(rows)[:, None] * math.prod(lengths)
+    values = keras.ops.reshape(value, (rows, -1))
+    indices = indices[None, :] + keras.ops.arange(rows)[:, None] * math.prod(lengths)
     total = keras.ops.scatter(
-        keras.ops.reshape(spots, (-1, 1)), keras.ops.reshape(each, (-1,)), (rows * math.prod(lengths),)
+        keras.ops.reshape(indices, (-1, 1)), keras.ops.reshape(values, (-1,)), (rows * math.prod(lengths),)
     )
     images = keras.ops.reshape(total, (value.shape[0], -1, *lengths))
     return images[:, :, top : top + high, left : left + wide]
@@ -74,8 +73,8 @@ def _im2col(x: Any, *, ksizes: Any, strides: Any, dilations: Any, pads: Any) -> 
 
 
 def _col2im(x: Any, output_size: Any, *, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
-    flat = keras.ops.reshape(x, (x.shape[0], -1, x.shape[-1]))
-    return fold(flat, output_size, kernel_size, dilation, padding, stride)
+    columns = keras.ops.reshape(x, (x.shape[0], -1, x.shape[-1]))
+    return fold(columns, output_size, kernel_size, dilation, padding, stride)
 
 
 def col2im(
@@ -91,7 +90,7 @@ def col2im(
 
 
 def space_to_batch_nd(input_x: Any, block_size: Any, paddings: Any) -> Any:
-    """Blocks of `block_size` of `input_x` (N, C, ...), padded by `paddings`, each place of them an image of its own.
+    """Pad `input_x` (N, C, ...) by `paddings`, and move each position in blocks of `block_size` to the batch axis.
 
     Source: MindSpore, `mindspore.ops.space_to_batch_nd`.
     """
@@ -99,13 +98,13 @@ def space_to_batch_nd(input_x: Any, block_size: Any, paddings: Any) -> Any:
     sizes = sizes_of("ops.space_to_batch_nd", "block_size", block_size, rank_of(x) - 2)
     x = keras.ops.pad(x, ((0, 0), (0, 0), *(tuple(pair) for pair in paddings)))
     return keras.ops.concatenate(
-        [x[(slice(None), slice(None), *(slice(n, None, one) for n, one in zip(places, sizes, strict=True)))]
-         for places in itertools.product(*map(range, sizes))], axis=0,
+        [x[(slice(None), slice(None), *(slice(start, None, step) for start, step in zip(starts, sizes, strict=True)))]
+         for starts in itertools.product(*map(range, sizes))], axis=0,
     )
 
 
 def batch_to_space_nd(input_x: Any, block_size: Any, crops: Any) -> Any:
-    """The images whose `space_to_batch_nd` of `block_size` is `input_x`, without the margins `crops`.
+    """The inverse of `space_to_batch_nd`: images of blocks of `block_size` of `input_x`, cropped by `crops`.
 
     Source: MindSpore, `mindspore.ops.batch_to_space_nd`.
     """
@@ -117,55 +116,55 @@ def batch_to_space_nd(input_x: Any, block_size: Any, crops: Any) -> Any:
     axes = [rank, rank + 1]
     for axis in range(rank):
         axes += [rank + 2 + axis, axis]
-    lengths = [length * one for length, one in zip(rest[1:], sizes, strict=True)]
+    lengths = [length * size for length, size in zip(rest[1:], sizes, strict=True)]
     x = keras.ops.reshape(keras.ops.transpose(x, axes), (count // math.prod(sizes), rest[0], *lengths))
-    cut = (slice(low, length - high) for (low, high), length in zip(crops, lengths, strict=True))
-    return x[(slice(None), slice(None), *cut)]
+    cropped = (slice(low, length - high) for (low, high), length in zip(crops, lengths, strict=True))
+    return x[(slice(None), slice(None), *cropped)]
 
 
 def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Any:
-    """Where each place of an output of `size` (N, C, H, W) or (N, C, D, H, W) lies in the input, by `theta`.
+    """The sampling grid of an affine map `theta`, for an output of `size` (N, C, H, W) or (N, C, D, H, W).
 
     Args:
         theta: Matrices (N, 2, 3) or (N, 3, 4).
         size: The output's shape.
-        align_corners: Whether -1 and 1 are the middles of the outer elements; else their edges.
+        align_corners: Whether -1 and 1 are the centers of the outermost elements; else their edges.
 
     Source: MindSpore, `mindspore.ops.affine_grid`.
     """
     matrix = as_floats("ops.affine_grid", theta)
     lengths = [int(length) for length in size][2:]
-    each = [
+    coordinates = [
         keras.ops.linspace(-1.0, 1.0, length) * (1 if align_corners or length == 1 else (length - 1) / length)
         if length > 1 else keras.ops.zeros((1,))
         for length in lengths
     ]
-    axes = keras.ops.meshgrid(*each, indexing="ij")
+    axes = keras.ops.meshgrid(*coordinates, indexing="ij")
     homogeneous = keras.ops.stack([*reversed(axes), keras.ops.ones_like(axes[0])], axis=-1)
     flat = keras.ops.cast(keras.ops.reshape(homogeneous, (-1, len(lengths) + 1)), matrix.dtype)
-    found = keras.ops.matmul(flat[None], keras.ops.swapaxes(matrix, 1, 2))
-    return keras.ops.reshape(found, (matrix.shape[0], *lengths, len(lengths)))
+    points = keras.ops.matmul(flat[None], keras.ops.swapaxes(matrix, 1, 2))
+    return keras.ops.reshape(points, (matrix.shape[0], *lengths, len(lengths)))
 
 
 def _reflected(x: Any, low: float, high: float) -> Any:
     if high <= low:
         return keras.ops.zeros_like(x)
     span = high - low
-    turned = keras.ops.mod(keras.ops.abs(x - low), 2 * span)
-    return low + keras.ops.minimum(turned, 2 * span - turned)
+    offset = keras.ops.mod(keras.ops.abs(x - low), 2 * span)
+    return low + keras.ops.minimum(offset, 2 * span - offset)
 
 
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
 ) -> Any:
-    """The values of `input` (N, C, H, W) or (N, C, D, H, W) at the places `grid` (N, ..., 2 or 3), from -1 to 1.
+    """Sample `input` (N, C, H, W) or (N, C, D, H, W) at the points `grid` (N, ..., 2 or 3), from -1 to 1.
 
     Args:
         input: Images or volumes.
-        grid: Places; x first.
+        grid: Coordinates of the points, x first.
         mode: "bilinear" or "nearest".
-        padding_mode: What lies outside: "zeros", "border" or "reflection".
-        align_corners: Whether -1 and 1 are the middles of the outer elements; else their edges.
+        padding_mode: Values outside of the input: "zeros", "border" or "reflection".
+        align_corners: Whether -1 and 1 are the centers of the outermost elements; else their edges.
 
     Source: MindSpore, `mindspore.ops.grid_sample`.
     """
@@ -173,27 +172,28 @@ def grid_sample(
     checks.one_of(where, "mode", mode, ("bilinear", "nearest"))
     checks.one_of(where, "padding_mode", padding_mode, ("zeros", "border", "reflection"))
     x = as_floats(where, input)
-    places = keras.ops.cast(tensor(where, grid), x.dtype)
+    coordinates = keras.ops.cast(tensor(where, grid), x.dtype)
     lengths, batch = x.shape[2:], x.shape[0]
-    spots = []
-    for length, part in zip(lengths, reversed(keras.ops.unstack(places, axis=-1)), strict=True):
-        spot = (part + 1) / 2 * (length - 1) if align_corners else ((part + 1) * length - 1) / 2
+    # The points in elements of the input, first axis first.
+    points = []
+    for length, coordinate in zip(lengths, reversed(keras.ops.unstack(coordinates, axis=-1)), strict=True):
+        point = (coordinate + 1) / 2 * (length - 1) if align_corners else ((coordinate + 1) * length - 1) / 2
         if padding_mode == "reflection":
             edges = (0.0, length - 1.0) if align_corners else (-0.5, length - 0.5)
-            spot = _reflected(spot, *edges)
-        spots.append(spot if padding_mode == "zeros" else keras.ops.clip(spot, 0.0, length - 1.0))
+            point = _reflected(point, *edges)
+        points.append(point if padding_mode == "zeros" else keras.ops.clip(point, 0.0, length - 1.0))
     flat = keras.ops.reshape(to_last(x), (batch, -1, x.shape[1]))
-    shape, total = tuple(spots[0].shape), 0.0
-    starts = [keras.ops.floor(spot) for spot in spots]
+    shape, total = tuple(points[0].shape), 0.0
+    starts = [keras.ops.floor(point) for point in points]
     corners = [(0,) * len(lengths)] if mode == "nearest" else itertools.product((0, 1), repeat=len(lengths))
     for corner in corners:
         weight, index, inside = 1.0, 0, True
-        for length, spot, start, step in zip(lengths, spots, starts, corner, strict=True):
-            place = keras.ops.round(spot) if mode == "nearest" else start + step
-            share = 1.0 if mode == "nearest" else (spot - start if step else 1 - (spot - start))
-            inside = keras.ops.logical_and(inside, keras.ops.logical_and(place >= 0, place <= length - 1))
-            weight = weight * share
-            index = index * length + keras.ops.cast(keras.ops.clip(place, 0, length - 1), "int32")
+        for length, point, start, step in zip(lengths, points, starts, corner, strict=True):
+            neighbor = keras.ops.round(point) if mode == "nearest" else start + step
+            fraction = 1.0 if mode == "nearest" else (point - start if step else 1 - (point - start))
+            inside = keras.ops.logical_and(inside, keras.ops.logical_and(neighbor >= 0, neighbor <= length - 1))
+            weight = weight * fraction
+            index = index * length + keras.ops.cast(keras.ops.clip(neighbor, 0, length - 1), "int32")
         rows = keras.ops.reshape(index, (batch, -1, 1))
         values = keras.ops.take_along_axis(flat, keras.ops.broadcast_to(rows, (*rows.shape[:2], x.shape[1])), axis=1)
         scale = keras.ops.reshape(keras.ops.cast(inside, x.dtype) * weight, (batch, -1, 1))
@@ -209,11 +209,11 @@ def crop_and_resize(
 
     Args:
         image: Images, channels last.
-        boxes: One a crop.
-        box_indices: The image of each crop.
+        boxes: One for each crop.
+        box_indices: The index of the image of each crop.
         crop_size: (height, width).
-        method: "bilinear", "nearest" or "bilinear_v2", which is here as "bilinear".
-        extrapolation_value: What lies outside the image.
+        method: "bilinear", "nearest" or "bilinear_v2", which is computed as "bilinear".
+        extrapolation_value: The value of elements outside of the image.
 
     Source: MindSpore, `mindspore.ops.crop_and_resize`.
     """
@@ -222,19 +222,20 @@ def crop_and_resize(
     x = keras.ops.take(as_floats(where, image), keras.ops.cast(box_indices, "int32"), axis=0)
     corners = keras.ops.unstack(as_floats(where, boxes), axis=-1)
     sizes = sizes_of(where, "crop_size", crop_size, 2)
-    spots = []
+    points = []
     for length, size, low, high in zip(x.shape[1:3], sizes, corners[:2], corners[2:], strict=True):
         steps = keras.ops.arange(size, dtype="float32")[None] / max(size - 1, 1)
-        spot = low[:, None] + steps * (high - low)[:, None] if size > 1 else ((low + high) / 2)[:, None]
-        spots.append(spot * (length - 1))
+        point = low[:, None] + steps * (high - low)[:, None] if size > 1 else ((low + high) / 2)[:, None]
+        points.append(point * (length - 1))
     grid = [
-        keras.ops.broadcast_to(spot, (x.shape[0], *sizes))
-        for spot in (spots[0][:, :, None], spots[1][:, None, :])
+        keras.ops.broadcast_to(point, (x.shape[0], *sizes))
+        for point in (points[0][:, :, None], points[1][:, None, :])
     ]
+    # `grid_sample` counts from -1 to 1.
     scaled = [
-        2 * spot / max(length - 1, 1) - 1 for spot, length in zip(grid, x.shape[1:3], strict=True)
+        2 * point / max(length - 1, 1) - 1 for point, length in zip(grid, x.shape[1:3], strict=True)
     ]
-    found = grid_sample(
+    crops = grid_sample(
         to_first(x), keras.ops.stack(scaled[::-1], axis=-1), "nearest" if method == "nearest" else "bilinear",
         "border", True,
     )
@@ -242,7 +243,7 @@ def crop_and_resize(
         keras.ops.logical_and(grid[0] >= 0, grid[0] <= x.shape[1] - 1),
         keras.ops.logical_and(grid[1] >= 0, grid[1] <= x.shape[2] - 1),
     )
-    return keras.ops.where(inside[..., None], to_last(found), float(extrapolation_value))
+    return keras.ops.where(inside[..., None], to_last(crops), float(extrapolation_value))
 
 
 def lrn(
@@ -256,8 +257,8 @@ def lrn(
     value = as_floats("ops.lrn", x)
     checks.one_of("ops.lrn", "norm_region", norm_region, ("ACROSS_CHANNELS",))
     squares, channels = keras.ops.square(value), value.shape[1]
-    wide = keras.ops.pad(squares, [(0, 0), (depth_radius, depth_radius), *[(0, 0)] * (rank_of(value) - 2)])
-    total = sum(wide[:, place : place + channels] for place in range(2 * depth_radius + 1))
+    padded = keras.ops.pad(squares, [(0, 0), (depth_radius, depth_radius), *[(0, 0)] * (rank_of(value) - 2)])
+    total = sum(padded[:, start : start + channels] for start in range(2 * depth_radius + 1))
     return value / (bias + alpha * total) ** beta
 
 
@@ -271,7 +272,7 @@ def padding(x: Any, pad_dim_size: int = 8) -> Any:
 
 
 def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Any:
-    """Mirror the elements at the edges of `input_x` by `paddings`, with the edge itself for `mode` "SYMMETRIC".
+    """Pad `input_x` by `paddings` with mirrored elements, including the edge itself for `mode` "SYMMETRIC".
 
     Source: MindSpore, `mindspore.ops.mirror_pad`.
     """
