@@ -1,4 +1,4 @@
-"""The steps of optimizers for gradients of some rows: the other rows are left as they are."""
+"""Optimizer steps for sparse gradients: only the rows that have a gradient are updated."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import keras
 
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import Primitive
-from mixtrain.ops.updates import Adam, ApplyProximalAdagrad, ftrl, read, write
+from mixtrain.ops.updates import Adam, ApplyProximalAdagrad, Locking, ftrl, read, write
 
 
 class _Rows(Primitive):
-    """What the steps share: rows of gradients under indices, added up where an index repeats."""
+    """A step whose gradient is given as rows and their indices; rows of one index are added up."""
 
     def _dense(self, variable: Any, grad: Any, indices: Any) -> tuple[Any, Any]:
-        """Return the gradient of all rows, and which of them have one; indices outside are passed over."""
+        """Return the dense gradient, and which rows have one; indices out of range are ignored."""
         count, (rows,) = variable.shape[0], read(self.name, grad)
-        at = keras.ops.cast(tensor(self.name, indices), "int32")
-        at = keras.ops.where(keras.ops.logical_and(at >= 0, at < count), at, count)
-        whole = keras.ops.segment_sum(rows, at, num_segments=count + 1)[:count]
-        touched = keras.ops.segment_sum(keras.ops.ones_like(at), at, num_segments=count + 1)[:count] > 0
-        return whole, keras.ops.reshape(touched, (count,) + (1,) * (len(whole.shape) - 1))
+        index = keras.ops.cast(tensor(self.name, indices), "int32")
+        # Rows out of range go to one more segment, which is cut off.
+        index = keras.ops.where(keras.ops.logical_and(index >= 0, index < count), index, count)
+        dense = keras.ops.segment_sum(rows, index, num_segments=count + 1)[:count]
+        touched = keras.ops.segment_sum(keras.ops.ones_like(index), index, num_segments=count + 1)[:count] > 0
+        return dense, keras.ops.reshape(touched, (count,) + (1,) * (len(dense.shape) - 1))
 
-    def _write_rows(self, touched: Any, variables: tuple[Any, ...], found: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Write the rows that have a gradient, and return the whole values."""
-        old = read(self.name, *variables)
+    def _write_rows(self, touched: Any, variables: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Update the rows that are touched, and return the new values of all rows."""
         return tuple(
-            write(variable, keras.ops.where(touched, keras.ops.cast(tensor(self.name, new), before.dtype), before))
-            for variable, new, before in zip(variables, found, old, strict=True)
+            write(variable, keras.ops.where(touched, keras.ops.cast(tensor(self.name, new), old.dtype), old))
+            for variable, new, old in zip(variables, values, read(self.name, *variables), strict=True)
         )
 
 
@@ -50,10 +50,10 @@ class SparseApplyAdagradV2(_Rows):
         self.lr, self.epsilon, self.use_locking, self.update_slots = lr, epsilon, use_locking, update_slots
 
     def __call__(self, var: Any, accum: Any, grad: Any, indices: Any) -> tuple[Any, ...]:
-        whole, touched = self._dense(var, grad, indices)
+        dense, touched = self._dense(var, grad, indices)
         value, total = read(self.name, var, accum)
-        total = total + whole * whole if self.update_slots else total
-        step = self.lr * whole / keras.ops.sqrt(total + self.epsilon)
+        total = total + dense * dense if self.update_slots else total
+        step = self.lr * dense / keras.ops.sqrt(total + self.epsilon)
         return self._write_rows(touched, (var, accum), (value - step, total))
 
 
@@ -76,11 +76,9 @@ class SparseApplyFtrl(_Rows):
         self.lr, self.l1, self.l2, self.lr_power, self.use_locking = lr, l1, l2, lr_power, use_locking
 
     def __call__(self, var: Any, accum: Any, linear: Any, grad: Any, indices: Any) -> tuple[Any, ...]:
-        whole, touched = self._dense(var, grad, indices)
-        value, total, line = ftrl(
-            *read(self.name, var, accum, linear, whole, self.lr, self.l1, self.l2, self.lr_power)
-        )
-        return self._write_rows(touched, (var, accum, linear), (value, total, line))
+        dense, touched = self._dense(var, grad, indices)
+        values = ftrl(*read(self.name, var, accum, linear, dense, self.lr, self.l1, self.l2, self.lr_power))
+        return self._write_rows(touched, (var, accum, linear), values)
 
 
 class FusedSparseFtrl(SparseApplyFtrl):
@@ -90,7 +88,7 @@ class FusedSparseFtrl(SparseApplyFtrl):
     """
 
 
-class FusedSparseProximalAdagrad(_Rows):
+class FusedSparseProximalAdagrad(_Rows, Locking):
     """`ApplyProximalAdagrad` of the rows that have a gradient.
 
     Args:
@@ -100,27 +98,22 @@ class FusedSparseProximalAdagrad(_Rows):
     Source: MindSpore, `mindspore.ops.FusedSparseProximalAdagrad`.
     """
 
-    def __init__(self, use_locking: bool = False) -> None:
-        super().__init__()
-        self.use_locking = use_locking
-
     def __call__(
         self, var: Any, accum: Any, lr: Any, l1: Any, l2: Any, grad: Any, indices: Any
     ) -> tuple[Any, ...]:
-        whole, touched = self._dense(var, grad, indices)
+        dense, touched = self._dense(var, grad, indices)
         value, total = read(self.name, var, accum)
-        found = ApplyProximalAdagrad()(value, total, lr, l1, l2, whole)
-        return self._write_rows(touched, (var, accum), found)
+        return self._write_rows(touched, (var, accum), ApplyProximalAdagrad()(value, total, lr, l1, l2, dense))
 
 
 class FusedSparseAdam(_Rows):
-    """Adam's step of all rows; those without a gradient have one of zero, so that their means decay.
+    """Adam's step of all rows; those without a gradient have a gradient of zero, so that their means decay.
 
-    With `use_nesterov` the weights of those rows stay.
+    With `use_nesterov` the weights of those rows do not change.
 
     Args:
         use_locking: Accepted; without effect.
-        use_nesterov: Whether the mean looks ahead.
+        use_nesterov: Whether to use Nesterov momentum.
 
     Example: ``ops.FusedSparseAdam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad, indices)``.
     Source: MindSpore, `mindspore.ops.FusedSparseAdam`.
@@ -131,21 +124,21 @@ class FusedSparseAdam(_Rows):
         self.use_locking, self.use_nesterov = use_locking, use_nesterov
 
     def _stepped(self, touched: Any) -> tuple[Any, Any]:
-        """Return which rows have their weight stepped, and which their means."""
-        whole = keras.ops.ones_like(touched)
-        return touched if self.use_nesterov else whole, whole
+        """Return which rows of the weight are updated, and which rows of the means."""
+        everything = keras.ops.ones_like(touched)
+        return touched if self.use_nesterov else everything, everything
 
     def __call__(
         self, var: Any, m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any,
         epsilon: Any, gradient: Any, indices: Any,
     ) -> tuple[Any, ...]:
-        whole, touched = self._dense(var, gradient, indices)
+        dense, touched = self._dense(var, gradient, indices)
         value, mean, square = read(self.name, var, m, v)
-        found = Adam(self.use_locking, self.use_nesterov)(
-            value, mean, square, beta1_power, beta2_power, lr, beta1, beta2, epsilon, whole
+        values = Adam(self.use_locking, self.use_nesterov)(
+            value, mean, square, beta1_power, beta2_power, lr, beta1, beta2, epsilon, dense
         )
         weights, means = self._stepped(touched)
-        return (*self._write_rows(weights, (var,), found[:1]), *self._write_rows(means, (m, v), found[1:]))
+        return (*self._write_rows(weights, (var,), values[:1]), *self._write_rows(means, (m, v), values[1:]))
 
 
 class FusedSparseLazyAdam(FusedSparseAdam):

@@ -1,4 +1,4 @@
-"""The steps of optimizers as primitives: each writes its Parameters and returns the new value of the weight."""
+"""Optimizer steps as primitives: each updates its Parameters and returns the new value of the weight."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mixtrain.ops.primitive import Primitive
 
 
 def read(name: str, *values: Any) -> list[Any]:
-    """Return the present values, float32."""
+    """Return the current values of tensors and Parameters as float32."""
     return [
         keras.ops.cast(backend.snapshot(value) if isinstance(value, keras.Variable) else tensor(name, value), float32)
         for value in values
@@ -21,11 +21,19 @@ def read(name: str, *values: Any) -> list[Any]:
 
 
 def write(variable: Any, value: Any) -> Any:
-    """Write a Parameter, where it is one, and return the value in its dtype."""
+    """Assign `value` to `variable` if that is a Parameter, and return it in the dtype of `variable`."""
     if not isinstance(variable, keras.Variable):
         return keras.ops.cast(value, tensor("", variable).dtype)
     variable.assign(keras.ops.cast(value, variable.dtype))
     return backend.snapshot(variable)
+
+
+class Locking(Primitive):
+    """A primitive that accepts `use_locking`, which has no effect."""
+
+    def __init__(self, use_locking: bool = False) -> None:
+        super().__init__()
+        self.use_locking = use_locking
 
 
 class ApplyMomentum(Primitive):
@@ -50,19 +58,19 @@ class ApplyMomentum(Primitive):
         self.use_nesterov, self.use_locking, self.gradient_scale = use_nesterov, use_locking, gradient_scale
 
     def __call__(self, variable: Any, accumulation: Any, learning_rate: Any, gradient: Any, momentum: Any) -> Any:
-        value, held, rate, grad, share = read(self.name, variable, accumulation, learning_rate, gradient, momentum)
-        held = held * share + grad
-        write(accumulation, held)
-        return write(variable, value - rate * (grad + held * share if self.use_nesterov else held))
+        value, velocity, lr, grad, decay = read(self.name, variable, accumulation, learning_rate, gradient, momentum)
+        velocity = velocity * decay + grad
+        write(accumulation, velocity)
+        return write(variable, value - lr * (grad + velocity * decay if self.use_nesterov else velocity))
 
 
 class SGD(Primitive):
-    """Descent with momentum: ``accum = accum * momentum + gradient * (1 - dampening)``.
+    """Gradient descent with momentum: ``accum = accum * momentum + gradient * (1 - dampening)``.
 
     Args:
-        dampening: What is taken off the gradient's share.
+        dampening: Dampening of the momentum.
         weight_decay: L2 penalty.
-        nesterov: Whether the momentum looks ahead.
+        nesterov: Whether to use Nesterov momentum.
 
     Example: ``ops.SGD()(weight, gradient, learning_rate, accum, momentum, stat)``.
     Source: MindSpore, `mindspore.ops.SGD`.
@@ -75,23 +83,24 @@ class SGD(Primitive):
     def __call__(
         self, parameters: Any, gradient: Any, learning_rate: Any, accum: Any, momentum: Any, stat: Any
     ) -> Any:
-        value, grad, rate, held, share, first = read(
+        value, grad, lr, velocity, decay, first = read(
             self.name, parameters, gradient, learning_rate, accum, momentum, stat
         )
         grad = grad + self.weight_decay * value
-        held = keras.ops.where(first > 0, grad, held * share + grad * (1 - self.dampening))
-        write(accum, held)
+        # The first step has no dampening; `stat` is positive until then.
+        velocity = keras.ops.where(first > 0, grad, velocity * decay + grad * (1 - self.dampening))
+        write(accum, velocity)
         write(stat, keras.ops.zeros_like(first))
-        step = keras.ops.where(share > 0, grad + held * share if self.nesterov else held, grad)
-        return write(parameters, value - rate * step)
+        step = keras.ops.where(decay > 0, grad + velocity * decay if self.nesterov else velocity, grad)
+        return write(parameters, value - lr * step)
 
 
 class Adam(Primitive):
-    """Adam's step, given the powers of its decays.
+    """Adam's step; `beta1_power` and `beta2_power` are the decays to the power of the step.
 
     Args:
         use_locking: Accepted; without effect.
-        use_nesterov: Whether the mean looks ahead.
+        use_nesterov: Whether to use Nesterov momentum.
 
     Example: ``ops.Adam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient)``.
     Source: MindSpore, `mindspore.ops.Adam`.
@@ -105,20 +114,20 @@ class Adam(Primitive):
         self, var: Any, m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any,
         epsilon: Any, gradient: Any,
     ) -> tuple[Any, Any, Any]:
-        value, mean, square, power1, power2, rate, one, two, eps, grad = read(
+        value, mean, square, power1, power2, lr, beta1, beta2, epsilon, grad = read(
             self.name, var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient
         )
-        mean = mean * one + grad * (1 - one)
-        square = square * two + grad * grad * (1 - two)
-        rate = rate * keras.ops.sqrt(1 - power2) / (1 - power1)
-        step = mean * one + grad * (1 - one) if self.use_nesterov else mean
+        mean = mean * beta1 + grad * (1 - beta1)
+        square = square * beta2 + grad * grad * (1 - beta2)
+        lr = lr * keras.ops.sqrt(1 - power2) / (1 - power1)
+        step = mean * beta1 + grad * (1 - beta1) if self.use_nesterov else mean
         return (
-            write(var, value - rate * step / (keras.ops.sqrt(square) + eps)), write(m, mean), write(v, square)
+            write(var, value - lr * step / (keras.ops.sqrt(square) + epsilon)), write(m, mean), write(v, square)
         )
 
 
-class AdamWeightDecay(Primitive):
-    """Adam's step without its corrections, with weight decay taken off the weight.
+class AdamWeightDecay(Locking):
+    """Adam's step without bias correction, with decoupled weight decay.
 
     Args:
         use_locking: Accepted; without effect.
@@ -127,20 +136,16 @@ class AdamWeightDecay(Primitive):
     Source: MindSpore, `mindspore.ops.AdamWeightDecay`.
     """
 
-    def __init__(self, use_locking: bool = False) -> None:
-        super().__init__()
-        self.use_locking = use_locking
-
     def __call__(
         self, var: Any, m: Any, v: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, decay: Any, gradient: Any
     ) -> tuple[Any, Any, Any]:
-        value, mean, square, rate, one, two, eps, share, grad = read(
+        value, mean, square, lr, beta1, beta2, epsilon, decay, grad = read(
             self.name, var, m, v, lr, beta1, beta2, epsilon, decay, gradient
         )
-        mean = mean * one + grad * (1 - one)
-        square = square * two + grad * grad * (1 - two)
-        step = mean / (keras.ops.sqrt(square) + eps) + share * value
-        return write(var, value - rate * step), write(m, mean), write(v, square)
+        mean = mean * beta1 + grad * (1 - beta1)
+        square = square * beta2 + grad * grad * (1 - beta2)
+        step = mean / (keras.ops.sqrt(square) + epsilon) + decay * value
+        return write(var, value - lr * step), write(m, mean), write(v, square)
 
 
 class ApplyGradientDescent(Primitive):
@@ -150,15 +155,15 @@ class ApplyGradientDescent(Primitive):
     """
 
     def __call__(self, var: Any, alpha: Any, delta: Any) -> Any:
-        value, rate, grad = read(self.name, var, alpha, delta)
-        return write(var, value - rate * grad)
+        value, lr, grad = read(self.name, var, alpha, delta)
+        return write(var, value - lr * grad)
 
 
 class ApplyAdagrad(Primitive):
     """``accum = accum + grad²``, ``var = var - lr * grad / sqrt(accum)``.
 
     Args:
-        update_slots: Whether `accum` is written.
+        update_slots: Whether `accum` is updated.
 
     Example: ``ops.ApplyAdagrad()(var, accum, lr, grad)``. Source: MindSpore, `mindspore.ops.ApplyAdagrad`.
     """
@@ -168,9 +173,9 @@ class ApplyAdagrad(Primitive):
         self.update_slots = update_slots
 
     def __call__(self, var: Any, accum: Any, lr: Any, grad: Any) -> tuple[Any, Any]:
-        value, held, rate, gradient = read(self.name, var, accum, lr, grad)
-        held = held + gradient * gradient if self.update_slots else held
-        return write(var, value - rate * gradient / keras.ops.sqrt(held)), write(accum, held)
+        value, total, lr, grad = read(self.name, var, accum, lr, grad)
+        total = total + grad * grad if self.update_slots else total
+        return write(var, value - lr * grad / keras.ops.sqrt(total)), write(accum, total)
 
 
 class ApplyAdagradV2(ApplyAdagrad):
@@ -184,9 +189,9 @@ class ApplyAdagradV2(ApplyAdagrad):
         self.epsilon = epsilon
 
     def __call__(self, var: Any, accum: Any, lr: Any, grad: Any) -> tuple[Any, Any]:
-        value, held, rate, gradient = read(self.name, var, accum, lr, grad)
-        held = held + gradient * gradient if self.update_slots else held
-        return write(var, value - rate * gradient / (keras.ops.sqrt(held) + self.epsilon)), write(accum, held)
+        value, total, lr, grad = read(self.name, var, accum, lr, grad)
+        total = total + grad * grad if self.update_slots else total
+        return write(var, value - lr * grad / (keras.ops.sqrt(total) + self.epsilon)), write(accum, total)
 
 
 class ApplyAdadelta(Primitive):
@@ -198,13 +203,13 @@ class ApplyAdadelta(Primitive):
     def __call__(
         self, var: Any, accum: Any, accum_update: Any, lr: Any, rho: Any, epsilon: Any, grad: Any
     ) -> tuple[Any, Any, Any]:
-        value, held, moved, rate, share, eps, gradient = read(
+        value, square, step_square, lr, rho, epsilon, grad = read(
             self.name, var, accum, accum_update, lr, rho, epsilon, grad
         )
-        held = share * held + (1 - share) * gradient * gradient
-        change = keras.ops.sqrt(moved + eps) / keras.ops.sqrt(held + eps) * gradient
-        moved = share * moved + (1 - share) * change * change
-        return write(var, value - rate * change), write(accum, held), write(accum_update, moved)
+        square = rho * square + (1 - rho) * grad * grad
+        step = keras.ops.sqrt(step_square + epsilon) / keras.ops.sqrt(square + epsilon) * grad
+        step_square = rho * step_square + (1 - rho) * step * step
+        return write(var, value - lr * step), write(accum, square), write(accum_update, step_square)
 
 
 class ApplyAdaMax(Primitive):
@@ -216,16 +221,16 @@ class ApplyAdaMax(Primitive):
     def __call__(
         self, var: Any, m: Any, v: Any, beta1_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, grad: Any
     ) -> tuple[Any, Any, Any]:
-        value, mean, largest, power, rate, one, two, eps, gradient = read(
+        value, mean, maximum, power, lr, beta1, beta2, epsilon, grad = read(
             self.name, var, m, v, beta1_power, lr, beta1, beta2, epsilon, grad
         )
-        mean = one * mean + (1 - one) * gradient
-        largest = keras.ops.maximum(two * largest, keras.ops.abs(gradient))
-        step = rate / (1 - power) * mean / (largest + eps)
-        return write(var, value - step), write(m, mean), write(v, largest)
+        mean = beta1 * mean + (1 - beta1) * grad
+        maximum = keras.ops.maximum(beta2 * maximum, keras.ops.abs(grad))
+        step = lr / (1 - power) * mean / (maximum + epsilon)
+        return write(var, value - step), write(m, mean), write(v, maximum)
 
 
-class ApplyRMSProp(Primitive):
+class ApplyRMSProp(Locking):
     """RMSProp's step with momentum.
 
     Args:
@@ -235,26 +240,22 @@ class ApplyRMSProp(Primitive):
     Source: MindSpore, `mindspore.ops.ApplyRMSProp`.
     """
 
-    def __init__(self, use_locking: bool = False) -> None:
-        super().__init__()
-        self.use_locking = use_locking
-
     def __call__(
         self, var: Any, mean_square: Any, moment: Any, learning_rate: Any, grad: Any, decay: Any, momentum: Any,
         epsilon: Any,
     ) -> Any:
-        value, square, held, rate, gradient, share, kept, eps = read(
+        value, square, velocity, lr, grad, decay, momentum, epsilon = read(
             self.name, var, mean_square, moment, learning_rate, grad, decay, momentum, epsilon
         )
-        square = share * square + (1 - share) * gradient * gradient
-        held = kept * held + rate * gradient / keras.ops.sqrt(square + eps)
+        square = decay * square + (1 - decay) * grad * grad
+        velocity = momentum * velocity + lr * grad / keras.ops.sqrt(square + epsilon)
         write(mean_square, square)
-        write(moment, held)
-        return write(var, value - held)
+        write(moment, velocity)
+        return write(var, value - velocity)
 
 
-class ApplyAdamWithAmsgradV2(Primitive):
-    """Adam's step, divided by the largest mean of squares so far.
+class ApplyAdamWithAmsgradV2(Locking):
+    """AMSGrad's step: Adam's, divided by the largest mean of squares so far.
 
     Args:
         use_locking: Accepted; without effect.
@@ -263,23 +264,19 @@ class ApplyAdamWithAmsgradV2(Primitive):
     Source: MindSpore, `mindspore.ops.ApplyAdamWithAmsgradV2`.
     """
 
-    def __init__(self, use_locking: bool = False) -> None:
-        super().__init__()
-        self.use_locking = use_locking
-
     def __call__(
         self, var: Any, m: Any, v: Any, vhat: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any,
         epsilon: Any, grad: Any,
     ) -> tuple[Any, Any, Any, Any]:
-        value, mean, square, largest, power1, power2, rate, one, two, eps, gradient = read(
+        value, mean, square, maximum, power1, power2, lr, beta1, beta2, epsilon, grad = read(
             self.name, var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad
         )
-        mean = mean * one + gradient * (1 - one)
-        square = square * two + gradient * gradient * (1 - two)
-        largest = keras.ops.maximum(largest, square)
-        rate = rate * keras.ops.sqrt(1 - power2) / (1 - power1)
-        step = rate * mean / (keras.ops.sqrt(largest) + eps)
-        return write(var, value - step), write(m, mean), write(v, square), write(vhat, largest)
+        mean = mean * beta1 + grad * (1 - beta1)
+        square = square * beta2 + grad * grad * (1 - beta2)
+        maximum = keras.ops.maximum(maximum, square)
+        lr = lr * keras.ops.sqrt(1 - power2) / (1 - power1)
+        step = lr * mean / (keras.ops.sqrt(maximum) + epsilon)
+        return write(var, value - step), write(m, mean), write(v, square), write(vhat, maximum)
 
 
 class ApplyAddSign(Primitive):
@@ -292,12 +289,12 @@ class ApplyAddSign(Primitive):
     def __call__(
         self, var: Any, m: Any, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Any
     ) -> tuple[Any, Any]:
-        value, mean, rate, first, decay, share, gradient = read(
+        value, mean, lr, alpha, sign_decay, beta, grad = read(
             self.name, var, m, lr, alpha, sign_decay, beta, grad
         )
-        mean = share * mean + (1 - share) * gradient
-        agrees = keras.ops.sign(gradient) * keras.ops.sign(mean)
-        return write(var, value - rate * (first + decay * agrees) * gradient), write(m, mean)
+        mean = beta * mean + (1 - beta) * grad
+        agreement = keras.ops.sign(grad) * keras.ops.sign(mean)
+        return write(var, value - lr * (alpha + sign_decay * agreement) * grad), write(m, mean)
 
 
 class ApplyPowerSign(Primitive):
@@ -310,35 +307,35 @@ class ApplyPowerSign(Primitive):
     def __call__(
         self, var: Any, m: Any, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Any
     ) -> tuple[Any, Any]:
-        value, mean, rate, base, decay, share, gradient = read(
+        value, mean, lr, logbase, sign_decay, beta, grad = read(
             self.name, var, m, lr, logbase, sign_decay, beta, grad
         )
-        mean = share * mean + (1 - share) * gradient
-        agrees = keras.ops.sign(gradient) * keras.ops.sign(mean)
-        step = keras.ops.exp(base * decay * agrees) * gradient
-        return write(var, value - rate * step), write(m, mean)
+        mean = beta * mean + (1 - beta) * grad
+        agreement = keras.ops.sign(grad) * keras.ops.sign(mean)
+        step = keras.ops.exp(logbase * sign_decay * agreement) * grad
+        return write(var, value - lr * step), write(m, mean)
 
 
 def shrunk(value: Any, rate: Any, l1: Any, l2: Any) -> Any:
-    """Move values towards zero, as the proximal step of the penalties does."""
-    size = keras.ops.maximum(keras.ops.abs(value) - rate * l1, 0.0)
-    return keras.ops.sign(value) * size / (1 + rate * l2)
+    """Apply the proximal operator of the L1 and L2 penalties: soft thresholding and shrinkage."""
+    magnitude = keras.ops.maximum(keras.ops.abs(value) - rate * l1, 0.0)
+    return keras.ops.sign(value) * magnitude / (1 + rate * l2)
 
 
 class ApplyProximalGradientDescent(Primitive):
-    """A step of descent, then one towards zero.
+    """A gradient descent step, then the proximal step of the penalties.
 
     Example: ``ops.ApplyProximalGradientDescent()(var, alpha, l1, l2, delta)``.
     Source: MindSpore, `mindspore.ops.ApplyProximalGradientDescent`.
     """
 
     def __call__(self, var: Any, alpha: Any, l1: Any, l2: Any, delta: Any) -> Any:
-        value, rate, one, two, gradient = read(self.name, var, alpha, l1, l2, delta)
-        return write(var, shrunk(value - rate * gradient, rate, one, two))
+        value, lr, l1, l2, grad = read(self.name, var, alpha, l1, l2, delta)
+        return write(var, shrunk(value - lr * grad, lr, l1, l2))
 
 
-class ApplyCenteredRMSProp(Primitive):
-    """RMSProp's step, divided by the deviation of the gradients.
+class ApplyCenteredRMSProp(Locking):
+    """RMSProp's step, divided by the standard deviation of the gradients.
 
     Args:
         use_locking: Accepted; without effect.
@@ -347,27 +344,23 @@ class ApplyCenteredRMSProp(Primitive):
     Source: MindSpore, `mindspore.ops.ApplyCenteredRMSProp`.
     """
 
-    def __init__(self, use_locking: bool = False) -> None:
-        super().__init__()
-        self.use_locking = use_locking
-
     def __call__(
         self, var: Any, mean_gradient: Any, mean_square: Any, moment: Any, grad: Any, learning_rate: Any, decay: Any,
         momentum: Any, epsilon: Any,
     ) -> Any:
-        value, mean, square, held, gradient, rate, share, kept, eps = read(
+        value, mean, square, velocity, grad, lr, decay, momentum, epsilon = read(
             self.name, var, mean_gradient, mean_square, moment, grad, learning_rate, decay, momentum, epsilon
         )
-        mean = share * mean + (1 - share) * gradient
-        square = share * square + (1 - share) * gradient * gradient
-        held = kept * held + rate * gradient / keras.ops.sqrt(square - mean * mean + eps)
-        for variable, new in ((mean_gradient, mean), (mean_square, square), (moment, held)):
+        mean = decay * mean + (1 - decay) * grad
+        square = decay * square + (1 - decay) * grad * grad
+        velocity = momentum * velocity + lr * grad / keras.ops.sqrt(square - mean * mean + epsilon)
+        for variable, new in ((mean_gradient, mean), (mean_square, square), (moment, velocity)):
             write(variable, new)
-        return write(var, value - held)
+        return write(var, value - velocity)
 
 
-class ApplyProximalAdagrad(Primitive):
-    """Adagrad's step, then one towards zero.
+class ApplyProximalAdagrad(Locking):
+    """Adagrad's step, then the proximal step of the penalties.
 
     Args:
         use_locking: Accepted; without effect.
@@ -376,18 +369,14 @@ class ApplyProximalAdagrad(Primitive):
     Source: MindSpore, `mindspore.ops.ApplyProximalAdagrad`.
     """
 
-    def __init__(self, use_locking: bool = False) -> None:
-        super().__init__()
-        self.use_locking = use_locking
-
     def __call__(self, var: Any, accum: Any, lr: Any, l1: Any, l2: Any, grad: Any) -> tuple[Any, Any]:
-        value, total, rate, one, two, gradient = read(self.name, var, accum, lr, l1, l2, grad)
-        total = total + gradient * gradient
-        rate = rate / keras.ops.sqrt(total)
-        return write(var, shrunk(value - rate * gradient, rate, one, two)), write(accum, total)
+        value, total, lr, l1, l2, grad = read(self.name, var, accum, lr, l1, l2, grad)
+        total = total + grad * grad
+        lr = lr / keras.ops.sqrt(total)
+        return write(var, shrunk(value - lr * grad, lr, l1, l2)), write(accum, total)
 
 
-class ApplyAdagradDA(Primitive):
+class ApplyAdagradDA(Locking):
     """Adagrad's dual averaging: the weight is computed from the sums of gradients alone.
 
     Args:
@@ -397,22 +386,18 @@ class ApplyAdagradDA(Primitive):
     Source: MindSpore, `mindspore.ops.ApplyAdagradDA`.
     """
 
-    def __init__(self, use_locking: bool = False) -> None:
-        super().__init__()
-        self.use_locking = use_locking
-
     def __call__(
         self, var: Any, gradient_accumulator: Any, gradient_squared_accumulator: Any, grad: Any, lr: Any, l1: Any,
         l2: Any, global_step: Any,
     ) -> Any:
-        total, squares, gradient, rate, one, two, step = read(
+        total, squares, grad, lr, l1, l2, step = read(
             self.name, gradient_accumulator, gradient_squared_accumulator, grad, lr, l1, l2, global_step
         )
-        total, squares = total + gradient, squares + gradient * gradient
+        total, squares = total + grad, squares + grad * grad
         write(gradient_accumulator, total)
         write(gradient_squared_accumulator, squares)
-        size = keras.ops.maximum(keras.ops.abs(total) - one * step, 0.0)
-        return write(var, -rate * keras.ops.sign(total) * size / (two * step * rate + keras.ops.sqrt(squares)))
+        magnitude = keras.ops.maximum(keras.ops.abs(total) - l1 * step, 0.0)
+        return write(var, -lr * keras.ops.sign(total) * magnitude / (l2 * step * lr + keras.ops.sqrt(squares)))
 
 
 def ftrl(
@@ -420,13 +405,13 @@ def ftrl(
 ) -> tuple[Any, Any, Any]:
     """The weight, the sum of squares and the linear term after a step of FTRL."""
     total = accum + gradient * gradient
-    grown = keras.ops.power(total, -power) / rate
-    linear = linear + gradient + 2 * shrinkage * value - (grown - keras.ops.power(accum, -power) / rate) * value
-    near = keras.ops.clip(linear, -l1, l1) - linear
-    return near / (grown + 2 * l2), total, linear
+    scale = keras.ops.power(total, -power) / rate
+    linear = linear + gradient + 2 * shrinkage * value - (scale - keras.ops.power(accum, -power) / rate) * value
+    thresholded = keras.ops.clip(linear, -l1, l1) - linear
+    return thresholded / (scale + 2 * l2), total, linear
 
 
-class ApplyFtrl(Primitive):
+class ApplyFtrl(Locking):
     """The step of FTRL, follow the regularized leader.
 
     Args:
@@ -436,14 +421,10 @@ class ApplyFtrl(Primitive):
     Source: MindSpore, `mindspore.ops.ApplyFtrl`.
     """
 
-    def __init__(self, use_locking: bool = False) -> None:
-        super().__init__()
-        self.use_locking = use_locking
-
     def __call__(
         self, var: Any, accum: Any, linear: Any, grad: Any, lr: Any, l1: Any, l2: Any, lr_power: Any
     ) -> Any:
-        value, total, line = ftrl(*read(self.name, var, accum, linear, grad, lr, l1, l2, lr_power))
+        value, total, new_linear = ftrl(*read(self.name, var, accum, linear, grad, lr, l1, l2, lr_power))
         write(accum, total)
-        write(linear, line)
+        write(linear, new_linear)
         return write(var, value)
