@@ -1,4 +1,4 @@
-"""`Primitive`: an operation as an object, made from its settings and then called; and rows that make such classes."""
+"""`Primitive`, an operation as an object, and functions that define its subclasses as rows of a table."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Primitive:
         """Compute the operation; a subclass defines it.
 
         Raises:
-            NotImplementedError: It does not.
+            NotImplementedError: The subclass does not.
         """
         raise NotImplementedError(f"{self.name}: a Primitive must define its computation. Write def __call__(self, x).")
 
     def add_prim_attr(self: _PrimitiveT, name: str, value: Any) -> _PrimitiveT:
-        """Remember a value under a name, for whoever reads `attrs`; it does not change the computation.
+        """Store a value in `attrs`; it does not change the computation.
 
         Args:
             name: The name.
@@ -66,7 +66,7 @@ class Primitive:
         return self
 
     def init_prim_io_names(self, inputs: Any, outputs: Any) -> None:
-        """Remember the names of inputs and outputs, for whoever reads `attrs`.
+        """Store the names of inputs and outputs in `attrs`.
 
         Args:
             inputs: The inputs' names.
@@ -75,7 +75,7 @@ class Primitive:
         self.attrs.update(input_names=list(inputs), output_names=list(outputs))
 
     def shard(self: _PrimitiveT, in_strategy: Any = None, out_strategy: Any = None) -> _PrimitiveT:
-        """Return the primitive; how it would be cut over devices has no effect on one device.
+        """Return the primitive; sharding has no effect on one device.
 
         Args:
             in_strategy: Accepted for MindSpore scripts.
@@ -90,7 +90,7 @@ class Primitive:
 
 
 class PrimitiveWithCheck(Primitive):
-    """A primitive of a user's with checks of shapes and dtypes; they are not called here, where computing them tells.
+    """The base of user-defined primitives with checks of shapes and dtypes, which are not called.
 
     Example:
         >>> class Twice(PrimitiveWithCheck):
@@ -104,7 +104,7 @@ class PrimitiveWithCheck(Primitive):
 
 
 class PrimitiveWithInfer(Primitive):
-    """A primitive of a user's that says shapes and dtypes; it is not asked here, where computing them tells.
+    """The base of user-defined primitives with inference of shapes and dtypes, which is not called.
 
     Example:
         >>> class Twice(PrimitiveWithInfer):
@@ -177,11 +177,11 @@ def primitive(name: str, function: Callable[..., Any]) -> type[Primitive]:
         >>> Twice()(3)
         6
     """
-    says = (
+    doc = (
         f"`{function.__name__}` as an object. Example: ``ops.{name}()(...)`` is ``ops.{function.__name__}(...)``. "
         f"Source: MindSpore, `mindspore.ops.{name}`."
     )
-    body = {"__call__": staticmethod(function), "__doc__": says, "__module__": function.__module__}
+    body = {"__call__": staticmethod(function), "__doc__": doc, "__module__": function.__module__}
     return type(name, (Primitive,), body)
 
 
@@ -189,7 +189,7 @@ REQUIRED: Final = inspect.Parameter.empty
 
 
 def reader_of(settings: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
-    """Return what takes arguments as a class with these settings does, and returns them all by name.
+    """Return a function that binds arguments to `settings` and returns them all by name.
 
     Args:
         settings: The arguments in order, each with its default; `REQUIRED` for none.
@@ -201,20 +201,20 @@ def reader_of(settings: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature([inspect.Parameter(key, kind, default=value) for key, value in settings.items()])
 
-    def given(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    def bind(*args: Any, **kwargs: Any) -> dict[str, Any]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)
 
-    return given
+    return bind
 
 
 def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
-    """Return the class of primitives that keep `settings` and compute ``function(*inputs, **settings)``.
+    """Return the class of primitives that store `settings` and compute ``function(*inputs, **settings)``.
 
     Args:
         name: The class's name, MindSpore's.
-        function: What computes it; takes the inputs by position and the settings by name.
+        function: The computation; takes the inputs by position and the settings by name.
         settings: The arguments of the class in order, each with its default; `REQUIRED` for none.
 
     Example:
@@ -222,19 +222,19 @@ def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
         >>> Power()(3), Power(3)(2)
         (9, 8)
     """
-    given = reader_of(settings)
+    bind = reader_of(settings)
 
     def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
         Primitive.__init__(self)
-        vars(self).update(given(*args, **kwargs))
+        vars(self).update(bind(*args, **kwargs))
 
     def __call__(self: Primitive, *inputs: Any, **named: Any) -> Any:
-        kept = {key: vars(self)[key] for key in settings}
-        return function(*inputs, **kept, **named)
+        current = {key: vars(self)[key] for key in settings}
+        return function(*inputs, **current, **named)
 
-    says = (
-        f"An operation with its settings given: {', '.join(f'`{key}`' for key in settings)}. "
+    doc = (
+        f"An operation with fixed settings: {', '.join(f'`{key}`' for key in settings)}. "
         f"Example: ``op = ops.{name}(...)``, then ``op(x)``. Source: MindSpore, `mindspore.ops.{name}`."
     )
-    body = {"__init__": __init__, "__call__": __call__, "__doc__": says, "__module__": function.__module__}
+    body = {"__init__": __init__, "__call__": __call__, "__doc__": doc, "__module__": function.__module__}
     return type(name, (Primitive,), body)
