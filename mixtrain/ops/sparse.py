@@ -1,4 +1,4 @@
-"""Sparse tensors as their parts: indices, values and shape, and the operations on them."""
+"""Sparse tensors in COO and CSR format, and their operations."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from mixtrain.ops.operator import operator
 from mixtrain.ops.primitive import Primitive, primitive
 
 
-def _text(name: str, sparse: Any, parts: Sequence[str]) -> str:
-    written = ", ".join(
-        f"{part}=Tensor(shape={list(value.shape)}, dtype={value.dtype}, value={value.asnumpy()})"
-        for part, value in ((part, getattr(sparse, part)) for part in parts)
+def _repr(name: str, sparse: Any, fields: Sequence[str]) -> str:
+    tensors = ", ".join(
+        f"{field}=Tensor(shape={list(value.shape)}, dtype={value.dtype}, value={value.asnumpy()})"
+        for field, value in ((field, getattr(sparse, field)) for field in fields)
     )
-    return f"{name}(shape={list(sparse.shape)}, dtype={sparse.dtype}, {written})"
+    return f"{name}(shape={list(sparse.shape)}, dtype={sparse.dtype}, {tensors})"
 
 
 class COOTensor(NamedTuple):
-    """A sparse tensor as the places and the values of its elements; a tuple, so that compiled functions pass it on.
+    """A sparse tensor in COO format; a tuple, so that compiled functions take and return it.
 
     Args:
-        indices: The places of the elements (n, axes), int32 or int64.
+        indices: The indices of the elements (n, axes), int32 or int64.
         values: The elements (n,).
-        shape: The shape of the whole, a tuple of ints.
+        shape: The dense shape, a tuple of ints.
 
     Example:
         >>> import mixtrain
@@ -51,12 +51,12 @@ class COOTensor(NamedTuple):
 
     @property
     def ndim(self) -> int:
-        """The number of axes of the whole."""
+        """The number of axes of the dense tensor."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of values that are held."""
+        """The number of stored values."""
         return int(self.values.shape[0])
 
     def to_tuple(self) -> tuple[Any, Any, tuple[int, ...]]:
@@ -64,11 +64,11 @@ class COOTensor(NamedTuple):
         return tuple(self)
 
     def to_dense(self) -> Any:
-        """Return the tensor with its zeros."""
+        """Return the dense tensor."""
         return _dense(self.indices, self.values, self.shape)
 
     def to_csr(self) -> CSRTensor:
-        """Return the matrix by rows; its indices must be in order."""
+        """Return the matrix in CSR format; its indices must be sorted."""
         return _to_csr(self)
 
     def astype(self, dtype: Any) -> COOTensor:
@@ -76,7 +76,7 @@ class COOTensor(NamedTuple):
         return self._replace(values=tensor_info.cast(self.values, dtype))
 
     def abs(self) -> COOTensor:
-        """Return the tensor with the sizes of its values."""
+        """Return the tensor with the absolute values."""
         return self._replace(values=unary.abs(self.values))
 
     def __add__(self, other: Any) -> Any:
@@ -86,7 +86,7 @@ class COOTensor(NamedTuple):
         return self._replace(values=unary.neg(self.values))
 
     def __repr__(self) -> str:
-        return _text("COOTensor", self, ("indices", "values"))
+        return _repr("COOTensor", self, ("indices", "values"))
 
 
 class SparseTensor(COOTensor):
@@ -102,13 +102,13 @@ class SparseTensor(COOTensor):
 
 
 class CSRTensor(NamedTuple):
-    """A sparse matrix by rows: where each begins, the columns of its elements, their values.
+    """A sparse matrix in CSR format: row pointers, columns and values of its elements.
 
     Args:
         indptr: Where each row begins among the values, and where the last one ends (rows + 1,).
         indices: The columns of the elements (n,).
         values: The elements (n,).
-        shape: The shape of the whole, (rows, columns).
+        shape: The dense shape, (rows, columns).
 
     Example:
         >>> import mixtrain
@@ -131,12 +131,12 @@ class CSRTensor(NamedTuple):
 
     @property
     def ndim(self) -> int:
-        """The number of axes of the whole."""
+        """The number of axes of the dense tensor."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of values that are held."""
+        """The number of stored values."""
         return int(self.values.shape[0])
 
     def astype(self, dtype: Any) -> CSRTensor:
@@ -144,7 +144,7 @@ class CSRTensor(NamedTuple):
         return self._replace(values=tensor_info.cast(self.values, dtype))
 
     def abs(self) -> CSRTensor:
-        """Return the matrix with the sizes of its values."""
+        """Return the matrix with the absolute values."""
         return self._replace(values=unary.abs(self.values))
 
     def __neg__(self) -> CSRTensor:
@@ -155,27 +155,27 @@ class CSRTensor(NamedTuple):
         return tuple(self)
 
     def to_coo(self) -> COOTensor:
-        """Return the matrix by the places of its elements."""
+        """Return the matrix in COO format."""
         return csr_to_coo(self)
 
     def to_dense(self) -> Any:
-        """Return the matrix with its zeros."""
+        """Return the dense matrix."""
         return csr_to_dense(self)
 
     def __add__(self, other: Any) -> Any:
         return csr_add(self, other, 1, 1)
 
     def __repr__(self) -> str:
-        return _text("CSRTensor", self, ("indptr", "indices", "values"))
+        return _repr("CSRTensor", self, ("indptr", "indices", "values"))
 
 
 class RowTensor(NamedTuple):
     """Some rows of a tensor whose other rows are zeros, such as the gradient of an embedding.
 
     Args:
-        indices: The rows that are held (n,).
+        indices: The indices of the stored rows (n,).
         values: Their values (n, ...).
-        dense_shape: The shape of the whole.
+        dense_shape: The dense shape.
 
     Source: MindSpore, `mindspore.RowTensor`.
     """
@@ -187,9 +187,9 @@ class RowTensor(NamedTuple):
 
 def _to_dense(indices: Any, values: Any, shape: Any) -> Any:
     where = "SparseToDense"
-    places = keras.ops.cast(tensor(where, indices), "int32")
+    index = keras.ops.cast(tensor(where, indices), "int32")
     sizes = shape if isinstance(shape, (tuple, list)) else _values_of(where, tensor(where, shape))
-    return keras.ops.scatter(places, tensor(where, values), tuple(map(int, sizes)))
+    return keras.ops.scatter(index, tensor(where, values), tuple(map(int, sizes)))
 
 
 _dense = operator("sparse_to_dense", _to_dense)
@@ -197,12 +197,12 @@ _dense = operator("sparse_to_dense", _to_dense)
 
 def _rows(x: Any) -> Any:
     """Return the row of each value of a CSRTensor."""
-    places = keras.ops.arange(x.values.shape[0], dtype=x.indptr.dtype)
-    return keras.ops.cast(keras.ops.searchsorted(x.indptr, places, side="right") - 1, x.indptr.dtype)
+    positions = keras.ops.arange(x.values.shape[0], dtype=x.indptr.dtype)
+    return keras.ops.cast(keras.ops.searchsorted(x.indptr, positions, side="right") - 1, x.indptr.dtype)
 
 
 def csr_to_coo(tensor: CSRTensor) -> COOTensor:
-    """Return a CSRTensor by the places of its elements.
+    """Convert a CSRTensor to a COOTensor.
 
     Args:
         tensor: CSRTensor.
@@ -214,7 +214,7 @@ def csr_to_coo(tensor: CSRTensor) -> COOTensor:
 
 
 def csr_to_dense(csr_tensor: CSRTensor) -> Any:
-    """Return a CSRTensor with its zeros.
+    """Convert a CSRTensor to a dense tensor.
 
     Args:
         csr_tensor: CSRTensor.
@@ -224,18 +224,18 @@ def csr_to_dense(csr_tensor: CSRTensor) -> Any:
     return csr_to_coo(csr_tensor).to_dense()
 
 
-def _by_rows(x: COOTensor) -> CSRTensor:
+def _coo_to_csr(x: COOTensor) -> CSRTensor:
     rows, columns = keras.ops.unstack(x.indices, axis=1)
     starts = keras.ops.arange(x.shape[0] + 1, dtype=rows.dtype)
     indptr = keras.ops.cast(keras.ops.searchsorted(rows, starts), "int32")
     return CSRTensor(indptr, keras.ops.cast(columns, "int32"), x.values, (int(x.shape[0]), int(x.shape[1])))
 
 
-_to_csr = operator("coo_to_csr", _by_rows)
+_to_csr = operator("coo_to_csr", _coo_to_csr)
 
 
 def _values_of(where: str, x: Any) -> np.ndarray:
-    """Return a tensor's values, which decide how many elements the result holds.
+    """Return a tensor's values as an array; they determine the size of the result.
 
     Raises:
         TypeError: The tensor is part of a function that is being compiled.
@@ -249,7 +249,7 @@ def _values_of(where: str, x: Any) -> np.ndarray:
 
 
 def dense_to_sparse_coo(tensor: Any) -> COOTensor:
-    """Return the elements of a tensor that are not zero, by their places.
+    """Convert a dense tensor to a COOTensor of its nonzero elements.
 
     Args:
         tensor: Tensor with values, so not in a function that is being compiled.
@@ -259,13 +259,13 @@ def dense_to_sparse_coo(tensor: Any) -> COOTensor:
 
     Source: MindSpore, `mindspore.ops.dense_to_sparse_coo`.
     """
-    places = np.argwhere(_values_of("ops.dense_to_sparse_coo", tensor))
-    values = keras.ops.take(keras.ops.reshape(tensor, (-1,)), np.ravel_multi_index(tuple(places.T), tensor.shape))
-    return COOTensor(backend.to_tensor(places, "int64"), values, tuple(tensor.shape))
+    indices = np.argwhere(_values_of("ops.dense_to_sparse_coo", tensor))
+    values = keras.ops.take(keras.ops.reshape(tensor, (-1,)), np.ravel_multi_index(tuple(indices.T), tensor.shape))
+    return COOTensor(backend.to_tensor(indices, "int64"), values, tuple(tensor.shape))
 
 
 def dense_to_sparse_csr(tensor: Any) -> CSRTensor:
-    """Return the elements of a matrix that are not zero, by rows.
+    """Convert a dense matrix to a CSRTensor of its nonzero elements.
 
     Args:
         tensor: Matrix with values, so not in a function that is being compiled.
@@ -275,16 +275,16 @@ def dense_to_sparse_csr(tensor: Any) -> CSRTensor:
 
     Source: MindSpore, `mindspore.ops.dense_to_sparse_csr`.
     """
-    return _by_rows(dense_to_sparse_coo(tensor))
+    return _coo_to_csr(dense_to_sparse_coo(tensor))
 
 
 def _merged(where: str, shape: tuple[int, ...], indices: Sequence[Any], values: Sequence[Any]) -> COOTensor:
-    """Return the elements in the order of their places, those of one place added up."""
-    places = np.concatenate([_values_of(where, one) for one in indices])
-    keys, which = np.unique(np.ravel_multi_index(tuple(places.T), shape), return_inverse=True)
-    summed = keras.ops.segment_sum(keras.ops.concatenate(values), which.reshape(-1), num_segments=len(keys))
-    ordered = np.stack(np.unravel_index(keys, shape), axis=1)
-    return COOTensor(keras.ops.cast(ordered, indices[0].dtype), summed, shape)
+    """Return all elements sorted by index; elements of the same index are added up."""
+    merged = np.concatenate([_values_of(where, index) for index in indices])
+    flat, segments = np.unique(np.ravel_multi_index(tuple(merged.T), shape), return_inverse=True)
+    total = keras.ops.segment_sum(keras.ops.concatenate(values), segments.reshape(-1), num_segments=len(flat))
+    unique = np.stack(np.unravel_index(flat, shape), axis=1)
+    return COOTensor(keras.ops.cast(unique, indices[0].dtype), total, shape)
 
 
 def coo_add(x1: COOTensor, x2: COOTensor, thresh: Any) -> COOTensor:
@@ -293,7 +293,7 @@ def coo_add(x1: COOTensor, x2: COOTensor, thresh: Any) -> COOTensor:
     Args:
         x1: COOTensor.
         x2: COOTensor.
-        thresh: Sums smaller than this in size are left out.
+        thresh: Sums whose absolute value is smaller are left out.
 
     Raises:
         ValueError: The shapes differ.
@@ -302,26 +302,26 @@ def coo_add(x1: COOTensor, x2: COOTensor, thresh: Any) -> COOTensor:
     """
     if tuple(x1.shape) != tuple(x2.shape):
         raise checks.fail_value("ops.coo_add", f"x2 must have the shape {x1.shape}", x2.shape, "two of one shape")
-    found = _merged("ops.coo_add", x1.shape, (x1.indices, x2.indices), (x1.values, x2.values))
-    kept = np.flatnonzero(np.abs(_values_of("ops.coo_add", found.values)) >= np.asarray(thresh))
-    return COOTensor(keras.ops.take(found.indices, kept, axis=0), keras.ops.take(found.values, kept), found.shape)
+    total = _merged("ops.coo_add", x1.shape, (x1.indices, x2.indices), (x1.values, x2.values))
+    large = np.flatnonzero(np.abs(_values_of("ops.coo_add", total.values)) >= np.asarray(thresh))
+    return COOTensor(keras.ops.take(total.indices, large, axis=0), keras.ops.take(total.values, large), total.shape)
 
 
 def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
-    """Put COOTensors side by side.
+    """Concatenate COOTensors along an axis.
 
     Args:
-        sp_input: COOTensors that agree in the other axes.
-        concat_dim: The axis along which they are put together.
+        sp_input: COOTensors of equal sizes in the other axes.
+        concat_dim: The axis along which they are concatenated.
 
     Source: MindSpore, `mindspore.ops.coo_concat`.
     """
-    axis, before, moved = concat_dim % len(sp_input[0].shape), 0, []
-    for one in sp_input:
-        moved.append(one.indices + np.eye(len(one.shape), dtype=backend.to_numpy(one.indices).dtype)[axis] * before)
-        before += one.shape[axis]
-    shape = tuple(before if number == axis else size for number, size in enumerate(sp_input[0].shape))
-    return _merged("ops.coo_concat", shape, moved, [one.values for one in sp_input])
+    axis, start, indices = concat_dim % len(sp_input[0].shape), 0, []
+    for x in sp_input:
+        indices.append(x.indices + np.eye(len(x.shape), dtype=backend.to_numpy(x.indices).dtype)[axis] * start)
+        start += x.shape[axis]
+    shape = tuple(start if other == axis else size for other, size in enumerate(sp_input[0].shape))
+    return _merged("ops.coo_concat", shape, indices, [x.values for x in sp_input])
 
 
 def csr_add(a: CSRTensor, b: CSRTensor, alpha: Any, beta: Any) -> CSRTensor:
@@ -335,13 +335,13 @@ def csr_add(a: CSRTensor, b: CSRTensor, alpha: Any, beta: Any) -> CSRTensor:
 
     Source: MindSpore, `mindspore.ops.csr_add`.
     """
-    one, other = csr_to_coo(a), csr_to_coo(b)
-    values = (one.values * alpha, other.values * beta)
-    return _by_rows(_merged("ops.csr_add", a.shape, (one.indices, other.indices), values))
+    x, y = csr_to_coo(a), csr_to_coo(b)
+    values = (x.values * alpha, y.values * beta)
+    return _coo_to_csr(_merged("ops.csr_add", a.shape, (x.indices, y.indices), values))
 
 
 def csr_softmax(logits: CSRTensor, dtype: Any) -> CSRTensor:
-    """exp(x) / sum(exp(x)) of the elements that each row holds.
+    """Softmax over the stored elements of each row.
 
     Args:
         logits: CSRTensor.
@@ -352,19 +352,19 @@ def csr_softmax(logits: CSRTensor, dtype: Any) -> CSRTensor:
     rows, count = _rows(logits), logits.shape[0]
     largest = keras.ops.take(keras.ops.segment_max(logits.values, rows, num_segments=count), rows)
     powers = keras.ops.exp(logits.values - largest)
-    found = powers / keras.ops.take(keras.ops.segment_sum(powers, rows, num_segments=count), rows)
-    return logits._replace(values=tensor_info.cast(found, dtype))
+    values = powers / keras.ops.take(keras.ops.segment_sum(powers, rows, num_segments=count), rows)
+    return logits._replace(values=tensor_info.cast(values, dtype))
 
 
 def _both(name: str, function: Callable[[Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return a function of one element for COOTensors and for CSRTensors."""
+    """Return an elementwise function for COOTensors and one for CSRTensors."""
 
     def of_kind(kind: str) -> Callable[..., Any]:
         def compute(x: Any) -> Any:
             return x._replace(values=function(x.values))
 
         compute.__name__ = compute.__qualname__ = f"{kind}_{name}"
-        compute.__doc__ = f"`ops.{name}` of the values that the {kind.upper()}Tensor `x` holds."
+        compute.__doc__ = f"`ops.{name}` of the stored values of the {kind.upper()}Tensor `x`."
         return compute
 
     return of_kind("coo"), of_kind("csr")
@@ -404,7 +404,7 @@ coo_tanh, csr_tanh = _both("tanh", activation.tanh)
 
 
 class SparseToDense(Primitive):
-    """A tensor from the places and values of its elements.
+    """A dense tensor from the indices and values of its elements.
 
     Example: ``ops.SparseToDense()(indices, values, sparse_shape)``. Source: MindSpore, `mindspore.ops.SparseToDense`.
     """
@@ -429,12 +429,10 @@ class SparseTensorDenseMatmul(Primitive):
         self.adjoint_st, self.adjoint_dt = adjoint_st, adjoint_dt
 
     def __call__(self, indices: Any, values: Any, sparse_shape: Any, dense: Any) -> Any:
-        one, other = _to_dense(indices, values, sparse_shape), tensor(self.name, dense)
-        one, other = (
-            keras.ops.transpose(x) if turned else x
-            for x, turned in ((one, self.adjoint_st), (other, self.adjoint_dt))
-        )
-        return keras.ops.matmul(one, other)
+        x, y = _to_dense(indices, values, sparse_shape), tensor(self.name, dense)
+        x = keras.ops.transpose(x) if self.adjoint_st else x
+        y = keras.ops.transpose(y) if self.adjoint_dt else y
+        return keras.ops.matmul(x, y)
 
 
 class SparseTensorDenseAdd(Primitive):
@@ -449,16 +447,16 @@ class SparseTensorDenseAdd(Primitive):
 
 
 def _sparse_slice(indices: Any, values: Any, shape: Any, start: Any, size: Any) -> tuple[Any, Any, Any]:
-    """The part of a sparse tensor from `start` on, of `size` at most: its places, values and shape."""
+    """The slice of a sparse tensor from `start` on, of at most `size`: its indices, values and shape."""
     where = "ops.SparseSlice"
-    places, found = tensor(where, indices), tensor(where, values)
-    lengths, first, wanted = (
-        keras.ops.cast(tensor(where, value), places.dtype) for value in (shape, start, size)
+    indices, values = tensor(where, indices), tensor(where, values)
+    shape, start, size = (
+        keras.ops.cast(tensor(where, value), indices.dtype) for value in (shape, start, size)
     )
-    within = keras.ops.maximum(keras.ops.minimum(wanted, lengths - first), 0)
-    moved = places - first
-    kept = keras.ops.nonzero(keras.ops.all((moved >= 0) & (moved < within), axis=1))[0]
-    return keras.ops.take(moved, kept, axis=0), keras.ops.take(found, kept, axis=0), within
+    size = keras.ops.maximum(keras.ops.minimum(size, shape - start), 0)
+    shifted = indices - start
+    inside = keras.ops.nonzero(keras.ops.all((shifted >= 0) & (shifted < size), axis=1))[0]
+    return keras.ops.take(shifted, inside, axis=0), keras.ops.take(values, inside, axis=0), size
 
 
 SparseSlice: Final = primitive("SparseSlice", _sparse_slice)
