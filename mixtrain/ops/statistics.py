@@ -1,4 +1,4 @@
-"""Counts, running extremes, sums that pass over NaN, and places in sorted sequences."""
+"""Counts, cumulative extremes, reductions that ignore NaN, and searches in sorted sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mixtrain.ops.primitive import Primitive
 
 
 def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Any, Any]:
-    """(smallest, largest) elements of `input` along `axis`; `keepdims` keeps it.
+    """The minimum and the maximum of `input` along `axis`; `keepdims` keeps the axis.
 
     Source: MindSpore, `mindspore.ops.aminmax`.
     """
@@ -24,20 +24,20 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Any, 
         return x, x
     if not is_float(format_of(x)):
         return amin(x, axis, keepdims), amax(x, axis, keepdims)
-    # NaN does not count.
+    # NaN is ignored.
     missing = keras.ops.isnan(x)
     infinite = keras.ops.full_like(x, float("inf"))
-    low, high = (keras.ops.where(missing, edge, x) for edge in (infinite, -infinite))
+    low, high = (keras.ops.where(missing, fill, x) for fill in (infinite, -infinite))
     return amin(low, axis, keepdims), amax(high, axis, keepdims)
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each number from 0 on occurs in the vector `input`, or the sums of their `weights`; float32.
+    """Count each integer from 0 on in the vector `input`, or add up its `weights`; float32.
 
     Args:
-        input: Vector of integers that are not negative.
-        weights: What each element counts; 1 without them.
-        minlength: The least length of the result.
+        input: Vector of non-negative integers.
+        weights: The weight of each element; None for 1.
+        minlength: The minimum length of the result.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -48,60 +48,63 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """
     x = keras.ops.cast(tensor("ops.bincount", input), "int32")
     length = max(int(keras.ops.max(x)) + 1, minlength)
-    counted = keras.ops.cast(keras.ops.one_hot(x, length), "float32")
+    marks = keras.ops.cast(keras.ops.one_hot(x, length), "float32")
     if weights is not None:
-        counted = counted * keras.ops.cast(tensor("ops.bincount", weights), "float32")[:, None]
-    return keras.ops.sum(counted, axis=0)
+        marks = marks * keras.ops.cast(tensor("ops.bincount", weights), "float32")[:, None]
+    return keras.ops.sum(marks, axis=0)
 
 
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    """The covariances of the rows of `input`, divided by their number less `correction`.
+    """The covariance matrix of the rows of `input`, divided by the number of observations less `correction`.
 
     Args:
         input: A row of observations for each variable.
-        correction: What is taken from the number of observations.
-        fweights: How often each observation counts.
-        aweights: How much each observation counts.
+        correction: What is subtracted from the number of observations.
+        fweights: The frequency of each observation.
+        aweights: The weight of each observation.
 
     Source: MindSpore, `mindspore.ops.cov`.
     """
     x = as_floats("ops.cov", input)
     weights = keras.ops.ones((x.shape[-1],), dtype=x.dtype)
-    for given in (fweights, aweights):
-        weights = weights if given is None else weights * keras.ops.cast(tensor("ops.cov", given), x.dtype)
+    for factors in (fweights, aweights):
+        weights = weights if factors is None else weights * keras.ops.cast(tensor("ops.cov", factors), x.dtype)
     total = keras.ops.sum(weights)
-    apart = x - keras.ops.sum(x * weights, axis=-1, keepdims=True) / total
-    lost = correction if aweights is None else (
+    centered = x - keras.ops.sum(x * weights, axis=-1, keepdims=True) / total
+    correction = correction if aweights is None else (
         correction * keras.ops.sum(weights * keras.ops.cast(tensor("ops.cov", aweights), x.dtype)) / total
     )
     if rank_of(x) > 1:
-        return backend.product(keras.ops.matmul, apart * weights, keras.ops.transpose(apart)) / (total - lost)
-    return keras.ops.sum(apart * apart * weights) / (total - lost)
+        products = backend.product(keras.ops.matmul, centered * weights, keras.ops.transpose(centered))
+        return products / (total - correction)
+    return keras.ops.sum(centered * centered * weights) / (total - correction)
 
 
-def _running(where: str, input: Any, axis: int, largest: bool) -> tuple[Any, Any]:
-    """Return the extreme so far along an axis, and the place of the last such element."""
+def _cumulative(where: str, input: Any, axis: int, largest: bool) -> tuple[Any, Any]:
+    """Return the cumulative extreme along an axis, and the index of the last such element."""
     x = tensor(where, input)
-    number = axis_of(where, axis, rank_of(x))
-    rows = keras.ops.moveaxis(x, number, -1)
+    axis = axis_of(where, axis, rank_of(x))
+    rows = keras.ops.moveaxis(x, axis, -1)
     size = rows.shape[-1]
-    so_far = keras.ops.tril(keras.ops.ones((size, size), dtype=bool_))
-    spread = keras.ops.broadcast_to(rows[..., None, :], (*rows.shape[:-1], size, size))
-    best = (keras.ops.max if largest else keras.ops.min)(keras.ops.where(so_far, spread, rows[..., :1, None]), axis=-1)
-    hits = keras.ops.logical_and(so_far, spread == best[..., None])
-    places = keras.ops.max(keras.ops.where(hits, keras.ops.arange(size, dtype="int32"), 0), axis=-1)
-    places = keras.ops.cast(places, backend.held_format("int64") if largest else "int32")
-    return keras.ops.moveaxis(best, -1, number), keras.ops.moveaxis(places, -1, number)
+    # A row of all elements for each of them, of which the mask keeps those up to it.
+    mask = keras.ops.tril(keras.ops.ones((size, size), dtype=bool_))
+    values = keras.ops.broadcast_to(rows[..., None, :], (*rows.shape[:-1], size, size))
+    reduce = keras.ops.max if largest else keras.ops.min
+    extremes = reduce(keras.ops.where(mask, values, rows[..., :1, None]), axis=-1)
+    hits = keras.ops.logical_and(mask, values == extremes[..., None])
+    indices = keras.ops.max(keras.ops.where(hits, keras.ops.arange(size, dtype="int32"), 0), axis=-1)
+    indices = keras.ops.cast(indices, backend.held_format("int64") if largest else "int32")
+    return keras.ops.moveaxis(extremes, -1, axis), keras.ops.moveaxis(indices, -1, axis)
 
 
 def cummax(input: Any, axis: int) -> tuple[Any, Any]:
-    """(largest so far, its place) along `axis` of `input`. Source: MindSpore, `mindspore.ops.cummax`."""
-    return _running("ops.cummax", input, axis, largest=True)
+    """The cumulative maximum of `input` along `axis`, and its indices. Source: MindSpore, `mindspore.ops.cummax`."""
+    return _cumulative("ops.cummax", input, axis, largest=True)
 
 
 def cummin(input: Any, axis: int) -> tuple[Any, Any]:
-    """(smallest so far, its place) along `axis` of `input`. Source: MindSpore, `mindspore.ops.cummin`."""
-    return _running("ops.cummin", input, axis, largest=False)
+    """The cumulative minimum of `input` along `axis`, and its indices. Source: MindSpore, `mindspore.ops.cummin`."""
+    return _cumulative("ops.cummin", input, axis, largest=False)
 
 
 def logcumsumexp(input: Any, axis: int) -> Any:
@@ -112,7 +115,7 @@ def logcumsumexp(input: Any, axis: int) -> Any:
 
 
 def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Any:
-    """How many elements of `input` lie in each of so many `bins` between `min` and `max` (of the elements, if equal).
+    """Count the elements of `input` in `bins` equal bins between `min` and `max` (those of `input`, if equal).
 
     Source: MindSpore, `mindspore.ops.histc`.
     """
@@ -120,26 +123,27 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> An
     low, high = (float(backend.to_numpy(end)) for end in (keras.ops.min(x), keras.ops.max(x))) if min == max else (
         min, max
     )
-    place = keras.ops.cast(keras.ops.floor((x - low) * (bins / ((high - low) or 1))), "int32")
-    place = keras.ops.where(x == high, bins - 1, place)
+    index = keras.ops.cast(keras.ops.floor((x - low) * (bins / ((high - low) or 1))), "int32")
+    index = keras.ops.where(x == high, bins - 1, index)
     inside = keras.ops.logical_and(x >= low, x <= high)
-    counted = keras.ops.one_hot(keras.ops.where(inside, place, -1), bins, dtype=x.dtype)
-    return keras.ops.sum(counted, axis=0)
+    # The one-hot row of -1 is zero.
+    marks = keras.ops.one_hot(keras.ops.where(inside, index, -1), bins, dtype=x.dtype)
+    return keras.ops.sum(marks, axis=0)
 
 
 def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
-    """The mean of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps it.
+    """The mean of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps the axis.
 
     Source: MindSpore, `mindspore.ops.nanmean`.
     """
     x = as_floats("ops.nanmean", input)
     total = nansum(x, axis, keepdims, dtype=dtype)
-    numbers = keras.ops.cast(keras.ops.logical_not(keras.ops.isnan(x)), total.dtype)
-    return total / keras.ops.sum(numbers, axis=axes_of("ops.nanmean", axis, rank_of(x)), keepdims=keepdims)
+    valid = keras.ops.cast(keras.ops.logical_not(keras.ops.isnan(x)), total.dtype)
+    return total / keras.ops.sum(valid, axis=axes_of("ops.nanmean", axis, rank_of(x)), keepdims=keepdims)
 
 
 def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
-    """The sum of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps it.
+    """The sum of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps the axis.
 
     Source: MindSpore, `mindspore.ops.nansum`.
     """
@@ -156,37 +160,38 @@ def quantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> An
 
 
 def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The quantiles `q` of `input` along `axis` without NaN; `keepdims` keeps it.
+    """The quantiles `q` of `input` along `axis` without NaN; `keepdims` keeps the axis.
 
     Source: MindSpore, `mindspore.ops.nanquantile`.
     """
     ops = keras.ops
-    x, share = as_floats("ops.nanquantile", input), ops.cast(tensor("ops.nanquantile", q), "float32")
-    number = None if axis is None else axis_of("ops.nanquantile", axis, rank_of(x))
-    rows = ops.reshape(x, (-1,)) if number is None else ops.moveaxis(x, number, -1)
+    x, probabilities = as_floats("ops.nanquantile", input), ops.cast(tensor("ops.nanquantile", q), "float32")
+    axis = None if axis is None else axis_of("ops.nanquantile", axis, rank_of(x))
+    rows = ops.reshape(x, (-1,)) if axis is None else ops.moveaxis(x, axis, -1)
     missing = ops.isnan(rows)
+    # NaN is sorted behind the `count` values.
     ordered = ops.sort(ops.where(missing, ops.full_like(rows, float("inf")), rows), axis=-1)
     count = ops.sum(ops.cast(ops.logical_not(missing), "float32"), axis=-1, keepdims=True)
-    place = ops.maximum(count - 1, 0) * ops.reshape(share, (-1,))
-    ends = (ops.cast(end, "int32") for end in (ops.floor(place), ops.ceil(place)))
-    below, above = (ops.take_along_axis(ordered, end, axis=-1) for end in ends)
-    weight = ops.cast(place - ops.floor(place), x.dtype)
-    found = ops.where(count > 0, below * (1 - weight) + above * weight, ops.full_like(below, float("nan")))
-    found = ops.reshape(ops.moveaxis(found, -1, 0), (*share.shape, *rows.shape[:-1]))
+    position = ops.maximum(count - 1, 0) * ops.reshape(probabilities, (-1,))
+    indices = (ops.cast(index, "int32") for index in (ops.floor(position), ops.ceil(position)))
+    below, above = (ops.take_along_axis(ordered, index, axis=-1) for index in indices)
+    weight = ops.cast(position - ops.floor(position), x.dtype)
+    quantiles = ops.where(count > 0, below * (1 - weight) + above * weight, ops.full_like(below, float("nan")))
+    quantiles = ops.reshape(ops.moveaxis(quantiles, -1, 0), (*probabilities.shape, *rows.shape[:-1]))
     if not keepdims:
-        return found
-    kept = [1] * rank_of(x) if number is None else [*x.shape[:number], 1, *x.shape[number + 1:]]
-    return ops.reshape(found, (*share.shape, *kept))
+        return quantiles
+    shape = [1] * rank_of(x) if axis is None else [*x.shape[:axis], 1, *x.shape[axis + 1:]]
+    return ops.reshape(quantiles, (*probabilities.shape, *shape))
 
 
 def renorm(input: Any, p: float, axis: int, maxnorm: float) -> Any:
-    """`input` with its slices along `axis` scaled down to norms of order `p` of at most `maxnorm`.
+    """Scale down the slices of `input` along `axis` to norms of order `p` of at most `maxnorm`.
 
     Source: MindSpore, `mindspore.ops.renorm`.
     """
     x = as_floats("ops.renorm", input)
-    number = axis_of("ops.renorm", axis, rank_of(x))
-    others = tuple(place for place in range(rank_of(x)) if place != number)
+    axis = axis_of("ops.renorm", axis, rank_of(x))
+    others = tuple(other for other in range(rank_of(x)) if other != axis)
     norms = keras.ops.sum(keras.ops.abs(x) ** p, axis=others, keepdims=True) ** (1 / p)
     return x * keras.ops.where(norms > maxnorm, maxnorm / (norms + 1e-7), keras.ops.ones_like(norms))
 
@@ -195,15 +200,15 @@ def searchsorted(
     sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Any = None,
 ) -> Any:
-    """The places at which `values` would have to go into `sorted_sequence` to keep it sorted.
+    """The indices at which to insert `values` into `sorted_sequence` to keep it sorted.
 
     Args:
-        sorted_sequence: Sorted vectors along the last axis.
-        values: What would be put in.
-        out_int32: Whether the places are int32; int64 otherwise.
-        right: Whether equal elements stay before it.
-        side: "right" for `right`, "left" for not.
-        sorter: The order that sorts `sorted_sequence`, if it is not sorted.
+        sorted_sequence: Sequences that are sorted along the last axis.
+        values: The values to insert.
+        out_int32: Whether the indices are int32; int64 otherwise.
+        right: Whether a value goes behind equal elements.
+        side: "right" for ``right=True``, "left" for ``right=False``.
+        sorter: The indices that sort `sorted_sequence`, if it is not sorted.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -218,25 +223,26 @@ def searchsorted(
     x = tensor(where, sorted_sequence)
     if sorter is not None:
         x = keras.ops.take_along_axis(x, tensor(where, sorter), axis=-1)
-    sought = keras.ops.cast(tensor(where, values), x.dtype)
-    after = right or side == "right"
-    if rank_of(x) == rank_of(sought) == 1:
-        found = keras.ops.searchsorted(x, sought, side="right" if after else "left")
+    values = keras.ops.cast(tensor(where, values), x.dtype)
+    right = right or side == "right"
+    if rank_of(x) == rank_of(values) == 1:
+        indices = keras.ops.searchsorted(x, values, side="right" if right else "left")
     else:
-        below = (x[..., None, :] <= sought[..., None]) if after else (x[..., None, :] < sought[..., None])
-        found = keras.ops.reshape(keras.ops.sum(keras.ops.cast(below, "int32"), axis=-1), sought.shape)
-    return keras.ops.cast(found, "int32" if out_int32 else backend.held_format("int64"))
+        # `keras.ops.searchsorted` takes vectors only.
+        below = (x[..., None, :] <= values[..., None]) if right else (x[..., None, :] < values[..., None])
+        indices = keras.ops.reshape(keras.ops.sum(keras.ops.cast(below, "int32"), axis=-1), values.shape)
+    return keras.ops.cast(indices, "int32" if out_int32 else backend.held_format("int64"))
 
 
 def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Any:
-    """The number of the bucket of each element of `input`; `boundaries` end them, inclusive unless `right`.
+    """The bucket of each element of `input`; each of `boundaries` ends a bucket, inclusive unless `right`.
 
     Source: MindSpore, `mindspore.ops.bucketize`.
     """
     ends = tensor("ops.bucketize", list(boundaries) if isinstance(boundaries, (list, tuple)) else boundaries)
-    sought = tensor("ops.bucketize", input)
-    found = searchsorted(keras.ops.cast(ends, "float32"), keras.ops.reshape(sought, (-1,)), out_int32=True, right=right)
-    return keras.ops.reshape(found, sought.shape)
+    x = tensor("ops.bucketize", input)
+    buckets = searchsorted(keras.ops.cast(ends, "float32"), keras.ops.reshape(x, (-1,)), out_int32=True, right=right)
+    return keras.ops.reshape(buckets, x.shape)
 
 
 def msort(input: Any) -> Any:
@@ -245,12 +251,12 @@ def msort(input: Any) -> Any:
 
 
 def argwhere(input: Any) -> Any:
-    """The places of the elements of `input` that are not zero, a row each; int64.
+    """The indices of the nonzero elements of `input`, one row each; int64.
 
     Source: MindSpore, `mindspore.ops.argwhere`.
     """
-    places = keras.ops.stack(keras.ops.nonzero(tensor("ops.argwhere", input)), axis=-1)
-    return keras.ops.cast(places, backend.held_format("int64"))
+    indices = keras.ops.stack(keras.ops.nonzero(tensor("ops.argwhere", input)), axis=-1)
+    return keras.ops.cast(indices, backend.held_format("int64"))
 
 
 def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
@@ -261,9 +267,9 @@ def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
     value = as_floats("ops.trapz", y)
     value = keras.ops.moveaxis(value, dim, -1)
     if x is not None:
-        places = as_floats("ops.trapz", x)
-        places = places if len(places.shape) == 1 else keras.ops.moveaxis(places, dim, -1)
-        dx = places[..., 1:] - places[..., :-1]
+        points = as_floats("ops.trapz", x)
+        points = points if rank_of(points) == 1 else keras.ops.moveaxis(points, dim, -1)
+        dx = points[..., 1:] - points[..., :-1]
     return keras.ops.sum((value[..., 1:] + value[..., :-1]) / 2 * dx, axis=-1)
 
 
@@ -273,8 +279,8 @@ def intopk(x1: Any, x2: Any, k: int) -> Any:
     Source: MindSpore, `mindspore.ops.intopk`.
     """
     scores, classes = as_floats("ops.intopk", x1), keras.ops.cast(tensor("ops.intopk", x2), "int32")
-    own = keras.ops.take_along_axis(scores, classes[:, None], axis=1)
-    return keras.ops.sum(keras.ops.cast(scores > own, "int32"), axis=1) < k
+    score = keras.ops.take_along_axis(scores, classes[:, None], axis=1)
+    return keras.ops.sum(keras.ops.cast(scores > score, "int32"), axis=1) < k
 
 
 class Cummin(Primitive):
