@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -181,8 +182,13 @@ def primitive(name: str, function: Callable[..., Any]) -> type[Primitive]:
         f"`{function.__name__}` as an object. Example: ``ops.{name}()(...)`` is ``ops.{function.__name__}(...)``. "
         f"Source: MindSpore, `mindspore.ops.{name}`."
     )
-    body = {"__call__": staticmethod(function), "__doc__": doc, "__module__": function.__module__}
+    body = {"__call__": staticmethod(function), "__doc__": doc, "__module__": _caller()}
     return type(name, (Primitive,), body)
+
+
+def _caller() -> str:
+    """Return the module of a row, where pickle looks for its class; as `collections.namedtuple` finds it."""
+    return str(sys._getframe(2).f_globals["__name__"])
 
 
 REQUIRED: Final = inspect.Parameter.empty
@@ -236,5 +242,5 @@ def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
         f"An operation with fixed settings: {', '.join(f'`{key}`' for key in settings)}. "
         f"Example: ``op = ops.{name}(...)``, then ``op(x)``. Source: MindSpore, `mindspore.ops.{name}`."
     )
-    body = {"__init__": __init__, "__call__": __call__, "__doc__": doc, "__module__": function.__module__}
+    body = {"__init__": __init__, "__call__": __call__, "__doc__": doc, "__module__": _caller()}
     return type(name, (Primitive,), body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,10 @@ def test_every_primitive_has_a_docstring_and_the_name_it_is_exported_under() -> 
     for value in CLASSES:
         assert value.__doc__ and "Source: " in value.__doc__, value
         assert getattr(ops, value.__name__) is value or value.__name__ in ("GeLU",), value
+
+
+def test_every_primitive_is_found_in_its_module_as_pickle_looks_for_it() -> None:
+    assert [value for value in CLASSES if getattr(sys.modules[value.__module__], value.__name__, None) is not value] == []
 
 
 def test_a_base_without_computation_says_what_to_write() -> None:
