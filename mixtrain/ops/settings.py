@@ -1,4 +1,4 @@
-"""Primitives that keep settings of functions that are here: a row each."""
+"""Primitives as rows: functions of this package with the settings that an object keeps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.dtype import float32, int32
 from mixtrain.ops.arithmetic import addcdiv, addcmul, hypot
-from mixtrain.ops.array import reverse
+from mixtrain.ops.array import reverse as flip
 from mixtrain.ops.boxes import BoundingBoxDecode, BoundingBoxEncode, CheckValid
 from mixtrain.ops.comparison import isclose
 from mixtrain.ops.extremes import cumprod
@@ -49,14 +49,14 @@ def square_sum_all(input_x: Any, input_y: Any) -> tuple[Any, Any]:
 
 
 def invert_permutation(input_x: Any) -> Any:
-    """Where each number lies in the permutation `input_x`; a tuple stays a tuple."""
+    """The inverse of the permutation `input_x`; a tuple gives a tuple."""
     if isinstance(input_x, (tuple, list)):
-        return tuple(input_x.index(place) for place in range(len(input_x)))
+        return tuple(input_x.index(number) for number in range(len(input_x)))
     return keras.ops.cast(keras.ops.argsort(tensor("ops.InvertPermutation", input_x)), input_x.dtype)
 
 
 def _map_uniform(input: Any, per_group_size: Any, group_num: Any) -> Any:
-    """Places of numbers that are dealt out to groups of one size, which lie one after the other."""
+    """Assign numbers to `group_num` groups in turn, and return their indices in the concatenated groups."""
     x = tensor("ops.MapUniform", input)
     size, groups = (int(values_of("ops.MapUniform", value)) for value in (per_group_size, group_num))
     return x % groups * size + x // groups
@@ -68,22 +68,22 @@ def population_count(input_x: Any) -> Any:
     Source: MindSpore, `mindspore.ops.population_count`.
     """
     x = keras.ops.cast(tensor("ops.population_count", input_x), "int32")
-    bits = sum(keras.ops.bitwise_and(keras.ops.right_shift(x, place), 1) for place in range(16))
+    bits = sum(keras.ops.bitwise_and(keras.ops.right_shift(x, bit), 1) for bit in range(16))
     return keras.ops.cast(bits, "uint8")
 
 
 def embedding_lookup(input_params: Any, input_indices: Any, offset: int) -> Any:
-    """The rows `input_indices` - `offset` of `input_params`, zeros where there is none."""
+    """The rows `input_indices` - `offset` of `input_params`; zeros for indices out of range."""
     table = tensor("ops.EmbeddingLookup", input_params)
     rows = keras.ops.cast(tensor("ops.EmbeddingLookup", input_indices), "int32") - int(offset)
     inside = keras.ops.logical_and(rows >= 0, rows < table.shape[0])
-    found = keras.ops.take(table, keras.ops.clip(rows, 0, table.shape[0] - 1), axis=0)
+    vectors = keras.ops.take(table, keras.ops.clip(rows, 0, table.shape[0] - 1), axis=0)
     inside = keras.ops.reshape(inside, (*rows.shape, *(1,) * (rank_of(table) - 1)))
-    return keras.ops.where(inside, found, keras.ops.zeros_like(found))
+    return keras.ops.where(inside, vectors, keras.ops.zeros_like(vectors))
 
 
 def deepcopy(input_x: Any) -> Any:
-    """A Tensor of its own with the values of `input_x`. Source: MindSpore, `mindspore.ops.deepcopy`."""
+    """A copy of `input_x` as a Tensor. Source: MindSpore, `mindspore.ops.deepcopy`."""
     return backend.snapshot(input_x) if isinstance(input_x, keras.Variable) else tensor("ops.deepcopy", input_x)
 
 
@@ -112,81 +112,54 @@ def check_valid(bboxes: Any, img_metas: Any) -> Any:
     return CheckValid()(bboxes, img_metas)
 
 
-def _window(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda length, **settings: function(length, **settings)
-
-
-def _cumulative(x: Any, axis: int, *, exclusive: bool, reverse: bool) -> Any:
-    return running(cumprod, 1, x, axis, exclusive, reverse)
-
-
-def running(function: Callable[..., Any], neutral: int, x: Any, axis: int, exclusive: bool, backward: bool) -> Any:
-    """Return running sums or products, without the element itself where `exclusive`, from the end where `backward`."""
+def _cumprod(x: Any, axis: int, *, exclusive: bool, reverse: bool) -> Any:
+    """Cumulative products, without the element itself if `exclusive`, from the end if `reverse`."""
     value = tensor("ops.CumProd", x)
     axis = int(axis) % rank_of(value)
-    turned = reverse(value, [axis]) if backward else value
-    found = function(turned, axis)
+    result = cumprod(flip(value, [axis]) if reverse else value, axis)
     if exclusive:
-        widths = [(1, 0) if place == axis else (0, 0) for place in range(rank_of(value))]
-        cut = tuple(slice(0, -1) if place == axis else slice(None) for place in range(rank_of(value)))
-        found = keras.ops.pad(found[cut], widths, constant_values=neutral)
-    return reverse(found, [axis]) if backward else found
-
-
-def _reduce_std(x: Any, *, axis: Any, unbiased: bool, keep_dims: bool) -> Any:
-    spread, mean = std_mean(x, axis if axis != () else None, unbiased, keep_dims)
-    return spread, mean
-
-
-def _index_add(x: Any, indices: Any, y: Any, *, axis: int, use_lock: bool, check_index_bound: bool) -> Any:
-    found = index_add(x, indices, y, axis)
-    if isinstance(x, keras.Variable):
-        x.assign(found)
-    return found
+        widths = [(1, 0) if other == axis else (0, 0) for other in range(rank_of(value))]
+        all_but_last = (*(slice(None),) * axis, slice(0, -1))
+        result = keras.ops.pad(result[all_but_last], widths, constant_values=1)
+    return flip(result, [axis]) if reverse else result
 
 
 def _index_put(x1: Any, x2: Any, indices: Any, *, accumulate: int) -> Any:
-    value, places = tensor("ops.IndexPut", x1), [keras.ops.cast(one, "int32") for one in indices]
-    spots = keras.ops.stack(places, axis=-1)
-    given = keras.ops.broadcast_to(
-        keras.ops.cast(tensor("ops.IndexPut", x2), value.dtype), (*spots.shape[:-1], *value.shape[spots.shape[-1] :])
+    value = tensor("ops.IndexPut", x1)
+    index = keras.ops.stack([keras.ops.cast(axis_indices, "int32") for axis_indices in indices], axis=-1)
+    updates = keras.ops.broadcast_to(
+        keras.ops.cast(tensor("ops.IndexPut", x2), value.dtype), (*index.shape[:-1], *value.shape[index.shape[-1] :])
     )
     if not accumulate:
-        return keras.ops.scatter_update(value, spots, given)
-    return value + keras.ops.cast(keras.ops.scatter(spots, given, tuple(value.shape)), value.dtype)
-
-
-def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, v, *, indices: function(x, v, indices)
+        return keras.ops.scatter_update(value, index, updates)
+    return value + keras.ops.cast(keras.ops.scatter(index, updates, tuple(value.shape)), value.dtype)
 
 
 def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Any:
-    """`var` with `updates` added at the places `indices` of `axis`.
+    """`index_add` of `updates` at `indices` along `axis` of `var`.
 
     Source: MindSpore, `mindspore.ops.inplace_index_add`.
     """
-    found = index_add(var, indices, updates, axis)
-    if isinstance(var, keras.Variable):
-        var.assign(found)
-    return found
+    return index_add(var, indices, updates, axis)
 
 
 def _batch_norm(
     x: Any, scale: Any, bias: Any, mean: Any, variance: Any, *, is_training: bool, epsilon: float, momentum: float,
     data_format: str,
 ) -> tuple[Any, ...]:
-    found = batch_norm(x, mean, variance, scale, bias, is_training, momentum, epsilon)
-    return (found, *(tensor("BatchNorm", one) for one in (scale, bias, mean, variance)))
+    output = batch_norm(x, mean, variance, scale, bias, is_training, momentum, epsilon)
+    return (output, *(tensor("BatchNorm", value) for value in (scale, bias, mean, variance)))
 
 
-def _bounds(side: str) -> Callable[..., Any]:
+def _bound(side: str) -> Callable[..., Any]:
     return lambda sorted_x, values, *, out_type: searchsorted(
         sorted_x, values, side=side, out_int32=out_type == int32
     )
 
 
-def _resized(kind: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, size, **settings: kind(tuple(sizes_of("Resize", "size", size, 2)), **settings)(x)
+def _resize_to(resize: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a resize whose size comes with the call."""
+    return lambda x, size, **settings: resize(sizes_of("Resize", "size", size, 2), **settings)(x)
 
 
 Addcdiv: Final = primitive("Addcdiv", addcdiv)
@@ -207,64 +180,62 @@ Bincount: Final = primitive(
     "Bincount", lambda array, size, weights: bincount(array, weights, int(size))
 )
 ParallelConcat: Final = primitive(
-    "ParallelConcat", lambda values: keras.ops.concatenate([tensor("ParallelConcat", one) for one in values], axis=0)
+    "ParallelConcat",
+    lambda values: keras.ops.concatenate([tensor("ParallelConcat", value) for value in values], axis=0),
 )
 BatchNorm: Final = configured(
     "BatchNorm", _batch_norm, is_training=False, epsilon=1e-5, momentum=0.1, data_format="NCHW"
 )
-BartlettWindow: Final = configured("BartlettWindow", _window(bartlett_window), periodic=True, dtype=float32)
-BlackmanWindow: Final = configured("BlackmanWindow", _window(blackman_window), periodic=True, dtype=float32)
+BartlettWindow: Final = configured("BartlettWindow", bartlett_window, periodic=True, dtype=float32)
+BlackmanWindow: Final = configured("BlackmanWindow", blackman_window, periodic=True, dtype=float32)
 HammingWindow: Final = configured(
     "HammingWindow", lambda length, *, periodic, alpha, beta, dtype: hamming_window(
         int(values_of("ops.HammingWindow", length).item()), periodic, alpha, beta, dtype=dtype
     ), periodic=True, alpha=0.54, beta=0.46, dtype=float32,
 )
 ChannelShuffle: Final = configured("ChannelShuffle", lambda x, *, group: channel_shuffle(x, group), group=REQUIRED)
-CumProd: Final = configured("CumProd", _cumulative, exclusive=False, reverse=False)
+CumProd: Final = configured("CumProd", _cumprod, exclusive=False, reverse=False)
 GLU: Final = configured("GLU", glu, axis=-1)
-IndexAdd: Final = configured("IndexAdd", _index_add, axis=REQUIRED, use_lock=True, check_index_bound=True)
+IndexAdd: Final = configured("IndexAdd", index_add, axis=REQUIRED, use_lock=True, check_index_bound=True)
 IndexPut: Final = configured("IndexPut", _index_put, accumulate=0)
-InplaceAdd: Final = configured("InplaceAdd", _in_place(inplace_add), indices=REQUIRED)
-InplaceSub: Final = configured("InplaceSub", _in_place(inplace_sub), indices=REQUIRED)
+InplaceAdd: Final = configured("InplaceAdd", inplace_add, indices=REQUIRED)
+InplaceSub: Final = configured("InplaceSub", inplace_sub, indices=REQUIRED)
 InplaceIndexAdd: Final = configured("InplaceIndexAdd", inplace_index_add, axis=REQUIRED)
 IsClose: Final = configured("IsClose", isclose, rtol=1e-05, atol=1e-08, equal_nan=True)
 LogSpace: Final = configured("LogSpace", logspace, steps=10, base=10, dtype=float32)
-LowerBound: Final = configured("LowerBound", _bounds("left"), out_type=int32)
-UpperBound: Final = configured("UpperBound", _bounds("right"), out_type=int32)
-ReduceStd: Final = configured("ReduceStd", _reduce_std, axis=(), unbiased=True, keep_dims=False)
+LowerBound: Final = configured("LowerBound", _bound("left"), out_type=int32)
+UpperBound: Final = configured("UpperBound", _bound("right"), out_type=int32)
+ReduceStd: Final = configured(
+    "ReduceStd", lambda x, *, axis, unbiased, keep_dims: std_mean(x, axis, unbiased, keep_dims), axis=(),
+    unbiased=True, keep_dims=False,
+)
 Renorm: Final = configured(
     "Renorm", lambda x, *, p, dim, maxnorm: renorm(as_floats("ops.Renorm", x), p, dim, maxnorm), p=REQUIRED,
     dim=REQUIRED, maxnorm=REQUIRED,
 )
 ResizeBilinearV2: Final = configured(
-    "ResizeBilinearV2", _resized(ResizeBilinear), align_corners=False, half_pixel_centers=False
+    "ResizeBilinearV2", _resize_to(ResizeBilinear), align_corners=False, half_pixel_centers=False
 )
 ResizeNearestNeighborV2: Final = configured(
-    "ResizeNearestNeighborV2", _resized(ResizeNearestNeighbor), align_corners=False, half_pixel_centers=False
+    "ResizeNearestNeighborV2", _resize_to(ResizeNearestNeighbor), align_corners=False, half_pixel_centers=False
 )
 ReverseSequence: Final = configured("ReverseSequence", reverse_sequence, seq_dim=REQUIRED, batch_dim=0)
-TrilIndices: Final = configured(
-    "TrilIndices", lambda *, row, col, offset, dtype: tril_indices(row, col, offset, dtype=dtype), row=REQUIRED,
-    col=REQUIRED, offset=0, dtype=int32,
-)
-TriuIndices: Final = configured(
-    "TriuIndices", lambda *, row, col, offset, dtype: triu_indices(row, col, offset, dtype=dtype), row=REQUIRED,
-    col=REQUIRED, offset=0, dtype=int32,
-)
+TrilIndices: Final = configured("TrilIndices", tril_indices, row=REQUIRED, col=REQUIRED, offset=0, dtype=int32)
+TriuIndices: Final = configured("TriuIndices", triu_indices, row=REQUIRED, col=REQUIRED, offset=0, dtype=int32)
 UniqueConsecutive: Final = configured(
     "UniqueConsecutive", lambda x, *, return_idx, return_counts, axis: unique_consecutive(
         x, return_idx, return_counts, axis
     ), return_idx=False, return_counts=False, axis=None,
 )
-# Each number says where its axis lies in the other format.
+# Each element of x is the number of an axis; the result is its number in the other format.
 DataFormatDimMap: Final = configured(
     "DataFormatDimMap", lambda x, *, src_format, dst_format: keras.ops.take(
-        keras.ops.convert_to_tensor([src_format.index(one) for one in dst_format], dtype="int32"), x, axis=0
+        keras.ops.convert_to_tensor([src_format.index(axis) for axis in dst_format], dtype="int32"), x, axis=0
     ), src_format="NHWC", dst_format="NCHW",
 )
 DataFormatVecPermute: Final = configured(
     "DataFormatVecPermute", lambda x, *, src_format, dst_format: keras.ops.take(
-        tensor("ops.DataFormatVecPermute", x), [src_format.index(one) for one in dst_format], axis=0
+        tensor("ops.DataFormatVecPermute", x), [src_format.index(axis) for axis in dst_format], axis=0
     ), src_format="NHWC", dst_format="NCHW",
 )
 
@@ -277,39 +248,35 @@ def _check_numerics(x: Any) -> Any:
 
 
 def _packed_bits(x: Any, threshold: Any) -> Any:
-    """Which of eight elements each are above a threshold, as the bits of a uint8."""
-    marks = keras.ops.cast(tensor("ops.CompareAndBitpack", x) > threshold, "int32")
-    eights = keras.ops.reshape(marks, (*marks.shape[:-1], -1, 8))
-    return keras.ops.cast(keras.ops.sum(eights * np.array([128, 64, 32, 16, 8, 4, 2, 1], np.int32), axis=-1), "uint8")
+    """Compare with a threshold, and pack eight results each into the bits of a uint8, the first one highest."""
+    above = keras.ops.cast(tensor("ops.CompareAndBitpack", x) > threshold, "int32")
+    bits = keras.ops.reshape(above, (*above.shape[:-1], -1, 8))
+    return keras.ops.cast(keras.ops.sum(bits * np.array([128, 64, 32, 16, 8, 4, 2, 1], np.int32), axis=-1), "uint8")
 
 
 def _cumulative_logsumexp(x: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
-    value, number = as_floats("ops.CumulativeLogsumexp", x), int(values_of("ops.CumulativeLogsumexp", axis).item())
-    value = keras.ops.flip(value, axis=number) if reverse else value
-    found = logcumsumexp(value, number)
+    value, axis = as_floats("ops.CumulativeLogsumexp", x), int(values_of("ops.CumulativeLogsumexp", axis).item())
+    value = keras.ops.flip(value, axis=axis) if reverse else value
+    result = logcumsumexp(value, axis)
     if exclusive:
-        first = keras.ops.full_like(keras.ops.take(found, [0], axis=number), float(np.finfo(np.float32).min))
-        rest = keras.ops.take(found, np.arange(found.shape[number] - 1), axis=number)
-        found = keras.ops.concatenate([first, rest], axis=number)
-    return keras.ops.flip(found, axis=number) if reverse else found
+        first = keras.ops.full_like(keras.ops.take(result, [0], axis=axis), float(np.finfo(np.float32).min))
+        rest = keras.ops.take(result, np.arange(result.shape[axis] - 1), axis=axis)
+        result = keras.ops.concatenate([first, rest], axis=axis)
+    return keras.ops.flip(result, axis=axis) if reverse else result
 
 
 def _diagonal_part(x: Any) -> Any:
-    """The elements whose first half of places is the second."""
+    """The elements whose first half of indices equals the second half."""
     value = tensor("ops.DiagPart", x)
     half = value.shape[: rank_of(value) // 2]
     size = int(np.prod(half))
     return keras.ops.reshape(keras.ops.diagonal(keras.ops.reshape(value, (size, size))), half)
 
 
-def _pooled(pool: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, output_size: pool(x, output_size, return_indices=True)
-
-
-def _pool_volume(x: Any, output_size: Any) -> Any:
+def _adaptive_max_pool3d(x: Any, output_size: Any) -> Any:
     sizes = tuple(values_of("ops.AdaptiveMaxPool3D", output_size).tolist())
-    found, places = adaptive_max_pool3d(x, sizes, return_indices=True)
-    return found, keras.ops.cast(places, "int32")
+    output, indices = adaptive_max_pool3d(x, sizes, return_indices=True)
+    return output, keras.ops.cast(indices, "int32")
 
 
 def _padded(x: Any, paddings: Any, constant_value: Any = None, *, mode: Any, paddings_contiguous: bool) -> Any:
@@ -324,8 +291,11 @@ def _scatter_add_along(input_x: Any, indices: Any, updates: Any, axis: int) -> A
     return tensor_scatter_elements(input_x, indices, updates, axis, "add")
 
 
-AdaptiveMaxPool2D: Final = configured("AdaptiveMaxPool2D", _pooled(adaptive_max_pool2d), output_size=REQUIRED)
-AdaptiveMaxPool3D: Final = primitive("AdaptiveMaxPool3D", _pool_volume)
+AdaptiveMaxPool2D: Final = configured(
+    "AdaptiveMaxPool2D", lambda x, output_size: adaptive_max_pool2d(x, output_size, return_indices=True),
+    output_size=REQUIRED,
+)
+AdaptiveMaxPool3D: Final = primitive("AdaptiveMaxPool3D", _adaptive_max_pool3d)
 Bucketize: Final = configured("Bucketize", lambda x, boundaries: bucketize(x, boundaries, right=True), boundaries=())
 CheckNumerics: Final = primitive("CheckNumerics", _check_numerics)
 CompareAndBitpack: Final = primitive("CompareAndBitpack", _packed_bits)
