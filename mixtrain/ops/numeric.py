@@ -1,4 +1,4 @@
-"""Functions of one number or two: bits, angles, extremes that pass over NaN, divisors and special functions."""
+"""Elementwise functions: bits, angles, extremes that ignore NaN, divisors and special functions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def _xlogy(x: Any, y: Any) -> Any:
     return keras.ops.where(x == 0, keras.ops.zeros_like(x), x * keras.ops.log(y))
 
 
-def _passing_nan(chosen: Any) -> Any:
-    """A function that chooses of two numbers, and takes the other where one is NaN."""
+def _ignoring_nan(extreme: Any) -> Any:
+    """Return `extreme` of two numbers, or the other number where one is NaN."""
 
     def compute(x: Any, y: Any) -> Any:
-        return keras.ops.where(keras.ops.isnan(x), y, keras.ops.where(keras.ops.isnan(y), x, chosen(x, y)))
+        return keras.ops.where(keras.ops.isnan(x), y, keras.ops.where(keras.ops.isnan(y), x, extreme(x, y)))
 
     return compute
 
@@ -38,11 +38,12 @@ def _gcd(x: Any, y: Any) -> Any:
     """Euclid's algorithm."""
 
     def step(a: Any, b: Any) -> Any:
-        left = b != 0
-        return keras.ops.where(left, b, a), keras.ops.where(left, a % keras.ops.where(left, b, 1), b)
+        running = b != 0
+        return keras.ops.where(running, b, a), keras.ops.where(running, a % keras.ops.where(running, b, 1), b)
 
-    shape = keras.ops.zeros_like(x + y)
-    pair = keras.ops.abs(x + shape), keras.ops.abs(y + shape)
+    # The variables of a loop keep their shape, so both are broadcast first.
+    zeros = keras.ops.zeros_like(x + y)
+    pair = keras.ops.abs(x + zeros), keras.ops.abs(y + zeros)
     return keras.ops.while_loop(lambda a, b: keras.ops.any(b != 0), step, pair)[0]
 
 
@@ -51,7 +52,7 @@ def _lcm(x: Any, y: Any) -> Any:
 
 
 def _logaddexp2(x: Any, y: Any) -> Any:
-    # Infinities of one sign have no difference.
+    # The difference of infinities of one sign would be NaN.
     distance = keras.ops.abs(keras.ops.where(x == y, keras.ops.zeros_like(x), x - y))
     return keras.ops.maximum(x, y) + keras.ops.log1p(keras.ops.exp2(-distance)) / math.log(2)
 
@@ -61,31 +62,27 @@ def _heaviside(x: Any, at_zero: Any) -> Any:
     return keras.ops.where(x == 0, at_zero, step)
 
 
-def _same(x: Any) -> Any:
-    return x
-
-
-def _shifted(shift: Any) -> Any:
-    """A shift in int32, or 64 bits of such, by the places modulo the bits, as processors do it."""
+def _shift(function: Any) -> Any:
+    """Return a shift of 32 or 64 bits, by the count modulo their number, as processors shift."""
 
     def compute(x: Any, y: Any) -> Any:
         bits = 64 if "64" in format_of(x) else 32
         wide = x if str(bits) in format_of(x) else keras.ops.cast(x, "int32")
-        places = keras.ops.mod(keras.ops.cast(y, wide.dtype), bits)
-        return keras.ops.cast(shift(wide, places), x.dtype)
+        count = keras.ops.mod(keras.ops.cast(y, wide.dtype), bits)
+        return keras.ops.cast(function(wide, count), x.dtype)
 
     return compute
 
 
-def _truncated_rest(x: Any, y: Any) -> Any:
+def _truncated_remainder(x: Any, y: Any) -> Any:
     return x - keras.ops.cast(keras.ops.trunc(keras.ops.divide(x, y)), x.dtype) * y
 
 
-def _quotient(x: Any, y: Any) -> Any:
+def _truncated_quotient(x: Any, y: Any) -> Any:
     return keras.ops.cast(keras.ops.trunc(keras.ops.divide(x, y)), x.dtype)
 
 
-# Lanczos's coefficients for g = 7, exact to float64.
+# Coefficients of the Lanczos approximation for g = 7, exact to float64.
 _LANCZOS: Final = (
     676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059, 12.507343278686905,
     -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7,
@@ -95,8 +92,8 @@ _LANCZOS: Final = (
 def _lgamma_above_half(x: Any) -> Any:
     z = x - 1
     total = keras.ops.ones_like(z) * 0.99999999999980993
-    for place, factor in enumerate(_LANCZOS):
-        total = total + factor / (z + place + 1)
+    for index, coefficient in enumerate(_LANCZOS, start=1):
+        total = total + coefficient / (z + index)
     t = z + 7.5
     return 0.5 * math.log(2 * math.pi) + (z + 0.5) * keras.ops.log(t) - t + keras.ops.log(total)
 
@@ -104,14 +101,14 @@ def _lgamma_above_half(x: Any) -> Any:
 def _lgamma(x: Any) -> Any:
     wide = keras.ops.cast(x, backend.held_format("float64"))
     low = wide < 0.5
-    safe = keras.ops.where(low, 1 - wide, wide)
-    above = _lgamma_above_half(safe)
-    mirrored = keras.ops.log(math.pi / keras.ops.abs(keras.ops.sin(math.pi * wide))) - above
-    return keras.ops.cast(keras.ops.where(low, mirrored, above), x.dtype)
+    above = _lgamma_above_half(keras.ops.where(low, 1 - wide, wide))
+    # Euler's reflection formula.
+    reflected = keras.ops.log(math.pi / keras.ops.abs(keras.ops.sin(math.pi * wide))) - above
+    return keras.ops.cast(keras.ops.where(low, reflected, above), x.dtype)
 
 
 def _digamma_above(x: Any) -> Any:
-    """Return the asymptotic series, after the argument was raised by 6."""
+    """Return the asymptotic series at `x` + 6, taken back to `x` by the recurrence."""
     total = keras.ops.zeros_like(x)
     for _ in range(6):
         total, x = total - 1 / x, x + 1
@@ -124,40 +121,40 @@ def _digamma(x: Any) -> Any:
     wide = keras.ops.cast(x, backend.held_format("float64"))
     low = wide < 0.5
     above = _digamma_above(keras.ops.where(low, 1 - wide, wide))
-    mirrored = above - math.pi / keras.ops.tan(math.pi * wide)
-    return keras.ops.cast(keras.ops.where(low, mirrored, above), x.dtype)
+    reflected = above - math.pi / keras.ops.tan(math.pi * wide)
+    return keras.ops.cast(keras.ops.where(low, reflected, above), x.dtype)
 
 
 invert: Final = unary_function(
-    "invert", lambda x: keras.ops.bitwise_not(x), "The bits of the integer `x`, each turned.", floats=False,
+    "invert", lambda x: keras.ops.bitwise_not(x), "The bits of the integer `x`, inverted.", floats=False,
     parameter="x",
 )
 bitwise_left_shift: Final = binary_function(
-    "bitwise_left_shift", _shifted(keras.ops.left_shift), "The bits of `input`, moved up by `other` places.",
+    "bitwise_left_shift", _shift(keras.ops.left_shift), "The bits of `input`, shifted left by `other`.",
     tensors=True,
 )
 bitwise_right_shift: Final = binary_function(
-    "bitwise_right_shift", _shifted(keras.ops.right_shift), "The bits of `input`, moved down by `other` places.",
+    "bitwise_right_shift", _shift(keras.ops.right_shift), "The bits of `input`, shifted right by `other`.",
     tensors=True,
 )
-positive: Final = unary_function("positive", _same, "`input` itself.", floats=False)
+positive: Final = unary_function("positive", lambda x: x, "`input` itself.", floats=False)
 deg2rad: Final = unary_function("deg2rad", lambda x: x * (math.pi / 180), "`x` degrees in radians.", parameter="x")
 rad2deg: Final = unary_function("rad2deg", lambda x: x * (180 / math.pi), "`x` radians in degrees.", parameter="x")
 frac: Final = unary_function("frac", lambda x: x - keras.ops.trunc(x), "The fraction of `x`.", parameter="x")
 erfinv: Final = unary_function("erfinv", keras.ops.erfinv, "The number whose error function is `input`.")
 lgamma: Final = unary_function("lgamma", _lgamma, "The logarithm of the gamma function of `input`.")
 digamma: Final = unary_function("digamma", _digamma, "The derivative of `lgamma` at `input`.")
-signbit: Final = unary_function("signbit", keras.ops.signbit, "Whether `input` has a minus.", floats=False)
+signbit: Final = unary_function("signbit", keras.ops.signbit, "Whether the sign bit of `input` is set.", floats=False)
 isneginf: Final = unary_function("isneginf", lambda x: x == -math.inf, "Whether `input` is minus infinity.")
 isposinf: Final = unary_function("isposinf", lambda x: x == math.inf, "Whether `input` is plus infinity.")
 inv: Final = renamed(reciprocal, "inv")
 
 copysign: Final = binary_function("copysign", _copysign, "`input` with the sign of `other`.", floats=True, tensors=True)
 fmax: Final = binary_function(
-    "fmax", _passing_nan(keras.ops.maximum), "The larger of `input` and `other`; NaN is passed over.", tensors=True
+    "fmax", _ignoring_nan(keras.ops.maximum), "The larger of `input` and `other`; NaN is ignored.", tensors=True
 )
 fmin: Final = binary_function(
-    "fmin", _passing_nan(keras.ops.minimum), "The smaller of `input` and `other`; NaN is passed over.", tensors=True
+    "fmin", _ignoring_nan(keras.ops.minimum), "The smaller of `input` and `other`; NaN is ignored.", tensors=True
 )
 gcd: Final = binary_function("gcd", _gcd, "The greatest common divisor of `input` and `other`.", tensors=True)
 lcm: Final = binary_function("lcm", _lcm, "The least common multiple of `input` and `other`.", tensors=True)
@@ -165,7 +162,7 @@ logaddexp2: Final = binary_function(
     "logaddexp2", _logaddexp2, "log2(2 ** `input` + 2 ** `other`).", floats=True, tensors=True
 )
 nextafter: Final = binary_function(
-    "nextafter", backend.special.nextafter, "The float after `input` on the way to `other`.", floats=True, tensors=True
+    "nextafter", backend.special.nextafter, "The next float after `input` towards `other`.", floats=True, tensors=True
 )
 xlogy: Final = binary_function(
     "xlogy", _xlogy, "`input` * log(`other`), and 0 where `input` is 0.", floats=True, tensors=True
@@ -183,13 +180,13 @@ def xdivy(x: Any, y: Any) -> Any:
 
 
 def truncate_div(x: Any, y: Any) -> Any:
-    """`x` / `y` without its fraction, for integers too. Source: MindSpore, `mindspore.ops.truncate_div`."""
-    return binary("ops.truncate_div", _quotient, x, y, tensors=True)
+    """`x` / `y` rounded towards zero, for integers too. Source: MindSpore, `mindspore.ops.truncate_div`."""
+    return binary("ops.truncate_div", _truncated_quotient, x, y, tensors=True)
 
 
 def truncate_mod(x: Any, y: Any) -> Any:
-    """The rest of `truncate_div` of `x` by `y`, of the sign of `x`. Source: MindSpore, `mindspore.ops.truncate_mod`."""
-    return binary("ops.truncate_mod", _truncated_rest, x, y, tensors=True)
+    """The remainder of `truncate_div` of `x`, `y`, with the sign of `x`. Source: MindSpore, `mindspore.ops.truncate_mod`."""
+    return binary("ops.truncate_mod", _truncated_remainder, x, y, tensors=True)
 
 
 def float_power(input: Any, exponent: Any) -> Any:
@@ -203,7 +200,7 @@ def ldexp(x: Any, other: Any) -> Any:
 
 
 def logit(input: Any, eps: float | None = None) -> Any:
-    """log(p / (1 - p)) of `input`, which is held between `eps` and 1 - eps where that is given.
+    """log(p / (1 - p)) of `input`, clipped to between `eps` and 1 - `eps` unless that is None.
 
     Example: ``ops.logit(p, eps=1e-5)``. Source: MindSpore, `mindspore.ops.logit`.
     """
@@ -216,12 +213,15 @@ def logit(input: Any, eps: float | None = None) -> Any:
 
 
 def mvlgamma(input: Any, p: int) -> Any:
-    """The logarithm of the gamma function of `p` dimensions at `input`. Source: MindSpore, `mindspore.ops.mvlgamma`."""
+    """The logarithm of the multivariate gamma function of `p` dimensions at `input`.
+
+    Source: MindSpore, `mindspore.ops.mvlgamma`.
+    """
 
     def compute(x: Any) -> Any:
         total = keras.ops.zeros_like(x) + 0.25 * p * (p - 1) * math.log(math.pi)
-        for place in range(p):
-            total = total + _lgamma(x - place / 2)
+        for index in range(p):
+            total = total + _lgamma(x - index / 2)
         return total
 
     return unary("ops.mvlgamma", compute, input, floats=True)
@@ -233,7 +233,7 @@ def is_nonzero(input: Any) -> bool:
 
 
 def eps(x: Any) -> Any:
-    """The distance from 1 to the next number of the dtype of `x`, for each of its elements.
+    """The machine epsilon of the dtype of `x`, for each of its elements.
 
     Source: MindSpore, `mindspore.ops.eps`.
     """
@@ -242,14 +242,14 @@ def eps(x: Any) -> Any:
     return keras.ops.full_like(value, step)
 
 
-def _scalar(name: str, compute: Any, says: str) -> Any:
+def _scalar(name: str, compute: Any, doc: str) -> Any:
     """Return a function of two Python numbers; tensors are computed as tensors."""
 
     def of_numbers(x: Any, y: Any) -> Any:
         return compute(x, y) if is_number(x) and is_number(y) else compute(tensor(name, x), tensor(name, y))
 
     of_numbers.__name__ = of_numbers.__qualname__ = name
-    of_numbers.__doc__ = f"{says} Example: ``ops.{name}(3, 2)``. Source: MindSpore, `mindspore.ops.{name}`."
+    of_numbers.__doc__ = f"{doc} Example: ``ops.{name}(3, 2)``. Source: MindSpore, `mindspore.ops.{name}`."
     return of_numbers
 
 
@@ -258,7 +258,7 @@ scalar_sub: Final = _scalar("scalar_sub", lambda x, y: x - y, "The difference of
 scalar_mul: Final = _scalar("scalar_mul", lambda x, y: x * y, "The product of the numbers `x` and `y`.")
 scalar_div: Final = _scalar("scalar_div", lambda x, y: x / y, "The quotient of the numbers `x` and `y`.")
 scalar_floordiv: Final = _scalar("scalar_floordiv", lambda x, y: x // y, "The quotient of `x` and `y`, rounded down.")
-scalar_mod: Final = _scalar("scalar_mod", lambda x, y: x % y, "The rest of the number `x` divided by `y`.")
+scalar_mod: Final = _scalar("scalar_mod", lambda x, y: x % y, "The remainder of the number `x` divided by `y`.")
 scalar_pow: Final = _scalar("scalar_pow", lambda x, y: x**y, "The number `x` to the power `y`.")
 scalar_eq: Final = _scalar("scalar_eq", lambda x, y: x == y, "Whether the numbers `x` and `y` are equal.")
 scalar_lt: Final = _scalar("scalar_lt", lambda x, y: x < y, "Whether the number `x` is less than `y`.")
