@@ -1,4 +1,4 @@
-"""Sorted elements, the largest of them, and matrices made of indices and triangles, with their primitives."""
+"""Sorting, top-k, one-hot encoding and triangles, with their primitives."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mixtrain.ops.primitive import Primitive, primitive
 
 
 def _order(x: Any, axis: int, descending: bool) -> Any:
-    """Return the indices that sort `x`, equal elements in their own order."""
+    """Return the indices of a stable sort of `x`."""
     if not descending:
         return keras.ops.argsort(x, axis=axis)
-    turned = keras.ops.flip(x, axis=axis)
-    order = keras.ops.flip(keras.ops.argsort(turned, axis=axis), axis=axis)
+    # Sorting the flipped tensor keeps equal elements in order once the result is flipped back.
+    order = keras.ops.flip(keras.ops.argsort(keras.ops.flip(x, axis=axis), axis=axis), axis=axis)
     return keras.ops.subtract(keras.ops.shape(x)[axis] - 1, order)
 
 
@@ -61,9 +61,9 @@ def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Any, A
     """
     x = tensor("ops.sort", input_x)
     checks.boolean("ops.sort", "descending", descending)
-    number = axis_of("ops.sort", axis, rank_of(x))
-    order = _order(x, number, descending)
-    return keras.ops.take_along_axis(x, order, axis=number), keras.ops.cast(order, int32)
+    axis = axis_of("ops.sort", axis, rank_of(x))
+    order = _order(x, axis, descending)
+    return keras.ops.take_along_axis(x, order, axis=axis), keras.ops.cast(order, int32)
 
 
 def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
@@ -71,10 +71,10 @@ def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorte
 
     Args:
         input: Tensor.
-        k: How many.
-        dim: The axis; None: the last.
-        largest: False finds the smallest.
-        sorted: Whether they come in order; here they always do.
+        k: The number of elements.
+        dim: The axis; None for the last.
+        largest: Whether to find the largest elements; else the smallest.
+        sorted: Accepted; the elements are always sorted.
 
     Returns:
         (values, int32 indices).
@@ -91,31 +91,32 @@ def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorte
     Source: MindSpore, `mindspore.ops.topk`.
     """
     x = tensor("ops.topk", input)
-    number = axis_of("ops.topk", -1 if dim is None else dim, rank_of(x), name="dim")
-    count = checks.integer("ops.topk", "k", k, at_least=0, example=1)
-    if x.shape[number] is not None and count > x.shape[number]:
-        raise checks.fail_value("ops.topk", f"k must be at most {x.shape[number]}, the size of the axis", k, "k=1")
-    moved = keras.ops.swapaxes(x, number, -1)
-    values, places = keras.ops.top_k(moved if largest else -moved, count, sorted=True)
+    axis = axis_of("ops.topk", -1 if dim is None else dim, rank_of(x), name="dim")
+    k = checks.integer("ops.topk", "k", k, at_least=0, example=1)
+    if x.shape[axis] is not None and k > x.shape[axis]:
+        raise checks.fail_value("ops.topk", f"k must be at most {x.shape[axis]}, the size of the axis", k, "k=1")
+    # Keras finds the largest elements of the last axis.
+    x = keras.ops.swapaxes(x, axis, -1)
+    values, indices = keras.ops.top_k(x if largest else -x, k, sorted=True)
     values = values if largest else -values
-    return keras.ops.swapaxes(values, number, -1), keras.ops.cast(keras.ops.swapaxes(places, number, -1), int32)
+    return keras.ops.swapaxes(values, axis, -1), keras.ops.cast(keras.ops.swapaxes(indices, axis, -1), int32)
 
 
 def one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1) -> Any:
-    """Turn class indices into rows with one marked entry.
+    """Encode class indices as one-hot vectors.
 
     Args:
-        indices: Tensor of integers; an index outside the classes marks nothing.
-        depth: How many classes.
-        on_value: What marks the class; its format is the result's.
-        off_value: What stands elsewhere.
-        axis: Where the axis of the classes stands.
+        indices: Tensor of integers; an index out of range gives a vector of `off_value`.
+        depth: The number of classes.
+        on_value: The value at the class; its dtype is that of the result.
+        off_value: The value elsewhere.
+        axis: The position of the axis of classes.
 
     Returns:
         Tensor; int64 where both values are Python ints.
 
     Raises:
-        ValueError: There is no such place.
+        ValueError: There is no such axis.
         TypeError: `indices` holds floats.
 
     Example:
@@ -131,10 +132,10 @@ def one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, axi
         raise TypeError(
             f"{where}: expected indices of integers; got {format_of(x).name}. Write x.astype(mixtrain.int32)."
         )
-    number = -1 if axis == -1 else axis_of(where, axis, rank_of(x) + 1)
+    axis = -1 if axis == -1 else axis_of(where, axis, rank_of(x) + 1)
     on, off = tensor(where, on_value), tensor(where, off_value)
     classes = checks.integer(where, "depth", depth, at_least=0, example=10)
-    marks = keras.ops.one_hot(x, classes, axis=number, dtype=bool_)
+    marks = keras.ops.one_hot(x, classes, axis=axis, dtype=bool_)
     return keras.ops.where(marks, on, keras.ops.cast(off, on.dtype))
 
 
@@ -146,7 +147,7 @@ def _triangle(where: str, compute: Callable[..., Any], x: Any, diagonal: int) ->
 
 
 def tril(input: Any, diagonal: int = 0) -> Any:
-    """`input` with zeros above the diagonal that lies `diagonal` places above the main one.
+    """`input` with zeros above the diagonal `diagonal` above the main one.
 
     Example: ``ops.tril(x)``. Source: MindSpore, `mindspore.ops.tril`.
     """
@@ -154,7 +155,7 @@ def tril(input: Any, diagonal: int = 0) -> Any:
 
 
 def triu(input: Any, diagonal: int = 0) -> Any:
-    """`input` with zeros below the diagonal that lies `diagonal` places above the main one.
+    """`input` with zeros below the diagonal `diagonal` above the main one.
 
     Example: ``ops.triu(x)``. Source: MindSpore, `mindspore.ops.triu`.
     """
@@ -167,7 +168,7 @@ def diag(input: Any) -> Any:
 
 
 def unique(input: Any) -> tuple[Any, Any]:
-    """The different elements of `input` in order of appearance, and the place of each element among them.
+    """The unique elements of `input` in order of appearance, and the index of each element among them.
 
     Source: MindSpore, `mindspore.ops.unique`.
     """
@@ -175,7 +176,7 @@ def unique(input: Any) -> tuple[Any, Any]:
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
-    """A tensor of `shape` into which `updates` are added at the places `indices`; zeros elsewhere.
+    """A tensor of zeros of `shape` to which `updates` are added at `indices`.
 
     Example: ``ops.scatter_nd(indices, updates, (4,))``. Source: MindSpore, `mindspore.ops.scatter_nd`.
     """
@@ -184,7 +185,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
 
 
 class OneHot(Primitive):
-    """`one_hot` along a fixed `axis`; depth and both values are given in the call.
+    """`one_hot` along a fixed `axis`; depth and both values are arguments of the call.
 
     Example: ``ops.OneHot()(labels, 10, mixtrain.Tensor(1.0), mixtrain.Tensor(0.0))``.
 
@@ -202,7 +203,7 @@ class OneHot(Primitive):
 
 
 class TopK(Primitive):
-    """`topk` of the last axis, always in order (`sorted`). Example: ``ops.TopK()(x, 5)``.
+    """`topk` of the last axis; `sorted` is accepted. Example: ``ops.TopK()(x, 5)``.
 
     Source: MindSpore, `mindspore.ops.TopK`.
     """

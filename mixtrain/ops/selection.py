@@ -1,4 +1,4 @@
-"""Elements chosen by index, mask, slice or condition, with their primitives."""
+"""Gathering, masking and slicing, with their primitives."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def _indices(where: str, value: Any) -> Any:
 
 
 def gather(input_params: Any, input_indices: Any, axis: int, batch_dims: int = 0) -> Any:
-    """Take slices by their numbers.
+    """Gather slices along an axis.
 
     Args:
         input_params: Tensor.
-        input_indices: Tensor of int32 or int64: which slices.
-        axis: The axis along which they lie.
-        batch_dims: How many leading axes both tensors share; slices are taken in each of them on its own.
+        input_indices: Tensor of int32 or int64, the indices of the slices.
+        axis: The axis.
+        batch_dims: The number of leading batch axes that both tensors share.
 
     Returns:
         Tensor whose axis `axis` is replaced by the axes of the indices.
 
     Raises:
         ValueError: There is no such axis.
-        TypeError: The indices are no integers.
+        TypeError: The indices are not integers.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -51,15 +51,15 @@ def gather(input_params: Any, input_indices: Any, axis: int, batch_dims: int = 0
     Source: MindSpore, `mindspore.ops.gather`.
     """
     x, indices = tensor("ops.gather", input_params), _indices("ops.gather", input_indices)
-    number = axis_of("ops.gather", axis, rank_of(x))
-    shared = checks.integer("ops.gather", "batch_dims", batch_dims, at_least=0)
-    if not shared:
-        return keras.ops.take(x, indices, axis=number)
-    return backend.gather_in_batches(x, indices, axis=number, batch_axes=shared)
+    axis = axis_of("ops.gather", axis, rank_of(x))
+    batch_dims = checks.integer("ops.gather", "batch_dims", batch_dims, at_least=0)
+    if not batch_dims:
+        return keras.ops.take(x, indices, axis=axis)
+    return backend.gather_in_batches(x, indices, axis=axis, batch_axes=batch_dims)
 
 
 def gather_nd(input_x: Any, indices: Any) -> Any:
-    """Take what `indices`, whose last axis holds places in the leading axes of `input_x`, point at.
+    """Gather the slices of `input_x` at `indices`, whose last axis indexes its leading axes.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -68,21 +68,21 @@ def gather_nd(input_x: Any, indices: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.gather_nd`.
     """
-    x, places = tensor("ops.gather_nd", input_x), _indices("ops.gather_nd", indices)
-    return backend.gather_places(x, places)
+    return backend.gather_places(tensor("ops.gather_nd", input_x), _indices("ops.gather_nd", indices))
 
 
 def gather_elements(input: Any, dim: int, index: Any) -> Any:
-    """Take one element of `input` for each of `index`, whose number counts along `dim`.
+    """Gather one element of `input` along `dim` for each element of `index`.
 
     Example: ``ops.gather_elements(x, 1, index)``. Source: MindSpore, `mindspore.ops.gather_elements`.
     """
-    x, places = tensor("ops.gather_elements", input), _indices("ops.gather_elements", index)
-    number = axis_of("ops.gather_elements", dim, rank_of(x), name="dim")
-    cut = tuple(
-        builtins.slice(None) if axis == number else builtins.slice(0, size) for axis, size in enumerate(places.shape)
+    x, indices = tensor("ops.gather_elements", input), _indices("ops.gather_elements", index)
+    dim = axis_of("ops.gather_elements", dim, rank_of(x), name="dim")
+    # The other axes may be longer than those of the indices.
+    block = tuple(
+        builtins.slice(None) if axis == dim else builtins.slice(0, size) for axis, size in enumerate(indices.shape)
     )
-    return keras.ops.take_along_axis(x[cut], places, axis=number)
+    return keras.ops.take_along_axis(x[block], indices, axis=dim)
 
 
 def gather_d(x: Any, dim: int, index: Any) -> Any:
@@ -91,7 +91,7 @@ def gather_d(x: Any, dim: int, index: Any) -> Any:
 
 
 def index_select(input: Any, axis: int, index: Any) -> Any:
-    """Take the slices of `input` along `axis` that the vector `index` names.
+    """Gather the slices of `input` along `axis` at the vector `index`.
 
     Source: MindSpore, `mindspore.ops.index_select`.
     """
@@ -99,12 +99,12 @@ def index_select(input: Any, axis: int, index: Any) -> Any:
 
 
 def where(condition: Any, input: Any, other: Any) -> Any:
-    """Choose between two values, element by element.
+    """Select elements of one of two tensors by a condition.
 
     Args:
         condition: Tensor of bools.
-        input: Tensor or number: what stands where it is True.
-        other: Tensor or number: what stands where it is False.
+        input: Tensor or number to take where it is True.
+        other: Tensor or number to take where it is False.
 
     Returns:
         Tensor of the broadcast shape.
@@ -119,22 +119,22 @@ def where(condition: Any, input: Any, other: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.where`.
     """
-    return _chosen("ops.where", condition, input, other)
+    return _select("ops.where", condition, input, other)
 
 
 def select(condition: Any, input: Any, other: Any) -> Any:
     """`where`: `input` where `condition` is True, else `other`. Source: MindSpore, `mindspore.ops.select`."""
-    return _chosen("ops.select", condition, input, other)
+    return _select("ops.select", condition, input, other)
 
 
-def _chosen(place: str, condition: Any, x: Any, y: Any) -> Any:
-    x, y = pair(place, x, y)
+def _select(name: str, condition: Any, x: Any, y: Any) -> Any:
+    x, y = pair(name, x, y)
     dtype = (y if is_number(x) else x).dtype
-    return keras.ops.where(as_mask(place, condition), keras.ops.cast(x, dtype), keras.ops.cast(y, dtype))
+    return keras.ops.where(as_mask(name, condition), keras.ops.cast(x, dtype), keras.ops.cast(y, dtype))
 
 
 def masked_fill(input_x: Any, mask: Any, value: Any) -> Any:
-    """Put `value` wherever `mask` is True in `input_x`; the format stays.
+    """Replace the elements of `input_x` where `mask` is True by `value`; the dtype stays.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -158,7 +158,7 @@ def masked_select(input: Any, mask: Any) -> Any:
 
 
 def slice(input_x: Any, begin: Any, size: Any) -> Any:
-    """Cut out a block: from the places `begin`, of the shape `size` (-1: to the end of the axis), of `input_x`.
+    """Slice `input_x` from the indices `begin`, to the shape `size` (-1 for the end of the axis).
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -169,22 +169,22 @@ def slice(input_x: Any, begin: Any, size: Any) -> Any:
     """
     x = tensor("ops.slice", input_x)
     starts, sizes = sizes_of("ops.slice", begin, name="begin"), sizes_of("ops.slice", size, name="size")
-    known = tuple(x.shape)
-    if len(starts) != len(known) or len(sizes) != len(known):
+    shape = tuple(x.shape)
+    if len(starts) != len(shape) or len(sizes) != len(shape):
         raise checks.fail_value(
-            "ops.slice", f"begin and size must have {len(known)} entries", (starts, sizes), "begin=(0, 0)"
+            "ops.slice", f"begin and size must have {len(shape)} entries", (starts, sizes), "begin=(0, 0)"
         )
-    cuts = []
-    for start, extent, whole in zip(starts, sizes, known, strict=True):
-        end = None if isinstance(extent, int) and extent == -1 else start + extent
-        numbers = isinstance(start, int) and isinstance(end, int) and whole is not None
-        if numbers and not 0 <= start <= end <= whole:
+    slices = []
+    for start, size, length in zip(starts, sizes, shape, strict=True):
+        end = None if isinstance(size, int) and size == -1 else start + size
+        known = isinstance(start, int) and isinstance(end, int) and length is not None
+        if known and not 0 <= start <= end <= length:
             raise ValueError(
-                f"ops.slice: expected a block inside shape {known}; got begin {starts} and size {sizes}. "
+                f"ops.slice: expected a block inside shape {shape}; got begin {starts} and size {sizes}. "
                 "Write -1 for the size of an axis to go to its end."
             )
-        cuts.append(builtins.slice(start, end))
-    return x[tuple(cuts)] if cuts else x
+        slices.append(builtins.slice(start, end))
+    return x[tuple(slices)] if slices else x
 
 
 def strided_slice(
@@ -198,18 +198,18 @@ def strided_slice(
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
 ) -> Any:
-    """What ``input_x[begin:end:strides]`` means, with one entry for each axis.
+    """Compute ``input_x[begin:end:strides]``, with one entry for each axis.
 
     Args:
         input_x: Tensor.
-        begin: Where each axis starts.
-        end: Before which place it ends.
+        begin: The first index of each axis.
+        end: The index behind the last one.
         strides: The steps.
-        begin_mask: Bit i set: entry i of `begin` does not count, the axis starts at its end.
-        end_mask: Bit i set: entry i of `end` does not count.
-        ellipsis_mask: Bit i set: entry i stands for all axes that are not named.
-        new_axis_mask: Bit i set: entry i puts in an axis of size 1.
-        shrink_axis_mask: Bit i set: entry i takes the one place `begin` and leaves the axis out.
+        begin_mask: Bit i: ignore entry i of `begin`, and start at the end of the axis.
+        end_mask: Bit i: ignore entry i of `end`.
+        ellipsis_mask: Bit i: entry i is an Ellipsis.
+        new_axis_mask: Bit i: entry i inserts an axis of size 1.
+        shrink_axis_mask: Bit i: entry i takes the one index `begin` and removes the axis.
 
     Returns:
         Tensor.
@@ -222,29 +222,29 @@ def strided_slice(
     Source: MindSpore, `mindspore.ops.strided_slice`.
     """
     x = tensor("ops.strided_slice", input_x)
-    sides = [sizes_of("ops.strided_slice", side, name="begin, end, strides") for side in (begin, end, strides)]
-    cuts: list[Any] = []
-    for at, (start, stop, step) in enumerate(zip(*sides, strict=True)):
-        bit = 1 << at
+    bounds = [sizes_of("ops.strided_slice", value, name="begin, end, strides") for value in (begin, end, strides)]
+    index: list[Any] = []
+    for entry, (start, stop, step) in enumerate(zip(*bounds, strict=True)):
+        bit = 1 << entry
         if ellipsis_mask & bit:
-            cuts.append(Ellipsis)
+            index.append(Ellipsis)
         elif new_axis_mask & bit:
-            cuts.append(None)
+            index.append(None)
         elif shrink_axis_mask & bit:
-            cuts.append(start)
+            index.append(start)
         else:
-            cuts.append(builtins.slice(None if begin_mask & bit else start, None if end_mask & bit else stop, step))
-    return x[tuple(cuts)]
+            index.append(builtins.slice(None if begin_mask & bit else start, None if end_mask & bit else stop, step))
+    return x[tuple(index)]
 
 
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
-    """The places of the elements of `input` that are not zero: (n, axes), or with `as_tuple` a vector for each axis.
+    """The indices of the nonzero elements of `input`: (n, axes), or with `as_tuple` a vector for each axis.
 
     Source: MindSpore, `mindspore.ops.nonzero`.
     """
-    places = keras.ops.nonzero(tensor("ops.nonzero", input))
-    found = tuple(backend.to_tensor(place, "int64") for place in places)
-    return found if as_tuple else keras.ops.stack(found, axis=-1)
+    indices = keras.ops.nonzero(tensor("ops.nonzero", input))
+    indices = tuple(backend.to_tensor(index, "int64") for index in indices)
+    return indices if as_tuple else keras.ops.stack(indices, axis=-1)
 
 
 class Gather(Primitive):
