@@ -1,8 +1,8 @@
-"""`operator`: how every function and primitive of this package is called.
+"""Dispatch of the functions and primitives of this package: `operator`.
 
-An operator takes Tensors, backend tensors, NumPy arrays and numbers. Its Tensors are unwrapped, its float arguments
-cast as the autocast in force says of its name, and its results wrapped where the caller wants Tensors. It is one whole:
-the operations inside it compute on backend tensors, and nothing more is cast.
+An operator takes Tensors, backend tensors, NumPy arrays and numbers. Its Tensors are unwrapped, its float arguments are
+cast by the autocast rule of its name, and its results are wrapped if the caller uses Tensors. The operations inside it
+compute on backend tensors without autocast.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mixtrain.boundary import run_library
 _Function = Callable[..., Any]
 _PACKAGE: Final = __name__.rpartition(".")[0]
 
-# These call functions of the user's, whose operators are dispatched by themselves.
+# These call functions of the user, whose operators are dispatched one by one.
 _OPEN: Final = frozenset({
     "grad", "value_and_grad", "partial", "depend", "GradOperation", "HyperMap", "Map",
     "MultitypeFuncGraph", "Partial", "Depend", "HookBackward", "InsertGradientOf", "Morph", "constexpr", "get_grad",
@@ -48,7 +48,7 @@ def operator(name: str, function: _Function) -> _Function:
 
     Args:
         name: The operator's name.
-        function: What computes it.
+        function: Its computation.
 
     Example:
         >>> operator("double", lambda x: 2 * x)(3)
@@ -57,7 +57,7 @@ def operator(name: str, function: _Function) -> _Function:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        # What `dispatch` does first, a call sooner.
+        # The fast path of `dispatch`, without its call.
         if autocast_in_force() is None:
             return run_library(function, args, kwargs)
         return dispatch(name, function, args, kwargs)
@@ -86,22 +86,22 @@ def of_this_package(kind: type) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _class_name(kind: type) -> str:
-    """Return the name of the first class of this package that a primitive's class comes from."""
+    """Return the name of a primitive's class, or for a user's subclass that of its base in this package."""
     return next(base.__name__ for base in kind.__mro__ if of_this_package(base))
 
 
 def make_operators(names: Iterable[str]) -> None:
-    """Make the public functions of this package operators, wherever its files have imported them.
+    """Replace the public functions of this package by operators, in every module that has imported them.
 
-    Called once, when the package is complete: so no function needs a line of its own for it, and none can be forgotten.
+    Called once, when the package is complete, so that no function needs a decorator and none can be forgotten.
     """
     package = vars(sys.modules[_PACKAGE])
     functions = {
         name: package[name] for name in names if isinstance(package[name], types.FunctionType) and name not in _OPEN
     }
-    made = {id(function): operator(name, function) for name, function in functions.items()}
-    files = [module for name, module in sys.modules.items() if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]
-    for file in files:
-        for attribute, value in list(vars(file).items()):
-            if id(value) in made:
-                setattr(file, attribute, made[id(value)])
+    operators = {id(function): operator(name, function) for name, function in functions.items()}
+    modules = [module for name, module in sys.modules.items() if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]
+    for module in modules:
+        for attribute, value in list(vars(module).items()):
+            if id(value) in operators:
+                setattr(module, attribute, operators[id(value)])
