@@ -25,6 +25,11 @@ def _xlogy(x: Any, y: Any) -> Any:
     return keras.ops.where(x == 0, keras.ops.zeros_like(x), x * keras.ops.log(y))
 
 
+def _xdivy(x: Any, y: Any) -> Any:
+    # The divisor 1 keeps NaN out of the gradient where the quotient is not used.
+    return keras.ops.where(x == 0, keras.ops.zeros_like(x), x / keras.ops.where(x == 0, keras.ops.ones_like(y), y))
+
+
 def _ignoring_nan(extreme: Any) -> Any:
     """Return `extreme` of two numbers, or the other number where one is NaN."""
 
@@ -176,7 +181,7 @@ def heaviside(input: Any, values: Any) -> Any:
 
 def xdivy(x: Any, y: Any) -> Any:
     """`x` / `y`, and 0 where `x` is 0. Source: MindSpore, `mindspore.ops.xdivy`."""
-    return binary("ops.xdivy", keras.ops.divide_no_nan, x, y, floats=True, tensors=True)
+    return binary("ops.xdivy", _xdivy, x, y, floats=True, tensors=True)
 
 
 def truncate_div(x: Any, y: Any) -> Any:
@@ -185,7 +190,10 @@ def truncate_div(x: Any, y: Any) -> Any:
 
 
 def truncate_mod(x: Any, y: Any) -> Any:
-    """The remainder of `truncate_div` of `x`, `y`, with the sign of `x`. Source: MindSpore, `mindspore.ops.truncate_mod`."""
+    """The remainder of `truncate_div` of `x` and `y`, with the sign of `x`.
+
+    Source: MindSpore, `mindspore.ops.truncate_mod`.
+    """
     return binary("ops.truncate_mod", _truncated_remainder, x, y, tensors=True)
 
 

@@ -77,6 +77,20 @@ def test_primitives_are_attributes_of_a_cell_and_activations() -> None:
     assert dense(ms.Tensor([[1.0, 2.0]])).asnumpy().tolist() == [[-3.0, -3.0]]
 
 
+def test_a_quotient_is_zero_only_where_the_dividend_is() -> None:
+    x, y = ms.Tensor([0.0, 0.0, 3.0, -3.0, 3.0]), ms.Tensor([0.0, 2.0, 0.0, 0.0, 2.0])
+    assert ops.xdivy(x, y).asnumpy().tolist() == [0.0, 0.0, np.inf, -np.inf, 1.5]
+    assert ms.grad(ops.xdivy, 1)(x[:2], y[:2]).asnumpy().tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32"])
+def test_set_bits_of_every_width_are_counted(dtype: str) -> None:
+    limits, bits = np.iinfo(dtype), np.dtype(dtype).itemsize * 8
+    x = np.array([0, 1, limits.max, limits.min, -1 if limits.min else 2], dtype)
+    expected = [np.binary_repr(int(value), bits).count("1") for value in x]
+    assert ops.population_count(ms.Tensor(x)).asnumpy().tolist() == expected
+
+
 def test_shard_and_attributes_change_nothing() -> None:
     add = ops.Add().shard(((1, 1), (1, 1))).add_prim_attr("keep", 1)
     assert add.attrs == {"keep": 1} and float(add(np.float32(1), ms.Tensor(1.0))) == 2.0
