@@ -1,4 +1,4 @@
-"""Poolings of images: the largest number or the mean of each window."""
+"""Max and average pooling of images, with their primitives."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def max_pool2d(
     return_indices: bool = False,
     ceil_mode: bool = False,
 ) -> Any:
-    """Return the largest number of each window.
+    """Max-pool images.
 
     Args:
         x: Images (N, C, H, W), floating point.
-        kernel_size: Window: an int or (height, width).
-        stride: Step of the window; None for the window's size.
-        padding: Padding, which never wins: an int or (height, width), at most half of the window.
-        dilation: 1, the only one; `nn.MaxPool2d` has others.
-        return_indices: Whether to return (output, indices), each the place in H * W of a maximum, int64.
-        ceil_mode: False, the only one; `nn.MaxPool2d` has the other.
+        kernel_size: Size of the window: an int or (height, width).
+        stride: Stride of the window; None for `kernel_size`.
+        padding: Padding, which is never the maximum: an int or (height, width), at most half of the window.
+        dilation: Must be 1; `nn.MaxPool2d` supports others.
+        return_indices: Whether to return (output, indices), each the flat index in H * W of a maximum, int64.
+        ceil_mode: Must be False; `nn.MaxPool2d` supports True.
 
     Returns:
-        (N, C, H', W'), in the format of `x`.
+        (N, C, H', W'), in the dtype of `x`.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -56,11 +56,11 @@ def max_pool2d(
         raise checks.fail_value(
             where, "dilation must be 1 and ceil_mode False", (dilation, ceil_mode), "nn.MaxPool2d(..., pad_mode='pad')"
         )
-    size, step, around = _geometry(where, kernel_size, stride, padding)
-    check_fits(where, x, size, around)
+    kernel_size, stride, sides = _geometry(where, kernel_size, stride, padding)
+    check_fits(where, x, kernel_size, sides)
     if checks.boolean(where, "return_indices", return_indices):
-        return _with_places(x, size, step, around)
-    return _on_last(lambda last: largest(pad(last, around, -math.inf), size, step), x)
+        return _max_pool_with_indices(x, kernel_size, stride, sides)
+    return _channels_last(lambda x: largest(pad(x, sides, -math.inf), kernel_size, stride), x)
 
 
 def avg_pool2d(
@@ -72,19 +72,19 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int = 0,
 ) -> Any:
-    """Return the mean of each window.
+    """Average-pool images.
 
     Args:
         input_x: Images (N, C, H, W), floating point.
-        kernel_size: Window: an int or (height, width).
-        stride: Step of the window: an int or (height, width).
+        kernel_size: Size of the window: an int or (height, width).
+        stride: Stride of the window: an int or (height, width).
         padding: Zeros: an int or (height, width), at most half of the window.
-        ceil_mode: False, the only one; `nn.AvgPool2d` has the other.
+        ceil_mode: Must be False; `nn.AvgPool2d` supports True.
         count_include_pad: Whether the mean counts the padding.
         divisor_override: What sums are divided by, in place of the window's size; 0 for that size.
 
     Returns:
-        (N, C, H', W'), in the format of `input_x`.
+        (N, C, H', W'), in the dtype of `input_x`.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -100,24 +100,24 @@ def avg_pool2d(
     where, x = "ops.avg_pool2d", image("ops.avg_pool2d", input_x)
     if ceil_mode:
         raise checks.fail_value(where, "ceil_mode must be False", ceil_mode, "nn.AvgPool2d(..., ceil_mode=True)")
-    size, step, around = _geometry(where, kernel_size, stride, padding)
-    check_fits(where, x, size, around)
+    kernel_size, stride, sides = _geometry(where, kernel_size, stride, padding)
+    check_fits(where, x, kernel_size, sides)
     divisor = checks.integer(where, "divisor_override", divisor_override, at_least=0) or None
-    included = checks.boolean(where, "count_include_pad", count_include_pad)
-    return _on_last(
-        lambda last: padded_means(last, size, step, around, NO_SIDES, include_pad=included, divisor=divisor), x
+    include_pad = checks.boolean(where, "count_include_pad", count_include_pad)
+    return _channels_last(
+        lambda x: padded_means(x, kernel_size, stride, sides, NO_SIDES, include_pad=include_pad, divisor=divisor), x
     )
 
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
-    """Return the means of as many windows as the output has places.
+    """Average-pool images to a given size.
 
     Args:
         input: Images (N, C, H, W) or (C, H, W), floating point.
         output_size: Size of the output: an int or (height, width), where None keeps the input's.
 
     Returns:
-        (N, C, height, width), in the format of `input`.
+        (N, C, height, width), in the dtype of `input`.
 
     Raises:
         TypeError: `output_size` is none of these.
@@ -132,35 +132,39 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     if len(input.shape) == 3:
         return adaptive_avg_pool2d(keras.ops.expand_dims(input, 0), output_size)[0]
     where, x = "ops.adaptive_avg_pool2d", image("ops.adaptive_avg_pool2d", input)
-    given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size, output_size)
+    sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size, output_size)
     sizes = tuple(
         old if new is None else checks.integer(where, "output_size", new, at_least=1)
-        for new, old in zip(given, x.shape[2:], strict=True)
+        for new, old in zip(sizes, x.shape[2:], strict=True)
     )
-    return _on_last(lambda last: pool_to(last, sizes, keras.ops.mean), x)
+    return _channels_last(lambda x: pool_to(x, sizes, keras.ops.mean), x)
 
 
 def _geometry(where: str, kernel_size: Any, stride: Any, padding: Any) -> tuple[Pair, Pair, Any]:
-    size = window(where, "kernel_size", kernel_size)
-    around = sides_of(where, "padding", padding)
-    if any(max(one) > reach // 2 for one, reach in zip(around, size, strict=True)):
-        raise checks.fail_value(where, f"padding must be at most half of kernel_size {size}", padding, "padding=0")
-    return size, size if stride is None else window(where, "stride", stride), around
+    kernel_size = window(where, "kernel_size", kernel_size)
+    sides = sides_of(where, "padding", padding)
+    if any(max(pair) > size // 2 for pair, size in zip(sides, kernel_size, strict=True)):
+        raise checks.fail_value(
+            where, f"padding must be at most half of kernel_size {kernel_size}", padding, "padding=0"
+        )
+    return kernel_size, kernel_size if stride is None else window(where, "stride", stride), sides
 
 
-def _on_last(pool: Callable[[Any], Any], x: Any) -> Any:
+def _channels_last(pool: Callable[[Any], Any], x: Any) -> Any:
+    """Apply a pooling of channels-last images to (N, C, H, W)."""
     return backend.from_channels_last(pool(backend.to_channels_last(x)))
 
 
-def _with_places(x: Any, size: Pair, step: Pair, around: Sides) -> tuple[Any, Any]:
-    """Return the maxima of windows of (N, C, H, W) and the places in H * W where they were, int64."""
-    last = backend.to_channels_last(x)
-    values, places = largest_by_windows(last, size, step, (1, 1), around, NO_SIDES, places=True)
-    return backend.from_channels_last(values), backend.from_channels_last(places)
+def _max_pool_with_indices(x: Any, kernel_size: Pair, stride: Pair, sides: Sides) -> tuple[Any, Any]:
+    """Return the maxima of windows of (N, C, H, W) and their flat indices in H * W, int64."""
+    values, indices = largest_by_windows(
+        backend.to_channels_last(x), kernel_size, stride, (1, 1), sides, NO_SIDES, places=True
+    )
+    return backend.from_channels_last(values), backend.from_channels_last(indices)
 
 
 class _Pool(Primitive):
-    """A pooling with its settings given."""
+    """A pooling with fixed settings."""
 
     def __init__(
         self, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "valid", data_format: str = "NCHW"
@@ -179,7 +183,7 @@ class _Pool(Primitive):
 
 
 class MaxPool(_Pool):
-    """The largest number of each window: `kernel_size`, `strides` (1), `pad_mode` "valid" or "same", in any case.
+    """Max pooling: `kernel_size`, `strides` (1), `pad_mode` "valid" or "same", in any case.
 
     `data_format` is "NCHW", the only one.
 
@@ -189,11 +193,11 @@ class MaxPool(_Pool):
     def __call__(self, x: Any) -> Any:
         """Pool `x`."""
         mode = self.pad_mode.lower()
-        return _on_last(lambda last: largest(last, self.kernel_size, self.strides, mode), self._checked(x))
+        return _channels_last(lambda x: largest(x, self.kernel_size, self.strides, mode), self._checked(x))
 
 
 class AvgPool(_Pool):
-    """The mean of each window: `kernel_size`, `strides` (1), `pad_mode` "valid" or "same" (padding is not counted).
+    """Average pooling: `kernel_size`, `strides` (1), `pad_mode` "valid" or "same" (padding is not counted).
 
     `data_format` is "NCHW", the only one.
 
@@ -203,11 +207,11 @@ class AvgPool(_Pool):
     def __call__(self, x: Any) -> Any:
         """Pool `x`."""
         mode = self.pad_mode.lower()
-        return _on_last(lambda last: means(last, self.kernel_size, self.strides, mode), self._checked(x))
+        return _channels_last(lambda x: means(x, self.kernel_size, self.strides, mode), self._checked(x))
 
 
 class MaxPoolWithArgmax(_Pool):
-    """`MaxPool`, and the place in C * H * W of each maximum, int32: ``(output, places)``.
+    """`MaxPool` that returns ``(output, indices)``: the flat index in C * H * W of each maximum, int32.
 
     `kernel_size`, `strides`, `pad_mode` and `data_format` as there.
 
@@ -217,8 +221,8 @@ class MaxPoolWithArgmax(_Pool):
     def __call__(self, x: Any) -> tuple[Any, Any]:
         """Pool `x`."""
         x = self._checked(x)
-        around = NO_SIDES if self.pad_mode == "VALID" else same_sides(x.shape[2:], self.kernel_size, self.strides)
-        largest, places = _with_places(x, self.kernel_size, self.strides, around)
+        sides = NO_SIDES if self.pad_mode == "VALID" else same_sides(x.shape[2:], self.kernel_size, self.strides)
+        maxima, indices = _max_pool_with_indices(x, self.kernel_size, self.strides, sides)
         channels, height, width = x.shape[1:]
-        first = keras.ops.reshape(keras.ops.arange(channels, dtype="int32") * (height * width), (1, -1, 1, 1))
-        return largest, keras.ops.cast(places, "int32") + first
+        starts = keras.ops.reshape(keras.ops.arange(channels, dtype="int32") * (height * width), (1, -1, 1, 1))
+        return maxima, keras.ops.cast(indices, "int32") + starts

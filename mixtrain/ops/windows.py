@@ -1,4 +1,4 @@
-"""Sizes, steps and padding of the windows of convolutions and poolings: as arguments give them, and as tensors."""
+"""Kernel sizes, strides, padding and dilation of convolution and pooling: checked arguments and padded tensors."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def window(where: str, name: str, value: Any) -> Pair:
         values = values[2:]
     if len(values) != 2:
         raise checks.fail_value(where, f"{name} must be an int or (height, width)", value, f"{name}=(3, 3)")
-    high, wide = (checks.integer(where, name, one, at_least=1, example=3) for one in values)
-    return high, wide
+    height, width = (checks.integer(where, name, item, at_least=1, example=3) for item in values)
+    return height, width
 
 
 def sides_of(where: str, name: str, value: Any) -> Sides:
@@ -35,27 +35,27 @@ def sides_of(where: str, name: str, value: Any) -> Sides:
         values = (values[0], values[0], values[1], values[1])
     if len(values) != 4:
         raise checks.fail_value(where, f"{name} must be an int, two or four of them", value, f"{name}=1")
-    top, bottom, left, right = (checks.integer(where, name, one, at_least=0) for one in values)
+    top, bottom, left, right = (checks.integer(where, name, item, at_least=0) for item in values)
     return (top, bottom), (left, right)
 
 
 def mode_of(where: str, pad_mode: Any, allowed: tuple[str, ...]) -> str:
-    """Return a padding mode, given in any case, in small letters."""
+    """Return a padding mode in lower case."""
     mode = pad_mode.lower() if isinstance(pad_mode, str) else pad_mode
     return str(checks.one_of(where, "pad_mode", mode, allowed))
 
 
 def pad(x: Any, around: Sides, value: float = 0.0) -> Any:
-    """Pad every axis of a channels-last tensor but the first and the last."""
+    """Pad the spatial axes of a channels-last tensor."""
     if not any(map(any, around)):
         return x
     return keras.ops.pad(x, ((0, 0), *around, (0, 0)), constant_values=value)
 
 
 def same_sides(sizes: Window, window: Window, stride: Window) -> Sides:
-    """Return the padding of axes of known sizes with which windows give ceil(size / stride) places."""
-    each = zip(sizes, window, stride, strict=True)
-    totals = [max((-(-size // step) - 1) * step + reach - size, 0) for size, reach, step in each]
+    """Return the padding of "same": outputs of ceil(size / stride), the odd element at the end."""
+    axes = zip(sizes, window, stride, strict=True)
+    totals = [max((-(-size // step) - 1) * step + length - size, 0) for size, length, step in axes]
     return tuple((total // 2, total - total // 2) for total in totals)
 
 
@@ -64,7 +64,7 @@ def is_same(around: Sides, window: Window, stride: Window, dilation: Window) -> 
     if any(step != 1 for step in stride):
         return False
     totals = [(size - 1) * step for size, step in zip(window, dilation, strict=True)]
-    return all((total // 2, total - total // 2) == one for total, one in zip(totals, around, strict=True))
+    return all((total // 2, total - total // 2) == pair for total, pair in zip(totals, around, strict=True))
 
 
 def spread(kernel: Any, dilation: Window) -> Any:
@@ -86,7 +86,7 @@ def image(where: str, value: Any) -> Any:
 
     Raises:
         TypeError: It holds no floats.
-        ValueError: It has another number of axes.
+        ValueError: It does not have 4 axes.
     """
     x = tensor(where, value)
     if not is_float(x.dtype):
@@ -98,14 +98,14 @@ def image(where: str, value: Any) -> Any:
 
 def check_fits(where: str, x: Any, span: Pair, around: Sides) -> None:
     """Raise a ValueError where a window does not fit into padded images (N, C, H, W)."""
-    for size, reach, (before, after) in zip(x.shape[2:], span, around, strict=True):
-        if size is not None and size + before + after < reach:
+    for size, length, (before, after) in zip(x.shape[2:], span, around, strict=True):
+        if size is not None and size + before + after < length:
             raise checks.fail_value(
-                where, f"the input must be at least {reach - before - after} high or wide, as the window needs it",
+                where, f"the input must be at least {length - before - after} high or wide, as the window needs it",
                 tuple(x.shape), "a smaller window",
             )
 
 
 def check_data_format(where: str, data_format: Any) -> str:
-    """Return "NCHW", the only layout."""
+    """Return "NCHW", the only supported layout."""
     return str(checks.one_of(where, "data_format", data_format, ("NCHW",)))
