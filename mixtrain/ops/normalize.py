@@ -18,7 +18,7 @@ class L2Normalize(Primitive):
 
     Args:
         axis: An int, or a list or tuple of ints.
-        epsilon: The least sum of squares that is divided by.
+        epsilon: Lower bound of the sum of squares.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -26,7 +26,7 @@ class L2Normalize(Primitive):
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
-        >>> [round(one, 4) for one in ops.L2Normalize()(mixtrain.Tensor([3.0, 4.0])).numpy().tolist()]
+        >>> [round(value, 4) for value in ops.L2Normalize()(mixtrain.Tensor([3.0, 4.0])).numpy().tolist()]
         [0.6, 0.8]
 
     Source: MindSpore, `mindspore.ops.L2Normalize`.
@@ -38,7 +38,7 @@ class L2Normalize(Primitive):
         self.epsilon = checks.number(self.name, "epsilon", epsilon, at_least=0, example=1e-4)
 
     def __call__(self, input_x: Any) -> Any:
-        """Normalize `input_x`; its shape and format stay."""
+        """Normalize `input_x`; its shape and dtype stay."""
         x = as_floats(self.name, input_x)
         axes = axes_of(self.name, self.axis, rank_of(x))
         squares = keras.ops.sum(keras.ops.square(keras.ops.cast(x, float32)), axis=axes, keepdims=True)
@@ -46,11 +46,11 @@ class L2Normalize(Primitive):
 
 
 def _scaled(x: Any, weight: Any, bias: Any, shape: Sequence[int]) -> Any:
-    """Return `x` times `weight` plus `bias`, both in a shape that broadcasts; None leaves one out."""
-    for value, times in ((weight, True), (bias, False)):
-        if value is not None:
-            value = keras.ops.reshape(keras.ops.cast(as_floats("ops", value), float32), shape)
-            x = x * value if times else x + value
+    """Return `x` * `weight` + `bias`, reshaped to `shape`, which broadcasts; None omits a factor or term."""
+    if weight is not None:
+        x = x * keras.ops.reshape(keras.ops.cast(as_floats("ops", weight), float32), shape)
+    if bias is not None:
+        x = x + keras.ops.reshape(keras.ops.cast(as_floats("ops", bias), float32), shape)
     return x
 
 
@@ -72,7 +72,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
-        >>> [round(one, 3) for one in ops.layer_norm(mixtrain.Tensor([1.0, 3.0]), (2,)).asnumpy().tolist()]
+        >>> [round(value, 3) for value in ops.layer_norm(mixtrain.Tensor([1.0, 3.0]), (2,)).asnumpy().tolist()]
         [-1.0, 1.0]
 
     Source: MindSpore, `mindspore.ops.layer_norm`.
@@ -89,7 +89,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
 
     Args:
         input: Tensor.
-        num_groups: How many groups; they divide the channels.
+        num_groups: The number of groups; it divides the number of channels.
         weight: The scale of each channel; None for 1.
         bias: The shift of each channel; None for 0.
         eps: Added to the variance.
@@ -111,12 +111,12 @@ def batch_norm(
 
     Args:
         input_x: Tensor.
-        running_mean: The mean of each channel; a Parameter is moved in training.
+        running_mean: The mean of each channel; a Parameter is updated in training.
         running_var: The variance of each channel; likewise.
         weight: The scale of each channel; None for 1.
         bias: The shift of each channel; None for 0.
-        training: Whether the batch's own statistics count.
-        momentum: How far the running statistics move.
+        training: Whether to normalize by the statistics of the batch.
+        momentum: The weight of the batch in the running statistics.
         eps: Added to the variance.
 
     Source: MindSpore, `mindspore.ops.batch_norm`.
@@ -128,14 +128,15 @@ def batch_norm(
         axes = tuple(axis for axis in range(rank_of(x)) if axis != 1)
         y, mean, variance = _normalized(wide, axes, eps)
         count = keras.ops.cast(keras.ops.size(x) / x.shape[1], float32)
-        for held, found in ((running_mean, mean), (running_var, variance * count / (count - 1))):
-            if isinstance(held, keras.Variable):
-                moved = backend.snapshot(held) * (1 - momentum) + keras.ops.reshape(found, (-1,)) * momentum
-                held.assign(keras.ops.cast(moved, held.dtype))
+        # The running variance is unbiased, the one that normalizes the batch is not.
+        for running, batch in ((running_mean, mean), (running_var, variance * count / (count - 1))):
+            if isinstance(running, keras.Variable):
+                new = backend.snapshot(running) * (1 - momentum) + keras.ops.reshape(batch, (-1,)) * momentum
+                running.assign(keras.ops.cast(new, running.dtype))
     else:
         mean, variance = (
-            keras.ops.reshape(keras.ops.cast(as_floats("ops.batch_norm", one), float32), shape)
-            for one in (running_mean, running_var)
+            keras.ops.reshape(keras.ops.cast(as_floats("ops.batch_norm", value), float32), shape)
+            for value in (running_mean, running_var)
         )
         y = (wide - mean) / keras.ops.sqrt(variance + eps)
     return keras.ops.cast(_scaled(y, weight, bias, shape), x.dtype)

@@ -1,4 +1,4 @@
-"""Resizing by a matrix of weights along each axis: volumes, sequences, areas and cubic curves."""
+"""Resizing by an interpolation matrix along each axis: nearest, linear, area and cubic."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from mixtrain.ops.inputs import rank_of, tensor, values_of
 from mixtrain.ops.primitive import configured
 
 
-def _places(old: int, new: int, grid: str, scale: float | None) -> np.ndarray:
-    """Where the new places lie among the old: "corners" stay, or "centers" are spread, or "starts" are."""
-    numbers = np.arange(new, dtype=np.float64)
+def _coordinates(old: int, new: int, grid: str, scale: float | None) -> np.ndarray:
+    """The coordinates of new elements among the old: "corners" or "starts" aligned, or "centers" of pixels."""
+    index = np.arange(new, dtype=np.float64)
     if grid == "corners":
-        return numbers * ((old - 1) / (new - 1) if new > 1 else 0.0)
+        return index * ((old - 1) / (new - 1) if new > 1 else 0.0)
     ratio = old / new if scale is None else 1 / scale
-    return (numbers + 0.5) * ratio - 0.5 if grid == "centers" else numbers * ratio
+    return (index + 0.5) * ratio - 0.5 if grid == "centers" else index * ratio
 
 
 def _nearest(old: int, new: int, grid: str, scale: float | None) -> np.ndarray:
-    return np.eye(old)[np.minimum(np.floor(_places(old, new, "starts", scale)).astype(int), old - 1)]
+    return np.eye(old)[np.minimum(np.floor(_coordinates(old, new, "starts", scale)).astype(int), old - 1)]
 
 
 def _linear(old: int, new: int, grid: str, scale: float | None) -> np.ndarray:
-    places = np.clip(_places(old, new, grid, scale), 0, old - 1)
-    return np.maximum(0.0, 1 - np.abs(places[:, None] - np.arange(old)))
+    coordinates = np.clip(_coordinates(old, new, grid, scale), 0, old - 1)
+    return np.maximum(0.0, 1 - np.abs(coordinates[:, None] - np.arange(old)))
 
 
 def _area(old: int, new: int, grid: str, scale: float | None) -> np.ndarray:
-    """The share of each old cell in each new one."""
+    """The fraction of each new pixel that each old one covers."""
     if grid == "corners":
-        starts = _places(old, new, grid, scale)
+        starts = _coordinates(old, new, grid, scale)
         ends = starts + ((old - 1) / (new - 1) if new > 1 else old / new)
     else:
         starts = np.arange(new) * old / new
@@ -46,21 +46,21 @@ def _area(old: int, new: int, grid: str, scale: float | None) -> np.ndarray:
 
 
 def _cubic(old: int, new: int, grid: str, scale: float | None) -> np.ndarray:
-    """Keys's curve: -0.75 where places count from the start or corners, as in MindSpore; -0.5 for centers."""
-    bend = -0.5 if grid == "centers" else -0.75
-    places, found = _places(old, new, grid, scale), np.zeros((new, old))
-    first = np.floor(places).astype(int)
-    # MindSpore reads the curve at 1024 places between two pixels.
-    places = first + np.rint((places - first) * 1024) / 1024
+    """Keys's cubic kernel; its parameter is -0.5 for centers, else -0.75, as in MindSpore."""
+    a = -0.5 if grid == "centers" else -0.75
+    coordinates, matrix = _coordinates(old, new, grid, scale), np.zeros((new, old))
+    first = np.floor(coordinates).astype(int)
+    # MindSpore tabulates the kernel at 1024 positions between two pixels.
+    coordinates = first + np.rint((coordinates - first) * 1024) / 1024
     for shift in (-1, 0, 1, 2):
-        far = np.abs(places - (first + shift))
-        near = ((bend + 2) * far - (bend + 3)) * far**2 + 1
-        beyond = bend * (((far - 5) * far + 8) * far - 4)
-        weights, cells = np.where(far <= 1, near, beyond), first + shift
+        distance = np.abs(coordinates - (first + shift))
+        near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
+        far = a * (((distance - 5) * distance + 8) * distance - 4)
+        weights, pixels = np.where(distance <= 1, near, far), first + shift
         if grid == "centers":
-            weights = np.where((cells < 0) | (cells >= old), 0.0, weights)
-        np.add.at(found, (np.arange(new), np.clip(cells, 0, old - 1)), weights)
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+            weights = np.where((pixels < 0) | (pixels >= old), 0.0, weights)
+        np.add.at(matrix, (np.arange(new), np.clip(pixels, 0, old - 1)), weights)
+    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
 
 
 _WEIGHTS: Final[dict[str, Callable[..., np.ndarray]]] = {
@@ -69,13 +69,13 @@ _WEIGHTS: Final[dict[str, Callable[..., np.ndarray]]] = {
 
 
 def resampled(x: Any, axes: Sequence[int], sizes: Sequence[int], mode: str, grid: str, scales: Any = None) -> Any:
-    """Return `x` with `axes` of other sizes, in its dtype."""
-    found = keras.ops.cast(x, float32)
-    for number, (axis, size) in enumerate(zip(axes, sizes, strict=True)):
-        weights = _WEIGHTS[mode](x.shape[axis], int(size), grid, None if scales is None else scales[number])
-        moved = keras.ops.tensordot(found, weights.astype(np.float32), axes=[[axis], [1]])
-        found = keras.ops.moveaxis(moved, -1, axis)
-    return keras.ops.cast(found, x.dtype)
+    """Return `x` resized to `sizes` along `axes`, in its dtype."""
+    output = keras.ops.cast(x, float32)
+    scales = [None] * len(axes) if scales is None else scales
+    for axis, size, scale in zip(axes, sizes, scales, strict=True):
+        matrix = _WEIGHTS[mode](x.shape[axis], int(size), grid, scale).astype(np.float32)
+        output = keras.ops.moveaxis(keras.ops.tensordot(output, matrix, axes=[[axis], [1]]), -1, axis)
+    return keras.ops.cast(output, x.dtype)
 
 
 def _sizes(where: str, x: Any, size: Any, scales: Any) -> list[int]:
@@ -83,7 +83,7 @@ def _sizes(where: str, x: Any, size: Any, scales: Any) -> list[int]:
         raise checks.fail_value(where, "output_size or scales must be given", None, "output_size=[4, 4, 4]")
     if size is None:
         return [int(old * scale) for old, scale in zip(x.shape[2:], scales, strict=True)]
-    return [int(one) for one in values_of(where, size).reshape(-1)]
+    return [int(item) for item in values_of(where, size).reshape(-1)]
 
 
 def _volume(mode: str) -> Callable[..., Any]:
@@ -99,8 +99,8 @@ def _images(mode: str, first: int) -> Callable[..., Any]:
     def compute(images: Any, size: Any, *, align_corners: bool, half_pixel_centers: bool = False) -> Any:
         value = tensor("ops.Resize", images)
         grid = "corners" if align_corners else "centers" if half_pixel_centers else "starts"
-        found = resampled(keras.ops.cast(value, float32), (first, first + 1), values_of("", size).tolist(), mode, grid)
-        return found if mode == "area" else keras.ops.cast(found, value.dtype)
+        output = resampled(keras.ops.cast(value, float32), (first, first + 1), values_of("", size).tolist(), mode, grid)
+        return output if mode == "area" else keras.ops.cast(output, value.dtype)
 
     return compute
 

@@ -1,4 +1,4 @@
-"""Resizing images and sequences: bilinear and nearest, by three ways to place the new grid over the old one."""
+"""Bilinear, nearest and area resizing of images and sequences."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def interpolate(
     """Resize images (N, C, H, W) or sequences (N, C, L).
 
     Args:
-        input: Tensor; floats, or for the nearest modes any format.
+        input: Tensor; floats, or for the nearest modes any dtype.
         size: New size: an int or a tuple, one for each axis that is resized.
-        scale_factor: In place of `size`: what sizes are multiplied by; the result is rounded down.
+        scale_factor: Instead of `size`, the factor of the old size; the result is rounded down.
         mode: "nearest", "nearest-exact", "area", and "bilinear" for images, "linear" for sequences.
-        align_corners: With "bilinear" and "linear": whether the outermost pixels' centers stay in place.
+        align_corners: With "bilinear" and "linear": whether the centers of the outermost pixels are aligned.
         recompute_scale_factor: Accepted for MindSpore scripts; the scale is always that of the sizes.
 
     Returns:
-        Tensor of the new size, in the format of `input`.
+        Tensor of the new size, in the dtype of `input`.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: The mode is unknown or not for that many axes, or there is neither size nor scale.
+        ValueError: The mode is unknown or not for that many axes, or neither size nor scale is given.
 
     Example:
         >>> import mixtrain.ops as ops
@@ -76,56 +76,56 @@ def _sizes(where: str, x: Any, size: Any, scale: Any) -> tuple[int, ...]:
     old = tuple(x.shape[2:])
     if (size is None) == (scale is None):
         raise checks.fail_value(where, "give one of size and scale_factor", (size, scale), "size=(32, 32)")
-    given = size if scale is None else scale
-    if backend.is_tensor(given):
-        given = backend.to_numpy(given).tolist()
-    values = tuple(given) if isinstance(given, (tuple, list)) else (given,) * len(old)
+    value = size if scale is None else scale
+    if backend.is_tensor(value):
+        value = backend.to_numpy(value).tolist()
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * len(old)
     if len(values) != len(old):
-        raise checks.fail_value(where, f"size or scale_factor must have {len(old)} entries", given, "one for each axis")
+        raise checks.fail_value(where, f"size or scale_factor must have {len(old)} entries", value, "one for each axis")
     if scale is not None:
-        factors = [checks.number(where, "scale_factor", one, above=0, example=2.0) for one in values]
-        values = tuple(int(one * factor) for one, factor in zip(old, factors, strict=True))
-    return tuple(checks.integer(where, "size", one, at_least=1, example=32) for one in values)
+        factors = [checks.number(where, "scale_factor", factor, above=0, example=2.0) for factor in values]
+        values = tuple(int(length * factor) for length, factor in zip(old, factors, strict=True))
+    return tuple(checks.integer(where, "size", item, at_least=1, example=32) for item in values)
 
 
 def bilinear(where: str, x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
-    """Resize (N, C, H, W), linearly between the four nearest pixels."""
+    """Resize (N, C, H, W) by bilinear interpolation; integers become float32."""
     if not is_float(x.dtype):
         x = keras.ops.cast(x, float32)
 
-    def along(value: Any, axis: int, places: np.ndarray) -> Any:
-        low = np.floor(places).astype(np.int32)
+    def resize_axis(value: Any, axis: int, coordinates: np.ndarray) -> Any:
+        low = np.floor(coordinates).astype(np.int32)
         high = np.minimum(low + 1, value.shape[axis] - 1)
-        share = keras.ops.cast((places - low).reshape([-1, *[1] * (3 - axis)]), value.dtype)
+        weight = keras.ops.cast((coordinates - low).reshape([-1, *[1] * (3 - axis)]), value.dtype)
         first, second = (keras.ops.take(value, index, axis=axis) for index in (low, high))
-        return first + (second - first) * share
+        return first + (second - first) * weight
 
-    return _by_axis(where, along, x, sizes, grid)
+    return _by_axis(where, resize_axis, x, sizes, grid)
 
 
 def nearest(where: str, x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
-    """Resize (N, C, H, W), each new pixel a copy of one old pixel."""
+    """Resize (N, C, H, W) by nearest-neighbor interpolation."""
 
-    def along(value: Any, axis: int, places: np.ndarray) -> Any:
+    def resize_axis(value: Any, axis: int, coordinates: np.ndarray) -> Any:
         shift = {"corners": 0.5, "centers": 0.5, "starts": 0.0}[grid]
-        index = np.minimum(np.floor(places + np.float32(shift)), value.shape[axis] - 1).astype(np.int32)
+        index = np.minimum(np.floor(coordinates + np.float32(shift)), value.shape[axis] - 1).astype(np.int32)
         return keras.ops.take(value, index, axis=axis)
 
-    return _by_axis(where, along, x, sizes, grid)
+    return _by_axis(where, resize_axis, x, sizes, grid)
 
 
-def _by_axis(where: str, along: Callable[..., Any], x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
+def _by_axis(where: str, resize_axis: Callable[..., Any], x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
     if None in x.shape[2:]:
         raise checks.fail_value(where, "images must be of one known size", tuple(x.shape), "images of one size")
     value = backend.to_channels_last(x)
     for axis, size in enumerate(sizes, start=1):
         if value.shape[axis] != size:
-            value = along(value, axis, _places(value.shape[axis], size, grid))
+            value = resize_axis(value, axis, _coordinates(value.shape[axis], size, grid))
     return backend.from_channels_last(value)
 
 
-def _places(old: int, new: int, grid: Grid) -> np.ndarray:
-    """Return where, on the old axis, each place of the new one lies, float32."""
+def _coordinates(old: int, new: int, grid: Grid) -> np.ndarray:
+    """Return the coordinate on the old axis of each element of the new one, float32."""
     index = np.arange(new, dtype=np.float32)
     if grid == "corners":
         return index * np.float32((old - 1) / max(new - 1, 1))
@@ -134,14 +134,14 @@ def _places(old: int, new: int, grid: Grid) -> np.ndarray:
 
 
 class _Resize(Primitive):
-    """A resize with its settings given."""
+    """A resize with fixed settings."""
 
     def __init__(self, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> None:
         super().__init__()
         values = tuple(size) if isinstance(size, (tuple, list)) else (size,)
-        if len(values) != 2 or not all(isinstance(one, numbers.Integral) for one in values):
+        if len(values) != 2 or not all(isinstance(item, numbers.Integral) for item in values):
             raise checks.fail_type(self.name, "size must be (height, width)", size, "size=(32, 32)")
-        self.size = tuple(checks.integer(self.name, "size", one, at_least=1, example=32) for one in values)
+        self.size = tuple(checks.integer(self.name, "size", item, at_least=1, example=32) for item in values)
         self.align_corners = checks.boolean(self.name, "align_corners", align_corners)
         self.half_pixel_centers = checks.boolean(self.name, "half_pixel_centers", half_pixel_centers)
         if align_corners and half_pixel_centers:
@@ -158,9 +158,9 @@ class _Resize(Primitive):
 
 
 class ResizeBilinear(_Resize):
-    """Resize images (N, C, H, W) to `size` (height, width), linearly between pixels.
+    """Resize images (N, C, H, W) to `size` (height, width) by bilinear interpolation.
 
-    With `align_corners` the outermost pixels' centers stay in place, with `half_pixel_centers` the images' edges do.
+    `align_corners` aligns the centers of the outermost pixels, `half_pixel_centers` the edges of the images.
 
     Example: ``ops.ResizeBilinear((32, 32))(x)``. Source: MindSpore 1, `mindspore.ops.ResizeBilinear`.
     """
@@ -171,13 +171,13 @@ class ResizeBilinear(_Resize):
 
 
 class ResizeNearestNeighbor(_Resize):
-    """Resize images (N, C, H, W) to `size` (height, width), copying the nearest pixel.
+    """Resize images (N, C, H, W) to `size` (height, width) by nearest-neighbor interpolation.
 
-    With `align_corners` the outermost pixels' centers stay in place, with `half_pixel_centers` the images' edges do.
+    `align_corners` aligns the centers of the outermost pixels, `half_pixel_centers` the edges of the images.
 
     Example: ``ops.ResizeNearestNeighbor((32, 32))(x)``. Source: MindSpore, `mindspore.ops.ResizeNearestNeighbor`.
     """
 
     def __call__(self, input_x: Any) -> Any:
-        """Resize `input_x`, of any format."""
+        """Resize `input_x`, of any dtype."""
         return nearest(self.name, self._checked(input_x), self.size, self._grid)
