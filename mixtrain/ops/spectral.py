@@ -1,4 +1,4 @@
-"""Fourier transforms: of one axis, two or many, of complex and of real signals, and of windows of a signal."""
+"""Fourier transforms of complex, real and Hermitian signals, and the short-time Fourier transform."""
 
 from __future__ import annotations
 
@@ -25,31 +25,32 @@ def _scaled(x: Any, where: str, norm: str | None, inverse: bool, size: int) -> A
 
 
 def _resized(x: Any, axis: int, size: int) -> Any:
-    """Return `x` with an axis cut off or filled up with zeros to a size."""
-    kept = keras.ops.take(x, np.arange(min(size, x.shape[axis])), axis=axis)
-    missing = size - kept.shape[axis]
-    return keras.ops.pad(kept, [(0, missing if one == axis else 0) for one in range(rank_of(x))]) if missing else kept
+    """Return `x` with an axis truncated or padded with zeros to a size."""
+    x = keras.ops.take(x, np.arange(min(size, x.shape[axis])), axis=axis)
+    missing = size - x.shape[axis]
+    return keras.ops.pad(x, [(0, missing if other == axis else 0) for other in range(rank_of(x))]) if missing else x
 
 
 def _complex(where: str, x: Any, size: int, axis: int, norm: str | None, inverse: bool) -> Any:
     z = keras.ops.moveaxis(_resized(as_complex(x), axis, size), axis, -1)
+    # The inverse is the conjugate of the transform of the conjugate.
     z = keras.ops.conj(z) if inverse else z
-    found = complex(*keras.ops.fft((keras.ops.real(z), keras.ops.imag(z))))
-    found = keras.ops.conj(found) if inverse else found
-    return keras.ops.moveaxis(_scaled(found, where, norm, inverse, size), -1, axis)
+    spectrum = complex(*keras.ops.fft((keras.ops.real(z), keras.ops.imag(z))))
+    spectrum = keras.ops.conj(spectrum) if inverse else spectrum
+    return keras.ops.moveaxis(_scaled(spectrum, where, norm, inverse, size), -1, axis)
 
 
 def _to_half(where: str, x: Any, size: int, axis: int, norm: str | None, inverse: bool) -> Any:
-    """The first half of the spectrum of a real signal, which says all of it."""
-    found = _complex(where, keras.ops.real(x) if held_complex(x) else x, size, axis, norm, inverse)
-    return keras.ops.take(found, np.arange(size // 2 + 1), axis=axis)
+    """The first half of the spectrum of a real signal, which determines the rest."""
+    spectrum = _complex(where, keras.ops.real(x) if held_complex(x) else x, size, axis, norm, inverse)
+    return keras.ops.take(spectrum, np.arange(size // 2 + 1), axis=axis)
 
 
 def _from_half(where: str, x: Any, size: int, axis: int, norm: str | None, inverse: bool) -> Any:
     """The real signal of the first half of its spectrum."""
-    kept = size // 2 + 1
-    half = _resized(as_complex(x), axis, kept)
-    rest = keras.ops.conj(keras.ops.take(half, np.arange(size - kept, 0, -1), axis=axis))
+    length = size // 2 + 1
+    half = _resized(as_complex(x), axis, length)
+    rest = keras.ops.conj(keras.ops.take(half, np.arange(size - length, 0, -1), axis=axis))
     whole = keras.ops.concatenate([half, rest], axis=axis)
     return keras.ops.real(_complex(where, whole, size, axis, norm, inverse))
 
@@ -60,9 +61,8 @@ def _transform(
     """Transform along the axes `dim`, of sizes `s`; the last one by `last`."""
     rank = rank_of(x)
     axes = axes_of(where, tuple(range(rank - len(s), rank)) if dim is None and s is not None else dim, rank, name="dim")
-    halves = last is _from_half
     sizes = list(s) if s is not None else [x.shape[axis] for axis in axes]
-    if halves and s is None:
+    if last is _from_half and s is None:
         sizes[-1] = 2 * (sizes[-1] - 1)
     steps = [(_complex, size, axis) for size, axis in zip(sizes[:-1], axes[:-1], strict=True)]
     ends = [(last, sizes[-1], axes[-1])]
@@ -71,11 +71,11 @@ def _transform(
     return x
 
 
-# By name: whether it is the inverse, how the last axis is transformed, and whether it comes first.
+# By name: whether it is an inverse, the transform of the last axis, and whether that axis comes first.
 _KINDS: Final[dict[str, tuple[bool, Callable[..., Any], bool]]] = {
     "fft": (False, _complex, False), "ifft": (True, _complex, False),
     "rfft": (False, _to_half, True), "irfft": (True, _from_half, False),
-    # A transform of signals whose spectrum is real, and its inverse.
+    # The transform of Hermitian signals, whose spectrum is real, and its inverse.
     "hfft": (False, _from_half, False), "ihfft": (True, _to_half, True),
 }
 
@@ -102,7 +102,7 @@ def _many_axes(name: str, default: Sequence[int] | None) -> Callable[..., Any]:
     return _named(compute, name, "the axes `dim`, of `s` numbers each")
 
 
-_SAYS: Final = {
+_DESCRIPTIONS: Final = {
     "fft": "The Fourier transform", "ifft": "The inverse Fourier transform",
     "rfft": "The Fourier transform of a real signal, the first half,",
     "irfft": "The real signal of the first half of its Fourier transform",
@@ -114,7 +114,7 @@ _SAYS: Final = {
 def _named(compute: Callable[..., Any], name: str, axes: str) -> Callable[..., Any]:
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = (
-        f"{_SAYS[name.rstrip('2n') if name not in _SAYS else name]} of `input` along {axes}.\n\n"
+        f"{_DESCRIPTIONS[name.rstrip('2n') if name not in _DESCRIPTIONS else name]} of `input` along {axes}.\n\n"
         f"    `norm` is \"backward\" (the inverse is divided by n), \"ortho\" or \"forward\".\n\n"
         f"    Example: ``ops.{name}(x)``. Source: MindSpore, `mindspore.ops.{name}`.\n    "
     )
@@ -127,7 +127,7 @@ fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = (_many_axes(f"{name}n", None) for na
 
 
 def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
-    """Return the frequencies of `fft` of `n` numbers `d` apart, float32 or `dtype`.
+    """Return the frequencies of `fft` of `n` samples with spacing `d`, float32 or `dtype`.
 
     Example: ``ops.fftfreq(4)``. Source: MindSpore, `mindspore.ops.fftfreq`.
     """
@@ -135,7 +135,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
 
 
 def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
-    """Return the frequencies of `rfft` of `n` numbers `d` apart, float32 or `dtype`.
+    """Return the frequencies of `rfft` of `n` samples with spacing `d`, float32 or `dtype`.
 
     Example: ``ops.rfftfreq(4)``. Source: MindSpore, `mindspore.ops.rfftfreq`.
     """
@@ -167,14 +167,14 @@ def ifftshift(input: Any, dim: Any = None) -> Any:
 def _windows(x: Any, window: Any, n_fft: int, hop_length: int, win_length: int, normalized: bool,
              onesided: bool) -> Any:
     """The transforms of the windows of a signal: frequencies by windows."""
-    before = (n_fft - win_length) // 2
-    weights = keras.ops.pad(window, [(before, n_fft - win_length - before)])
+    left = (n_fft - win_length) // 2
+    weights = keras.ops.pad(window, [(left, n_fft - win_length - left)])
     count = (x.shape[-1] - n_fft) // hop_length + 1
-    places = np.arange(count)[:, None] * hop_length + np.arange(n_fft)
-    framed = keras.ops.take(x, places, axis=-1) * keras.ops.cast(weights, x.dtype)
-    whole = not onesided or held_complex(framed)
-    found = (_complex if whole else _to_half)("ops.stft", framed, n_fft, rank_of(framed) - 1, None, False)
-    return keras.ops.swapaxes(found * n_fft**-0.5 if normalized else found, -1, -2)
+    indices = np.arange(count)[:, None] * hop_length + np.arange(n_fft)
+    frames = keras.ops.take(x, indices, axis=-1) * keras.ops.cast(weights, x.dtype)
+    transform = _complex if not onesided or held_complex(frames) else _to_half
+    spectra = transform("ops.stft", frames, n_fft, rank_of(frames) - 1, None, False)
+    return keras.ops.swapaxes(spectra * n_fft**-0.5 if normalized else spectra, -1, -2)
 
 
 def stft(
@@ -186,15 +186,15 @@ def stft(
 
     Args:
         x: The signal, of shape (length,) or (batch, length).
-        n_fft: How many numbers a window has.
-        hop_length: How far windows are apart; a fourth of `n_fft` by default.
+        n_fft: The length of a window.
+        hop_length: The distance between windows; a fourth of `n_fft` by default.
         win_length: The length of `window`; `n_fft` by default.
         window: Weights of a window; ones by default.
         center: Whether the signal is padded, so that windows are centered.
         pad_mode: "REFLECT", "CONSTANT" or "SYMMETRIC".
-        normalized: Whether they are divided by the root of `n_fft`.
-        onesided: Whether half of the frequencies is returned; of a real signal, by default.
-        return_complex: Whether complex numbers are returned; else their parts, on a new last axis.
+        normalized: Whether to divide by the root of `n_fft`.
+        onesided: Whether to return the first half of the frequencies; by default for a real signal.
+        return_complex: Whether to return complex numbers; else their real and imaginary parts on a new last axis.
 
     Returns:
         Tensor of shape (..., frequencies, windows), or (..., frequencies, windows, 2).
@@ -209,8 +209,9 @@ def stft(
         widths = [(0, 0)] * (rank_of(signal) - 1) + [(n_fft // 2, n_fft // 2)]
         signal = keras.ops.pad(signal, widths, mode=pad_mode.lower())
     half = not held_complex(signal) if onesided is None else onesided
-    found = _windows(signal, weights, n_fft, n_fft // 4 if hop_length is None else hop_length, length, normalized, half)
-    return found if (held_complex(signal) if return_complex is None else return_complex) else view_as_real(found)
+    hop_length = n_fft // 4 if hop_length is None else hop_length
+    spectra = _windows(signal, weights, n_fft, hop_length, length, normalized, half)
+    return spectra if (held_complex(signal) if return_complex is None else return_complex) else view_as_real(spectra)
 
 
 def _stft(x: Any, window: Any, n_fft: int, hop_length: int, win_length: int, normalized: bool, onesided: bool,
@@ -225,8 +226,8 @@ def _with_size(
     value = as_floats("ops.FFTWithSize", x)
     dim = tuple(range(rank_of(value) - signal_ndim, rank_of(value)))
     if not real or not onesided:
-        found = (ifftn if inverse else fftn)(value, None, dim, norm)
-        return keras.ops.real(found) if real and inverse else found
+        output = (ifftn if inverse else fftn)(value, None, dim, norm)
+        return keras.ops.real(output) if real and inverse else output
     return irfftn(value, tuple(signal_sizes) or None, dim, norm) if inverse else rfftn(value, None, dim, norm)
 
 
