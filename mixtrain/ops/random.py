@@ -1,4 +1,4 @@
-"""Random numbers, drawn anew at each call, compiled or not; `set_seed` makes them repeatable."""
+"""Random numbers, different in each call, compiled or not; `set_seed` makes them reproducible."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype
 
     Args:
         shape: A tuple of ints.
-        minval: The least number, or a tensor of them that broadcasts.
-        maxval: Where the numbers end, likewise.
-        seed: Its own stream of random numbers; None for the operation's.
-        dtype: float32 or another float format, or int32.
+        minval: The lower bound, or a tensor of bounds that broadcasts.
+        maxval: The upper bound, which is excluded, likewise.
+        seed: Seed of a stream of its own; None for the stream of the operation.
+        dtype: float32 or another float dtype, or int32.
 
     Returns:
         Tensor of `shape`, broadcast with the limits, and `dtype`.
@@ -37,11 +37,10 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype
 
     Source: MindSpore, `mindspore.ops.uniform`.
     """
-    where, wanted = "ops.uniform", as_dtype(dtype)
+    where, dtype = "ops.uniform", as_dtype(dtype)
     low, high = (keras.ops.cast(tensor(where, limit), float32) for limit in (minval, maxval))
-    drawn = _unit(where, _broadcast(where, shape, low, high), "uniform", seed)
-    values = low + drawn * (high - low)
-    return backend.to_tensor(values if is_float(wanted) else keras.ops.floor(values), wanted)
+    values = low + _unit(where, _broadcast(where, shape, low, high), "uniform", seed) * (high - low)
+    return backend.to_tensor(values if is_float(dtype) else keras.ops.floor(values), dtype)
 
 
 def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Any:
@@ -49,9 +48,9 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Any:
 
     Args:
         shape: A tuple of ints.
-        mean: The mean, or a tensor of them that broadcasts.
+        mean: The mean, or a tensor of means that broadcasts.
         stddev: The standard deviation, likewise.
-        seed: Its own stream of random numbers; None for the operation's.
+        seed: Seed of a stream of its own; None for the stream of the operation.
 
     Returns:
         float32 tensor of `shape`, broadcast with `mean` and `stddev`.
@@ -64,8 +63,8 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Any:
     Source: MindSpore, `mindspore.ops.normal`.
     """
     where = "ops.normal"
-    middle, width = (keras.ops.cast(tensor(where, one), float32) for one in (mean, stddev))
-    return middle + width * _standard(where, _broadcast(where, shape, middle, width), "normal", seed)
+    mean, stddev = (keras.ops.cast(tensor(where, value), float32) for value in (mean, stddev))
+    return mean + stddev * _standard(where, _broadcast(where, shape, mean, stddev), "normal", seed)
 
 
 def standard_normal(shape: Any, seed: int | None = None) -> Any:
@@ -98,11 +97,11 @@ def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: A
     """Draw ints from `low` to `high` - 1.
 
     Args:
-        low: The least.
-        high: One more than the greatest.
+        low: The lower bound.
+        high: The upper bound, which is excluded.
         size: Shape, a tuple of ints.
-        seed: Its own stream of random numbers; None for the operation's.
-        dtype: An int format; None for int64.
+        seed: Seed of a stream of its own; None for the stream of the operation.
+        dtype: An int dtype; None for int64.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -116,44 +115,44 @@ def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: A
     Source: MindSpore, `mindspore.ops.randint`.
     """
     where = "ops.randint"
-    least = checks.integer(where, "low", low, at_least=-(2**31), example=0)
-    checks.integer(where, "high", high, at_least=least + 1)
-    wanted = int64 if dtype is None else as_dtype(dtype)
-    if is_float(wanted):
-        raise checks.fail_value(where, "dtype must be an int format", wanted, "dtype=mixtrain.int32")
+    low = checks.integer(where, "low", low, at_least=-(2**31), example=0)
+    checks.integer(where, "high", high, at_least=low + 1)
+    dtype = int64 if dtype is None else as_dtype(dtype)
+    if is_float(dtype):
+        raise checks.fail_value(where, "dtype must be an int format", dtype, "dtype=mixtrain.int32")
     shape = sizes_of(where, size, name="size")
-    drawn = keras.random.randint(shape, least, high, dtype=int32, seed=_stream(where, "randint", seed))
-    return backend.to_tensor(drawn, wanted)
+    values = keras.random.randint(shape, low, high, dtype=int32, seed=_stream(where, "randint", seed))
+    return backend.to_tensor(values, dtype)
 
 
 def rand_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Any:
-    """`rand` of the shape of `input`, in its format or in `dtype`; `seed` as there.
+    """`rand` of the shape of `input`, in its dtype or in `dtype`; `seed` as there.
 
     Example: ``ops.rand_like(x)``. Source: MindSpore, `mindspore.ops.rand_like`.
     """
     x = tensor("ops.rand_like", input)
-    wanted = _float("ops.rand_like", format_of(x) if dtype is None else dtype)
-    return keras.ops.cast(_unit("ops.rand_like", keras.ops.shape(x), "rand_like", seed), wanted)
+    dtype = _float("ops.rand_like", format_of(x) if dtype is None else dtype)
+    return keras.ops.cast(_unit("ops.rand_like", keras.ops.shape(x), "rand_like", seed), dtype)
 
 
 def randn_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Any:
-    """`randn` of the shape of `input`, in its format or in `dtype`; `seed` as there.
+    """`randn` of the shape of `input`, in its dtype or in `dtype`; `seed` as there.
 
     Example: ``ops.randn_like(x)``. Source: MindSpore, `mindspore.ops.randn_like`.
     """
     x = tensor("ops.randn_like", input)
-    wanted = _float("ops.randn_like", format_of(x) if dtype is None else dtype)
-    return keras.ops.cast(_standard("ops.randn_like", keras.ops.shape(x), "randn_like", seed), wanted)
+    dtype = _float("ops.randn_like", format_of(x) if dtype is None else dtype)
+    return keras.ops.cast(_standard("ops.randn_like", keras.ops.shape(x), "randn_like", seed), dtype)
 
 
 def randperm(n: int, seed: int = 0, offset: int = 0, dtype: Any = int64) -> Any:
     """Return the ints from 0 to `n` - 1 in random order.
 
     Args:
-        n: How many.
-        seed: Its own stream of random numbers; 0 for the operation's.
+        n: The number of ints.
+        seed: Seed of a stream of its own; 0 for the stream of the operation.
         offset: Accepted for MindSpore scripts.
-        dtype: An int format.
+        dtype: An int dtype.
 
     Example:
         >>> import mixtrain.ops as ops
@@ -167,25 +166,25 @@ def randperm(n: int, seed: int = 0, offset: int = 0, dtype: Any = int64) -> Any:
 
 
 def bernoulli(input: Any, p: Any = 0.5, seed: int | None = None) -> Any:
-    """Draw 1 with chance `p` (a number or a tensor), else 0, in the shape and format of `input`; `seed` as in `normal`.
+    """Draw 1 with probability `p` (a number or tensor), else 0, of the shape and dtype of `input`; `seed` as in `rand`.
 
     Example: ``ops.bernoulli(x, 0.2)``. Source: MindSpore, `mindspore.ops.bernoulli`.
     """
     x = tensor("ops.bernoulli", input)
-    drawn = _unit("ops.bernoulli", keras.ops.shape(x), "bernoulli", seed)
-    return keras.ops.cast(drawn < keras.ops.cast(as_floats("ops.bernoulli", p), float32), x.dtype)
+    values = _unit("ops.bernoulli", keras.ops.shape(x), "bernoulli", seed)
+    return keras.ops.cast(values < keras.ops.cast(as_floats("ops.bernoulli", p), float32), x.dtype)
 
 
 def _broadcast(where: str, shape: Any, *tensors: Any) -> tuple[int, ...]:
     """Return the shape that `shape` and those of the tensors broadcast to."""
-    return np.broadcast_shapes(sizes_of(where, shape), *(tuple(one.shape) for one in tensors))
+    return np.broadcast_shapes(sizes_of(where, shape), *(tuple(value.shape) for value in tensors))
 
 
 def _float(where: str, dtype: Any) -> Any:
-    wanted = float32 if dtype is None else as_dtype(dtype)
-    if not is_float(wanted):
-        raise checks.fail_value(where, "dtype must be a float format", wanted, "dtype=mixtrain.float32")
-    return wanted
+    dtype = float32 if dtype is None else as_dtype(dtype)
+    if not is_float(dtype):
+        raise checks.fail_value(where, "dtype must be a float format", dtype, "dtype=mixtrain.float32")
+    return dtype
 
 
 def _stream(where: str, name: str, seed: Any) -> Any:
@@ -201,12 +200,13 @@ def _standard(where: str, shape: Any, name: str, seed: Any) -> Any:
 
 
 class _Random(Primitive):
-    """Random numbers of a stream: `seed` and `seed2` give one of its own, 0 and 0 the operation's."""
+    """Random numbers of the stream of `seed` and `seed2`; 0 and 0 for the stream of the operation."""
 
     def __init__(self, seed: int = 0, seed2: int = 0) -> None:
         super().__init__()
-        own = [checks.integer(self.name, name, one, at_least=0) for name, one in (("seed", seed), ("seed2", seed2))]
-        self._seed = own[0] * 65537 + own[1]
+        seed = checks.integer(self.name, "seed", seed, at_least=0)
+        seed2 = checks.integer(self.name, "seed2", seed2, at_least=0)
+        self._seed = seed * 65537 + seed2
 
 
 class UniformReal(_Random):
@@ -243,6 +243,6 @@ class UniformInt(_Random):
 
     def __call__(self, shape: Any, minval: Any, maxval: Any) -> Any:
         """Draw ints of `shape`."""
-        low, high = (keras.ops.cast(tensor(self.name, one), float32) for one in (minval, maxval))
-        drawn = _unit(self.name, sizes_of(self.name, shape), self.name, self._seed)
-        return keras.ops.cast(keras.ops.floor(low + drawn * (high - low)), int32)
+        low, high = (keras.ops.cast(tensor(self.name, limit), float32) for limit in (minval, maxval))
+        values = _unit(self.name, sizes_of(self.name, shape), self.name, self._seed)
+        return keras.ops.cast(keras.ops.floor(low + values * (high - low)), int32)

@@ -1,4 +1,4 @@
-"""The same elements more than once: tiling, broadcasting, grids and padding, with their primitives."""
+"""Tiling, broadcasting, grids and padding, with their primitives."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mixtrain.ops.primitive import Primitive, primitive
 
 
 def tile(input: Any, dims: Any) -> Any:
-    """Lay copies of a tensor side by side.
+    """Repeat a tensor along its axes.
 
     Args:
         input: Tensor.
-        dims: How many copies along each axis; missing axes are put in before the first.
+        dims: The number of copies along each axis; missing axes are added before the first.
 
     Returns:
         Tensor.
@@ -33,7 +33,7 @@ def tile(input: Any, dims: Any) -> Any:
 
 
 def broadcast_to(input: Any, shape: Any) -> Any:
-    """Repeat axes of size 1 until the tensor has a shape.
+    """Broadcast a tensor to a shape.
 
     Args:
         input: Tensor.
@@ -55,13 +55,13 @@ def broadcast_to(input: Any, shape: Any) -> Any:
     x = tensor("ops.broadcast_to", input)
     sizes = list(sizes_of("ops.broadcast_to", shape))
     known = keras.ops.shape(x)
-    new = len(sizes) - len(known)
-    fits = new >= 0
-    for place, size in enumerate(sizes):
-        if isinstance(size, int) and size == -1 and place >= new:
-            sizes[place] = known[place - new]
-        elif fits and place >= new and isinstance(known[place - new], int) and isinstance(size, int):
-            fits = known[place - new] in (1, size)
+    new_axes = len(sizes) - len(known)
+    fits = new_axes >= 0
+    for axis, size in enumerate(sizes):
+        if isinstance(size, int) and size == -1 and axis >= new_axes:
+            sizes[axis] = known[axis - new_axes]
+        elif fits and axis >= new_axes and isinstance(known[axis - new_axes], int) and isinstance(size, int):
+            fits = known[axis - new_axes] in (1, size)
     if not fits or any(isinstance(size, int) and size < 0 for size in sizes):
         raise ValueError(
             f"ops.broadcast_to: expected a shape that {tuple(x.shape)} broadcasts to; got "
@@ -72,17 +72,17 @@ def broadcast_to(input: Any, shape: Any) -> Any:
 
 
 def expand(input_x: Any, size: Any) -> Any:
-    """`broadcast_to`: repeat `input_x` until it has the shape `size`. Source: MindSpore, `mindspore.ops.expand`."""
+    """`broadcast_to` of `input_x` and the shape `size`. Source: MindSpore, `mindspore.ops.expand`."""
     return broadcast_to(input_x, size)
 
 
 def repeat_interleave(input: Any, repeats: Any, axis: int | None = None) -> Any:
-    """Repeat each element, its copies next to it.
+    """Repeat each element, with its copies next to it.
 
     Args:
         input: Tensor.
-        repeats: How often; an int, or one for each element along the axis.
-        axis: The axis; None: the flat tensor.
+        repeats: The number of copies: an int, or one for each element along the axis.
+        axis: The axis; None for the flat tensor.
 
     Returns:
         Tensor.
@@ -95,10 +95,10 @@ def repeat_interleave(input: Any, repeats: Any, axis: int | None = None) -> Any:
     Source: MindSpore, `mindspore.ops.repeat_interleave`.
     """
     x = tensor("ops.repeat_interleave", input)
-    number = None if axis is None else axis_of("ops.repeat_interleave", axis, rank_of(x))
+    axis = None if axis is None else axis_of("ops.repeat_interleave", axis, rank_of(x))
     if not is_number(repeats):
         repeats = values_of("ops.repeat_interleave", repeats).reshape(-1).astype(np.int32)
-    return keras.ops.repeat(x, repeats, axis=number)
+    return keras.ops.repeat(x, repeats, axis=axis)
 
 
 def repeat_elements(x: Any, rep: int, axis: int = 0) -> Any:
@@ -134,33 +134,34 @@ def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Any, ...]:
 PadMode = Literal["constant", "reflect", "replicate", "circular"]
 
 
-def _source_places(size: int, before: int, after: int, mode: str) -> np.ndarray:
-    """Return which element of an axis stands at each place of the padded axis."""
-    places = np.arange(-before, size + after)
+def _source_indices(size: int, before: int, after: int, mode: str) -> np.ndarray:
+    """Return the index of the source of each element of the padded axis."""
+    indices = np.arange(-before, size + after)
     if mode == "replicate":
-        return np.clip(places, 0, size - 1)
+        return np.clip(indices, 0, size - 1)
     if mode == "circular":
-        return places % size
+        return indices % size
+    # Reflection repeats after going there and back.
     period = max(2 * (size - 1), 1)
-    folded = places % period
-    return np.minimum(folded, period - folded)
+    indices = indices % period
+    return np.minimum(indices, period - indices)
 
 
 def pad(input_x: Any, padding: Any, mode: PadMode = "constant", value: float | None = None) -> Any:
-    """Put elements before and after; the pairs run from the last axis on.
+    """Pad a tensor; pairs of padding start with the last axis.
 
     Args:
         input_x: Tensor.
         padding: (before, after) of the last axis, then of the one before it, and so on, in one tuple.
-        mode: "constant" puts `value`, "reflect" mirrors without the edge, "replicate" repeats the edge, "circular"
-            goes on from the other side.
-        value: What "constant" puts; None: 0.
+        mode: "constant" pads with `value`, "reflect" mirrors without the edge, "replicate" repeats the edge,
+            "circular" continues from the other side.
+        value: The value of "constant"; None for 0.
 
     Returns:
         Tensor.
 
     Raises:
-        ValueError: `mode` is another, or the pairs are too many or not whole.
+        ValueError: `mode` is unknown, or there are too many pairs or half a pair.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -177,23 +178,24 @@ def pad(input_x: Any, padding: Any, mode: PadMode = "constant", value: float | N
             "ops.pad", f"padding must hold pairs, at most {rank_of(x)} of them", flat, "padding=(1, 1)"
         )
     pairs = [(0, 0)] * (rank_of(x) - len(flat) // 2)
-    pairs += [(flat[at], flat[at + 1]) for at in range(len(flat) - 2, -2, -2)]
+    pairs += [(flat[index], flat[index + 1]) for index in range(len(flat) - 2, -2, -2)]
     return _padded(x, pairs, mode, 0 if value is None else value)
 
 
 def _padded(x: Any, pairs: list[tuple[int, int]], mode: str, value: float = 0) -> Any:
     if mode == "constant":
-        cuts = tuple(slice(max(0, -before), None if after >= 0 else after) for before, after in pairs)
+        # Negative padding crops.
+        crops = tuple(slice(max(0, -before), None if after >= 0 else after) for before, after in pairs)
         pairs = [(max(0, before), max(0, after)) for before, after in pairs]
-        return keras.ops.pad(x[cuts] if cuts else x, pairs, mode="constant", constant_values=value)
+        return keras.ops.pad(x[crops] if crops else x, pairs, mode="constant", constant_values=value)
     for axis, (before, after) in enumerate(pairs):
         if before or after:
-            x = keras.ops.take(x, _source_places(x.shape[axis], before, after, mode), axis=axis)
+            x = keras.ops.take(x, _source_indices(x.shape[axis], before, after, mode), axis=axis)
     return x
 
 
 class Pad(Primitive):
-    """Put zeros around.
+    """Pad with zeros.
 
     Args:
         paddings: One pair (before, after) for each axis, from the first on.
@@ -219,7 +221,7 @@ class Pad(Primitive):
         self.paddings = tuple((before, after) for before, after in paddings)
 
     def __call__(self, input_x: Any) -> Any:
-        return _padded_around("Pad", tensor("ops.Pad", input_x), self.paddings, "constant")
+        return _padded_by_axis("Pad", tensor("ops.Pad", input_x), self.paddings, "constant")
 
 
 class MirrorPad(Primitive):
@@ -234,10 +236,10 @@ class MirrorPad(Primitive):
 
     def __call__(self, input_x: Any, paddings: Any) -> Any:
         pairs = [tuple(int(item) for item in pair) for pair in values_of("ops.MirrorPad", paddings)]
-        return _padded_around("MirrorPad", tensor("ops.MirrorPad", input_x), pairs, self.mode.lower())
+        return _padded_by_axis("MirrorPad", tensor("ops.MirrorPad", input_x), pairs, self.mode.lower())
 
 
-def _padded_around(where: str, x: Any, pairs: Any, mode: str) -> Any:
+def _padded_by_axis(where: str, x: Any, pairs: Any, mode: str) -> Any:
     if len(pairs) != rank_of(x):
         raise checks.fail_value(where, f"paddings must hold {rank_of(x)} pairs", pairs, "((0, 0), (1, 1))")
     return keras.ops.pad(x, pairs, mode=mode)
