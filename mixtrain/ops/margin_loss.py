@@ -1,4 +1,4 @@
-"""Losses of pairs, margins and distributions, as functions; in float32 whatever comes in."""
+"""Losses of pairs, margins and distributions as functions, computed in float32."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def cosine_embedding_loss(
     `reduction` is "mean", "sum" or "none". Source: MindSpore, `mindspore.ops.cosine_embedding_loss`.
     """
     x, y, labels = as_float32(input1), as_float32(input2), as_float32(target)
-    lengths = keras.ops.sqrt((keras.ops.sum(x * x, -1) + 1e-12) * (keras.ops.sum(y * y, -1) + 1e-12))
-    cosine = keras.ops.sum(x * y, -1) / lengths
+    norms = keras.ops.sqrt((keras.ops.sum(x * x, -1) + 1e-12) * (keras.ops.sum(y * y, -1) + 1e-12))
+    cosine = keras.ops.sum(x * y, -1) / norms
     losses = keras.ops.where(labels > 0, 1 - cosine, keras.ops.relu(cosine - float(margin)))
     return reduced("ops.cosine_embedding_loss", losses, reduction)
 
@@ -50,8 +50,8 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
 
     Source: MindSpore, `mindspore.ops.margin_ranking_loss`.
     """
-    apart = as_float32(target) * (as_float32(input1) - as_float32(input2))
-    return reduced("ops.margin_ranking_loss", keras.ops.relu(float(margin) - apart), reduction)
+    difference = as_float32(target) * (as_float32(input1) - as_float32(input2))
+    return reduced("ops.margin_ranking_loss", keras.ops.relu(float(margin) - difference), reduction)
 
 
 def multi_margin_loss(
@@ -61,9 +61,9 @@ def multi_margin_loss(
 
     Args:
         input: Scores (N, C).
-        target: Class numbers (N,).
+        target: Class indices (N,).
         p: 1 or 2.
-        margin: How far ahead the right class should be.
+        margin: The margin of the target class.
         weight: A factor for each class, or None.
         reduction: "mean", "sum" or "none".
 
@@ -72,11 +72,11 @@ def multi_margin_loss(
     where, x = "ops.multi_margin_loss", as_float32(input)
     checks.one_of(where, "p", p, (1, 2))
     one_hot = keras.ops.one_hot(target, x.shape[1], dtype="float32")
-    right = keras.ops.sum(x * one_hot, axis=1, keepdims=True)
-    short = keras.ops.relu(float(margin) - right + x) ** p * (1 - one_hot)
+    score = keras.ops.sum(x * one_hot, axis=1, keepdims=True)
+    losses = keras.ops.relu(float(margin) - score + x) ** p * (1 - one_hot)
     if weight is not None:
-        short = short * keras.ops.sum(as_float32(weight) * one_hot, axis=1, keepdims=True)
-    return reduced(where, keras.ops.sum(short, axis=1) / x.shape[1], reduction)
+        losses = losses * keras.ops.sum(as_float32(weight) * one_hot, axis=1, keepdims=True)
+    return reduced(where, keras.ops.sum(losses, axis=1) / x.shape[1], reduction)
 
 
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
@@ -91,22 +91,23 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
 
 
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
-    """The mean over classes of max(0, 1 - a right score + a wrong one), over all such pairs.
+    """The sum of max(0, 1 - a target score + another score) over all such pairs, divided by the classes.
 
     Args:
         input: Scores (N, C) or (C,).
-        target: Class numbers of the same shape; those before the first -1 are right.
+        target: Class indices of the same shape; those before the first -1 are the targets.
         reduction: "mean", "sum" or "none".
 
     Source: MindSpore, `mindspore.ops.multilabel_margin_loss`.
     """
     x, count = as_float32(input), input.shape[-1]
     valid = keras.ops.cumprod(keras.ops.cast(keras.ops.greater_equal(target, 0), "float32"), axis=-1)
-    hot = keras.ops.one_hot(keras.ops.maximum(target, 0), count, dtype="float32") * valid[..., None]
-    right = keras.ops.max(hot, axis=-2)
-    scores = keras.ops.sum(hot * x[..., None, :], axis=-1)
-    short = keras.ops.relu(1 - scores[..., :, None] + x[..., None, :]) * valid[..., None] * (1 - right[..., None, :])
-    return reduced("ops.multilabel_margin_loss", keras.ops.sum(short, axis=(-1, -2)) / count, reduction)
+    one_hot = keras.ops.one_hot(keras.ops.maximum(target, 0), count, dtype="float32") * valid[..., None]
+    is_target = keras.ops.max(one_hot, axis=-2)
+    scores = keras.ops.sum(one_hot * x[..., None, :], axis=-1)
+    pairs = keras.ops.relu(1 - scores[..., :, None] + x[..., None, :])
+    losses = pairs * valid[..., None] * (1 - is_target[..., None, :])
+    return reduced("ops.multilabel_margin_loss", keras.ops.sum(losses, axis=(-1, -2)) / count, reduction)
 
 
 def gaussian_nll_loss(
@@ -133,8 +134,9 @@ def poisson_nll_loss(
     x, y = as_float32(input), as_float32(target)
     losses = keras.ops.exp(x) - y * x if log_input else x - y * keras.ops.log(x + eps)
     if full:
-        above = keras.ops.where(y > 1, y, 1.0)
-        stirling = above * keras.ops.log(above) - above + 0.5 * keras.ops.log(2 * math.pi * above)
+        # The 1 keeps the unused logarithm and its gradient finite.
+        safe = keras.ops.where(y > 1, y, 1.0)
+        stirling = safe * keras.ops.log(safe) - safe + 0.5 * keras.ops.log(2 * math.pi * safe)
         losses = losses + keras.ops.where(y > 1, stirling, 0.0)
     return reduced("ops.poisson_nll_loss", losses, reduction)
 
@@ -143,19 +145,20 @@ def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, p: float = 2, eps: float = 1e-6, swap: bool = False,
     reduction: str = "mean", margin: float = 1.0,
 ) -> Any:
-    """max(0, `margin` + the distance of `anchor` to `positive` - that to `negative`), of order `p`.
+    """max(0, `margin` + the distance of `anchor` to `positive` - that to `negative`), by the norm of order `p`.
 
-    `eps` is added to differences; with `swap` the nearer of `anchor` and `positive` counts for `negative`;
+    `eps` is added to differences; with `swap` the distance to `negative` is the smaller one of `anchor` and `positive`;
     `reduction` is "mean", "sum" or "none". Source: MindSpore, `mindspore.ops.triplet_margin_loss`.
     """
-    def apart(x: Any, y: Any) -> Any:
+    def distance(x: Any, y: Any) -> Any:
         return keras.ops.sum(keras.ops.abs(x - y + eps) ** p, axis=-1) ** (1 / p)
 
-    first, near, far = (as_float32(value) for value in (anchor, positive, negative))
-    check_same_shape("ops.triplet_margin_loss", first, near, ("anchor", "positive"))
-    beyond = apart(first, far)
-    beyond = keras.ops.minimum(beyond, apart(near, far)) if swap else beyond
-    return reduced("ops.triplet_margin_loss", keras.ops.relu(apart(first, near) - beyond + float(margin)), reduction)
+    anchor, positive, negative = (as_float32(value) for value in (anchor, positive, negative))
+    check_same_shape("ops.triplet_margin_loss", anchor, positive, ("anchor", "positive"))
+    to_negative = distance(anchor, negative)
+    to_negative = keras.ops.minimum(to_negative, distance(positive, negative)) if swap else to_negative
+    losses = keras.ops.relu(distance(anchor, positive) - to_negative + float(margin))
+    return reduced("ops.triplet_margin_loss", losses, reduction)
 
 
 def _multi_margin(x: Any, target: Any, weight: Any = None, *, p: int, margin: float, reduction: str) -> Any:

@@ -1,4 +1,4 @@
-"""Regions of interest: which of overlapping boxes stay, and what feature maps hold inside boxes."""
+"""Regions of interest: non-maximum suppression and ROI align."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mixtrain.ops.windows import image
 
 
 class NMSWithMask(Primitive):
-    """Sort boxes by score, and mark those that no better marked one overlaps by more than a threshold.
+    """Non-maximum suppression: sort boxes by score, and mark those that overlap no better marked box.
 
     Args:
-        iou_threshold: The overlap, shared area over that of both together, that is just allowed; from 0 to 1.
+        iou_threshold: The maximum intersection over union of two marked boxes, from 0 to 1.
 
     Raises:
         TypeError: `iou_threshold` is not a number.
@@ -27,7 +27,7 @@ class NMSWithMask(Primitive):
         >>> import mixtrain, mixtrain.ops as ops
         >>> boxes = mixtrain.Tensor([[0.0, 0.0, 10.0, 10.0, 0.6], [0.0, 0.0, 10.0, 9.0, 0.9]])
         >>> sorted_boxes, index, stays = ops.NMSWithMask(0.5)(boxes)
-        >>> [round(one, 2) for one in sorted_boxes[:, 4].numpy().tolist()], stays.numpy().tolist()
+        >>> [round(score, 2) for score in sorted_boxes[:, 4].numpy().tolist()], stays.numpy().tolist()
         ([0.9, 0.6], [True, False])
 
     Source: MindSpore, `mindspore.ops.NMSWithMask`.
@@ -40,7 +40,7 @@ class NMSWithMask(Primitive):
         )
 
     def __call__(self, bboxes: Any) -> tuple[Any, Any, Any]:
-        """Return ``(boxes by falling score (N, 5), their places 0 to N - 1, bool (N,))`` of `bboxes` (N, 5)."""
+        """Return ``(boxes by descending score (N, 5), their indices 0 to N - 1, bool (N,))`` of `bboxes` (N, 5)."""
         ops, boxes = keras.ops, as_floats(self.name, bboxes)
         if rank_of(boxes) != 2 or boxes.shape[1] not in (None, 5):
             raise checks.fail_value(
@@ -51,40 +51,43 @@ class NMSWithMask(Primitive):
         order = ops.flip(ops.argsort(boxes[:, 4]), axis=0)
         boxes = ops.take(boxes, order, axis=0)
         suppresses = self._overlaps(boxes) > self.iou_threshold
-        later = ops.arange(count)
+        indices = ops.arange(count)
 
-        def judge(place: Any, stays: Any) -> Any:
-            row = ops.logical_and(ops.take(suppresses, place, axis=0), later > place)
-            return ops.logical_and(stays, ops.logical_not(ops.logical_and(row, ops.take(stays, place, axis=0))))
+        def suppress(index: Any, marked: Any) -> Any:
+            worse = ops.logical_and(ops.take(suppresses, index, axis=0), indices > index)
+            # A box that is suppressed itself suppresses no other.
+            return ops.logical_and(marked, ops.logical_not(ops.logical_and(worse, ops.take(marked, index, axis=0))))
 
-        stays = ops.fori_loop(0, count, judge, ops.ones((count,), dtype="bool"))
-        return boxes, ops.cast(later, "int32"), stays
+        marked = ops.fori_loop(0, count, suppress, ops.ones((count,), dtype="bool"))
+        return boxes, ops.cast(indices, "int32"), marked
 
     def _overlaps(self, boxes: Any) -> Any:
         ops = keras.ops
         left, top, right, bottom = ops.unstack(ops.cast(boxes[:, :4], float32), 4, axis=-1)
         area = (right - left) * (bottom - top)
-        wide = ops.minimum(right[:, None], right[None]) - ops.maximum(left[:, None], left[None])
-        high = ops.minimum(bottom[:, None], bottom[None]) - ops.maximum(top[:, None], top[None])
-        shared = ops.maximum(wide, 0) * ops.maximum(high, 0)
-        together = area[:, None] + area[None] - shared
-        return ops.where(shared > 0, shared / ops.where(shared > 0, together, ops.ones_like(together)), 0.0)
+        width = ops.minimum(right[:, None], right[None]) - ops.maximum(left[:, None], left[None])
+        height = ops.minimum(bottom[:, None], bottom[None]) - ops.maximum(top[:, None], top[None])
+        intersection = ops.maximum(width, 0) * ops.maximum(height, 0)
+        union = area[:, None] + area[None] - intersection
+        return ops.where(
+            intersection > 0, intersection / ops.where(intersection > 0, union, ops.ones_like(union)), 0.0
+        )
 
 
 class ROIAlign(Primitive):
-    """Read features inside boxes, on a fixed grid, linearly between places.
+    """Sample features inside boxes on a fixed grid by bilinear interpolation.
 
     Args:
         pooled_height: Rows of the output.
         pooled_width: Columns of the output.
-        spatial_scale: Size of the features over that of the image that the boxes are in.
+        spatial_scale: Size of the features over that of the image of the boxes.
         sample_num: Samples along each side of an output's cell; at least 1. (MindSpore's 0, as many as the box is
             large, needs shapes that depend on values.)
         roi_end_mode: 1: a box ends after its last pixel; 0: at it, and a box is at least 1 large.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range; in a call: the shapes are others.
+        ValueError: An argument is out of range; in a call: a shape is wrong.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -112,27 +115,27 @@ class ROIAlign(Primitive):
             raise checks.fail_value(
                 self.name, "rois must have shape (R, 5): image's number, and box", tuple(boxes.shape), "rois (R, 5)"
             )
-        which, left, top, right, bottom = ops.unstack(boxes, 5, axis=-1)
+        image_index, left, top, right, bottom = ops.unstack(boxes, 5, axis=-1)
         height, width = ops.shape(x)[2:]
         down = self._weights(top, bottom, self.pooled_height, height)
         across = self._weights(left, right, self.pooled_width, width)
-        chosen = ops.cast(ops.take(x, ops.cast(which, "int32"), axis=0), float32)
-        return ops.cast(ops.einsum("rih,rchw,rjw->rcij", down, chosen, across), x.dtype)
+        maps = ops.cast(ops.take(x, ops.cast(image_index, "int32"), axis=0), float32)
+        return ops.cast(ops.einsum("rih,rchw,rjw->rcij", down, maps, across), x.dtype)
 
     def _weights(self, start: Any, end: Any, cells: int, size: Any) -> Any:
-        """Return how much each of `size` places counts for each of `cells`, (R, cells, size)."""
+        """Return the weight of each of `size` pixels in each of `cells`, (R, cells, size)."""
         ops, samples = keras.ops, self.sample_num
         first = start * self.spatial_scale
         length = (end + self.roi_end_mode) * self.spatial_scale - first
         if self.roi_end_mode == 0:
             length = ops.maximum(length, 1)
         steps = (ops.arange(cells * samples, dtype=float32) + 0.5) / (cells * samples)
-        places = first[:, None] + length[:, None] * steps[None, :]
+        points = first[:, None] + length[:, None] * steps[None, :]
         limit = ops.cast(size, float32)
-        seen = ops.logical_and(places >= -1, places <= limit)
-        places = ops.clip(places, 0, limit - 1)
-        near = 1 - ops.absolute(places[:, :, None] - ops.arange(size, dtype=float32))
-        weights = ops.where(seen[:, :, None], ops.maximum(near, 0), 0.0)
+        inside = ops.logical_and(points >= -1, points <= limit)
+        points = ops.clip(points, 0, limit - 1)
+        proximity = 1 - ops.absolute(points[:, :, None] - ops.arange(size, dtype=float32))
+        weights = ops.where(inside[:, :, None], ops.maximum(proximity, 0), 0.0)
         return ops.mean(ops.reshape(weights, (-1, cells, samples, size)), axis=2)
 
 

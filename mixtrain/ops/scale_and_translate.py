@@ -1,4 +1,4 @@
-"""Images at another scale and place, each result a weighted mean of what lies under a kernel."""
+"""Scaling and translation of images by a separable resampling kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _cubic(x: np.ndarray, b: float, c: float) -> np.ndarray:
     return np.where(x < 1, near, np.where(x < 2, far, 0.0))
 
 
-# Of the distance from a place; wider than 1 where a kernel reaches further.
+# By the distance from a pixel.
 _KERNELS: Final[dict[str, Callable[[np.ndarray], np.ndarray]]] = {
     "lanczos1": _lanczos(1.0),
     "lanczos3": _lanczos(3.0),
@@ -38,10 +38,11 @@ _KERNELS: Final[dict[str, Callable[[np.ndarray], np.ndarray]]] = {
 
 
 def _weights(old: int, new: int, scale: float, shift: float, kernel: str, antialias: bool) -> np.ndarray:
-    """The weight of each old element in each new one; none where the new one comes from outside."""
+    """The weight of each old element in each new one; 0 for a new one from outside of the image."""
     centers = (np.arange(new) + 0.5 - shift) / scale
-    wide = max(1.0 / scale, 1.0) if antialias else 1.0
-    weights = _KERNELS[kernel](np.abs(np.arange(old) + 0.5 - centers[:, None]) / wide)
+    # A reduced image averages over a wider kernel.
+    width = max(1.0 / scale, 1.0) if antialias else 1.0
+    weights = _KERNELS[kernel](np.abs(np.arange(old) + 0.5 - centers[:, None]) / width)
     total = weights.sum(1, keepdims=True)
     inside = ((centers >= 0) & (centers <= old))[:, None]
     return np.where(inside & (np.abs(total) > 1e-3), weights / np.where(total == 0, 1.0, total), 0.0)
@@ -50,16 +51,16 @@ def _weights(old: int, new: int, scale: float, shift: float, kernel: str, antial
 def scale_and_translate(
     images: Any, size: Any, scale: Any, translation: Any, *, kernel_type: str = "lanczos3", antialias: bool = True
 ) -> Any:
-    """Images (N, H, W, C), `scale` times as large and moved by `translation`, in a frame of `size`; float32.
+    """Scale images (N, H, W, C) by `scale`, translate them by `translation`, and crop or pad to `size`; float32.
 
     Args:
         images: The images.
         size: Height and width of the result.
-        scale: The scales down and across, above 0.
-        translation: By how many elements of the result the images are moved down and across.
-        kernel_type: What is averaged: "lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic" or
+        scale: The vertical and the horizontal scale, above 0.
+        translation: The vertical and the horizontal translation in pixels of the result.
+        kernel_type: The kernel: "lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic" or
             "mitchellcubic".
-        antialias: Whether more is averaged where images become smaller.
+        antialias: Whether to widen the kernel where images become smaller.
     """
     where = "ops.ScaleAndTranslate"
     checks.one_of(where, "kernel_type", kernel_type, tuple(_KERNELS))
@@ -71,11 +72,11 @@ def scale_and_translate(
     if not len(lengths) == len(scales) == len(shifts) == 2 or min(*lengths, *scales) <= 0:
         raise checks.fail_value(
             where, "size, scale and translation must be two numbers each, the first four above 0",
-            [part.tolist() for part in (lengths, scales, shifts)], "size=Tensor([8, 8], int32)",
+            [values.tolist() for values in (lengths, scales, shifts)], "size=Tensor([8, 8], int32)",
         )
     rows, columns = (
-        _weights(old, int(new), float(by), float(shift), kernel_type, antialias).astype(np.float32)
-        for old, new, by, shift in zip(x.shape[1:3], lengths, scales, shifts, strict=True)
+        _weights(old, int(new), float(factor), float(shift), kernel_type, antialias).astype(np.float32)
+        for old, new, factor, shift in zip(x.shape[1:3], lengths, scales, shifts, strict=True)
     )
     return keras.ops.einsum("ih,jw,nhwc->nijc", rows, columns, x)
 
