@@ -23,11 +23,13 @@ def reduce(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool) -> 
 
 
 def _accumulated(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool, dtype: Any) -> Any:
-    """Reduce in `dtype`, or else in int64 for integers and bools, in their own format for floats."""
+    """Reduce in `dtype`, by default int64 for integers and bools and their own dtype for floats."""
     x = tensor(where, x)
-    kept = is_float(x.dtype) or is_complex(x.dtype)
-    wanted = as_dtype(dtype) if dtype is not None else format_of(x) if kept else int64
-    return backend.to_tensor(reduce(where, compute, backend.to_tensor(x, wanted), axis, keep_dims), wanted)
+    if dtype is not None:
+        dtype = as_dtype(dtype)
+    else:
+        dtype = format_of(x) if is_float(x.dtype) or is_complex(x.dtype) else int64
+    return backend.to_tensor(reduce(where, compute, backend.to_tensor(x, dtype), axis, keep_dims), dtype)
 
 
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -36,8 +38,8 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     Args:
         input: Tensor.
         dim: The axis, or a tuple of them; None: all.
-        keepdim: Whether the summed axes stay, with size 1.
-        dtype: Format of the result; None: that of `input`, int64 for integers.
+        keepdim: Whether to keep the summed axes with size 1.
+        dtype: Dtype of the result; None: that of `input`, int64 for integers.
 
     Returns:
         Tensor.
@@ -67,12 +69,12 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Any:
     """Average elements.
 
     Args:
-        x: Tensor; integers are averaged in float32, and the fraction of the result is cut off.
+        x: Tensor; integers are averaged in float32, and the result is truncated.
         axis: The axis, or a tuple of them; None: all.
-        keep_dims: Whether the averaged axes stay, with size 1.
+        keep_dims: Whether to keep the averaged axes with size 1.
 
     Returns:
-        Tensor of the format of `x`.
+        Tensor of the dtype of `x`.
 
     Raises:
         ValueError: There is no such axis.
@@ -111,7 +113,7 @@ def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Any:
 
 
 def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Any:
-    """Whether something in `input` is True over `axis` (None: all); `keep_dims` keeps the axes with size 1.
+    """Whether any of `input` is True over `axis` (None: all); `keep_dims` keeps the axes with size 1.
 
     Example: ``ops.any(x > 0)``. Source: MindSpore, `mindspore.ops.any`.
     """
@@ -119,13 +121,13 @@ def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Any:
 
 
 def var(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> Any:
-    """Average squared distance from the mean.
+    """The variance.
 
     Args:
-        input: Tensor; integers are taken as float32.
+        input: Tensor; integers are cast to float32.
         axis: The axis, or a tuple of them; None: all.
-        ddof: What is taken off the number of elements before dividing by it; True means 1.
-        keepdims: Whether the axes stay, with size 1.
+        ddof: Delta degrees of freedom, subtracted from the number of elements; True means 1.
+        keepdims: Whether to keep the axes with size 1.
 
     Returns:
         Tensor.
@@ -141,7 +143,7 @@ def var(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = Fal
     axes = axes_of("ops.var", axis, rank_of(x))
     centered = keras.ops.square(x - keras.ops.mean(x, axis=axes, keepdims=True))
     total = reduce("ops.var", keras.ops.sum, centered, axes or None, keepdims)
-    sizes = [keras.ops.shape(x)[number] for number in axes]
+    sizes = [keras.ops.shape(x)[axis] for axis in axes]
     return total / keras.ops.cast(math.prod(sizes) - int(ddof), x.dtype)
 
 
@@ -172,8 +174,8 @@ def norm(
         A: Tensor.
         ord: Which norm: None (the root of the squares' sum), a number, "fro" or "nuc".
         dim: The axis, or for a matrix norm the two axes; None: all.
-        keepdim: Whether the axes stay, with size 1.
-        dtype: Format to compute in; None: that of `A`.
+        keepdim: Whether to keep the axes with size 1.
+        dtype: Dtype to compute in; None: that of `A`.
 
     Returns:
         Tensor.
@@ -200,18 +202,18 @@ def norm(
 
 
 def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = "int32") -> Any:
-    """How many elements of `x` are not zero over `axis` (all for ()), as `dtype`; `keep_dims` keeps the axes.
+    """Count the nonzero elements of `x` over `axis` (all for ()), as `dtype`; `keep_dims` keeps the axes.
 
     Source: MindSpore, `mindspore.ops.count_nonzero`.
     """
     where = "ops.count_nonzero"
-    wanted = as_dtype(dtype)
-    marks = backend.to_tensor(keras.ops.cast(tensor(where, x), bool_), wanted)
-    return backend.to_tensor(reduce(where, keras.ops.sum, marks, axis, keep_dims), wanted)
+    dtype = as_dtype(dtype)
+    nonzero = backend.to_tensor(keras.ops.cast(tensor(where, x), bool_), dtype)
+    return backend.to_tensor(reduce(where, keras.ops.sum, nonzero, axis, keep_dims), dtype)
 
 
 class _Reduction(Primitive):
-    """A reduction whose `keep_dims` is fixed and whose axes are given in the call: ``ops.ReduceX(True)(x, axis)``."""
+    """A reduction with fixed `keep_dims`; the axes are an argument of the call: ``ops.ReduceX(True)(x, axis)``."""
 
     _compute: _Reduce
 
@@ -224,20 +226,20 @@ class _Reduction(Primitive):
         return keras.ops.cast(reduce(f"ops.{self.name}", type(self)._compute, x, axis, self.keep_dims), x.dtype)
 
 
-def reduction(name: str, compute: _Reduce, says: str) -> type[_Reduction]:
+def reduction(name: str, compute: _Reduce, doc: str) -> type[_Reduction]:
     """Return the class of one reduction.
 
     Args:
         name: MindSpore's name.
         compute: Keras's function.
-        says: What it does.
+        doc: The first sentence of its docstring.
 
     Example:
         >>> float(reduction("ReduceMax", keras.ops.max, "Largest.")()([1.0, 2.0]))
         2.0
     """
     text = (
-        f"{says} `keep_dims` keeps the axes with size 1; the format stays.\n\n"
+        f"{doc} `keep_dims` keeps the axes with size 1; the dtype stays.\n\n"
         f"    Example: ``ops.{name}(keep_dims=True)(x, 1)``. Source: MindSpore, `mindspore.ops.{name}`."
     )
     return type(name, (_Reduction,), {"_compute": staticmethod(compute), "__doc__": text, "__module__": __name__})

@@ -31,8 +31,8 @@ def value_and_grad(
 
     Args:
         fn: A Cell or a function of tensors; several outputs are differentiated together.
-        grad_position: The input, or a tuple of inputs, that gradients are taken of; None for none.
-        weights: A Parameter or a list of them that gradients are taken of; None for none.
+        grad_position: The input, or a tuple of inputs, to differentiate with respect to; None for none.
+        weights: A Parameter or a list of them to differentiate with respect to; None for none.
         has_aux: Whether only the first output of `fn` is differentiated; there must be others.
         return_ids: Whether each gradient comes as ``(position, gradient)`` or ``(name of the weight, gradient)``.
         sens_param: Whether calls end with one more argument, the gradient of the output.
@@ -73,8 +73,8 @@ def grad(
 
     Args:
         fn: A Cell or a function of tensors; several outputs are differentiated together.
-        grad_position: The input, or a tuple of inputs, that gradients are taken of; None for none.
-        weights: A Parameter or a list of them that gradients are taken of; None for none.
+        grad_position: The input, or a tuple of inputs, to differentiate with respect to; None for none.
+        weights: A Parameter or a list of them to differentiate with respect to; None for none.
         has_aux: Whether only the first output of `fn` is differentiated; the others are returned too.
         return_ids: Whether each gradient comes as ``(position, gradient)`` or ``(name of the weight, gradient)``.
         sens_param: Whether calls end with one more argument, the gradient of the output.
@@ -111,7 +111,7 @@ def _gradient_function(
     result: Callable[[Any, Any], Any],
 ) -> Callable[..., Any]:
     check_function(where, fn)
-    positions, held = _positions(where, grad_position, weights), weights_of(where, weights)
+    positions, parameters = _positions(where, grad_position, weights), weights_of(where, weights)
     for name, value in (("has_aux", has_aux), ("return_ids", return_ids), ("sens_param", sens_param)):
         checks.boolean(where, name, value)
 
@@ -123,7 +123,7 @@ def _gradient_function(
                 grad_position, "grad_position=0",
             )
         outputs, by_input, by_weight = differentiate(
-            where, fn, inputs, named, positions, held, sens, only_first=has_aux
+            where, fn, inputs, named, positions, parameters, sens, only_first=has_aux
         )
         if has_aux and (not isinstance(outputs, (tuple, list)) or len(outputs) < 2):
             raise checks.fail_value(
@@ -131,14 +131,16 @@ def _gradient_function(
             )
         if return_ids:
             by_input = tuple(zip(tensor_positions(inputs, positions), by_input, strict=True))
-            by_weight = tuple((weight.name, one) for weight, one in zip(held or (), by_weight, strict=True))
-        return result(outputs, _together(grad_position, by_input, weights, by_weight))
+            by_weight = tuple(
+                (parameter.name, value) for parameter, value in zip(parameters or (), by_weight, strict=True)
+            )
+        return result(outputs, _combined(grad_position, by_input, weights, by_weight))
 
     return gradients
 
 
-def _together(grad_position: Any, by_input: tuple[Any, ...], weights: Any, by_weight: tuple[Any, ...]) -> Any:
-    """Return the gradients in the shape that the arguments ask for."""
+def _combined(grad_position: Any, by_input: tuple[Any, ...], weights: Any, by_weight: tuple[Any, ...]) -> Any:
+    """Return the gradients in the structure of the arguments: one or a tuple, of inputs, weights or both."""
     of_inputs = by_input[0] if len(by_input) == 1 else by_input
     if weights is None:
         return of_inputs
@@ -159,19 +161,21 @@ def _positions(where: str, grad_position: Any, weights: Any) -> Sequence[int]:
                 where, "grad_position and weights must not both be None", None, "weights=net.trainable_params()"
             )
         return ()
-    found = tuple(grad_position) if isinstance(grad_position, (tuple, list)) else (grad_position,)
-    for one in found:
-        if not is_position(one):
-            raise checks.fail_type(where, "grad_position must be an int or a tuple of ints", one, "grad_position=0")
-        if one < 0:
-            raise checks.fail_value(where, "grad_position must be at least 0", one, "grad_position=0")
-    if len(set(found)) < len(found) or not found:
+    positions = tuple(grad_position) if isinstance(grad_position, (tuple, list)) else (grad_position,)
+    for position in positions:
+        if not is_position(position):
+            raise checks.fail_type(
+                where, "grad_position must be an int or a tuple of ints", position, "grad_position=0"
+            )
+        if position < 0:
+            raise checks.fail_value(where, "grad_position must be at least 0", position, "grad_position=0")
+    if len(set(positions)) < len(positions) or not positions:
         raise checks.fail_value(where, "grad_position must name inputs, each once", grad_position, "grad_position=0")
-    return tuple(int(one) for one in found)
+    return tuple(int(position) for position in positions)
 
 
 def stop_gradient(value: Any) -> Any:
-    """Return `value`, of which no gradient is taken through this place.
+    """Return `value`, and stop gradients from flowing through it.
 
     Args:
         value: A tensor; a number is returned as it is.
