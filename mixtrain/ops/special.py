@@ -24,23 +24,23 @@ _ARCS: Final = np.arange(145) / 8
 
 def _coefficients(order: int) -> list[float]:
     """Return the coefficients of Hankel's asymptotic expansion."""
-    found = [1.0]
+    coefficients = [1.0]
     for k in range(1, _TERMS):
-        found.append(found[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
-    return found
+        coefficients.append(coefficients[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
+    return coefficients
 
 
-def _series(x: Any, order: int, signs: Callable[[int], int], places: range) -> Any:
-    """Return the sum of ``signs(k) * coefficient / x ** k`` over those places."""
+def _series(x: Any, order: int, signs: Callable[[int], int], terms: range) -> Any:
+    """Return the sum of ``signs(k) * coefficient / x ** k`` over the terms k."""
     coefficients = _coefficients(order)
     total = keras.ops.zeros_like(x)
-    for k in places:
+    for k in terms:
         total = total + signs(k) * coefficients[k] / x**k
     return total
 
 
 def _wide(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return `compute` in the widest float that the backend holds."""
+    """Return `compute` in the widest float dtype of the backend."""
     return lambda x: keras.ops.cast(compute(keras.ops.cast(x, backend.held_format("float64"))), x.dtype)
 
 
@@ -50,7 +50,7 @@ def _near_or_far(x: Any, near: Callable[[Any], Any], far: Callable[[Any], Any]) 
 
 
 def _over(angles: np.ndarray, x: Any) -> tuple[Any, Any]:
-    """Return `x` with an axis for the nodes, and the nodes in its format."""
+    """Return `x` with an axis for the quadrature nodes, and the nodes in its dtype."""
     return keras.ops.expand_dims(x, -1), keras.ops.convert_to_tensor(angles, dtype=x.dtype)
 
 
@@ -65,9 +65,9 @@ def _modified_first(order: int, scaled: bool) -> Callable[[Any], Any]:
 
     def compute(x: Any) -> Any:
         size = keras.ops.abs(x)
-        found = _near_or_far(size, near, far)
-        found = found if scaled else found * keras.ops.exp(size)
-        return found * keras.ops.sign(x) if order else found
+        value = _near_or_far(size, near, far)
+        value = value if scaled else value * keras.ops.exp(size)
+        return value * keras.ops.sign(x) if order else value
 
     return _wide(compute)
 
@@ -79,8 +79,8 @@ def _first(order: int) -> Callable[[Any], Any]:
 
     def compute(x: Any) -> Any:
         size = keras.ops.abs(x)
-        found = _near_or_far(size, near, lambda y: _waves(y, order)[0])
-        return found * keras.ops.sign(x) if order else found
+        value = _near_or_far(size, near, lambda y: _waves(y, order)[0])
+        return value * keras.ops.sign(x) if order else value
 
     return _wide(compute)
 
@@ -122,14 +122,14 @@ def _modified_second(order: int, scaled: bool) -> Callable[[Any], Any]:
         return _series(x, order, lambda k: 1, range(_TERMS)) * keras.ops.sqrt(math.pi / (2 * x))
 
     def compute(x: Any) -> Any:
-        found = _near_or_far(x, near, far)
-        return found if scaled else found * keras.ops.exp(-x)
+        value = _near_or_far(x, near, far)
+        return value if scaled else value * keras.ops.exp(-x)
 
     return _wide(compute)
 
 
-def _bessel(name: str, compute: Callable[[Any], Any], says: str) -> Callable[..., Any]:
-    return unary_function(f"bessel_{name}", compute, f"{says} of `x`.", parameter="x")
+def _bessel(name: str, compute: Callable[[Any], Any], doc: str) -> Callable[..., Any]:
+    return unary_function(f"bessel_{name}", compute, f"{doc} of `x`.", parameter="x")
 
 
 _FIRST, _SECOND = "The Bessel function of the first kind and order", "The Bessel function of the second kind and order"
@@ -150,26 +150,26 @@ bessel_k0e: Final = _bessel("k0e", _modified_second(0, True), f"{_MOD_SECOND} 0,
 bessel_k1e: Final = _bessel("k1e", _modified_second(1, True), f"{_MOD_SECOND} 1, times exp(x),")
 
 
-def _spread(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `compute` of floats of one shape."""
-    return lambda *values: compute(*_stretched(values))
+def _broadcasting(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `compute` with its arguments broadcast to one shape."""
+    return lambda *values: compute(*_broadcast(values))
 
 
-def _stretched(values: tuple[Any, ...]) -> list[Any]:
+def _broadcast(values: tuple[Any, ...]) -> list[Any]:
     shape = np.broadcast_shapes(*(tuple(value.shape) for value in values))
     return [keras.ops.broadcast_to(value, shape) for value in values]
 
 
 igamma: Final = binary_function(
-    "igamma", _spread(backend.special.igamma), "The regularized lower incomplete gamma function of `input` at `other`.",
-    floats=True, tensors=True,
+    "igamma", _broadcasting(backend.special.igamma),
+    "The regularized lower incomplete gamma function of `input` at `other`.", floats=True, tensors=True,
 )
 igammac: Final = binary_function(
-    "igammac", _spread(backend.special.igammac),
+    "igammac", _broadcasting(backend.special.igammac),
     "The regularized upper incomplete gamma function of `input` at `other`.", floats=True, tensors=True,
 )
 zeta: Final = binary_function(
-    "zeta", _spread(backend.special.zeta), "The Hurwitz zeta function of `input` from `other` on.", floats=True,
+    "zeta", _broadcasting(backend.special.zeta), "The Hurwitz zeta function of `input` from `other` on.", floats=True,
     tensors=True,
 )
 
@@ -177,13 +177,13 @@ zeta: Final = binary_function(
 def polygamma(n: Any, input: Any) -> Any:
     """The derivative of order `n` of `digamma` at `input`. Source: MindSpore, `mindspore.ops.polygamma`."""
     x = as_floats("ops.polygamma", input)
-    return backend.special.polygamma(*_stretched((keras.ops.cast(as_floats("ops.polygamma", n), x.dtype), x)))
+    return backend.special.polygamma(*_broadcast((keras.ops.cast(as_floats("ops.polygamma", n), x.dtype), x)))
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularized incomplete beta function of `a` and `b` at `x`."""
     values = tuple(as_floats("ops.Betainc", value) for value in (a, b, x))
-    return backend.special.betainc(*_stretched(values))
+    return backend.special.betainc(*_broadcast(values))
 
 
 BesselJ0: Final = primitive("BesselJ0", bessel_j0)
