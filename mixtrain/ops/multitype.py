@@ -27,7 +27,7 @@ def _is_bool(value: Any) -> bool:
     return isinstance(value, (bool, np.bool_))
 
 
-# What each name means; "Tensor[Float32]" and "Float32" are read in `_meaning`.
+# The test of each type's name; `_predicate` parses "Tensor[Float32]" and "Float32".
 _KINDS: Final[dict[str, Callable[[Any], bool]]] = {
     "Tensor": _is_tensor,
     "Parameter": lambda value: isinstance(value, keras.Variable),
@@ -94,7 +94,7 @@ class MultitypeFuncGraph(Primitive):
             TypeError: A name is not a string.
         """
         for name in type_names:
-            _meaning(name)
+            _predicate(name)
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             self.entries.append((tuple(str(name) for name in type_names), function))
@@ -108,7 +108,7 @@ class MultitypeFuncGraph(Primitive):
         for names, function in self.entries:
             if len(names) == len(args) and all(map(_fits, names, args)):
                 return function(*args)
-        if len(self.entries) == 1 and self._nearly(args):
+        if len(self.entries) == 1 and self._almost_matches(args):
             return self.entries[0][1](*args)
         known = "; ".join(f"({', '.join(names)})" for names, _ in self.entries) or "nothing"
         got = checks.listed(map(_kind_of, args))
@@ -117,18 +117,18 @@ class MultitypeFuncGraph(Primitive):
             f"Write @{self.name}.register({checks.listed(repr(_kind_of(value)) for value in args)}) for these."
         )
 
-    def _nearly(self, args: tuple[Any, ...]) -> bool:
-        """Whether the only definition fits but for numbers that stand where it has tensors, or the reverse."""
+    def _almost_matches(self, args: tuple[Any, ...]) -> bool:
+        """Whether the only definition matches if numbers and tensors stand for each other."""
         names = self.entries[0][0]
-        near = ("Tensor", "Number")
+        numeric = ("Tensor", "Number")
         return len(names) == len(args) and all(
-            _fits(name, value) or (name in near and _kind_of(value) in near)
+            _fits(name, value) or (name in numeric and _kind_of(value) in numeric)
             for name, value in zip(names, args, strict=True)
         )
 
 
-def _meaning(name: Any) -> Callable[[Any], bool]:
-    """Return the test that a type's name stands for."""
+def _predicate(name: Any) -> Callable[[Any], bool]:
+    """Return the test of a type's name."""
     where = "MultitypeFuncGraph.register"
     if not isinstance(name, str):
         raise checks.fail_type(where, "a type must be a name", name, '"Tensor"')
@@ -136,7 +136,7 @@ def _meaning(name: Any) -> Callable[[Any], bool]:
         return _KINDS[name]
     outer, bracket, inner = name.rstrip("]").partition("[")
     if bracket and outer in ("Tuple", "List"):
-        item, kind = _meaning(inner), _KINDS[outer]
+        item, kind = _predicate(inner), _KINDS[outer]
         return lambda value: kind(value) and all(map(item, value))
     try:
         dtype = as_dtype((inner if bracket else name).lower())
@@ -149,7 +149,7 @@ def _meaning(name: Any) -> Callable[[Any], bool]:
 
 
 def _fits(name: str, value: Any) -> bool:
-    return _meaning(name)(value)
+    return _predicate(name)(value)
 
 
 def _kind_of(value: Any) -> str:

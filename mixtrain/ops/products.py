@@ -13,14 +13,14 @@ from mixtrain.ops.inputs import format_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
 
 
-# As they are outside any autocast: the formats are settled here.
+# Bound at import: an autocast replaces the functions in `keras.ops` by ones that cast, but dtypes are settled here.
 _matmul_of, _dot_of, _tensordot_of, _einsum_of = (
     keras.ops.matmul, keras.ops.dot, keras.ops.tensordot, keras.ops.einsum
 )
 
 
 def _two(where: str, x: Any, y: Any, ranks: tuple[int, ...] = ()) -> tuple[Any, Any]:
-    """Return two tensors in the format they meet in, each of one of `ranks` where given."""
+    """Return two tensors of their common dtype; with `ranks`, check that each has one of them."""
     x, y = tensor(where, x), tensor(where, y)
     for value in (x, y):
         if ranks and rank_of(value) not in ranks:
@@ -59,7 +59,7 @@ def matmul(input: Any, other: Any) -> Any:
 
 
 def plain_matmul(x: Any, y: Any) -> Any:
-    """Do what `matmul` does, for two backend tensors of one dtype."""
+    """`matmul` of two backend tensors of one dtype."""
     return _matmul("Tensor", x, y)
 
 
@@ -141,11 +141,11 @@ class MatMul(Primitive):
     """Multiply two matrices.
 
     Args:
-        transpose_a: Whether the first is transposed before.
-        transpose_b: Whether the second is transposed before.
+        transpose_a: Whether to transpose the first one.
+        transpose_b: Whether to transpose the second one.
 
     Raises:
-        TypeError: An argument is no bool.
+        TypeError: An argument is not a bool.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops

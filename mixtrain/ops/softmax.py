@@ -1,4 +1,4 @@
-"""Softmax and what is made of it, along an axis."""
+"""Softmax, softmin, log-softmax and gated linear units."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Any:
     Args:
         input: Tensor.
         axis: The axis.
-        dtype: Format that `input` is cast to before; None for its own.
+        dtype: Dtype to cast `input` to first; None for its own.
 
     Returns:
         Tensor of the shape of `input`.
@@ -59,10 +59,10 @@ def glu(x: Any, axis: int = -1) -> Any:
     Example: ``ops.glu(x)``. Source: Dauphin et al., 2017; MindSpore, `mindspore.ops.glu`.
     """
     value = as_floats("ops.glu", x)
-    where = axis_of("ops.glu", axis, rank_of(value))
-    if (value.shape[where] or 0) % 2:
-        raise checks.fail_value("ops.glu", "the axis must have an even size", value.shape[where], "an even size")
-    return keras.ops.glu(value, axis=where)
+    axis = axis_of("ops.glu", axis, rank_of(value))
+    if (value.shape[axis] or 0) % 2:
+        raise checks.fail_value("ops.glu", "the axis must have an even size", value.shape[axis], "an even size")
+    return keras.ops.glu(value, axis=axis)
 
 
 def _cast(x: Any, dtype: Any) -> Any:
@@ -97,7 +97,7 @@ class Softmax(Primitive):
         """Normalize `logits`."""
         x = as_floats(self.name, logits)
         axes = axes_of(self.name, self.axis, rank_of(x))
-        # The oldest Keras that is supported cannot compile a tuple of axes.
+        # Keras 3.10 cannot compile a tuple of axes.
         return keras.ops.softmax(x, axis=axes[0] if len(axes) == 1 else axes)
 
 

@@ -1,4 +1,4 @@
-"""Parameters written in place, with their primitives."""
+"""Assignment to Parameters, with its primitives."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from mixtrain.ops.primitive import primitive
 
 
 def assign(variable: Any, value: Any) -> Any:
-    """Write a Parameter.
+    """Assign a value to a Parameter.
 
     Args:
         variable: Parameter.
-        value: Tensor or number of its shape; cast to its format.
+        value: Tensor or number of its shape; cast to its dtype.
 
     Returns:
         The Parameter's new value.
 
     Raises:
-        TypeError: `variable` is no Parameter.
+        TypeError: `variable` is not a Parameter.
         ValueError: The shapes differ.
 
     Example:
@@ -47,7 +47,7 @@ def assign_add(variable: Any, value: Any) -> Any:
 
 
 def assign_sub(variable: Any, value: Any) -> Any:
-    """Take `value` off the Parameter `variable`; return its new value. Example: ``ops.assign_sub(weight, 1.0)``.
+    """Subtract `value` from the Parameter `variable`; return its new value. Example: ``ops.assign_sub(weight, 1.0)``.
 
     Source: MindSpore, `mindspore.ops.assign_sub`.
     """
@@ -68,7 +68,7 @@ def _written(where: str, variable: Any, value: Any) -> Any:
                 where, f"value must have shape {tuple(variable.shape)}", tuple(new.shape), "ops.reshape(value, shape)"
             )
         new = keras.ops.broadcast_to(new, variable.shape)
-    # A Parameter is stored in its own format, whatever the running cell reads it in.
+    # A Parameter is stored in its own dtype, even where the running cell reads it in another one.
     stored = getattr(variable, "stored_dtype", variable.dtype)
     variable.assign(keras.ops.cast(new, stored))
     return backend.snapshot(variable)

@@ -1,4 +1,4 @@
-"""Summary operations: what a network computes inside, written to an event file where somebody records."""
+"""Summary operations: write values of a network to an event file while a recorder is active."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mixtrain.summaries import put_aside
 
 
 class _Summary(Primitive):
-    """What the four share: a call takes a name and a tensor, and returns nothing."""
+    """The base of the summaries: a call takes a name and a tensor, and returns nothing."""
 
     _plugin: ClassVar[str]
     _ranks: ClassVar[tuple[int, int]]
@@ -23,15 +23,15 @@ class _Summary(Primitive):
         super().__init__()
 
     def __call__(self, name: str, value: Any) -> None:
-        """Put a tensor aside for the recorder.
+        """Pass a tensor to the recorder.
 
         Args:
             name: Its tag in the event file.
             value: The tensor.
 
         Raises:
-            TypeError: `name` is no str, or `value` no tensor.
-            ValueError: `name` is empty, or `value` has another number of axes.
+            TypeError: `name` is not a str, or `value` is not a tensor.
+            ValueError: `name` is empty, or `value` has the wrong number of axes.
         """
         where = self.name
         if not isinstance(name, str):
@@ -40,8 +40,8 @@ class _Summary(Primitive):
             raise checks.fail_value(where, "name must not be empty", name, 'summary("loss", loss)')
         if not is_any_tensor(value):
             raise checks.fail_type(where, "value must be a Tensor", value, 'summary("loss", loss)')
-        least, most = self._ranks
-        if not least <= len(value.shape) <= most:
+        min_rank, max_rank = self._ranks
+        if not min_rank <= len(value.shape) <= max_rank:
             raise checks.fail_value(where, f"value must have {self._axes}", tuple(value.shape), "another shape")
         if not isinstance(value, keras.KerasTensor):
             value = keras.ops.convert_to_tensor(value)
@@ -49,7 +49,7 @@ class _Summary(Primitive):
 
 
 class ScalarSummary(_Summary):
-    """Record a number under a name; where no SummaryRecord or SummaryCollector is at work, do nothing.
+    """Record a number under a name; without an active SummaryRecord or SummaryCollector, do nothing.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -64,7 +64,7 @@ class ScalarSummary(_Summary):
 
 
 class TensorSummary(_Summary):
-    """Record a tensor as it is under a name; where nobody records, do nothing.
+    """Record a tensor as it is under a name; without an active recorder, do nothing.
 
     Example: ``ops.TensorSummary()("features", x)``. Source: MindSpore, `mindspore.ops.TensorSummary`.
     """
@@ -75,7 +75,7 @@ class TensorSummary(_Summary):
 
 
 class HistogramSummary(_Summary):
-    """Record how a tensor's values are spread under a name; where nobody records, do nothing.
+    """Record the histogram of a tensor under a name; without an active recorder, do nothing.
 
     Example: ``ops.HistogramSummary()("features", x)``. Source: MindSpore, `mindspore.ops.HistogramSummary`.
     """
@@ -86,7 +86,7 @@ class HistogramSummary(_Summary):
 
 
 class ImageSummary(_Summary):
-    """Record images (N, C, H, W) of 1 or 3 channels under a name; where nobody records, do nothing.
+    """Record images (N, C, H, W) of 1 or 3 channels under a name; without an active recorder, do nothing.
 
     Example: ``ops.ImageSummary()("digits", x)``. Source: MindSpore, `mindspore.ops.ImageSummary`.
     """

@@ -23,7 +23,7 @@ def shape(input_x: Any) -> tuple[int, ...]:
         input_x: Tensor.
 
     Returns:
-        Tuple of ints. (Inside a compiled function an axis whose size is not known yet comes as a scalar tensor.)
+        Tuple of ints. (In a compiled function an unknown dimension is a scalar tensor.)
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -41,7 +41,7 @@ def dyn_shape(input_x: Any) -> Any:
 
 
 def dtype(x: Any) -> NumberFormat:
-    """The number format of the tensor `x`.
+    """The dtype of the tensor `x`.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -54,12 +54,12 @@ def dtype(x: Any) -> NumberFormat:
 
 
 def rank(input_x: Any) -> int:
-    """How many axes `input_x` has. Example: ``ops.rank(x)``. Source: MindSpore, `mindspore.ops.rank`."""
+    """The number of axes of `input_x`. Example: ``ops.rank(x)``. Source: MindSpore, `mindspore.ops.rank`."""
     return rank_of(tensor("ops.rank", input_x))
 
 
 def size(input_x: Any) -> int:
-    """How many elements `input_x` has. Example: ``ops.size(x)``. Source: MindSpore, `mindspore.ops.size`."""
+    """The number of elements of `input_x`. Example: ``ops.size(x)``. Source: MindSpore, `mindspore.ops.size`."""
     return math.prod(shape(input_x))
 
 
@@ -72,17 +72,17 @@ def is_tensor(obj: Any) -> bool:
 
 
 def cast(input: Any, dtype: Any) -> Any:
-    """Change the number format.
+    """Cast a tensor to another dtype.
 
     Args:
         input: Tensor or number.
-        dtype: The format, such as ``mixtrain.float16``, also as a string, a NumPy or TensorFlow dtype.
+        dtype: The dtype, such as ``mixtrain.float16``, a string, or a NumPy or TensorFlow dtype.
 
     Returns:
         Tensor of the same shape.
 
     Raises:
-        TypeError: `dtype` names no number format.
+        TypeError: `dtype` is not a dtype.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -95,10 +95,10 @@ def cast(input: Any, dtype: Any) -> Any:
 
 
 def mixed_precision_cast(dtype: Any, input: Any) -> Any:
-    """Cast floats to another dtype; integers, and what is not a tensor, stay.
+    """Cast floats to another dtype; integers and other values stay.
 
     Args:
-        dtype: The format.
+        dtype: The dtype.
         input: A tensor, or tuples, lists and dicts of them.
 
     Example:
@@ -115,14 +115,14 @@ def mixed_precision_cast(dtype: Any, input: Any) -> Any:
 
 
 def scalar_cast(input_x: Any, input_y: Any) -> Any:
-    """The Python number `input_x` in the format `input_y`. Source: MindSpore, `mindspore.ops.scalar_cast`."""
+    """The Python number `input_x` cast to the dtype `input_y`. Source: MindSpore, `mindspore.ops.scalar_cast`."""
     if not is_number(input_x):
         raise checks.fail_type("ops.scalar_cast", "input_x must be a number", input_x, "ops.cast(x, dtype)")
     return np.asarray(input_x).astype(np.dtype(as_dtype(input_y))).item()
 
 
 def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Any:
-    """Make a tensor without axes from the number `input_x`, of the format `dtype`.
+    """Make a scalar tensor of `dtype` from the number `input_x`.
 
     Example:
         >>> import mixtrain.ops as ops
@@ -137,7 +137,7 @@ def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Any:
 
 
 def scalar_to_array(input_x: Any) -> Any:
-    """Make a tensor without axes from the number `input_x`. Source: MindSpore, `mindspore.ops.scalar_to_array`."""
+    """Make a scalar tensor from the number `input_x`. Source: MindSpore, `mindspore.ops.scalar_to_array`."""
     return tensor("ops.scalar_to_array", input_x)
 
 
@@ -153,8 +153,8 @@ def tuple_to_array(input_x: Any) -> Any:
     """
     if not isinstance(input_x, (tuple, list)):
         raise checks.fail_type("ops.tuple_to_array", "input_x must be a tuple of numbers", input_x, "(1, 2, 3)")
-    made = tensor("ops.tuple_to_array", input_x)
-    return keras.ops.cast(made, int32) if made.dtype == int64 else made
+    x = tensor("ops.tuple_to_array", input_x)
+    return keras.ops.cast(x, int32) if x.dtype == int64 else x
 
 
 def make_range(*limits: int) -> tuple[int, ...]:

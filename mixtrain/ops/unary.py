@@ -1,4 +1,4 @@
-"""Functions of one element: powers, logarithms, rounding, signs and trigonometry, with their primitives."""
+"""Elementwise functions of one tensor: powers, logarithms, rounding, signs and trigonometry, with their primitives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mixtrain.ops.primitive import Primitive, primitive
 
 
 def _negative(x: Any) -> Any:
-    # TensorFlow has no minus of unsigned integers, which wrap.
+    # TensorFlow cannot negate unsigned integers; their difference wraps around.
     unsigned = "uint" in keras.backend.standardize_dtype(x.dtype)
     return keras.ops.zeros_like(x) - x if unsigned else keras.ops.negative(x)
 
@@ -32,17 +32,17 @@ rsqrt: Final = unary_function("rsqrt", keras.ops.rsqrt, "1 / sqrt(`input`).")
 square: Final = unary_function("square", keras.ops.square, "`input` times itself.", floats=False)
 reciprocal: Final = unary_function("reciprocal", keras.ops.reciprocal, "1 / `input`.")
 
-abs: Final = unary_function("abs", keras.ops.abs, "`input` without its sign.", floats=False)
+abs: Final = unary_function("abs", keras.ops.abs, "The absolute value of `input`.", floats=False)
 neg: Final = unary_function("neg", _negative, "-`input`.", floats=False)
 sign: Final = unary_function("sign", keras.ops.sign, "-1, 0 or 1: the sign of `input`.", floats=False)
 absolute: Final = renamed(abs, "absolute")
 negative: Final = renamed(neg, "negative")
 
 floor: Final = unary_function(
-    "floor", keep_integers(keras.ops.floor), "The largest whole number not above `input`.", floats=False
+    "floor", keep_integers(keras.ops.floor), "The largest integer not above `input`.", floats=False
 )
 ceil: Final = unary_function(
-    "ceil", keep_integers(keras.ops.ceil), "The smallest whole number not below `input`.", floats=False
+    "ceil", keep_integers(keras.ops.ceil), "The smallest integer not below `input`.", floats=False
 )
 trunc: Final = unary_function("trunc", keep_integers(keras.ops.trunc), "`input` without its fraction.", floats=False)
 
@@ -72,14 +72,14 @@ logical_not: Final = unary_function(
 
 
 def round(input: Any, *, decimals: int = 0) -> Any:
-    """Round each element to the nearest number of so many decimals; halves go to the even neighbor.
+    """Round each element to a number of decimals; halves are rounded to even.
 
     Args:
         input: Tensor.
-        decimals: How many decimals stay; negative ones round before the point.
+        decimals: The number of decimals; a negative one rounds to tens, hundreds and so on.
 
     Returns:
-        Tensor of the same shape and format; integers stay as they are.
+        Tensor of the same shape and dtype; integers are not rounded.
 
     Raises:
         TypeError: `decimals` is not an int.
@@ -91,12 +91,12 @@ def round(input: Any, *, decimals: int = 0) -> Any:
 
     Source: MindSpore, `mindspore.ops.round`.
     """
-    places = checks.integer("ops.round", "decimals", decimals, at_least=-(2**31), example=0)
+    decimals = checks.integer("ops.round", "decimals", decimals, at_least=-(2**31), example=0)
 
     def compute(x: Any) -> Any:
         if not is_float(x.dtype):
             return x
-        return keras.ops.round(x) if places == 0 else keras.ops.round(x * 10.0**places) / 10.0**places
+        return keras.ops.round(x) if decimals == 0 else keras.ops.round(x * 10.0**decimals) / 10.0**decimals
 
     return unary("ops.round", compute, input)
 
@@ -104,7 +104,7 @@ def round(input: Any, *, decimals: int = 0) -> Any:
 def nan_to_num(
     input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Any:
-    """Replace what is no finite number in `input`: NaN by `nan` (0), infinities by `posinf`, `neginf` (the largest).
+    """Replace NaN in `input` by `nan` (0), and infinities by `posinf` and `neginf` (the largest finite numbers).
 
     Example: ``ops.nan_to_num(x, nan=0.0)``. Source: MindSpore, `mindspore.ops.nan_to_num`.
     """
@@ -121,6 +121,7 @@ def sinc(input: Any) -> Any:
 
     def compute(x: Any) -> Any:
         angle = x * math.pi
+        # The 1 keeps the unused quotient and its gradient finite.
         safe = keras.ops.where(keras.ops.equal(angle, 0), keras.ops.ones_like(angle), angle)
         return keras.ops.where(keras.ops.equal(angle, 0), keras.ops.ones_like(angle), keras.ops.sin(safe) / safe)
 
