@@ -45,11 +45,11 @@ def mode_of(where: str, pad_mode: Any, allowed: tuple[str, ...]) -> str:
     return str(checks.one_of(where, "pad_mode", mode, allowed))
 
 
-def pad(x: Any, around: Sides, value: float = 0.0) -> Any:
+def pad(x: Any, padding: Sides, value: float = 0.0) -> Any:
     """Pad the spatial axes of a channels-last tensor."""
-    if not any(map(any, around)):
+    if not any(map(any, padding)):
         return x
-    return keras.ops.pad(x, ((0, 0), *around, (0, 0)), constant_values=value)
+    return keras.ops.pad(x, ((0, 0), *padding, (0, 0)), constant_values=value)
 
 
 def same_sides(sizes: Window, window: Window, stride: Window) -> Sides:
@@ -59,12 +59,12 @@ def same_sides(sizes: Window, window: Window, stride: Window) -> Sides:
     return tuple((total // 2, total - total // 2) for total in totals)
 
 
-def is_same(around: Sides, window: Window, stride: Window, dilation: Window) -> bool:
+def is_same(padding: Sides, window: Window, stride: Window, dilation: Window) -> bool:
     """Whether explicit padding is what the backend's "same" does, whatever the input's size."""
     if any(step != 1 for step in stride):
         return False
     totals = [(size - 1) * step for size, step in zip(window, dilation, strict=True)]
-    return all((total // 2, total - total // 2) == pair for total, pair in zip(totals, around, strict=True))
+    return all((total // 2, total - total // 2) == pair for total, pair in zip(totals, padding, strict=True))
 
 
 def spread(kernel: Any, dilation: Window) -> Any:
@@ -96,9 +96,9 @@ def image(where: str, value: Any) -> Any:
     return x
 
 
-def check_fits(where: str, x: Any, span: Pair, around: Sides) -> None:
+def check_fits(where: str, x: Any, window_size: Pair, padding: Sides) -> None:
     """Raise a ValueError where a window does not fit into padded images (N, C, H, W)."""
-    for size, length, (before, after) in zip(x.shape[2:], span, around, strict=True):
+    for size, length, (before, after) in zip(x.shape[2:], window_size, padding, strict=True):
         if size is not None and size + before + after < length:
             raise checks.fail_value(
                 where, f"the input must be at least {length - before - after} high or wide, as the window needs it",
