@@ -91,7 +91,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
 
 
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
-    """The sum of max(0, 1 - a target score + another score) over all such pairs, divided by the classes.
+    """The sum of max(0, 1 - target score + other score) over such pairs, divided by the number of classes.
 
     Args:
         input: Scores (N, C) or (C,).

@@ -207,7 +207,7 @@ def _lp_pool(where: str, rank: int, x: Any, norm_type: float, kernel_size: Any, 
 
 
 def lp_pool1d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
-    """The norm of order `norm_type` of each window of sequences `x`.
+    """The root of the sum of powers `norm_type` over each window of sequences `x`.
 
     `kernel_size`, `stride` and `ceil_mode` are those of `max_pool3d`. Source: MindSpore, `mindspore.ops.lp_pool1d`.
     """
@@ -217,7 +217,7 @@ def lp_pool1d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ce
 
 
 def lp_pool2d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
-    """The norm of order `norm_type` of each window of images `x`.
+    """The root of the sum of powers `norm_type` over each window of images `x`.
 
     `kernel_size`, `stride` and `ceil_mode` are those of `max_pool3d`. Source: MindSpore, `mindspore.ops.lp_pool2d`.
     """
