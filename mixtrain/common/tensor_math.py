@@ -109,7 +109,7 @@ class MathMethods:
     sgn = complex_numbers.sgn
     signbit = numeric.signbit
     soft_shrink = activation.softshrink
-    xdivy = numeric.xdivy
+    xdivy = arithmetic.xdivy
     xlogy = numeric.xlogy
     addbmm = linear_algebra.addbmm
     addmv = linear_algebra.addmv

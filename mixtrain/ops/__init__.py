@@ -10,7 +10,7 @@ from mixtrain.ops.arithmetic import (
     Add, AddN, Atan2, Div, DivNoNan, FloorDiv, FloorMod, Maximum, Minimum, Mod, Mul, Pow, RealDiv,
     SquaredDifference, Sub, TensorAdd, TruncateDiv, Xdivy, add, addcdiv, addcmul, addn, arctan2, atan2, div, divide,
     floor_div, floor_divide, floor_mod, fmod, hypot, lerp, logaddexp, maximum, minimum, mul, multiply, pow,
-    remainder, squared_difference, sub, subtract, tensor_add, true_divide,
+    remainder, squared_difference, sub, subtract, tensor_add, true_divide, xdivy,
 )
 from mixtrain.ops.array import (
     ExpandDims, Flatten, Reshape, ReverseV2, Squeeze, Transpose, expand_dims, flatten, flip, moveaxis, movedim,
@@ -122,7 +122,7 @@ from mixtrain.ops.numeric import (
     heaviside, inv, invert, is_nonzero, isneginf, isposinf, lcm,
     ldexp, lgamma, logaddexp2, logit, mvlgamma, nextafter, positive, rad2deg, scalar_add, scalar_div,
     scalar_eq, scalar_floordiv, scalar_ge, scalar_gt, scalar_le, scalar_lt, scalar_mod, scalar_mul, scalar_pow,
-    scalar_sub, signbit, truncate_div, truncate_mod, xdivy, xlogy,
+    scalar_sub, signbit, truncate_div, truncate_mod, xlogy,
 )
 from mixtrain.ops.linear_algebra import (
     Cholesky, Cross, Ger, LogMatrixDeterminant, LpNorm, MatrixBandPart, MatrixDeterminant, MatrixInverse,

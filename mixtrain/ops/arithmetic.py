@@ -121,14 +121,14 @@ def _truncate_div(x: Any, y: Any) -> Any:
 
 
 def _xdivy(x: Any, y: Any) -> Any:
-    """`x` / `y`, and 0 where `x` is 0. Source: MindSpore, `mindspore.ops.Xdivy`."""
+    # The inner `where` keeps 0 / 0 out of the gradient.
+    zero = keras.ops.equal(x, 0)
+    return keras.ops.where(zero, keras.ops.zeros_like(x), x / keras.ops.where(zero, keras.ops.ones_like(y), y))
 
-    def compute(x: Any, y: Any) -> Any:
-        # The inner `where` keeps 0 / 0 out of the gradient.
-        zero = keras.ops.equal(x, 0)
-        return keras.ops.where(zero, keras.ops.zeros_like(x), x / keras.ops.where(zero, keras.ops.ones_like(y), y))
 
-    return binary("ops.Xdivy", compute, x, y, floats=True, tensors=True)
+def xdivy(x: Any, y: Any) -> Any:
+    """`x` / `y`, and 0 where `x` is 0. Source: MindSpore, `mindspore.ops.xdivy`."""
+    return binary("ops.xdivy", _xdivy, x, y, floats=True, tensors=True)
 
 
 def lerp(input: Any, end: Any, weight: Any) -> Any:
@@ -173,4 +173,4 @@ Minimum: Final = primitive("Minimum", minimum)
 Atan2: Final = primitive("Atan2", atan2)
 AddN: Final = primitive("AddN", addn)
 SquaredDifference: Final = primitive("SquaredDifference", squared_difference)
-Xdivy: Final = primitive("Xdivy", _xdivy)
+Xdivy: Final = primitive("Xdivy", xdivy)

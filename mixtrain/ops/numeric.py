@@ -25,11 +25,6 @@ def _xlogy(x: Any, y: Any) -> Any:
     return keras.ops.where(x == 0, keras.ops.zeros_like(x), x * keras.ops.log(y))
 
 
-def _xdivy(x: Any, y: Any) -> Any:
-    # The divisor 1 keeps NaN out of the gradient where the quotient is not used.
-    return keras.ops.where(x == 0, keras.ops.zeros_like(x), x / keras.ops.where(x == 0, keras.ops.ones_like(y), y))
-
-
 def _ignoring_nan(extreme: Any) -> Any:
     """Return `extreme` of two numbers, or the other number where one is NaN."""
 
@@ -177,11 +172,6 @@ xlogy: Final = binary_function(
 def heaviside(input: Any, values: Any) -> Any:
     """0 below zero, 1 above, and `values` where `input` is zero. Source: MindSpore, `mindspore.ops.heaviside`."""
     return binary("ops.heaviside", _heaviside, input, values, tensors=True)
-
-
-def xdivy(x: Any, y: Any) -> Any:
-    """`x` / `y`, and 0 where `x` is 0. Source: MindSpore, `mindspore.ops.xdivy`."""
-    return binary("ops.xdivy", _xdivy, x, y, floats=True, tensors=True)
 
 
 def truncate_div(x: Any, y: Any) -> Any:
