@@ -47,7 +47,7 @@ def mode() -> Mode:
 
 
 @contextlib.contextmanager
-def running(mode: Mode) -> Iterator[None]:
+def in_mode(mode: Mode) -> Iterator[None]:
     """Run a block in a mode."""
     previous, _state.mode = _state.mode, mode
     try:
@@ -83,30 +83,30 @@ def _first_tensor(values: Any) -> Any:
     return backend_tensor
 
 
-def unwrapped(values: Any) -> Any:
+def unwrap(values: Any) -> Any:
     """Return a structure with the contents of its Tensors: backend tensors and channels-last views."""
     if isinstance(values, backend.TensorBase):
         return values.held if isinstance(values, TensorLike) else values
     if isinstance(values, (tuple, list, dict)):
-        return _mapped(unwrapped, values)
+        return _mapped(unwrap, values)
     return values
 
 
-def settled(values: Any) -> Any:
+def to_backend_tensors(values: Any) -> Any:
     """Return a structure with backend tensors in place of Tensors and views."""
     if isinstance(values, backend.TensorBase):
         return values.backend_tensor()
     if isinstance(values, (tuple, list, dict)):
-        return _mapped(settled, values)
+        return _mapped(to_backend_tensors, values)
     return values
 
 
-def wrapped(values: Any) -> Any:
+def to_tensors(values: Any) -> Any:
     """Return a structure with Tensors in place of backend tensors and views."""
     if isinstance(values, backend.TENSOR_TYPES):
         return values if isinstance(values, (TensorLike, keras.KerasTensor)) else backend.public_tensor(values)
     if isinstance(values, (tuple, list, dict)):
-        return _mapped(wrapped, values)
+        return _mapped(to_tensors, values)
     return values
 
 
@@ -147,30 +147,30 @@ def run_library(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     state = _state
     previous = state.mode
     # Every eager operator passes here: each extra call shows. Most have one argument or two.
-    inputs = [*map(unwrapped, args)]
+    inputs = [*map(unwrap, args)]
     if previous == "backend":
-        return function(*inputs, **(unwrapped(kwargs) if kwargs else kwargs))
+        return function(*inputs, **(unwrap(kwargs) if kwargs else kwargs))
     takes_tensor = bool(args) and isinstance(args[0], TensorLike)
     returns_tensors = takes_tensor or previous == "tensors" or wants_tensors(args, kwargs)
     state.mode = "backend"
     try:
-        result = function(*inputs, **unwrapped(kwargs)) if kwargs else function(*inputs)
+        result = function(*inputs, **unwrap(kwargs)) if kwargs else function(*inputs)
     finally:
         state.mode = previous
     if not returns_tensors:
         return result
     # A function that returns its argument unchanged returns the same Tensor object.
-    return args[0] if takes_tensor and result is inputs[0] else wrapped(result)
+    return args[0] if takes_tensor and result is inputs[0] else to_tensors(result)
 
 
 def run_users(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return ``function(*args, **kwargs)`` of a user's network, which gets Tensors."""
     previous = _state.mode
     returns_tensors = previous == "tensors" or wants_tensors(args, kwargs)
-    args, kwargs = wrapped(args), wrapped(kwargs)
+    args, kwargs = to_tensors(args), to_tensors(kwargs)
     _state.mode = "tensors"
     try:
         result = function(*args, **kwargs)
     finally:
         _state.mode = previous
-    return wrapped(result) if returns_tensors else unwrapped(result)
+    return to_tensors(result) if returns_tensors else unwrap(result)

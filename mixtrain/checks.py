@@ -19,20 +19,20 @@ _CONTAINERS: Final = (list, tuple, set, frozenset, Mapping)
 
 def fail_value(where: str, expected: str, got: Any, write: str) -> ValueError:
     """Build the ValueError ``where: expected ...; got ... . Write ...``."""
-    return ValueError(f"{where}: {expected}; got {shown(got)}. Write {write}.")
+    return ValueError(f"{where}: {expected}; got {short_repr(got)}. Write {write}.")
 
 
 def fail_type(where: str, expected: str, got: Any, write: str) -> TypeError:
     """Build the TypeError ``where: expected ...; got ... . Write ...``."""
-    text, kind = shown(got), type(got).__name__
+    text, kind = short_repr(got), type(got).__name__
     return TypeError(f"{where}: {expected}; got {text if text.startswith(kind) else f'{kind} {text}'}. Write {write}.")
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return the text of a value for an error: short plain values in full, others by type, shape, dtype or length.
 
     Example:
-        >>> shown(("valid", 3)), shown(np.zeros((2, 3))), shown([0.5] * 1000)
+        >>> short_repr(("valid", 3)), short_repr(np.zeros((2, 3))), short_repr([0.5] * 1000)
         ("('valid', 3)", 'ndarray of shape (2, 3) and dtype float64', 'list of 1000, the first 0.5')
     """
     kind = type(value).__name__
@@ -50,11 +50,11 @@ def shown(value: Any) -> str:
     return _shown_object(value)
 
 
-def listed(names: Iterable[Any]) -> str:
+def join_names(names: Iterable[Any]) -> str:
     """Return the text of names for an error; of many, the first few.
 
     Example:
-        >>> listed(["image", "label"]), listed(range(1000))
+        >>> join_names(["image", "label"]), join_names(range(1000))
         ('image, label', '0, 1, 2, 3, 4, 5, 6, 7, ... (1000 in all)')
     """
     texts = [str(name) for name in names]
@@ -73,10 +73,10 @@ def _shown_container(value: Any) -> str:
             return text
     kind = f"{type(value).__name__} of {len(value)}"
     if isinstance(value, Mapping):
-        return f"{kind} with keys {', '.join(map(shown, list(value)[:3]))}{', ...' if len(value) > 3 else ''}"
+        return f"{kind} with keys {', '.join(map(short_repr, list(value)[:3]))}{', ...' if len(value) > 3 else ''}"
     # Of a nested container only the length is shown, as nesting may be arbitrarily deep.
     first = next(iter(value), None)
-    nested = f"a {type(first).__name__} of {len(first)}" if isinstance(first, _CONTAINERS) else shown(first)
+    nested = f"a {type(first).__name__} of {len(first)}" if isinstance(first, _CONTAINERS) else short_repr(first)
     return f"{kind}, the first {nested}" if len(value) else kind
 
 
@@ -119,9 +119,9 @@ def one_of(where: str, name: str, value: Any, allowed: Collection[Any]) -> Any:
         if value in allowed:
             return value
     choices = [str(choice) for choice in allowed]
-    text = value[:_MAX_CHARACTERS] if isinstance(value, str) else shown(value)
+    text = value[:_MAX_CHARACTERS] if isinstance(value, str) else short_repr(value)
     suggestion = (nearest(text, choices) or choices)[0]
-    raise fail_value(where, f"{name} must be one of {listed(choices)}", value, f'{name}="{suggestion}"')
+    raise fail_value(where, f"{name} must be one of {join_names(choices)}", value, f'{name}="{suggestion}"')
 
 
 def nearest(name: str, known: Iterable[str], *, count: int = 1, cutoff: float = 0.0) -> list[str]:

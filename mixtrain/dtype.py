@@ -103,10 +103,10 @@ def as_dtype(value: Any) -> DType:
         try:
             name = np.dtype(value).name
         except TypeError:
-            name = checks.shown(value)
+            name = checks.short_repr(value)
     if name not in _BY_NAME:
         raise TypeError(
-            f"dtype: expected one of {', '.join(_BY_NAME)}; got {checks.shown(value)}. "
+            f"dtype: expected one of {', '.join(_BY_NAME)}; got {checks.short_repr(value)}. "
             "Write, for example, mixtrain.float16."
         )
     return _BY_NAME[name]

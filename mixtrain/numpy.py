@@ -16,7 +16,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.boundary import settled
+from mixtrain.boundary import to_backend_tensors
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import (  # noqa: F401
     as_dtype, bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
@@ -152,7 +152,7 @@ def _on_host(name: str) -> _Function:
     function = moved.get(name) or getattr(np, name)
 
     def compute(*args: Any, **kwargs: Any) -> Any:
-        args, kwargs = keras.tree.map_structure(_to_numpy, settled((args, kwargs)))
+        args, kwargs = keras.tree.map_structure(_to_numpy, to_backend_tensors((args, kwargs)))
         result = function(*args, **kwargs)
         if name == "argwhere":
             return Tensor(result)  # Not narrowed: int64.
@@ -186,7 +186,7 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any
 
     Source: MindSpore, `mindspore.numpy.array`.
     """
-    value = tensor("numpy.array", _as_input(settled(obj)))
+    value = tensor("numpy.array", _as_input(to_backend_tensors(obj)))
     missing = ndmin - len(value.shape)
     value = keras.ops.reshape(value, (1,) * missing + tuple(value.shape)) if missing > 0 else value
     return Tensor(_cast(value, dtype))
@@ -203,7 +203,7 @@ def asfarray(a: Any, dtype: Any = float32) -> Any:
 
 
 def _as_shape(shape: Any) -> tuple[int, ...]:
-    return tuple(int(size) for size in np.reshape(np.asarray(_to_numpy(settled(shape))), (-1,)))
+    return tuple(int(size) for size in np.reshape(np.asarray(_to_numpy(to_backend_tensors(shape))), (-1,)))
 
 
 def zeros(shape: Any, dtype: Any = float32) -> Any:
@@ -223,7 +223,7 @@ def empty(shape: Any, dtype: Any = float32) -> Any:
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """`fill_value` everywhere in a Tensor of `shape` and `dtype`. Source: MindSpore, `mindspore.numpy.full`."""
-    value = tensor("numpy.full", _as_input(settled(fill_value)))
+    value = tensor("numpy.full", _as_input(to_backend_tensors(fill_value)))
     return Tensor(_cast(keras.ops.broadcast_to(value, _as_shape(shape)), dtype))
 
 
@@ -245,14 +245,15 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float32) -> Any:
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
     """Numbers from `start` (or 0) to `stop` by `step`, in `dtype`. Source: MindSpore, `mindspore.numpy.arange`."""
     start, stop = (0, start) if stop is None else (start, stop)
-    bounds: Any = [_to_numpy(settled(value)) for value in (start, stop, 1 if step is None else step)]
+    bounds: Any = [_to_numpy(to_backend_tensors(value)) for value in (start, stop, 1 if step is None else step)]
     values = _narrow(np.arange(*bounds))
     return Tensor(values if dtype is None else values.astype(as_dtype(dtype)))
 
 
 def _spaced(name: str) -> _Function:
     def compute(start: Any, stop: Any, num: int = 50, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
-        result = getattr(np, name)(_to_numpy(settled(start)), _to_numpy(settled(stop)), num, *args, **kwargs)
+        start, stop = (_to_numpy(to_backend_tensors(value)) for value in (start, stop))
+        result = getattr(np, name)(start, stop, num, *args, **kwargs)
         if isinstance(result, tuple):  # With `retstep`.
             return Tensor(_narrow(result[0])), Tensor(np.float32(result[1]))
         return Tensor(result, as_dtype(dtype or float32))
@@ -270,7 +271,7 @@ linspace, logspace, geomspace = _spaced("linspace"), _spaced("logspace"), _space
 
 def vstack(tup: Sequence[Any]) -> Any:
     """Stack the arrays of `tup` vertically, vectors as rows. Source: MindSpore, `mindspore.numpy.vstack`."""
-    rows = [tensor("numpy.vstack", _as_input(settled(value))) for value in tup]
+    rows = [tensor("numpy.vstack", _as_input(to_backend_tensors(value))) for value in tup]
     rows = [keras.ops.reshape(row, (1, -1)) if len(row.shape) < 2 else row for row in rows]
     return Tensor(keras.ops.concatenate(rows, axis=0))
 
@@ -280,13 +281,13 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 
     Source: MindSpore, `mindspore.numpy.searchsorted`.
     """
-    a, v = _as_input(settled(a)), _as_input(settled(v))
+    a, v = _as_input(to_backend_tensors(a)), _as_input(to_backend_tensors(v))
     return Tensor(statistics.searchsorted(a, v, out_int32=True, side=side, sorter=sorter))
 
 
 def around(a: Any, decimals: int = 0) -> Any:
     """Round `a` to `decimals`. Source: MindSpore, `mindspore.numpy.around`."""
-    return Tensor(keras.ops.round(tensor("numpy.around", _as_input(settled(a))), decimals))
+    return Tensor(keras.ops.round(tensor("numpy.around", _as_input(to_backend_tensors(a))), decimals))
 
 
 def pad(arr: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
@@ -301,12 +302,12 @@ def pad(arr: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
 
     Source: MindSpore, `mindspore.numpy.pad`.
     """
-    value = tensor("numpy.pad", _as_input(settled(arr)))
+    value = tensor("numpy.pad", _as_input(to_backend_tensors(arr)))
     if mode not in ("edge", "reflect", "symmetric", "wrap", "constant") or "reflect_type" in kwargs or callable(mode):
         return _to_tensors(np.pad(backend.to_numpy(value), pad_width, mode, **kwargs))  # type: ignore[call-overload]
     widths = np.broadcast_to(np.asarray(pad_width), (len(value.shape), 2))
     if mode == "constant":
-        options = {name: _to_numpy(settled(option)) for name, option in kwargs.items()}
+        options = {name: _to_numpy(to_backend_tensors(option)) for name, option in kwargs.items()}
         # NumPy pads a mask and the border values; only the inside has gradients.
         inside = np.pad(np.ones(value.shape, bool), pad_width)
         border = np.pad(np.zeros(value.shape, np.float64), pad_width, **options)
@@ -323,7 +324,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
 
     Source: MindSpore, `mindspore.numpy.isclose`.
     """
-    first, second = (tensor("numpy.isclose", _as_input(settled(value))) for value in (a, b))
+    first, second = (tensor("numpy.isclose", _as_input(to_backend_tensors(value))) for value in (a, b))
     return Tensor(comparison.isclose(first, second, rtol, atol, equal_nan))
 
 
@@ -332,10 +333,11 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
 
     Source: MindSpore, `mindspore.numpy.trapz`.
     """
-    value = keras.ops.moveaxis(keras.ops.cast(tensor("numpy.trapz", _as_input(settled(y))), float32), axis, -1)
+    y = tensor("numpy.trapz", _as_input(to_backend_tensors(y)))
+    value = keras.ops.moveaxis(keras.ops.cast(y, float32), axis, -1)
     width: Any = dx
     if x is not None:
-        points = keras.ops.cast(tensor("numpy.trapz", _as_input(settled(x))), float32)
+        points = keras.ops.cast(tensor("numpy.trapz", _as_input(to_backend_tensors(x))), float32)
         points = points if len(points.shape) == 1 else keras.ops.moveaxis(points, axis, -1)
         width = points[..., 1:] - points[..., :-1]
     return Tensor(keras.ops.sum((value[..., 1:] + value[..., :-1]) / 2 * width, axis=-1))
@@ -358,23 +360,23 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, de
 
     Source: MindSpore, `mindspore.numpy.histogram`.
     """
-    a = np.asarray(_to_numpy(settled(a)))
-    weights = None if weights is None else np.asarray(_to_numpy(settled(weights)))
-    bins = bins if isinstance(bins, int) else np.asarray(_to_numpy(settled(bins)))
+    a = np.asarray(_to_numpy(to_backend_tensors(a)))
+    weights = None if weights is None else np.asarray(_to_numpy(to_backend_tensors(weights)))
+    bins = bins if isinstance(bins, int) else np.asarray(_to_numpy(to_backend_tensors(bins)))
     counts, edges = np.histogram(a, bins, range, density=density, weights=weights)
     return Tensor(counts.astype(np.float32)), Tensor(_narrow(edges))
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """The norm of order `ord` of `x` along `axis`, kept with `keepdims`. Source: MindSpore, `mindspore.numpy.norm`."""
-    value = keras.ops.cast(tensor("numpy.norm", _as_input(settled(x))), float32)
+    value = keras.ops.cast(tensor("numpy.norm", _as_input(to_backend_tensors(x))), float32)
     return Tensor(keras.ops.norm(value, ord=ord, axis=axis, keepdims=keepdims))
 
 
 def multi_dot(arrays: Sequence[Any]) -> Any:
     """The matrix product of all `arrays`. Source: MindSpore, `mindspore.numpy.multi_dot`."""
     return Tensor(functools.reduce(
-        keras.ops.matmul, (tensor("numpy.multi_dot", _as_input(settled(value))) for value in arrays)
+        keras.ops.matmul, (tensor("numpy.multi_dot", _as_input(to_backend_tensors(value))) for value in arrays)
     ))
 
 
@@ -396,7 +398,7 @@ def randint(minval: int, maxval: int | None = None, shape: Any = None, dtype: An
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """The dtype that `arrays_and_dtypes` are promoted to. Source: MindSpore, `mindspore.numpy.result_type`."""
-    values = map(settled, arrays_and_dtypes)
+    values = map(to_backend_tensors, arrays_and_dtypes)
     dtypes = [value if isinstance(value, type) else getattr(value, "dtype", value) for value in values]
     dtypes = [np.dtype(dtype).name if isinstance(dtype, str) else dtype for dtype in dtypes]
     # `keras.backend.result_type` takes the type of a Python number.

@@ -43,11 +43,11 @@ def compiled_for_users(function: Callable[..., Any], *, xla: bool = False) -> Ca
     """Return a user's function of Tensors as one compiled call of the backend's."""
 
     def run(*tensors: Any) -> Any:
-        with boundary.running("tensors"):
-            return boundary.settled(function(*boundary.wrapped(tensors)))
+        with boundary.in_mode("tensors"):
+            return boundary.to_backend_tensors(function(*boundary.to_tensors(tensors)))
 
     compiled = backend.compile_function(run, choice=backend.JitChoice(xla, "test"))
-    return lambda *tensors: boundary.wrapped(compiled(*boundary.settled(tensors)))
+    return lambda *tensors: boundary.to_tensors(compiled(*boundary.to_backend_tensors(tensors)))
 
 
 # What TensorFlow's C++ libraries log, some of it before any level is read.

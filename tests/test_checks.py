@@ -43,16 +43,16 @@ SHOWN: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("case", SHOWN)
 def test_a_value_is_shown_as_it_is_where_it_is_plain_and_short(case: str) -> None:
     value, expected = SHOWN[case]
-    assert expected in checks.shown(value) and len(checks.shown(value)) < 150
+    assert expected in checks.short_repr(value) and len(checks.short_repr(value)) < 150
 
 
 def test_tensors_and_networks_are_shown_by_what_they_are() -> None:
     tensor, variable = mixtrain.Tensor(ARRAY), keras.Variable(ARRAY)
-    assert f"of shape ({ROWS}, 4) and dtype float" in checks.shown(tensor)
-    assert checks.shown(variable) == f"Variable of shape ({ROWS}, 4) and dtype {variable.dtype}"
+    assert f"of shape ({ROWS}, 4) and dtype float" in checks.short_repr(tensor)
+    assert checks.short_repr(variable) == f"Variable of shape ({ROWS}, 4) and dtype {variable.dtype}"
     deep = nn.SequentialCell([nn.Dense(4, 4) for _ in range(50)])
-    assert checks.shown(deep) == "SequentialCell of length 50"
-    assert "Sequential" in checks.shown(keras.Sequential([keras.layers.Dense(2)]))
+    assert checks.short_repr(deep) == "SequentialCell of length 50"
+    assert "Sequential" in checks.short_repr(keras.Sequential([keras.layers.Dense(2)]))
 
 
 def test_a_class_whose_own_text_fails_is_shown_by_its_name() -> None:
@@ -60,7 +60,7 @@ def test_a_class_whose_own_text_fails_is_shown_by_its_name() -> None:
         def __repr__(self) -> str:
             raise ValueError("no text")
 
-    assert checks.shown(Broken()) == "Broken object"
+    assert checks.short_repr(Broken()) == "Broken object"
 
 
 def _model(**options: Any) -> Model:

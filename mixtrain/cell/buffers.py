@@ -75,7 +75,7 @@ class CellBuffers(CellTree):
         cell = self.get_sub_cell(path)
         if name not in cell._buffers:
             where = f"{type(self).__name__}.get_buffer"
-            raise AttributeError(f"{where}: {checks.shown(target)} is not the path of a buffer.")
+            raise AttributeError(f"{where}: {checks.short_repr(target)} is not the path of a buffer.")
         return getattr(cell, name)
 
     def get_sub_cell(self, target: str) -> Any:
@@ -89,5 +89,5 @@ class CellBuffers(CellTree):
             cell = getattr(cell, name)
             if not isinstance(cell, CellTree):
                 where = f"{type(self).__name__}.get_sub_cell"
-                raise AttributeError(f"{where}: {checks.shown(target)} is not the path of a cell.")
+                raise AttributeError(f"{where}: {checks.short_repr(target)} is not the path of a cell.")
         return cell

@@ -13,7 +13,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.boundary import mode, run_library, run_users, settled, wrapped
+from mixtrain.boundary import mode, run_library, run_users, to_backend_tensors, to_tensors
 from mixtrain.cell.autocast import rule_of_class, under_autocast
 from mixtrain.cell.hooks import CellHooks
 from mixtrain.cell.layer import CellLayer
@@ -33,7 +33,7 @@ _LIBRARY = "mixtrain."
 
 def _as_tensor(array: np.ndarray) -> Any:
     tensor = backend.to_tensor(array)
-    return wrapped(tensor) if mode() == "tensors" else tensor
+    return to_tensors(tensor) if mode() == "tensors" else tensor
 
 
 @functools.cache
@@ -240,7 +240,7 @@ class KerasCell(Cell):
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """Call the layer in the mode of this cell."""
-        return self.keras_layer(*settled(args), training=self.training, **settled(kwargs))
+        return self.keras_layer(*to_backend_tensors(args), training=self.training, **to_backend_tensors(kwargs))
 
     def child_layers(self) -> dict[str, Any]:
         """Return the layer, by its name."""

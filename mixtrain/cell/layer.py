@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from mixtrain.boundary import settled
+from mixtrain.boundary import to_backend_tensors
 
 
 class CellLayer(keras.Layer):
@@ -40,6 +40,6 @@ class CellLayer(keras.Layer):
         was_training = cell.training
         cell.set_train(bool(training))
         try:
-            return settled(cell(*args))
+            return to_backend_tensors(cell(*args))
         finally:
             cell.set_train(was_training)

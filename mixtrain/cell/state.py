@@ -95,9 +95,9 @@ class CellState(CellBuffers):
             for key, value in values.items() if tuple(value.shape) != tuple(own[key].shape)
         ]
         if strict and unmatched.missing_keys:
-            errors.append(f"missing: {checks.listed(unmatched.missing_keys)}")
+            errors.append(f"missing: {checks.join_names(unmatched.missing_keys)}")
         if strict and unmatched.unexpected_keys:
-            errors.append(f"unexpected: {checks.listed(unmatched.unexpected_keys)}")
+            errors.append(f"unexpected: {checks.join_names(unmatched.unexpected_keys)}")
         if errors:
             raise RuntimeError(
                 f"{where}: expected the cell's own paths and shapes; got {'; '.join(errors[:4])}. "

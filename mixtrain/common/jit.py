@@ -59,11 +59,11 @@ class _Trace:
         return _combine(self._results, outputs)
 
     def _run(self, *tensors: Any) -> tuple[Any, ...]:
-        args, kwargs = boundary.wrapped(_combine(self._arguments, tensors))
+        args, kwargs = boundary.to_tensors(_combine(self._arguments, tensors))
         token = reasons.set(self.uncompilable)
         try:
-            with boundary.running("tensors"), self.state.tracing():
-                results = boundary.settled(self._function(*args, **kwargs))
+            with boundary.in_mode("tensors"), self.state.tracing():
+                results = boundary.to_backend_tensors(self._function(*args, **kwargs))
         finally:
             reasons.reset(token)
         self._results, outputs = _partition(results, _as_result)
@@ -103,12 +103,12 @@ class Jitted:
         if self._uncompilable:
             return boundary.run_users(self._function, args, kwargs)
         try:
-            results = self._call_compiled(*boundary.settled((args, kwargs)))
+            results = self._call_compiled(*boundary.to_backend_tensors((args, kwargs)))
         except Exception:
             if not self._uncompilable:
                 raise
             return self._call_uncompiled(args, kwargs)
-        return boundary.wrapped(results) if returns_tensors else results
+        return boundary.to_tensors(results) if returns_tensors else results
 
     def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves = keras.tree.flatten((args, kwargs))

@@ -12,7 +12,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.boundary import TensorLike, running, wrapped
+from mixtrain.boundary import TensorLike, in_mode, to_tensors
 from mixtrain.dtype import DTYPES, is_float, promoted
 from mixtrain.ops import products
 from mixtrain.ops.inputs import dtype_of, format_of, is_number, tensor
@@ -68,7 +68,7 @@ def operators(
 
     def compute(x: Any, y: Any, function: _Operator = function) -> Any:
         # An operator of Tensors gives a Tensor, in library code too.
-        with running("tensors"):
+        with in_mode("tensors"):
             return function(x, y)
 
     def forward(self: Any, other: Any) -> Any:
@@ -84,7 +84,7 @@ def operators(
                 y = other
             if y is not None:
                 try:
-                    return wrapped(direct(x, y))
+                    return to_tensors(direct(x, y))
                 except Exception:
                     return compute(self, other)  # Its error message says what is wrong.
         if not isinstance(other, operand_types):
@@ -97,7 +97,7 @@ def operators(
         if direct is not None and autocast_in_force() is None:
             x = self.held
             if type(other) in _scalar_types(x.dtype, supports):
-                return wrapped(direct(other, x))
+                return to_tensors(direct(other, x))
         return compute(other, self, reflected_function or function)
 
     forward.__name__ = forward.__qualname__ = f"__{name}__"

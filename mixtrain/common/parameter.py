@@ -167,7 +167,7 @@ class Parameter(TensorMethods, keras.Variable):
 
     def __getitem__(self, index: Any) -> Any:
         view = indexing.read(self.held, index)
-        return view if boundary.mode() == "backend" else parts.record_index(boundary.wrapped(view), self, index)
+        return view if boundary.mode() == "backend" else parts.record_index(boundary.to_tensors(view), self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.store(indexing.written(self.held, index, value))

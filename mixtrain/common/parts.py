@@ -14,7 +14,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend
-from mixtrain.boundary import TensorLike, settled
+from mixtrain.boundary import TensorLike, to_backend_tensors
 from mixtrain.ops import indexing
 
 _Operation = Callable[[Any], Any]
@@ -32,7 +32,7 @@ def record(view: Any, base: Any, operation: _Operation) -> Any:
 
 def record_index(view: Any, base: Any, index: Any) -> Any:
     """Record that a view is ``base[index]``; return the view."""
-    return record(view, base, lambda x: indexing.read(x, settled(index)))
+    return record(view, base, lambda x: indexing.read(x, to_backend_tensors(index)))
 
 
 def write_back(view: Any) -> None:

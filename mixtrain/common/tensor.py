@@ -151,7 +151,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     def assign_value(self, value: Any) -> Tensor:
         """Set the values to those of another tensor; return this tensor."""
-        self.store(boundary.unwrapped(value) if isinstance(value, Tensor) else Tensor(value).held)
+        self.store(boundary.unwrap(value) if isinstance(value, Tensor) else Tensor(value).held)
         return self
 
     def set_dtype(self, dtype: Any) -> DType:
@@ -194,12 +194,12 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
             raise checks.fail_type("Tensor.register_hook", "hook_fn must be a function", hook_fn, "a function")
         if self.gradient_hooks is None:
             hooks = GradientHooks()
-            self.held = boundary.unwrapped(hook_gradients("Tensor.register_hook", (self,), hooks)[0])
+            self.held = boundary.unwrap(hook_gradients("Tensor.register_hook", (self,), hooks)[0])
             self.gradient_hooks = hooks
         return self.gradient_hooks.add(hook_fn)
 
     def __getitem__(self, index: Any) -> Any:
-        view = boundary.wrapped(indexing.read(self.backend_tensor(), index))
+        view = boundary.to_tensors(indexing.read(self.backend_tensor(), index))
         return parts.record_index(view, self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -299,7 +299,7 @@ def _initial_value(input_data: Any, dtype: DType | None, shape: Any, init: Initi
         return backend.to_tensor(init.make(shape), dtype or float32)
     if input_data is None:
         raise checks.fail_type("Tensor", "input_data must be given", input_data, "Tensor(1.0)")
-    value = boundary.settled(input_data)
+    value = boundary.to_backend_tensors(input_data)
     if dtype is not None and not is_complex(dtype) and not backend.is_tensor(value) and np.iscomplexobj(value):
         value = np.real(value)
     if isinstance(value, np.ndarray):

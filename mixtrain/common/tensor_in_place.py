@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend
-from mixtrain.boundary import TensorLike, running
+from mixtrain.boundary import TensorLike, in_mode
 from mixtrain.common.generator import Generator
 from mixtrain.common.parts import write_back
 from mixtrain.dtype import float32
@@ -36,7 +36,7 @@ def in_place(name: str, method: _Method | None = None) -> _Method:
     """
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with running("tensors"):
+        with in_mode("tensors"):
             compute = method or getattr(type(self), name)
             return assign(self, compute(self, *args, **kwargs))
 

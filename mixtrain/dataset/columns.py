@@ -73,7 +73,7 @@ class Replacement:
         """Raise if a function returned another number of columns than `outputs` names."""
         if count != len(self.outputs):
             raise ValueError(
-                f"{where}: expected {len(self.outputs)} columns from the function ({checks.listed(self.outputs)}); "
+                f"{where}: expected {len(self.outputs)} columns from the function ({checks.join_names(self.outputs)}); "
                 f"got {count}. Write output_columns with one name for each."
             )
 

@@ -47,7 +47,7 @@ class Concat(Stage):
         for parent in parents:
             if parent.columns != self.columns:
                 raise checks.fail_value(
-                    "concat", f"the datasets must have the same columns, {checks.listed(self.columns)}",
+                    "concat", f"the datasets must have the same columns, {checks.join_names(self.columns)}",
                     ", ".join(parent.columns), ".project(...) or .rename(...) first",
                 )
 

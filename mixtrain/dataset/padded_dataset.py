@@ -44,8 +44,9 @@ class PaddedDataset(Dataset):
         for row in padded_samples:
             checks.instance(_WHERE, "each of padded_samples", row, dict, write)
             if row.keys() != padded_samples[0].keys():
-                columns = checks.listed(padded_samples[0])
-                raise checks.fail_value(_WHERE, f"each row must have the columns {columns}", checks.listed(row), write)
+                columns = checks.join_names(padded_samples[0])
+                got = checks.join_names(row)
+                raise checks.fail_value(_WHERE, f"each row must have the columns {columns}", got, write)
         names = read_names(_WHERE, "the keys of padded_samples", list(padded_samples[0]))
         rows = [tuple(row[name] for name in names) for row in padded_samples]
         super().__init__(IndexedSource(_WHERE, rows, names, SequentialSampler()))

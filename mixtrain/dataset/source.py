@@ -29,7 +29,7 @@ def read_row(where: str, value: Any, columns: Sequence[str]) -> Row:
     values = value if isinstance(value, (tuple, list)) else (value,)
     if len(values) != len(columns):
         raise ValueError(
-            f"{where}: expected {len(columns)} columns in every row, as column_names ({checks.listed(columns)}); "
+            f"{where}: expected {len(columns)} columns in every row, as column_names ({checks.join_names(columns)}); "
             f"got a row of {len(values)}. Write one name for each value of a row."
         )
     return tuple(to_array(where, name, item) for name, item in zip(columns, values, strict=True))

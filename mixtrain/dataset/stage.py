@@ -120,8 +120,9 @@ def _stacked_dicts(values: Sequence[dict[Any, Any]], name: str) -> dict[Any, Any
     for value in values:
         if value.keys() != keys:
             raise ValueError(
-                f'batch: expected dicts with the keys {checks.listed(map(str, keys))} in column "{name}", as in the '
-                f"first row of the batch; got {checks.listed(map(str, value))}. Write the same keys in every row."
+                f'batch: expected dicts with the keys {checks.join_names(map(str, keys))} in column "{name}", as in '
+                f"the first row of the batch; got {checks.join_names(map(str, value))}. "
+                "Write the same keys in every row."
             )
     columns = {key: [value[key] for value in values] for key in keys}
     return {

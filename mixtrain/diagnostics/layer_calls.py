@@ -10,7 +10,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend
-from mixtrain.boundary import settled
+from mixtrain.boundary import to_backend_tensors
 from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import is_cell, tree_of
@@ -92,7 +92,7 @@ def record_calls(
     with contextlib.ExitStack() as stack:
         for node in nodes:
             stack.callback(interpose(node.layer, recording(node.path)))
-        loss = settled(run())
+        loss = to_backend_tensors(run())
     for variable, value in snapshots:
         variable.assign(value)
     return calls, loss
@@ -101,7 +101,7 @@ def record_calls(
 def _computed(value: Any) -> Any:
     """Return the backend tensor of a value; for a channels-last view, the tensor that it is a view of."""
     nhwc = backend.nhwc_of(value)
-    return settled(value) if nhwc is None else nhwc
+    return to_backend_tensors(value) if nhwc is None else nhwc
 
 
 def layer_gradients(network: Any, run: Callable[[], Any], loss_scale: Any) -> LayerGradients:

@@ -41,7 +41,7 @@ def report_html(data: Mapping[str, Any]) -> str:
     missing = [part for part in PARTS if part not in data]
     if missing:
         raise checks.fail_value(
-            "report", f"the data must have {checks.listed(PARTS)}", f"none of {checks.listed(missing)}",
+            "report", f"the data must have {checks.join_names(PARTS)}", f"none of {checks.join_names(missing)}",
             'model.report("run.json")',
         )
     title = f"mixtrain: {_text(data['network'])} at {_text(data['plan']['level'])}"

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.boundary import library, run_library, settled
+from mixtrain.boundary import library, run_library, to_backend_tensors
 from mixtrain.loss_scale.arguments import STATIC, checked_rule, checked_scale
 from mixtrain.loss_scale.rule import LossScaleState
 from mixtrain.loss_scale.scaling import scaled, unscaled
@@ -143,7 +143,7 @@ class DynamicLossScaler(_StateScaler):
         Args:
             grads_finite: Whether the gradients of the step are finite, bool scalar.
         """
-        self.state.advance(settled(grads_finite))
+        self.state.advance(to_backend_tensors(grads_finite))
         return True
 
 

@@ -56,7 +56,7 @@ def _check_count(x: Any, sizes: tuple[Any, ...]) -> None:
     if unknown > 1 or min(sizes, default=0) < -1 or (count % known if unknown and known else count != known):
         raise ValueError(
             f"ops.reshape: expected a shape of {count} elements, as the input of shape {tuple(x.shape)} has; "
-            f"got {checks.shown(tuple(sizes))}. Write -1 for one size that follows from the others."
+            f"got {checks.short_repr(tuple(sizes))}. Write -1 for one size that follows from the others."
         )
 
 

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.boundary import running, settled, wrapped
+from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors
 from mixtrain.ops.primitive import Primitive, primitive
 
 
@@ -156,7 +156,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
 
     def mapped(*args: Any) -> Any:
         axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
-        arguments = [settled(value) for value in args]
+        arguments = [to_backend_tensors(value) for value in args]
         mapped_arguments = [
             keras.tree.map_structure(lambda leaf, n=axis: keras.ops.moveaxis(backend.to_tensor(leaf), n, 0), value)
             for value, axis in zip(arguments, axes, strict=True) if axis is not None
@@ -165,8 +165,8 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
         def call(slices: Any, function: Callable[..., Any] = fn) -> Any:
             remaining = iter(slices)
             values = [value if axis is None else next(remaining) for value, axis in zip(arguments, axes, strict=True)]
-            with running("tensors"):
-                return settled(function(*wrapped(values)))
+            with in_mode("tensors"):
+                return to_backend_tensors(function(*to_tensors(values)))
 
         if isinstance(fn, Iterable):  # A CellList.
             results = [
@@ -177,7 +177,8 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
         else:
             outputs = keras.ops.vectorized_map(call, tuple(mapped_arguments))
         output_axes = keras.tree.map_structure(lambda _: out_axes, outputs) if isinstance(out_axes, int) else out_axes
-        return wrapped(keras.tree.map_structure(lambda leaf, n: keras.ops.moveaxis(leaf, 0, n), outputs, output_axes))
+        moved = keras.tree.map_structure(lambda x, axis: keras.ops.moveaxis(x, 0, axis), outputs, output_axes)
+        return to_tensors(moved)
 
     return mapped
 

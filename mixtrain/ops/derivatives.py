@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from mixtrain import checks
-from mixtrain.boundary import settled, wrapped
+from mixtrain.boundary import to_backend_tensors, to_tensors
 from mixtrain.ops.gradient import check_function
 from mixtrain.ops.value_and_grad import value_and_grad
 
@@ -81,7 +81,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
 
 def _jvp(fn: Callable[..., Any], inputs: tuple[Any, ...], vectors: tuple[Any, ...], outputs: Any) -> Any:
     """Compute Jacobian-vector products by two backward passes: J v is the gradient of (u J) v by u."""
-    duals = tuple(wrapped(keras.ops.ones_like(settled(output))) for output in _tuple(outputs))
+    duals = tuple(to_tensors(keras.ops.ones_like(to_backend_tensors(output))) for output in _tuple(outputs))
     positions = tuple(range(len(inputs)))
 
     def product(*duals: Any) -> Any:
@@ -140,9 +140,9 @@ def _jacobian_of_output(
     function = fn if index is None else lambda *args: fn(*args)[index]
     vjp_fn = value_and_grad(function, positions, sens_param=True)
     basis = keras.ops.reshape(keras.ops.eye(count, dtype=output.dtype), (count, *shape))
-    rows = [_tuple(vjp_fn(*inputs, wrapped(basis[row]))[1]) for row in range(count)]
+    rows = [_tuple(vjp_fn(*inputs, to_tensors(basis[row]))[1]) for row in range(count)]
     return _unpack(tuple(
-        wrapped(keras.ops.reshape(keras.ops.stack(settled(gradients)), (*shape, *inputs[position].shape)))
+        to_tensors(keras.ops.reshape(keras.ops.stack(to_backend_tensors(gradients)), (*shape, *inputs[position].shape)))
         for gradients, position in zip(zip(*rows, strict=True), positions, strict=True)
     ))
 
@@ -197,9 +197,9 @@ def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
             term = term * t / (index + 2)
         return fn(x)
 
-    zero = wrapped(keras.ops.zeros_like(settled(primals)))
+    zero = to_tensors(keras.ops.zeros_like(to_backend_tensors(primals)))
     derivatives, function = [], along_series
     for _ in range(order):
         function = _derivative_fn(function, 1)
-        derivatives.append(settled(function(zero)))
-    return fn(primals), wrapped(keras.ops.stack(derivatives))
+        derivatives.append(to_backend_tensors(function(zero)))
+    return fn(primals), to_tensors(keras.ops.stack(derivatives))

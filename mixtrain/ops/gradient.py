@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.autocast.casting import parameter_read_dtype, parameters_read_as
-from mixtrain.boundary import running, settled, wants_tensors, wrapped
+from mixtrain.boundary import in_mode, to_backend_tensors, wants_tensors, to_tensors
 from mixtrain.dtype import float32, is_float, wider
 from mixtrain.ops.inputs import format_of
 from mixtrain.ops.primitive import Primitive
@@ -104,8 +104,8 @@ def differentiate(
     """
     wants = wants_tensors(inputs, named)
     hooks: list[Any] = [getattr(value, "gradient_hooks", None) for value in inputs]
-    inputs = [_as_input(settled(value), index in positions) for index, value in enumerate(inputs)]
-    sens = settled(sens)
+    inputs = [_as_input(to_backend_tensors(value), index in positions) for index, value in enumerate(inputs)]
+    sens = to_backend_tensors(sens)
     watched_at = tensor_positions(inputs, positions)
     watched = [inputs[index] for index in watched_at]
     tensors = [value for value in keras.tree.flatten(watched) if _is_float_tensor(value)]
@@ -132,7 +132,7 @@ def differentiate(
     results = outputs, by_input, tuple(dense[: len(weights)])
     if not wants:
         return results
-    outputs, by_input, by_weight = wrapped(results)
+    outputs, by_input, by_weight = to_tensors(results)
     hooked = tuple(
         gradient if hooks[index] is None else hooks[index]((gradient,))
         for index, gradient in zip(watched_at, by_input, strict=True)
@@ -143,9 +143,9 @@ def differentiate(
 def _call(fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], wants: bool) -> Any:
     """Call a user's function, with Tensors if its caller uses them, and return its outputs as backend tensors."""
     if not wants:
-        return settled(fn(*inputs, **settled(named)))
-    with running("tensors"):
-        return settled(fn(*wrapped(inputs), **wrapped(named)))
+        return to_backend_tensors(fn(*inputs, **to_backend_tensors(named)))
+    with in_mode("tensors"):
+        return to_backend_tensors(fn(*to_tensors(inputs), **to_tensors(named)))
 
 
 def _with_tensors(inputs: Sequence[Any], positions: Sequence[int], tensors: Sequence[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.boundary import running, settled, wants_tensors, wrapped
+from mixtrain.boundary import in_mode, to_backend_tensors, wants_tensors, to_tensors
 from mixtrain.dtype import is_float
 from mixtrain.ops.primitive import Primitive
 
@@ -87,15 +87,15 @@ def hook_gradients(where: str, values: Sequence[Any], hook_fn: Callable[[tuple[A
         hook_fn: Takes the tuple of gradients; returns as many, a single one without a tuple, or None to keep them.
     """
     wants = wants_tensors(values)
-    values = tuple(settled(values))
+    values = tuple(to_backend_tensors(values))
     positions = [index for index, value in enumerate(values) if backend.is_tensor(value) and is_float(value.dtype)]
 
     def hook(float_gradients: tuple[Any, ...]) -> list[Any]:
         gradients: list[Any] = [None] * len(values)
         for index, gradient in zip(positions, float_gradients, strict=True):
             gradients[index] = gradient
-        with running("tensors"):
-            new = settled(_check_gradients(where, hook_fn(wrapped(tuple(gradients))), gradients))
+        with in_mode("tensors"):
+            new = to_backend_tensors(_check_gradients(where, hook_fn(to_tensors(tuple(gradients))), gradients))
         return [
             old if new[index] is None else keras.ops.cast(backend.to_tensor(new[index]), old.dtype)
             for index, old in zip(positions, float_gradients, strict=True)
@@ -106,7 +106,7 @@ def hook_gradients(where: str, values: Sequence[Any], hook_fn: Callable[[tuple[A
         hooked = backend.with_backward_hook([values[index] for index in positions], hook)
         for index, value in zip(positions, hooked, strict=True):
             outputs[index] = value
-    return wrapped(tuple(outputs)) if wants else tuple(outputs)
+    return to_tensors(tuple(outputs)) if wants else tuple(outputs)
 
 
 def _check_gradients(where: str, new: Any, gradients: Sequence[Any]) -> Sequence[Any]:

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.boundary import settled
+from mixtrain.boundary import to_backend_tensors
 from mixtrain.dtype import is_float
 from mixtrain.ops.inputs import is_number, tensor
 
@@ -53,8 +53,8 @@ def written(x: Any, index: Any, value: Any) -> Any:
         raise ValueError("Tensor: expected rows of one length to assign; got rows of several. Write a full array.")
     if is_number(value) and is_float(dtype):
         value = float(value)
-    value = keras.ops.cast(tensor("Tensor", settled(value)), dtype)
-    mask = settled(index)
+    value = keras.ops.cast(tensor("Tensor", to_backend_tensors(value)), dtype)
+    mask = to_backend_tensors(index)
     if backend.is_tensor(mask) and keras.backend.standardize_dtype(mask.dtype) == "bool" and mask.shape == x.shape \
             and len(value.shape) == 0:
         return keras.ops.where(mask, value, x)
@@ -98,7 +98,7 @@ def _parse(x: Any, index: Any) -> _Key:
     if isinstance(index, list) and any(isinstance(part, (list, tuple, slice)) for part in index):
         index = tuple(index)  # A list of lists is a tuple of them, as in NumPy before 1.23.
     key: list[Any] = []
-    for part in map(settled, index if isinstance(index, tuple) else (index,)):
+    for part in map(to_backend_tensors, index if isinstance(index, tuple) else (index,)):
         key.extend(_parse_part(part))
     used = sum(part is not None and part is not Ellipsis and not isinstance(part, _Flag) for part in key)
     rank = len(x.shape)
@@ -132,9 +132,11 @@ def _parse_part(part: Any) -> list[Any]:
     if isinstance(part, numbers.Integral):
         return [int(part)]
     if isinstance(part, (list, tuple, range)):
-        part = backend.to_tensor(keras.ops.stack([backend.to_tensor(settled(item)) for item in part])) if any(
-            backend.is_tensor(settled(item)) for item in part
-        ) else np.asarray(part if len(part) else np.zeros(0, np.int32))
+        items = [to_backend_tensors(item) for item in part]
+        if any(map(backend.is_tensor, items)):
+            part = backend.to_tensor(keras.ops.stack([backend.to_tensor(item) for item in items]))
+        else:
+            part = np.asarray(part if len(part) else np.zeros(0, np.int32))
     if isinstance(part, keras.Variable):
         part = backend.to_tensor(part)
     if not _is_array(part):
@@ -168,7 +170,7 @@ class _Mask:
 
 
 def _bound(value: Any) -> Any:
-    value = settled(value)
+    value = to_backend_tensors(value)
     if backend.is_tensor(value) or isinstance(value, np.ndarray):
         known = backend.known_value(value) if backend.is_tensor(value) else value
         return value if known is None else operator.index(known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mixtrain.boundary import run_users, settled
+from mixtrain.boundary import run_users, to_backend_tensors
 from mixtrain.ops.primitive import Primitive
 
 
@@ -40,7 +40,7 @@ class WhileLoop(Primitive):
     """
 
     def __call__(self, cond_func: Callable[[Any], Any], loop_func: Callable[[Any], Any], init_val: Any) -> Any:
-        while settled(run_users(cond_func, (init_val,), {})):
+        while to_backend_tensors(run_users(cond_func, (init_val,), {})):
             init_val = run_users(loop_func, (init_val,), {})
         return init_val
 

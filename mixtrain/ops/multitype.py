@@ -111,10 +111,10 @@ class MultitypeFuncGraph(Primitive):
         if len(self.entries) == 1 and self._almost_matches(args):
             return self.entries[0][1](*args)
         known = "; ".join(f"({', '.join(names)})" for names, _ in self.entries) or "nothing"
-        got = checks.listed(map(_kind_of, args))
+        got = checks.join_names(map(_kind_of, args))
         raise TypeError(
             f"MultitypeFuncGraph {self.name}: expected arguments of one of the types registered: {known}; got ({got}). "
-            f"Write @{self.name}.register({checks.listed(repr(_kind_of(value)) for value in args)}) for these."
+            f"Write @{self.name}.register({checks.join_names(repr(_kind_of(value)) for value in args)}) for these."
         )
 
     def _almost_matches(self, args: tuple[Any, ...]) -> bool:

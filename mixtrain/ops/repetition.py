@@ -65,8 +65,8 @@ def broadcast_to(input: Any, shape: Any) -> Any:
     if not fits or any(isinstance(size, int) and size < 0 for size in sizes):
         raise ValueError(
             f"ops.broadcast_to: expected a shape that {tuple(x.shape)} broadcasts to; got "
-            f"{checks.shown(tuple(sizes))}. Write the size of each axis from the last on, another one only where it is "
-            "1."
+            f"{checks.short_repr(tuple(sizes))}. Write the size of each axis from the last on, another one only where "
+            "it is 1."
         )
     return keras.ops.broadcast_to(x, sizes)
 

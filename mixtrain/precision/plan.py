@@ -100,8 +100,8 @@ class PrecisionPlan:
         for row in self.rows:
             if row.path == path:
                 return row
-        paths = checks.listed(row.path for row in self.rows)
-        raise KeyError(f"plan: no layer has the path {checks.shown(path)}; there are {paths}.")
+        paths = checks.join_names(row.path for row in self.rows)
+        raise KeyError(f"plan: no layer has the path {checks.short_repr(path)}; there are {paths}.")
 
 
 def _as_table(plan: PrecisionPlan) -> str:

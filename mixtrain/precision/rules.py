@@ -63,7 +63,7 @@ class LayerList:
                 self._matches.setdefault(id(node.layer), match)
         if not self._matches:
             raise PrecisionRuleError(
-                f"custom_mixed_precision: {name} must match some layer; {checks.listed(map(describe, entries))} "
+                f"custom_mixed_precision: {name} must match some layer; {checks.join_names(map(describe, entries))} "
                 f"matches none of {_some_paths(root)}. Write a layer class, a layer of this network, or a pattern of "
                 "its paths."
             )
@@ -90,7 +90,7 @@ def describe(entry: Entry) -> str:
     """Describe an entry for tables and errors."""
     if isinstance(entry, type):
         return entry.__name__
-    return checks.shown(entry) if isinstance(entry, str) else f"this {type(entry).__name__}"
+    return checks.short_repr(entry) if isinstance(entry, str) else f"this {type(entry).__name__}"
 
 
 def _is_pattern(entry: Entry) -> bool:
@@ -99,4 +99,4 @@ def _is_pattern(entry: Entry) -> bool:
 
 def _some_paths(root: Node) -> str:
     paths = [node.path for node in root.walk() if node.path]
-    return checks.listed(paths) if paths else "a network without layers below it"
+    return checks.join_names(paths) if paths else "a network without layers below it"

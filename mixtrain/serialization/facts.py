@@ -31,7 +31,7 @@ def check_facts(where: str, path: str, facts: Mapping[str, Any]) -> None:
         if problem is not None:
             expected, part = problem
             raise CheckpointError(
-                f"{where}: expected the fact {name!r} of {path!r} to be {expected}; got {checks.shown(part)}. "
+                f"{where}: expected the fact {name!r} of {path!r} to be {expected}; got {checks.short_repr(part)}. "
                 "Write a file of save_checkpoint or ModelCheckpoint, as it was written."
             )
 

@@ -92,7 +92,7 @@ def _checked_parameters(parameter_dict: Any) -> dict[str, Any]:
     for name, value in parameter_dict.items():
         if not isinstance(name, str) or not (isinstance(value, (np.ndarray, str)) or is_any_tensor(value)):
             raise checks.fail_type(
-                f"{_WHERE}: parameter_dict", f"{checks.shown(name)} must be a str's Parameter", value,
+                f"{_WHERE}: parameter_dict", f"{checks.short_repr(name)} must be a str's Parameter", value,
                 "load_checkpoint(file)",
             )
     return {name: value for name, value in parameter_dict.items() if not isinstance(value, str)}
@@ -175,7 +175,7 @@ def _state_assignments(net: Any, checkpoint: Checkpoint) -> list[Assignment]:
     states = states_by_name(net)
     matching = {name for name in states if name in arrays and tuple(states[name].shape) == tuple(arrays[name].shape)}
     if arrays and len(matching) < len(states):
-        missing = checks.listed(name for name in states if name not in matching)
+        missing = checks.join_names(name for name in states if name not in matching)
         warnings.warn(
             f"{_WHERE}: the checkpoint has no state for {missing}; a resumed run differs there from the one before.",
             stacklevel=3,
@@ -194,12 +194,12 @@ def _warn(missing: list[str], converted: list[str], count: int) -> None:
     if missing:
         warnings.warn(
             f"{_WHERE}: {len(missing)} of {count} parameters of the network are not in the checkpoint and stay as they "
-            f"were: {checks.listed(missing)}.",
+            f"were: {checks.join_names(missing)}.",
             stacklevel=3,
         )
     if converted:
         warnings.warn(
             f"{_WHERE}: {len(converted)} parameters were converted to the network's dtype: "
-            f"{checks.listed(converted)}.",
+            f"{checks.join_names(converted)}.",
             stacklevel=3,
         )

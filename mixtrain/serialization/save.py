@@ -160,7 +160,7 @@ def check_append_dict(where: str, append_dict: Any) -> dict[str, Any]:
     for name, value in (append_dict or {}).items():
         if not isinstance(name, str) or not (isinstance(value, (int, float, str)) or is_any_tensor(value)):
             raise checks.fail_type(
-                where, f"append_dict[{checks.shown(name)}] must be a str's number, bool, str or tensor", value,
+                where, f"append_dict[{checks.short_repr(name)}] must be a str's number, bool, str or tensor", value,
                 '{"epoch": 3}',
             )
     return dict(append_dict or {})
@@ -203,7 +203,7 @@ def check_options(where: str, options: Mapping[str, Any]) -> None:
         elif name == "crc_check":
             checks.boolean(where, name, value)
         elif name not in ("incremental", "remove_redundancy"):
-            got = f"{name}={checks.shown(value)}"
+            got = f"{name}={checks.short_repr(value)}"
             raise TypeError(f"{where}: expected known arguments; got {got}. Write it without {name}.")
         elif value:
             raise checks.fail_value(where, f"{name} must be False on one device", value, f"{name}=False")

@@ -46,8 +46,8 @@ class CompiledCall:
         self._compiled: Any = None
 
     def __call__(self, *inputs: Any) -> Any:
-        results = self.run(*boundary.settled(inputs))
-        return boundary.wrapped(results) if boundary.wants_tensors(inputs) else results
+        results = self.run(*boundary.to_backend_tensors(inputs))
+        return boundary.to_tensors(results) if boundary.wants_tensors(inputs) else results
 
     def run(self, *inputs: Any) -> Any:
         """Call the compiled function with backend tensors."""

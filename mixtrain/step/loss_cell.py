@@ -100,7 +100,7 @@ class NetworkLoss:
         loss, outputs, label = self._run(columns, losses, training=training)
         if self._batches is not None:
             weights = columns[2] if len(columns) > 2 else None
-            values: tuple[Any, Any, Any] = boundary.settled((outputs, label, weights))
+            values: tuple[Any, Any, Any] = boundary.to_backend_tensors((outputs, label, weights))
             masks = [backend.mask_of(output) for output in keras.tree.flatten(values[0])]
             self._batches.append(BatchOutputs(*values, masks, losses if len(losses) > 1 else {}))
         return loss, outputs, label

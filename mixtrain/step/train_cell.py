@@ -292,7 +292,7 @@ class TrainOneStepCell(Cell):
         if needs and (own_step or ("predictions" in needs and not isinstance(cell, WithLossCell))):
             raise checks.fail_value(
                 "Model.train", f"what a callback needs is known of Model(network, loss_fn, optimizer) alone, not of a "
-                f"{type(cell).__name__} with a construct of its own", checks.listed(sorted(needs)),
+                f"{type(cell).__name__} with a construct of its own", checks.join_names(sorted(needs)),
                 "Model(network, loss_fn, optimizer), or needs = frozenset() in the callback",
             )
 

@@ -133,7 +133,7 @@ class CompiledNetworks:
         network = self._networks.predict_network
 
         def predict(*inputs: Any) -> Any:
-            return boundary.settled(cast_floats(network(*inputs), float32))
+            return boundary.to_backend_tensors(cast_floats(network(*inputs), float32))
 
         return CompiledCall(predict, network, prepare=self._networks.precision.enforce)
 

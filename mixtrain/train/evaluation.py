@@ -32,7 +32,7 @@ def with_masks(network: Any) -> Callable[..., Any]:
             losses = batch_outputs.output_losses
         else:
             results = network(*batch)
-        outputs = boundary.settled(results)
+        outputs = boundary.to_backend_tensors(results)
         return outputs, masks_of(outputs), losses
 
     return call
@@ -61,7 +61,7 @@ class EvaluationMetrics:
         network: Any = None,
     ) -> None:
         self._network = network
-        self._convert: Callable[[Any], Any] = boundary.wrapped if shows_tensors else boundary.settled
+        self._convert: Callable[[Any], Any] = boundary.to_tensors if shows_tensors else boundary.to_backend_tensors
         self.named = metrics
         self.indexes = indexes
         kinds = () if indexes is None else (CompileMetric, KerasMetric)

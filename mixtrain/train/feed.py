@@ -140,7 +140,7 @@ class Feed:
         if not all(map(backend.is_tensor, parts)):
             raise ValueError(
                 f"{self._where}: with dataset_sink_mode=True each column of a batch must be a tensor, or a tuple or "
-                f"dict of tensors; got {checks.listed(type(part).__name__ for part in parts)}. "
+                f"dict of tensors; got {checks.join_names(type(part).__name__ for part in parts)}. "
                 "Write dataset_sink_mode=False."
             )
         if self._pipeline is None:

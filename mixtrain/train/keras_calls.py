@@ -33,7 +33,7 @@ def as_keras_arguments(positional: tuple[Any, Any, Any, Any], keywords: dict[str
         if passed:
             raise TypeError(
                 f"Model.fit: expected arguments of one style; got epoch={first!r}, MindSpore's, and "
-                f"{checks.listed(passed)}, Keras's. Write fit(x, y, epochs=...) or fit(epoch, train_dataset, ...)."
+                f"{checks.join_names(passed)}, Keras's. Write fit(x, y, epochs=...) or fit(epoch, train_dataset, ...)."
             )
         return None
     by_name = dict(zip(("x", "y", "batch_size", "epochs"), positional, strict=True))
@@ -43,7 +43,7 @@ def as_keras_arguments(positional: tuple[Any, Any, Any, Any], keywords: dict[str
     twice = [name for name in by_name if name in passed]
     if twice:
         raise TypeError(
-            f"Model.fit: expected each argument once; got {checks.listed(twice)} by position and by name. "
+            f"Model.fit: expected each argument once; got {checks.join_names(twice)} by position and by name. "
             "Write fit(x, y, batch_size=32, epochs=5)."
         )
     return keywords | by_name
@@ -227,7 +227,7 @@ class KerasCalls(KerasSaving):
     def _predict_batch(self, batch: Any) -> Any:
         """Return the outputs for a batch as NumPy arrays."""
         outputs = self._run((keras.tree.map_structure(backend.to_tensor, batch),))
-        return keras.tree.map_structure(backend.to_numpy, boundary.settled(outputs))
+        return keras.tree.map_structure(backend.to_numpy, boundary.to_backend_tensors(outputs))
 
     def _run(self, inputs: tuple[Any, ...]) -> Any:
         """Run the network in inference mode on backend tensors."""

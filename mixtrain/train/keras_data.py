@@ -83,7 +83,7 @@ class KerasData:
         columns = [keras.tree.map_structure(_array, _parts(column)) for column in structures]
         sizes = {len(array) if array.ndim else -1 for array in keras.tree.flatten(columns)}
         if len(sizes) != 1 or -1 in sizes:
-            shapes = checks.listed(str(array.shape) for array in keras.tree.flatten(columns))
+            shapes = checks.join_names(str(array.shape) for array in keras.tree.flatten(columns))
             raise ValueError(
                 f"{self.where}: expected arrays with as many rows as each other; got shapes {shapes}. "
                 "Write x and y of one length."

@@ -461,7 +461,7 @@ class Model(KerasCalls):
                 "model.predict(data)",
             )
         outputs = self._run(keras.tree.map_structure(backend.to_tensor, inputs))
-        return boundary.wrapped(outputs) if as_tensors else outputs
+        return boundary.to_tensors(outputs) if as_tensors else outputs
 
     def _run(self, inputs: tuple[Any, ...]) -> Any:
         with self._use.of("Model.predict"):

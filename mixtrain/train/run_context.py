@@ -99,7 +99,7 @@ class CallbackArguments:
     def __getattribute__(self, name: str) -> Any:
         value = now(object.__getattribute__(self, name))
         if name in _OF_TENSORS and object.__getattribute__(self, "__dict__").get("_shows_tensors", True):
-            return boundary.wrapped(value)
+            return boundary.to_tensors(value)
         return value
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -125,8 +125,8 @@ class CallbackArguments:
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIELDS:
             raise AttributeError(
-                f"cb_params.{name}: the training loop writes it, a callback only reads it; got {checks.shown(value)}. "
-                "Write another name for a value of your own."
+                f"cb_params.{name}: the training loop writes it, a callback only reads it; got "
+                f"{checks.short_repr(value)}. Write another name for a value of your own."
             )
         object.__setattr__(self, name, value)
 

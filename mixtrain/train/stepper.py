@@ -98,7 +98,7 @@ class Stepper:
             outputs, report = self._network.run_with_report(*batch, needs=self._needs)
         else:
             outputs, report = self._network(*batch), {}
-        self._output_structure, self._report_structure = boundary.settled(outputs), boundary.settled(report)
+        self._output_structure, self._report_structure = boundary.to_backend_tensors((outputs, report))
         values, reported = keras.tree.flatten(self._output_structure), keras.tree.flatten(self._report_structure)
         self._output_count, self._report_count = len(values), len(reported)
         rows = num_rows(batch)

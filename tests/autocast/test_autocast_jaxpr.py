@@ -39,9 +39,9 @@ def traced(kind: str) -> Iterator[tuple[str, set[str], set[str]]]:
 
         def run(values: dict[str, Any], expression: str = expression) -> Any:
             with StateScope(), amp.autocast(HALF):
-                given = boundary.settled(values) if expression.startswith("K.") else values
+                given = boundary.to_backend_tensors(values) if expression.startswith("K.") else values
                 outputs = keras.tree.flatten(eval(expression, modules() | given | {"w": weight}))
-            outputs = boundary.settled(outputs)
+            outputs = boundary.to_backend_tensors(outputs)
             return [value for value in outputs if backend.is_tensor(value)]
 
         program = jax.make_jaxpr(run)(names)

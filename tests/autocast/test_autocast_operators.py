@@ -61,7 +61,7 @@ def traced(half: str) -> dict[str, SimpleNamespace]:
         given = eval(arguments, modules() | values)
         if arrow:
             given = layer_of(expression)(*(given if isinstance(given, tuple) else (given,)))
-        return boundary.settled(given)
+        return boundary.to_backend_tensors(given)
 
     # As tf.function traces, but once: it would trace again, as the layers make their variables at their first call.
     graph = tf.__internal__.FuncGraph("everything")

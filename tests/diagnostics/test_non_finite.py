@@ -64,7 +64,7 @@ def _step_counts(replay: Replay, with_loss: Any, batch: Any, loss_scale: float) 
     scale = backend.to_tensor(np.float32(loss_scale))
 
     def scaled() -> tuple[Any, None]:
-        return keras.ops.cast(boundary.settled(with_loss(*batch)), "float32") * scale, None
+        return keras.ops.cast(boundary.to_backend_tensors(with_loss(*batch)), "float32") * scale, None
 
     gradients = backend.value_and_gradient(scaled, weights)[2]
     counts = iter(backend.to_numpy(backend.non_finite_counts(gradients, backend.to_tensor(False))).tolist())

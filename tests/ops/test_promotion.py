@@ -114,7 +114,7 @@ def test_a_parameter_is_read_in_the_format_of_the_running_cell() -> None:
 def test_elementwise_operations_keep_channels_last_views_while_compiling() -> None:
     def check(x: Any) -> Any:
         x = x.backend_tensor()
-        view = boundary.wrapped(backend.from_channels_last(backend.to_channels_last(x)))
+        view = boundary.to_tensors(backend.from_channels_last(backend.to_channels_last(x)))
         kept = [
             ops.exp(view), ops.add(view, view), ops.mul(view, 2.0), ops.cast(view, ms.float16), ops.greater(view, 0),
             ops.add(view, ops.cast(view, ms.float16)), ops.clip_by_value(view, 0.0, 1.0), view.astype("float16"),

@@ -203,7 +203,7 @@ def _own_rows(lists: dict[OperatorClass, Sequence[str]]) -> list[tuple[str, Oper
             if first_kind != kind:
                 raise checks.fail_value(
                     "autocast", f"an operator must be in one list; {first_name} is in {first_kind}",
-                    f"{kind}={checks.shown(name)}", "it in one of them",
+                    f"{kind}={checks.short_repr(name)}", "it in one of them",
                 )
     return list(own.values())
 

@@ -203,7 +203,7 @@ def _check_settings(enabled: Any, cast_model_outputs: Any, num_losses: Any, verb
     if cast_model_outputs is not None and as_dtype(cast_model_outputs) != float32:
         raise checks.fail_value(
             _WHERE, "outputs are float32, so that the loss is",
-            f"cast_model_outputs={checks.shown(cast_model_outputs)}", "ops.cast(outputs, dtype) after the call",
+            f"cast_model_outputs={checks.short_repr(cast_model_outputs)}", "ops.cast(outputs, dtype) after the call",
         )
     if checks.integer(_WHERE, "num_losses", num_losses, at_least=1) != 1:
         raise checks.fail_value(

@@ -90,7 +90,7 @@ def resolve_options(opt_level: str, **overrides: Any) -> Options:
         if conflict is not None:
             raise ValueError(
                 f"{_WHERE}: expected options that go together; got "
-                f'opt_level="{opt_level}" with {name}={checks.shown(overrides[name])}, '
+                f'opt_level="{opt_level}" with {name}={checks.short_repr(overrides[name])}, '
                 f"but at {opt_level} {conflict}. Write it without {name}, or {_other_level(name, value)}."
             )
     return dataclasses.replace(level, **values)

@@ -162,8 +162,8 @@ class Graph(Cell):
         if type(self).build is Graph.build:
             self.build()
         returns_tensors = boundary.wants_tensors(inputs, named)
-        results = self._run_step(boundary.settled(self._positional(inputs, named)))
-        return boundary.wrapped(results) if returns_tensors else results
+        results = self._run_step(boundary.to_backend_tensors(self._positional(inputs, named)))
+        return boundary.to_tensors(results) if returns_tensors else results
 
     def _run_step(self, values: tuple[Any, ...]) -> Any:
         self._prepare(values)
@@ -227,7 +227,7 @@ class Graph(Cell):
                 f"{self.cls_name}: expected build of a graph with an optimizer to call self.backward; got none. Write "
                 "self.backward(loss), or no add_optimizer for a graph that evaluates."
             )
-        return boundary.settled(outputs), boundary.settled(losses[0]) if losses else None
+        return boundary.to_backend_tensors(outputs), boundary.to_backend_tensors(losses[0]) if losses else None
 
     def _scaling(self) -> Scaling | None:
         if self._scaler is None or not self._scaler.is_enabled():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.boundary import settled
+from mixtrain.boundary import to_backend_tensors
 from mixtrain.common.tensor import Tensor
 from mixtrain.experimental.optim.optimizer import Optimizer
 
@@ -23,7 +23,7 @@ _Rates = list[float]
 
 
 def _value(rate: Any) -> float:
-    return float(np.asarray(settled(rate)))
+    return float(np.asarray(to_backend_tensors(rate)))
 
 
 class _BaseScheduler:

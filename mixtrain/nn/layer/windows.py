@@ -53,7 +53,7 @@ def check_unpadded(where: str, pad_mode: str, padding: Any, padded: bool) -> Non
     if padded and pad_mode != "pad":
         raise checks.fail_value(
             where, f'padding must be 0 with pad_mode="{pad_mode}"', padding,
-            f'pad_mode="pad", padding={checks.shown(padding)}',
+            f'pad_mode="pad", padding={checks.short_repr(padding)}',
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import checks
-from mixtrain.boundary import run_users, unwrapped
+from mixtrain.boundary import run_users, unwrap
 from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.labels import as_float32, check_same_shape, shape_of
 
@@ -212,8 +212,8 @@ class TripletMarginWithDistanceLoss(LossBase):
         return self.get_loss(keras.ops.maximum(to_positive - to_negative + self.margin, 0.0))
 
     def _distance(self, x: Any, y: Any) -> Any:
-        return unwrapped(run_users(self.distance_function, (x, y), {}))
+        return unwrap(run_users(self.distance_function, (x, y), {}))
 
 
 def _euclidean(x: Any, y: Any) -> Any:
-    return keras.ops.norm(as_float32(unwrapped(x)) - as_float32(unwrapped(y)), axis=1)
+    return keras.ops.norm(as_float32(unwrap(x)) - as_float32(unwrap(y)), axis=1)

@@ -145,7 +145,7 @@ class CallbackList:
         for callback in self._step_callbacks:
             if isinstance(callback.needs, str) or not set(callback.needs) <= set(get_args(Need)):
                 raise checks.fail_value(
-                    type(callback).__name__, f"needs must be a set with some of {checks.listed(get_args(Need))}",
+                    type(callback).__name__, f"needs must be a set with some of {checks.join_names(get_args(Need))}",
                     callback.needs, 'needs = {"gradients"}',
                 )
         needs = frozenset(need for callback in self._step_callbacks for need in callback.needs)
