@@ -13,7 +13,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, bool_, float32, int32, is_float
 from mixtrain.ops import arithmetic, array, extremes, joining, limits, ordering, reduction, repetition, selection, unary
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, format_of, is_number, rank_of, sizes_of, spread, tensor
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, tensor_dtype, is_number, rank_of, sizes_of, spread, tensor
 
 _MISSING: Any = object()
 
@@ -155,7 +155,7 @@ def argmax(
 def cumsum(self: Any, axis: Any = None, dtype: Any = None, *, dim: Any = _MISSING) -> Any:
     """`ops.cumsum`, of the flattened tensor by default; `dim` is an alias of `axis`."""
     axis = _first(dim, default=axis)
-    if dtype is None and format_of(tensor("Tensor.cumsum", self)) == bool_:
+    if dtype is None and tensor_dtype(tensor("Tensor.cumsum", self)) == bool_:
         dtype = int32
     return extremes.cumsum(array.ravel(self) if axis is None else self, 0 if axis is None else axis, dtype)
 

@@ -15,7 +15,7 @@ from mixtrain.autocast.state import autocast_in_force
 from mixtrain.boundary import TensorLike, in_mode, to_tensors
 from mixtrain.dtype import DTYPES, is_float, promoted
 from mixtrain.ops import products
-from mixtrain.ops.inputs import dtype_of, format_of, is_number, tensor
+from mixtrain.ops.inputs import dtype_of, tensor_dtype, is_number, tensor
 
 _Operator = Callable[[Any, Any], Any]
 # Operands that a backend's own operator supports: integers, floats and Python numbers; floats and Python numbers; or
@@ -141,7 +141,7 @@ def matmul(x: Any, y: Any) -> Any:
     """
     if is_number(x) or is_number(y):
         raise TypeError("Tensor: expected tensors on both sides of @; got a number. Write x * y.")
-    left, right = (format_of(tensor("Tensor", value)) for value in (x, y))
+    left, right = (tensor_dtype(tensor("Tensor", value)) for value in (x, y))
     if autocast_in_force() is not None:
         return products.matmul(x, y)
     if left != right:

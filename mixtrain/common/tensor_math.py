@@ -13,7 +13,7 @@ from mixtrain.ops import (
     activation, arithmetic, comparison, complex_numbers, extremes, linear_algebra, numeric, ordering, special,
     statistics, unary,
 )
-from mixtrain.ops.inputs import as_floats, format_of, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, tensor_dtype, rank_of, tensor
 from mixtrain.ops.operator import operator
 
 _Method = Callable[..., Any]
@@ -28,7 +28,7 @@ def _allclose(
 def _with_index(largest: bool) -> _Method:
     def compute(self: Any, axis: int = 0, keep_dims: bool = False) -> tuple[Any, Any]:
         values = (extremes.max if largest else extremes.min)(self, axis, keep_dims)
-        return values[0], keras.ops.cast(values[1], backend.held_format("int64"))
+        return values[0], keras.ops.cast(values[1], backend.canonical_dtype("int64"))
 
     return compute
 
@@ -63,7 +63,7 @@ def _qr(self: Any, some: bool = True) -> tuple[Any, Any]:
 
 
 def _is_signed(self: Any) -> bool:
-    dtype: DType = format_of(tensor("Tensor", self))
+    dtype: DType = tensor_dtype(tensor("Tensor", self))
     return is_float(dtype) or dtype.startswith("int")
 
 

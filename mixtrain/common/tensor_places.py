@@ -117,7 +117,7 @@ def _categorical(name: str, dtype: str) -> _Method:
         # The Gumbel-max trick: the argmax of logits plus Gumbel noise has the distribution of their softmax.
         uniform = keras.ops.cast(random.rand(num_samples, *x.shape), x.dtype)
         samples = keras.ops.argmax(logits - keras.ops.log(-keras.ops.log(uniform)), axis=-1)
-        return keras.ops.cast(keras.ops.moveaxis(samples, 0, -1), backend.held_format(dtype))
+        return keras.ops.cast(keras.ops.moveaxis(samples, 0, -1), backend.canonical_dtype(dtype))
 
     return compute
 

@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.ops.elementwise import unary, unary_function
-from mixtrain.ops.inputs import as_floats, format_of, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, tensor_dtype, rank_of, tensor
 from mixtrain.ops.primitive import Primitive, primitive
 
 sigmoid: Final = unary_function("sigmoid", keras.ops.sigmoid, "1 / (1 + exp(-`input`)).")
@@ -197,7 +197,7 @@ def prelu(input: Any, weight: Any) -> Any:
             "ops.prelu", f"weight must have shape (1,) or ({channels},)", tuple(slopes.shape), "one slope a channel"
         )
     shape = (1,) if count == 1 else (count, *(1,) * (rank_of(x) - 2))
-    slopes = keras.ops.reshape(keras.ops.cast(slopes, format_of(x)), shape)
+    slopes = keras.ops.reshape(keras.ops.cast(slopes, tensor_dtype(x)), shape)
     return keras.ops.where(x > 0, x, slopes * x)
 
 

@@ -10,7 +10,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.dtype import promoted
-from mixtrain.ops.inputs import as_floats, format_of, rank_of
+from mixtrain.ops.inputs import as_floats, tensor_dtype, rank_of
 from mixtrain.ops.primitive import Primitive
 
 
@@ -24,7 +24,7 @@ def _boxes(where: str, name: str, value: Any, width: int = 4) -> Any:
 
 def _promoted(x: Any, y: Any) -> tuple[Any, Any]:
     """Return two tensors in the wider of their dtypes."""
-    dtype = promoted(format_of(x), format_of(y))
+    dtype = promoted(tensor_dtype(x), tensor_dtype(y))
     return keras.ops.cast(x, dtype), keras.ops.cast(y, dtype)
 
 

@@ -10,7 +10,7 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import int32, is_float
 from mixtrain.ops.elementwise import binary, binary_function, renamed
-from mixtrain.ops.inputs import format_of, pair
+from mixtrain.ops.inputs import tensor_dtype, pair
 from mixtrain.ops.primitive import Primitive, primitive
 
 
@@ -19,7 +19,7 @@ def _integers_only(name: str, compute: Callable[[Any, Any], Any]) -> Callable[[A
 
     def checked(x: Any, y: Any) -> Any:
         if is_float(x.dtype):
-            raise TypeError(f"ops.{name}: expected integers or bools; got {format_of(x).name}. Write x.astype(int).")
+            raise TypeError(f"ops.{name}: expected integers or bools; got {tensor_dtype(x).name}. Write x.astype(int).")
         return compute(x, y)
 
     return checked

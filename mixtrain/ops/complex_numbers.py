@@ -13,21 +13,21 @@ from mixtrain.dtype import is_complex as is_complex_dtype
 from mixtrain.dtype import is_float
 from mixtrain.ops.array import transpose
 from mixtrain.ops.elementwise import unary_function
-from mixtrain.ops.inputs import as_floats, format_of, pair, tensor
+from mixtrain.ops.inputs import as_floats, tensor_dtype, pair, tensor
 from mixtrain.ops.primitive import Primitive, configured, primitive
 from mixtrain.ops.unary import abs, sign
 
 
 def held_complex(x: Any) -> bool:
     """Whether a backend tensor holds complex numbers."""
-    return is_complex_dtype(format_of(x))
+    return is_complex_dtype(tensor_dtype(x))
 
 
 def as_complex(x: Any) -> Any:
     """Return a tensor as a complex one: complex128 for float64, else complex64."""
     if held_complex(x):
         return x
-    return keras.ops.cast(x, complex128 if format_of(x) == float64 else complex64)
+    return keras.ops.cast(x, complex128 if tensor_dtype(x) == float64 else complex64)
 
 
 def complex(real: Any, imag: Any) -> Any:
@@ -65,7 +65,7 @@ def is_complex(input: Any) -> bool:
 
 def is_floating_point(input: Any) -> bool:
     """Whether `input` holds floats. Source: MindSpore, `mindspore.ops.is_floating_point`."""
-    return is_float(format_of(tensor("ops.is_floating_point", input)))
+    return is_float(tensor_dtype(tensor("ops.is_floating_point", input)))
 
 
 def _angle(x: Any) -> Any:

@@ -9,7 +9,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import promoted
 from mixtrain.ops.conv_formula import convolve
-from mixtrain.ops.inputs import format_of, rank_of, tensor
+from mixtrain.ops.inputs import tensor_dtype, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.windows import check_data_format, check_fits, image, mode_of, sides_of, window
 
@@ -63,7 +63,7 @@ def conv2d(
     if mode != "same":
         height, width = ((size - 1) * rate + 1 for size, rate in zip(kernel.shape[2:], rates, strict=True))
         check_fits(where, x, (height, width), sides)
-    dtype, strides = promoted(format_of(x), format_of(kernel)), window(where, "stride", stride)
+    dtype, strides = promoted(tensor_dtype(x), tensor_dtype(kernel)), window(where, "stride", stride)
     last = backend.to_channels_last(backend.cast_keeping_layout(x, dtype))
     y = convolve(
         last, keras.ops.cast(kernel, dtype), stride=strides, pad_mode=mode, around=sides, dilation=rates, groups=count
@@ -117,7 +117,7 @@ def bias_add(input_x: Any, bias: Any) -> Any:
     if rank_of(x) < 2:
         raise checks.fail_value(where, "input_x must have at least 2 axes", tuple(x.shape), "input_x (N, C)")
     values = _bias(where, bias, x.shape[1])
-    dtype = promoted(format_of(x), format_of(values))
+    dtype = promoted(tensor_dtype(x), tensor_dtype(values))
     x, values = backend.cast_keeping_layout(x, dtype), keras.ops.cast(values, dtype)
     if rank_of(x) == 4:
         return backend.from_channels_last(keras.ops.add(backend.to_channels_last(x), values))

@@ -151,7 +151,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
         raise checks.fail_value("ops.arange", "step must not be 0", step, "step=1")
     if dtype is None:
         dtype = float32 if any(isinstance(value, float) for value in (start, end, step)) else int64
-    return keras.ops.arange(start, end, step, dtype=backend.held_format(as_dtype(dtype)))
+    return keras.ops.arange(start, end, step, dtype=backend.canonical_dtype(as_dtype(dtype)))
 
 
 def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Any:

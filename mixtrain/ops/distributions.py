@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, float32, int32, int64, is_float
-from mixtrain.ops.inputs import as_floats, format_of, rank_of, sizes_of, tensor
+from mixtrain.ops.inputs import as_floats, tensor_dtype, rank_of, sizes_of, tensor
 from mixtrain.ops.primitive import REQUIRED, configured
 from mixtrain.seed import stream_of
 
@@ -174,7 +174,7 @@ def randint_like(input: Any, low: int, high: int, seed: int | None = None, *, dt
     """
     x = tensor("ops.randint_like", input)
     values = keras.random.randint(keras.ops.shape(x), low, high, "int32", seed=_stream("ops.randint_like", seed))
-    return backend.to_tensor(values, format_of(x) if dtype is None else as_dtype(dtype))
+    return backend.to_tensor(values, tensor_dtype(x) if dtype is None else as_dtype(dtype))
 
 
 def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Any:
@@ -213,8 +213,8 @@ def choice_with_mask(input_x: Any, count: int = 256, seed: int | None = None) ->
     """
     where = "ops.choice_with_mask"
     x = tensor(where, input_x)
-    if x.dtype != bool_ or is_float(format_of(x)):
-        raise checks.fail_type(where, "input_x must hold bools", format_of(x).name, "x > 0")
+    if x.dtype != bool_ or is_float(tensor_dtype(x)):
+        raise checks.fail_type(where, "input_x must hold bools", tensor_dtype(x).name, "x > 0")
     flat, size = keras.ops.reshape(x, (-1,)), int(np.prod(x.shape))
     # Scores of True elements are above 1, those of False ones below: True comes first, in random order.
     scores = keras.ops.cast(flat, float32) + _uniform((size,), _stream(where, seed))

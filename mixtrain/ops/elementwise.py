@@ -10,7 +10,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.dtype import bool_, float32, int32, is_float
-from mixtrain.ops.inputs import as_floats, format_of, is_number, pair, tensor
+from mixtrain.ops.inputs import as_floats, tensor_dtype, is_number, pair, tensor
 
 
 def unary(where: str, compute: Callable[[Any], Any], x: Any, *, floats: bool = False) -> Any:
@@ -33,9 +33,9 @@ def binary(
     elif _is_bool(x) and _is_bool(y):
         return keras.ops.cast(compute(_as_int(x), _as_int(y)), bool_)
     if tensors and is_number(y):
-        y = backend.to_tensor(y, format_of(x))
+        y = backend.to_tensor(y, tensor_dtype(x))
     if tensors and is_number(x):
-        x = backend.to_tensor(x, format_of(y))
+        x = backend.to_tensor(x, tensor_dtype(y))
     if is_number(y):
         return backend.elementwise(lambda value: compute(value, y), x)
     if is_number(x):
@@ -44,7 +44,7 @@ def binary(
 
 
 def _is_bool(x: Any) -> bool:
-    return isinstance(x, (bool, np.bool_)) if is_number(x) else format_of(x) == bool_
+    return isinstance(x, (bool, np.bool_)) if is_number(x) else tensor_dtype(x) == bool_
 
 
 def _as_int(x: Any) -> Any:

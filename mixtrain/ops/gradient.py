@@ -13,7 +13,7 @@ from mixtrain import backend, checks
 from mixtrain.autocast.casting import parameter_read_dtype, parameters_read_as
 from mixtrain.boundary import in_mode, to_backend_tensors, wants_tensors, to_tensors
 from mixtrain.dtype import float32, is_float, wider
-from mixtrain.ops.inputs import format_of
+from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.primitive import Primitive
 
 
@@ -180,7 +180,7 @@ def tensor_positions(inputs: Sequence[Any], positions: Sequence[int] | None = No
 
 def _dense(gradient: Any, source: Any) -> Any:
     """Return a gradient as a dense tensor of the dtype of its source; zeros if it is None."""
-    dtype = getattr(source, "stored_dtype", None) or format_of(source)
+    dtype = getattr(source, "stored_dtype", None) or tensor_dtype(source)
     if gradient is None:
         return keras.ops.zeros(keras.ops.shape(source), dtype)
     return keras.ops.cast(backend.densified(gradient), dtype)

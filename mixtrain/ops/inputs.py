@@ -40,7 +40,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numbers.Complex) and not isinstance(value, np.ndarray) or isinstance(value, np.bool_)
 
 
-def format_of(x: Any) -> DType:
+def tensor_dtype(x: Any) -> DType:
     """Return the dtype of a tensor."""
     return dtype_of(x.dtype)
 
@@ -53,7 +53,7 @@ def dtype_of(dtype: Any) -> DType:
 
 def _dtype_with_number(x: Any, number: Any) -> DType:
     """Return the dtype that a tensor and a Python number promote to."""
-    dtype = format_of(x)
+    dtype = tensor_dtype(x)
     if isinstance(number, (bool, np.bool_)) or is_complex(dtype):
         return dtype
     if not isinstance(number, numbers.Real):
@@ -61,7 +61,7 @@ def _dtype_with_number(x: Any, number: Any) -> DType:
     if is_float(dtype):
         return dtype
     if isinstance(number, numbers.Integral):
-        return as_dtype(backend.held_format(int64)) if dtype == bool_ else dtype
+        return as_dtype(backend.canonical_dtype(int64)) if dtype == bool_ else dtype
     return float32
 
 
@@ -84,7 +84,7 @@ def pair(where: str, x: Any, y: Any, *, broadcast: bool = True) -> tuple[Any, An
     x, y = tensor(where, x), tensor(where, y)
     if broadcast:
         check_broadcast(where, x, y)
-    dtype = promoted(format_of(x), format_of(y))
+    dtype = promoted(tensor_dtype(x), tensor_dtype(y))
     return backend.cast_keeping_layout(x, dtype), backend.cast_keeping_layout(y, dtype)
 
 
@@ -110,7 +110,7 @@ def check_broadcast(where: str, x: Any, y: Any) -> None:
 def as_floats(where: str, value: Any) -> Any:
     """Return `value` as a float or complex tensor; integers and bools become float32."""
     x = tensor(where, value)
-    return x if format_of(x).startswith(("float", "bfloat", "complex")) else keras.ops.cast(x, float32)
+    return x if tensor_dtype(x).startswith(("float", "bfloat", "complex")) else keras.ops.cast(x, float32)
 
 
 def values_of(where: str, value: Any) -> np.ndarray:
@@ -133,7 +133,8 @@ def as_mask(where: str, value: Any) -> Any:
     """
     x = tensor(where, value)
     if x.dtype != bool_:
-        raise TypeError(f"{where}: expected a mask of bools; got {format_of(x).name}. Write x.astype(mixtrain.bool_).")
+        dtype = tensor_dtype(x).name
+        raise TypeError(f"{where}: expected a mask of bools; got {dtype}. Write x.astype(mixtrain.bool_).")
     return x
 
 

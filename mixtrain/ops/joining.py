@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import promoted
-from mixtrain.ops.inputs import axis_of, format_of, is_number, rank_of, sizes_of, tensor
+from mixtrain.ops.inputs import axis_of, tensor_dtype, is_number, rank_of, sizes_of, tensor
 from mixtrain.ops.primitive import Primitive
 
 
@@ -18,7 +18,7 @@ def _tensors(where: str, values: Any) -> list[Any]:
     if not isinstance(values, (tuple, list)) or not values:
         raise checks.fail_type(where, "a tuple or list of tensors was needed", values, f"{where}((x, y))")
     tensors = [tensor(where, value) for value in values]
-    dtype = functools.reduce(promoted, (format_of(value) for value in tensors))
+    dtype = functools.reduce(promoted, (tensor_dtype(value) for value in tensors))
     return [backend.cast_keeping_layout(value, dtype) for value in tensors]
 
 

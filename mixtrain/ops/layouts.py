@@ -199,7 +199,7 @@ def sequence_mask(lengths: Any, maxlen: int | None = None) -> Any:
 
 def _triangle_indices(name: str, function: Callable[..., Any], position: str) -> Callable[..., Any]:
     def indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64) -> Any:
-        return backend.to_tensor(np.stack(function(row, offset, col)), backend.held_format(as_dtype(dtype)))
+        return backend.to_tensor(np.stack(function(row, offset, col)), backend.canonical_dtype(as_dtype(dtype)))
 
     doc = f"The indices (2, n) at and {position} the diagonal `offset` of a `row` x `col` matrix, in `dtype`."
     return named(indices, name, f"{doc} Example: ``ops.{name}(3, 3)``.")
@@ -235,7 +235,7 @@ def _window(
     def window(window_length: int, periodic: bool = True, *shape: float, dtype: Any = None, **kwargs: float) -> Any:
         is_int = isinstance(window_length, numbers.Integral)
         length = int(window_length if is_int else backend.to_numpy(tensor(f"ops.{name}", window_length)))
-        dtype = backend.held_format(as_dtype(dtype or default_dtype))
+        dtype = backend.canonical_dtype(as_dtype(dtype or default_dtype))
         if length <= 1:
             return keras.ops.ones((length,), dtype)
         phase = np.arange(length) / (length if periodic else length - 1)

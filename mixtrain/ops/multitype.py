@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, as_dtype, is_float
-from mixtrain.ops.inputs import format_of
+from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.primitive import Primitive
 
 
@@ -144,7 +144,7 @@ def _predicate(name: Any) -> Callable[[Any], bool]:
         checks.one_of(where, "type name", name, tuple(_KINDS))
         raise
     if bracket:
-        return lambda value: _is_tensor(value) and format_of(value) == dtype
+        return lambda value: _is_tensor(value) and tensor_dtype(value) == dtype
     return _KINDS["Float"] if is_float(dtype) else _KINDS["Bool"] if dtype == "bool" else _KINDS["Int"]
 
 

@@ -12,7 +12,7 @@ from mixtrain import backend
 from mixtrain.ops.arithmetic import mul, pow
 from mixtrain.ops.comparison import bitwise_and, bitwise_or, bitwise_xor
 from mixtrain.ops.elementwise import binary, binary_function, renamed, unary, unary_function
-from mixtrain.ops.inputs import as_floats, format_of, is_number, tensor
+from mixtrain.ops.inputs import as_floats, tensor_dtype, is_number, tensor
 from mixtrain.ops.primitive import Primitive, primitive
 from mixtrain.ops.unary import exp2, reciprocal
 
@@ -66,8 +66,8 @@ def _shift(function: Any) -> Any:
     """Return a shift of 32 or 64 bits, by the count modulo their number, as processors shift."""
 
     def compute(x: Any, y: Any) -> Any:
-        bits = 64 if "64" in format_of(x) else 32
-        wide = x if str(bits) in format_of(x) else keras.ops.cast(x, "int32")
+        bits = 64 if "64" in tensor_dtype(x) else 32
+        wide = x if str(bits) in tensor_dtype(x) else keras.ops.cast(x, "int32")
         count = keras.ops.mod(keras.ops.cast(y, wide.dtype), bits)
         return keras.ops.cast(function(wide, count), x.dtype)
 
@@ -99,7 +99,7 @@ def _lgamma_above_half(x: Any) -> Any:
 
 
 def _lgamma(x: Any) -> Any:
-    wide = keras.ops.cast(x, backend.held_format("float64"))
+    wide = keras.ops.cast(x, backend.canonical_dtype("float64"))
     low = wide < 0.5
     above = _lgamma_above_half(keras.ops.where(low, 1 - wide, wide))
     # Euler's reflection formula.
@@ -118,7 +118,7 @@ def _digamma_above(x: Any) -> Any:
 
 
 def _digamma(x: Any) -> Any:
-    wide = keras.ops.cast(x, backend.held_format("float64"))
+    wide = keras.ops.cast(x, backend.canonical_dtype("float64"))
     low = wide < 0.5
     above = _digamma_above(keras.ops.where(low, 1 - wide, wide))
     reflected = above - math.pi / keras.ops.tan(math.pi * wide)
@@ -189,7 +189,7 @@ def truncate_mod(x: Any, y: Any) -> Any:
 
 def float_power(input: Any, exponent: Any) -> Any:
     """`input` ** `exponent` in float64. Source: MindSpore, `mindspore.ops.float_power`."""
-    return pow(keras.ops.cast(tensor("ops.float_power", input), backend.held_format("float64")), exponent)
+    return pow(keras.ops.cast(tensor("ops.float_power", input), backend.canonical_dtype("float64")), exponent)
 
 
 def ldexp(x: Any, other: Any) -> Any:
@@ -236,7 +236,7 @@ def eps(x: Any) -> Any:
     Source: MindSpore, `mindspore.ops.eps`.
     """
     value = as_floats("ops.eps", x)
-    step = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-52}.get(format_of(value), 2.0**-23)
+    step = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-52}.get(tensor_dtype(value), 2.0**-23)
     return keras.ops.full_like(value, step)
 
 

@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, int32, is_float
-from mixtrain.ops.inputs import axis_of, format_of, is_number, rank_of, sizes_of, tensor
+from mixtrain.ops.inputs import axis_of, tensor_dtype, is_number, rank_of, sizes_of, tensor
 from mixtrain.ops.primitive import Primitive, primitive
 
 
@@ -130,7 +130,7 @@ def one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, axi
     x = tensor(where, indices)
     if is_float(x.dtype) or x.dtype == bool_:
         raise TypeError(
-            f"{where}: expected indices of integers; got {format_of(x).name}. Write x.astype(mixtrain.int32)."
+            f"{where}: expected indices of integers; got {tensor_dtype(x).name}. Write x.astype(mixtrain.int32)."
         )
     axis = -1 if axis == -1 else axis_of(where, axis, rank_of(x) + 1)
     on, off = tensor(where, on_value), tensor(where, off_value)

@@ -356,7 +356,7 @@ def unique_consecutive(
     starts = keras.ops.reshape(keras.ops.nonzero(changed)[0], (-1,))
     values = keras.ops.take(x, starts, axis=0)
     outputs = [values if dim is None else keras.ops.moveaxis(values, 0, dim)]
-    int64 = backend.held_format("int64")
+    int64 = backend.canonical_dtype("int64")
     if return_inverse:
         inverse = keras.ops.cumsum(keras.ops.cast(changed, "int32")) - 1
         outputs.append(keras.ops.cast(inverse, int64))

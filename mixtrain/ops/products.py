@@ -9,7 +9,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import promoted
 from mixtrain.ops.arithmetic import add, mul
-from mixtrain.ops.inputs import format_of, rank_of, tensor
+from mixtrain.ops.inputs import tensor_dtype, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
 
 
@@ -31,7 +31,7 @@ def _two(where: str, x: Any, y: Any, ranks: tuple[int, ...] = ()) -> tuple[Any, 
             )
     if x.dtype == y.dtype:
         return x, y
-    dtype = promoted(format_of(x), format_of(y))
+    dtype = promoted(tensor_dtype(x), tensor_dtype(y))
     return keras.ops.cast(x, dtype), keras.ops.cast(y, dtype)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
-from mixtrain.ops.inputs import as_floats, format_of, sizes_of, spread, tensor
+from mixtrain.ops.inputs import as_floats, tensor_dtype, sizes_of, spread, tensor
 from mixtrain.ops.primitive import Primitive
 from mixtrain.seed import stream_of
 
@@ -131,7 +131,7 @@ def rand_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Any:
     Example: ``ops.rand_like(x)``. Source: MindSpore, `mindspore.ops.rand_like`.
     """
     x = tensor("ops.rand_like", input)
-    dtype = _float("ops.rand_like", format_of(x) if dtype is None else dtype)
+    dtype = _float("ops.rand_like", tensor_dtype(x) if dtype is None else dtype)
     return keras.ops.cast(_unit("ops.rand_like", keras.ops.shape(x), "rand_like", seed), dtype)
 
 
@@ -141,7 +141,7 @@ def randn_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Any
     Example: ``ops.randn_like(x)``. Source: MindSpore, `mindspore.ops.randn_like`.
     """
     x = tensor("ops.randn_like", input)
-    dtype = _float("ops.randn_like", format_of(x) if dtype is None else dtype)
+    dtype = _float("ops.randn_like", tensor_dtype(x) if dtype is None else dtype)
     return keras.ops.cast(_standard("ops.randn_like", keras.ops.shape(x), "randn_like", seed), dtype)
 
 

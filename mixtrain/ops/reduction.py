@@ -10,7 +10,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, float32, int64, is_complex, is_float
-from mixtrain.ops.inputs import as_floats, axes_of, format_of, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, axes_of, tensor_dtype, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
 
 _Reduce = Callable[..., Any]
@@ -28,7 +28,7 @@ def _accumulated(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: boo
     if dtype is not None:
         dtype = as_dtype(dtype)
     else:
-        dtype = format_of(x) if is_float(x.dtype) or is_complex(x.dtype) else int64
+        dtype = tensor_dtype(x) if is_float(x.dtype) or is_complex(x.dtype) else int64
     return backend.to_tensor(reduce(where, compute, backend.to_tensor(x, dtype), axis, keep_dims), dtype)
 
 

@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
-from mixtrain.ops.inputs import as_mask, axis_of, format_of, is_number, pair, rank_of, sizes_of, tensor
+from mixtrain.ops.inputs import as_mask, axis_of, tensor_dtype, is_number, pair, rank_of, sizes_of, tensor
 from mixtrain.ops.primitive import Primitive, primitive
 
 
@@ -22,7 +22,7 @@ def _indices(where: str, value: Any) -> Any:
     x = tensor(where, value)
     if is_float(x.dtype) or x.dtype == bool_:
         raise TypeError(
-            f"{where}: expected integers as indices; got {format_of(x).name}. Write x.astype(mixtrain.int32)."
+            f"{where}: expected integers as indices; got {tensor_dtype(x).name}. Write x.astype(mixtrain.int32)."
         )
     return x
 

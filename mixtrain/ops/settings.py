@@ -15,7 +15,7 @@ from mixtrain.ops.array import reverse as flip
 from mixtrain.ops.boxes import BoundingBoxDecode, BoundingBoxEncode, CheckValid
 from mixtrain.ops.comparison import isclose
 from mixtrain.ops.extremes import cumprod
-from mixtrain.ops.inputs import as_floats, format_of, rank_of, tensor, values_of
+from mixtrain.ops.inputs import as_floats, tensor_dtype, rank_of, tensor, values_of
 from mixtrain.ops.layouts import (
     bartlett_window, blackman_window, channel_shuffle, hamming_window, logspace, tril_indices, triu_indices,
 )
@@ -68,7 +68,7 @@ def population_count(input_x: Any) -> Any:
     Source: MindSpore, `mindspore.ops.population_count`.
     """
     x = tensor("ops.population_count", input_x)
-    width = np.dtype(format_of(x)).itemsize * 8
+    width = np.dtype(tensor_dtype(x)).itemsize * 8
     x = keras.ops.cast(x, "int64" if width == 64 else "int32")
     bits = sum(keras.ops.bitwise_and(keras.ops.right_shift(x, bit), 1) for bit in range(width))
     return keras.ops.cast(bits, "uint8")

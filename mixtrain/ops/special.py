@@ -41,7 +41,7 @@ def _series(x: Any, order: int, signs: Callable[[int], int], terms: range) -> An
 
 def _wide(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return `compute` in the widest float dtype of the backend."""
-    return lambda x: keras.ops.cast(compute(keras.ops.cast(x, backend.held_format("float64"))), x.dtype)
+    return lambda x: keras.ops.cast(compute(keras.ops.cast(x, backend.canonical_dtype("float64"))), x.dtype)
 
 
 def _near_or_far(x: Any, near: Callable[[Any], Any], far: Callable[[Any], Any]) -> Any:

@@ -9,7 +9,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.extremes import amax, amin
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, format_of, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, tensor_dtype, rank_of, tensor
 from mixtrain.ops.ordering import sort
 from mixtrain.ops.primitive import Primitive
 
@@ -22,7 +22,7 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Any, 
     x = tensor("ops.aminmax", input)
     if rank_of(x) == 0:
         return x, x
-    if not is_float(format_of(x)):
+    if not is_float(tensor_dtype(x)):
         return amin(x, axis, keepdims), amax(x, axis, keepdims)
     # NaN is ignored.
     missing = keras.ops.isnan(x)
@@ -93,7 +93,7 @@ def _cumulative(where: str, input: Any, axis: int, largest: bool) -> tuple[Any, 
     extremes = reduce(keras.ops.where(mask, values, rows[..., :1, None]), axis=-1)
     hits = keras.ops.logical_and(mask, values == extremes[..., None])
     indices = keras.ops.max(keras.ops.where(hits, keras.ops.arange(size, dtype="int32"), 0), axis=-1)
-    indices = keras.ops.cast(indices, backend.held_format("int64") if largest else "int32")
+    indices = keras.ops.cast(indices, backend.canonical_dtype("int64") if largest else "int32")
     return keras.ops.moveaxis(extremes, -1, axis), keras.ops.moveaxis(indices, -1, axis)
 
 
@@ -231,7 +231,7 @@ def searchsorted(
         # `keras.ops.searchsorted` takes vectors only.
         below = (x[..., None, :] <= values[..., None]) if right else (x[..., None, :] < values[..., None])
         indices = keras.ops.reshape(keras.ops.sum(keras.ops.cast(below, "int32"), axis=-1), values.shape)
-    return keras.ops.cast(indices, "int32" if out_int32 else backend.held_format("int64"))
+    return keras.ops.cast(indices, "int32" if out_int32 else backend.canonical_dtype("int64"))
 
 
 def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Any:
@@ -256,7 +256,7 @@ def argwhere(input: Any) -> Any:
     Source: MindSpore, `mindspore.ops.argwhere`.
     """
     indices = keras.ops.stack(keras.ops.nonzero(tensor("ops.argwhere", input)), axis=-1)
-    return keras.ops.cast(indices, backend.held_format("int64"))
+    return keras.ops.cast(indices, backend.canonical_dtype("int64"))
 
 
 def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:

@@ -12,7 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.dtype import DType as NumberFormat
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
 from mixtrain.ops.elementwise import renamed
-from mixtrain.ops.inputs import format_of, is_number, rank_of, tensor
+from mixtrain.ops.inputs import tensor_dtype, is_number, rank_of, tensor
 from mixtrain.ops.primitive import primitive
 
 
@@ -50,7 +50,7 @@ def dtype(x: Any) -> NumberFormat:
 
     Source: MindSpore, `mindspore.ops.dtype`.
     """
-    return format_of(tensor("ops.dtype", x))
+    return tensor_dtype(tensor("ops.dtype", x))
 
 
 def rank(input_x: Any) -> int:
@@ -91,7 +91,7 @@ def cast(input: Any, dtype: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.cast`.
     """
-    return backend.cast_keeping_layout(tensor("ops.cast", input), backend.held_format(as_dtype(dtype)))
+    return backend.cast_keeping_layout(tensor("ops.cast", input), backend.canonical_dtype(as_dtype(dtype)))
 
 
 def mixed_precision_cast(dtype: Any, input: Any) -> Any:

@@ -22,7 +22,7 @@ _HELD_KINDS: Final = frozenset("biuf")
 @functools.lru_cache(maxsize=64)
 def _held_dtype(dtype: np.dtype) -> np.dtype | None:
     """Return the dtype in which an array is held; None if arrays of its dtype are not held."""
-    return np.dtype(backend.held_format(dtype.name)) if dtype.kind in _HELD_KINDS else None
+    return np.dtype(backend.canonical_dtype(dtype.name)) if dtype.kind in _HELD_KINDS else None
 
 
 def borrow(part: Any) -> Any:

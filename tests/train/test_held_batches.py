@@ -135,9 +135,9 @@ def test_a_group_is_one_tensor_for_each_column_in_the_format_of_tensors() -> Non
     first, last = groups_of(OneArray(), 6)
     assert isinstance(first, backend.Stacked) and (len(first), len(last)) == (6, 4)
     x, y = first.columns
-    assert str(backend.to_numpy(x).dtype) == backend.held_format("float64")
-    assert str(backend.to_numpy(y).dtype) == backend.held_format("int64")
-    np.testing.assert_array_equal(backend.to_numpy(x), X[:6].astype(backend.held_format("float64")))
+    assert str(backend.to_numpy(x).dtype) == backend.canonical_dtype("float64")
+    assert str(backend.to_numpy(y).dtype) == backend.canonical_dtype("int64")
+    np.testing.assert_array_equal(backend.to_numpy(x), X[:6].astype(backend.canonical_dtype("float64")))
     np.testing.assert_array_equal(backend.to_numpy(last[-1][1]), Y[9])
     np.testing.assert_array_equal(backend.to_numpy(last[1][1]), Y[7])
 
@@ -145,14 +145,15 @@ def test_a_group_is_one_tensor_for_each_column_in_the_format_of_tensors() -> Non
 def test_columns_in_parts_stay_in_them_through_a_group() -> None:
     batches = [({"a": x, "b": 2 * x}, y) for x, y in zip(X, Y, strict=True)]
     (group,) = groups_of(batches, 16)
-    np.testing.assert_array_equal(backend.to_numpy(group[3][0]["b"]), (2 * X[3]).astype(backend.held_format("float64")))
+    expected = (2 * X[3]).astype(backend.canonical_dtype("float64"))
+    np.testing.assert_array_equal(backend.to_numpy(group[3][0]["b"]), expected)
 
 
 def test_batches_of_other_shapes_or_formats_end_a_group() -> None:
     batches = [(X[0], Y[0]), (X[1], Y[1]), (X[2][:3], Y[2][:3]), (X[3].astype(np.float32), Y[3])]
     batches.append((X[4], Y[4]))
     sizes = [len(group) for group in groups_of(batches, 16)]
-    assert sizes == ([2, 1, 1, 1] if backend.held_format("float64") == "float64" else [2, 1, 2])
+    assert sizes == ([2, 1, 1, 1] if backend.canonical_dtype("float64") == "float64" else [2, 1, 2])
     assert all(backend.is_tensor(part) for group in groups_of(batches, 16) for part in group[0])
 
 
@@ -205,5 +206,5 @@ def test_a_group_begins_with_the_batch_that_was_read_ahead(events: list[str]) ->
     groups = [[*group] for group in grouped(batches, lambda size: next(most, 1))]
     assert [len(group) for group in groups] == [1, 4, 1, 4]
     for (x, y), rows, labels in zip((batch for group in groups for batch in group), X, Y, strict=True):
-        np.testing.assert_array_equal(backend.to_numpy(x), rows.astype(backend.held_format("float64")))
+        np.testing.assert_array_equal(backend.to_numpy(x), rows.astype(backend.canonical_dtype("float64")))
         np.testing.assert_array_equal(backend.to_numpy(y), labels)

@@ -60,7 +60,7 @@ def bytes_of(dtype: str) -> int:
     return int(jnp.dtype(dtype).itemsize)
 
 
-def held_format(dtype: str) -> str:
+def canonical_dtype(dtype: str) -> str:
     """Return the dtype in which tensors of a dtype are stored: without JAX's 64-bit mode, 64 bits become 32."""
     return str(jax.dtypes.canonicalize_dtype(dtype).name)
 
@@ -68,7 +68,7 @@ def held_format(dtype: str) -> str:
 @functools.lru_cache(maxsize=64)
 def _narrowed(dtype: np.dtype) -> str | None:
     """Return the dtype in which an array of a dtype is stored if it differs, else None."""
-    stored = held_format(dtype.name)
+    stored = canonical_dtype(dtype.name)
     return None if stored == dtype.name else stored
 
 
@@ -83,7 +83,7 @@ def to_tensor(value: Any, dtype: str | None = None) -> Any:
     if isinstance(value, keras.Variable):
         value = value.value
     if dtype is not None:
-        dtype = held_format(dtype)
+        dtype = canonical_dtype(dtype)
     elif isinstance(value, (np.ndarray, np.generic)):
         dtype = _narrowed(value.dtype)
     return keras.ops.convert_to_tensor(value, dtype=dtype)

@@ -51,7 +51,7 @@ def bytes_of(dtype: str) -> int:
     return int(tf.as_dtype(dtype).size)
 
 
-def held_format(dtype: str) -> str:
+def canonical_dtype(dtype: str) -> str:
     """Return the dtype in which tensors of a dtype are stored: the same one."""
     return dtype
 
