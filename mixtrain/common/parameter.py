@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks
 from mixtrain.autocast.casting import parameter_read_dtype
-from mixtrain.common import parts, uncompiled
+from mixtrain.common import uncompiled, views
 from mixtrain.common.initializer import initializer
 from mixtrain.common.tensor import Tensor
 from mixtrain.common.tensor_methods import TensorMethods
@@ -167,7 +167,7 @@ class Parameter(TensorMethods, keras.Variable):
 
     def __getitem__(self, index: Any) -> Any:
         view = indexing.read(self.held, index)
-        return view if boundary.mode() == "backend" else parts.record_index(boundary.to_tensors(view), self, index)
+        return view if boundary.mode() == "backend" else views.record_index(boundary.to_tensors(view), self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.store(indexing.written(self.held, index, value))

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, boundary, checks
-from mixtrain.common import parts, printing
+from mixtrain.common import printing, views
 from mixtrain.ops import indexing
 from mixtrain.common.gradient_hooks import GradientHooks
 from mixtrain.common.initializer import Initializer
@@ -74,7 +74,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         self.held = _initial_value(input_data, None if dtype is None else as_dtype(dtype), shape, init)
         if isinstance(input_data, Tensor) and input_data.dtype == self.dtype:
             # In MindSpore both share the memory.
-            parts.record(self, input_data, lambda x: x)
+            views.record(self, input_data, lambda x: x)
 
     def backend_tensor(self) -> Any:
         """Return the backend tensor."""
@@ -200,11 +200,11 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     def __getitem__(self, index: Any) -> Any:
         view = boundary.to_tensors(indexing.read(self.backend_tensor(), index))
-        return parts.record_index(view, self, index)
+        return views.record_index(view, self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.store(indexing.written(self.backend_tensor(), index, value))
-        parts.write_back(self)
+        views.write_back(self)
 
     def store(self, value: Any) -> None:
         """Replace the backend tensor."""

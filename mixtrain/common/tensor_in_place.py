@@ -10,7 +10,7 @@ import keras
 from mixtrain import backend
 from mixtrain.boundary import TensorLike, in_mode
 from mixtrain.common.generator import Generator
-from mixtrain.common.parts import write_back
+from mixtrain.common.views import write_back
 from mixtrain.dtype import float32
 from mixtrain.ops import creation, limits, random, selection, tensor_info, unary
 from mixtrain.ops.inputs import tensor

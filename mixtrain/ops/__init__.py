@@ -135,7 +135,7 @@ from mixtrain.ops.statistics import (
     Cummax, Cummin, InTopK, SearchSorted, aminmax, argwhere, bincount, bucketize, cov, cummax, cummin, histc,
     intopk, logcumsumexp, msort, nanmean, nanquantile, nansum, quantile, renorm, searchsorted, trapz,
 )
-from mixtrain.ops.places import (
+from mixtrain.ops.slicing import (
     ScatterAdd, ScatterDiv, ScatterMax, ScatterMin, ScatterMul, ScatterNdAdd, ScatterNdDiv, ScatterNdMax,
     ScatterNdMin, ScatterNdMul, ScatterNdSub, ScatterNdUpdate, ScatterSub, ScatterUpdate, TensorScatterAdd,
     TensorScatterDiv, TensorScatterMax, TensorScatterMin, TensorScatterMul, TensorScatterSub, TensorScatterUpdate,

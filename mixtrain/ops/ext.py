@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mixtrain.ops.numeric import float_power
-from mixtrain.ops.places import diff
+from mixtrain.ops.slicing import diff
 from mixtrain.ops.unary import isnan
 
 

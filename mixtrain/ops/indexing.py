@@ -59,7 +59,7 @@ def written(x: Any, index: Any, value: Any) -> Any:
             and len(value.shape) == 0:
         return keras.ops.where(mask, value, x)
     # Indexing the flat positions of the elements turns every form of index into one scatter.
-    positions = read(places(x), index)
+    positions = read(flat_positions(x), index)
     expected = tuple(positions.shape)
     shape = tuple(value.shape)
     while len(shape) > len(expected) and shape[0] == 1:
@@ -75,7 +75,7 @@ def written(x: Any, index: Any, value: Any) -> Any:
     return scattered(x, positions, keras.ops.broadcast_to(value, expected)) if 0 not in expected else x
 
 
-def places(x: Any) -> Any:
+def flat_positions(x: Any) -> Any:
     """Return an int32 tensor of the shape of `x` with the position of each element in the flat tensor."""
     sizes = tuple(_size(x, axis) for axis in range(len(x.shape)))
     return keras.ops.reshape(keras.ops.arange(math.prod(sizes), dtype="int32"), sizes)

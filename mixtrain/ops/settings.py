@@ -20,7 +20,7 @@ from mixtrain.ops.layouts import (
     bartlett_window, blackman_window, channel_shuffle, hamming_window, logspace, tril_indices, triu_indices,
 )
 from mixtrain.ops.normalize import batch_norm
-from mixtrain.ops.places import (
+from mixtrain.ops.slicing import (
     index_add, index_fill, inplace_add, inplace_sub, inplace_update, reverse_sequence, tensor_scatter_elements,
     unique_consecutive,
 )

@@ -16,7 +16,7 @@ from mixtrain.network.ends import CallSite, output_calls
 from mixtrain.network.walk import Node, is_cell, tree_of
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.families import Family, computes_in_float32_alone, family_of, rule_giver
-from mixtrain.precision.formats import own_dtype, parameter_dtype_of, reason_to_stay
+from mixtrain.precision.dtypes import own_dtype, parameter_dtype_of, reason_to_stay
 from mixtrain.precision.fused_norm import reason_not_fused
 from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
 from mixtrain.precision.own_policy import chosen_policies, own_policy

@@ -22,7 +22,7 @@ from mixtrain.network.walk import tree_of
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.ops.hyper_map import HyperMap
 from mixtrain.optim.adapter import drive
-from mixtrain.precision.formats import choose_step_jit
+from mixtrain.precision.dtypes import choose_step_jit
 from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.grad_reducer import DistributedGradReducer

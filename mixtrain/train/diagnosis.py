@@ -11,7 +11,7 @@ from mixtrain import backend, context
 from mixtrain.diagnostics.finding import Finding
 from mixtrain.diagnostics.non_finite import StepCounts, find_non_finite
 from mixtrain.diagnostics.replay import Replay
-from mixtrain.precision.formats import choose_step_jit
+from mixtrain.precision.dtypes import choose_step_jit
 from mixtrain.train.networks import Networks
 
 # Factor between the scales that are tried if the rule has no backoff factor, as for a constant scale.

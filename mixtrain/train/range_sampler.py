@@ -9,7 +9,7 @@ from mixtrain import backend
 from mixtrain.diagnostics.range_probe import measured_ranges
 from mixtrain.diagnostics.ranges import RangeRecords
 from mixtrain.dtype import float32
-from mixtrain.precision.formats import compilable
+from mixtrain.precision.dtypes import compilable
 from mixtrain.train.networks import Networks
 
 

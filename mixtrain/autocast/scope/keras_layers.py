@@ -21,7 +21,7 @@ from mixtrain.dtype import DType, float32, float64
 from mixtrain.network.keras_own import keras_owns
 from mixtrain.precision.cast import cast_floats
 from mixtrain.precision.families import rule_giver
-from mixtrain.precision.formats import reason_to_stay
+from mixtrain.precision.dtypes import reason_to_stay
 from mixtrain.precision.plan import planned_rule
 from mixtrain.precision.plan_request import request_of
 

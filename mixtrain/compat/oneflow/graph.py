@@ -19,7 +19,7 @@ from mixtrain.loss_scale.grad_scaler import GradScaler
 from mixtrain.network.walk import tree_of
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.precision.apply import under_plan
-from mixtrain.precision.formats import choose_step_jit
+from mixtrain.precision.dtypes import choose_step_jit
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
 from mixtrain.seed import stream_states

@@ -11,7 +11,7 @@ import pytest
 import mixtrain
 import mixtrain.nn as nn
 from mixtrain import amp, backend
-from mixtrain.precision.formats import computed_dtypes
+from mixtrain.precision.dtypes import computed_dtypes
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
 Y = np.random.default_rng(1).integers(0, 3, 8).astype(np.int32)

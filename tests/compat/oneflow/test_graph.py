@@ -12,7 +12,7 @@ import pytest
 import mixtrain
 import mixtrain.nn as nn
 from mixtrain import amp, ops
-from mixtrain.precision.formats import computed_dtypes
+from mixtrain.precision.dtypes import computed_dtypes
 from tests.backends import ON_TENSORFLOW
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.ops.indexing import places, read, scattered, written
+from mixtrain.ops.indexing import flat_positions, read, scattered, written
 from mixtrain.ops.inputs import axis_of, rank_of, tensor
 from mixtrain.ops.joining import concat, known_size
 from mixtrain.ops.ordering import unique
@@ -42,7 +42,8 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
     Source: MindSpore, `mindspore.ops.diagonal_scatter`.
     """
     x = tensor("ops.diagonal_scatter", input)
-    return scattered(x, keras.ops.diagonal(places(x), offset, dim1, dim2), keras.ops.cast(tensor("", src), x.dtype))
+    positions = keras.ops.diagonal(flat_positions(x), offset, dim1, dim2)
+    return scattered(x, positions, keras.ops.cast(tensor("", src), x.dtype))
 
 
 def diagflat(input: Any, offset: int = 0) -> Any:
@@ -216,7 +217,7 @@ def scatter_along(input: Any, axis: int, index: Any, src: Any, how: str = "none"
     index = keras.ops.cast(tensor("ops.scatter", index), "int32")
     axis = axis_of("ops.scatter", axis, rank_of(x))
     block = tuple(slice(size) if other != axis else slice(None) for other, size in enumerate(index.shape))
-    chosen = keras.ops.take_along_axis(places(x)[block], index, axis=axis)
+    chosen = keras.ops.take_along_axis(flat_positions(x)[block], index, axis=axis)
     values = tensor("ops.scatter", src)
     values = values[tuple(slice(size) for size in index.shape)] if rank_of(values) else values
     values = keras.ops.cast(keras.ops.broadcast_to(values, index.shape), x.dtype)
@@ -245,7 +246,7 @@ def _updated(input: Any, indices: Any, updates: Any, how: str) -> Any:
     """Combine `updates` with the slices at the rows of `indices`; `how` is "update", "add" and so on."""
     x = tensor("ops.tensor_scatter", input)
     rows = keras.ops.moveaxis(tensor("ops.tensor_scatter", indices), -1, 0)
-    chosen = read(places(x), tuple(keras.ops.unstack(rows)))
+    chosen = read(flat_positions(x), tuple(keras.ops.unstack(rows)))
     values = keras.ops.broadcast_to(keras.ops.cast(tensor("ops.tensor_scatter", updates), x.dtype), chosen.shape)
     return scattered(x, chosen, values) if how == "update" else combined(x, chosen, values, how)
 

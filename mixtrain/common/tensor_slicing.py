@@ -1,4 +1,4 @@
-"""`PlaceMethods`: methods that slice, split, rearrange and partially update tensors."""
+"""`SlicingMethods`: methods that slice, split, rearrange and partially update tensors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.common.method_forms import with_aliases
-from mixtrain.common.parts import as_view
+from mixtrain.common.views import as_view
 from mixtrain.dtype import float32
-from mixtrain.ops import array, creation, joining, places, random, selection, tensor_info
-from mixtrain.ops.indexing import places as positions_of, read, scattered, written
+from mixtrain.ops import array, creation, joining, random, selection, slicing, tensor_info
+from mixtrain.ops.indexing import flat_positions, read, scattered, written
 from mixtrain.ops.inputs import as_floats, axis_of, is_number, rank_of, tensor
 from mixtrain.ops.operator import operator
 
@@ -23,7 +23,7 @@ _Method = Callable[..., Any]
 
 def _fill_diagonal(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     x = tensor("Tensor.fill_diagonal", self)
-    positions = keras.ops.diagonal(positions_of(x)) if not wrap else keras.ops.reshape(positions_of(x), (-1,))[
+    positions = keras.ops.diagonal(flat_positions(x)) if not wrap else keras.ops.reshape(flat_positions(x), (-1,))[
         :: x.shape[-1] + 1
     ]
     return scattered(x, positions, keras.ops.full(positions.shape, fill_value, dtype=x.dtype))
@@ -40,7 +40,7 @@ def _choose(self: Any, choices: Any, mode: str = "clip") -> Any:
 def _index_add(self: Any, *args: Any, alpha: Any = 1, **named: Any) -> Any:
     """``index_add(dim, index, source, alpha=1)`` and ``index_add(indices, y, axis)``."""
     if not (args and is_number(args[0]) or "dim" in named):
-        return places.index_add(self, *args, **named)
+        return slicing.index_add(self, *args, **named)
     return _add_at(self, *args, alpha=alpha, **named)
 
 
@@ -57,9 +57,9 @@ def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -
     x = tensor("Tensor.index_put", self)
     if not accumulate:
         return written(x, tuple(indices), values)
-    positions = read(positions_of(x), tuple(indices))
+    positions = read(flat_positions(x), tuple(indices))
     updates = keras.ops.broadcast_to(tensor("Tensor.index_put", values), positions.shape)
-    return places.combined(x, positions, updates, "add")
+    return slicing.combined(x, positions, updates, "add")
 
 
 def _scatter(reduction: str) -> _Method:
@@ -68,9 +68,9 @@ def _scatter(reduction: str) -> _Method:
     def compute(self: Any, indices: Any, updates: Any) -> Any:
         x = tensor(f"Tensor.scatter_{reduction}", self)
         rows = keras.ops.moveaxis(tensor(f"Tensor.scatter_{reduction}", indices), -1, 0)
-        positions = read(positions_of(x), tuple(keras.ops.unstack(rows)))
+        positions = read(flat_positions(x), tuple(keras.ops.unstack(rows)))
         updates = tensor(f"Tensor.scatter_{reduction}", updates)
-        return places.combined(x, positions, keras.ops.broadcast_to(updates, positions.shape), reduction)
+        return slicing.combined(x, positions, keras.ops.broadcast_to(updates, positions.shape), reduction)
 
     return compute
 
@@ -79,13 +79,13 @@ def _scatter_add(self: Any, *args: Any, **named: Any) -> Any:
     """``scatter_add(indices, updates)``, or ``scatter_add(dim, index, src)`` along one axis."""
     if len(args) + len(named) == 3:
         dim, index, src = (*args, *(named[key] for key in ("dim", "index", "src") if key in named))
-        return places.scatter_along(self, dim, index, src, "add")
+        return slicing.scatter_along(self, dim, index, src, "add")
     return _scatter("add")(self, *args, **named)
 
 
 def _masked_scatter(self: Any, mask: Any, tensor_: Any) -> Any:
     x = tensor("Tensor.masked_scatter", self)
-    positions = selection.masked_select(positions_of(x), mask)
+    positions = selection.masked_select(flat_positions(x), mask)
     values = keras.ops.cast(keras.ops.reshape(tensor("", tensor_), (-1,)), x.dtype)
     return scattered(x, positions, values[: keras.ops.shape(positions)[0]])
 
@@ -127,45 +127,45 @@ def _uniform(self: Any, from_: float = 0.0, to: float = 1.0, generator: Any = No
     return keras.ops.cast(sample, tensor_info.dtype(self))
 
 
-class PlaceMethods:
+class SlicingMethods:
     """Methods that slice, rearrange and update elements."""
 
     __slots__ = ()
 
-    narrow = as_view(places.narrow)
-    diagonal = as_view(places.diagonal)
-    diagonal_scatter = places.diagonal_scatter
-    diagflat = places.diagflat
-    diff = places.diff
+    narrow = as_view(slicing.narrow)
+    diagonal = as_view(slicing.diagonal)
+    diagonal_scatter = slicing.diagonal_scatter
+    diagflat = slicing.diagflat
+    diff = slicing.diff
     fill_diagonal = operator("fill_diagonal", _fill_diagonal)
     fills = operator("fills", lambda self, value: creation.full_like(self, value))
-    fliplr = places.fliplr
-    flipud = places.flipud
-    rot90 = places.rot90
+    fliplr = slicing.fliplr
+    flipud = slicing.flipud
+    rot90 = slicing.rot90
     reverse = operator("reverse", array.reverse)
-    reverse_sequence = places.reverse_sequence
-    tensor_split = as_view(places.tensor_split)
-    vsplit = as_view(places.vsplit)
-    hsplit = as_view(places.hsplit)
-    dsplit = as_view(places.dsplit)
+    reverse_sequence = slicing.reverse_sequence
+    tensor_split = as_view(slicing.tensor_split)
+    vsplit = as_view(slicing.vsplit)
+    hsplit = as_view(slicing.hsplit)
+    dsplit = as_view(slicing.dsplit)
     choose = operator("choose", _choose)
     index_add = operator("index_add", _index_add)
-    index_fill = places.index_fill
+    index_fill = slicing.index_fill
     index_put = operator("index_put", _index_put)
-    scatter = with_aliases(places.scatter, dim="axis")
+    scatter = with_aliases(slicing.scatter, dim="axis")
     scatter_add = operator("scatter_add", _scatter_add)
     scatter_sub = operator("scatter_sub", _scatter("sub"))
     scatter_mul = operator("scatter_mul", _scatter("mul"))
     scatter_div = operator("scatter_div", _scatter("div"))
     scatter_max = operator("scatter_max", _scatter("max"))
     scatter_min = operator("scatter_min", _scatter("min"))
-    select_scatter = places.select_scatter
-    slice_scatter = places.slice_scatter
+    select_scatter = slicing.select_scatter
+    slice_scatter = slicing.slice_scatter
     masked_scatter = operator("masked_scatter", _masked_scatter)
-    unique_consecutive = places.unique_consecutive
-    unsorted_segment_max = places.unsorted_segment_max
-    unsorted_segment_min = places.unsorted_segment_min
-    unsorted_segment_prod = places.unsorted_segment_prod
+    unique_consecutive = slicing.unique_consecutive
+    unsorted_segment_max = slicing.unsorted_segment_max
+    unsorted_segment_min = slicing.unsorted_segment_min
+    unsorted_segment_prod = slicing.unsorted_segment_prod
     unfold = operator("unfold", _unfold)
     new_full = operator("new_full", _new_full)
     new_empty = operator("new_empty", lambda self, size, *, dtype=None: creation.zeros(
@@ -175,7 +175,7 @@ class PlaceMethods:
     bernoulli = operator("bernoulli", lambda self, p=None: random.bernoulli(self, self if p is None else p))
     multinomial = operator("multinomial", _categorical("multinomial", "int32"))
     random_categorical = operator("random_categorical", _categorical("random_categorical", "int64"))
-    unique_with_pad = places.unique_with_pad
+    unique_with_pad = slicing.unique_with_pad
     byte = operator("byte", lambda self: tensor_info.cast(self, "uint8"))
     short = operator("short", lambda self: tensor_info.cast(self, "int16"))
     stride = _stride

@@ -43,7 +43,7 @@ def write_back(view: Any) -> None:
             continue
         value = backend.backend_value(base.held)
         # The operations, applied to the positions of the base's elements, tell which of them the view shows.
-        positions = indexing.places(value)
+        positions = indexing.flat_positions(value)
         for operation in operations:
             positions = operation(positions)
         base.store(indexing.scattered(value, positions, view.backend_tensor()))
