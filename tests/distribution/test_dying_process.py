@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.distribution.dying_process import EPOCHS, STEPS
-from tests.distribution.test_processes import alike, both
+from tests.distribution.test_processes import both, equal
 
 pytestmark = pytest.mark.slow
 
@@ -54,4 +54,4 @@ def test_the_other_process_ends_and_the_run_goes_on(
     assert codes == [0, 0], "\n".join(text[-3000:] for text in texts)
     for rank in (0, 1):
         found = finals(tmp_path, rank)
-        assert all(alike(one, other) for one, other in zip(found, undisturbed, strict=True))
+        assert all(equal(one, other) for one, other in zip(found, undisturbed, strict=True))

@@ -83,7 +83,7 @@ def test_5000_good_and_5000_bad_steps_in_a_compiled_loop_stay_finite() -> None:
         state.advance(finite)
         return (keras.ops.convert_to_tensor(state.loss_scale),)
 
-    loop = backend.CompiledSteps(step, choice=backend.JitChoice(False, "test")).streamed
+    loop = backend.CompiledSteps(step, choice=backend.JitChoice(False, "test")).run_stream
     flags = backend.pipeline_from_arrays([np.repeat([True, False], 5000)])
     (scales,) = loop(flags.graph_iterator(), 10_000)
     scales = backend.to_numpy(scales)

@@ -36,7 +36,7 @@ def test_5000_good_and_5000_bad_adjustments_stay_finite() -> None:
         scaler.adjust(finite)
         return (keras.ops.convert_to_tensor(scaler.scale_value),)
 
-    loop = backend.CompiledSteps(step, choice=backend.JitChoice(False, "test")).streamed
+    loop = backend.CompiledSteps(step, choice=backend.JitChoice(False, "test")).run_stream
     flags = backend.pipeline_from_arrays([np.repeat([True, False], 5000)])
     scales = backend.to_numpy(loop(flags.graph_iterator(), 10_000)[0])
     assert np.isfinite(scales).all() and scales.min() >= 1

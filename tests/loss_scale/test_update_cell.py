@@ -40,7 +40,7 @@ def test_5000_good_and_5000_bad_steps_stay_finite() -> None:
         cell(scale, overflow)
         return (keras.ops.convert_to_tensor(scale),)
 
-    loop = backend.CompiledSteps(step, choice=backend.JitChoice(False, "test")).streamed
+    loop = backend.CompiledSteps(step, choice=backend.JitChoice(False, "test")).run_stream
     flags = backend.pipeline_from_arrays([np.repeat([False, True], 5000)])
     scales = backend.to_numpy(loop(flags.graph_iterator(), 10_000)[0])
     assert np.isfinite(scales).all() and scales.min() >= 1
