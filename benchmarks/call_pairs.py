@@ -12,9 +12,9 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from benchmarks.goals import Goal, judged
+from benchmarks.goals import Goal, evaluate
 from benchmarks.measure import Series, interleaved
-from benchmarks.surroundings import Begun, versions
+from benchmarks.surroundings import RunStart, versions
 from benchmarks.table import PAGE, line, short, surroundings_line, update_section
 from benchmarks.written import RESULTS, rounded, write_json
 
@@ -52,7 +52,7 @@ class CallPairs:
 
     def measured(self, *, rounds: int = 41, count: int = 200) -> dict[str, Any]:
         """Return the record: rounds of both calls in turn, and the median of the rounds' ratios."""
-        begun = Begun()
+        start = RunStart()
         rows = []
         for name, (ours, peer) in self.calls().items():
             runs = {self.ours: _timed(ours, count), self.peer: _timed(peer, count)}
@@ -66,10 +66,10 @@ class CallPairs:
                 gc.enable()
             series = {key: Series(key, "microseconds", tuple(values)) for key, values in found.items()}
             medians = {key: one.quartiles[1] for key, one in series.items()}
-            rows.append({"median": medians, **judged(Goal(name, self.ours, self.peer, self.limit), series)})
+            rows.append({"median": medians, **evaluate(Goal(name, self.ours, self.peer, self.limit), series)})
         backend = keras.backend.backend()
         return rounded({  # type: ignore[no-any-return]
-            **begun.facts(f"{self.name}_{backend}", versions()),
+            **start.metadata(f"{self.name}_{backend}", versions()),
             "rounds": rounds,
             "calls_a_round": count,
             "rows": rows,

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from benchmarks.contender import from_text, made
+from benchmarks.contender import from_text, build
 from benchmarks.device_memory import device_peak_bytes
 
 PACKAGES = ("mixtrain", "keras", "tensorflow", "jax", "jaxlib", "torch", "mindspore", "numpy")
@@ -32,7 +32,7 @@ def serve(build: Callable[[], Callable[[], Callable[[], Any]]], questions: TextI
     """Build a contender and answer until the questions end.
 
     Args:
-        build: Builds network and data; see `benchmarks.contender.made`.
+        build: Builds network and data; see `benchmarks.contender.build`.
         questions: Lines ``prepare``, ``round`` and ``forget``.
         answers: Gets one line of JSON for each, and one before them.
     """
@@ -92,7 +92,7 @@ def main() -> None:
     """Serve the parent over stdin and stdout."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    serve(lambda: made(*from_text(sys.argv[1])), sys.stdin, answers)
+    serve(lambda: build(*from_text(sys.argv[1])), sys.stdin, answers)
 
 
 if __name__ == "__main__":

@@ -19,11 +19,11 @@ from typing import Any, Final
 from benchmarks.children import ROOT, start_child
 from benchmarks.contender import Contender
 from benchmarks.findings import Findings
-from benchmarks.goals import Goal, judged
+from benchmarks.goals import Goal, evaluate
 from benchmarks.measure import Series, interleaved, warm_up
 from benchmarks.race import Race
 from benchmarks.sets import SETS
-from benchmarks.surroundings import Begun, versions
+from benchmarks.surroundings import RunStart, versions
 from benchmarks.table import line, short, surroundings_line, update_section
 from benchmarks.written import rounded, write_json
 
@@ -39,7 +39,7 @@ def measured(races: Sequence[Race], before: pathlib.Path, rounds: int) -> dict[s
         before: The other checkout.
         rounds: How often each tree is timed.
     """
-    begun, known = Begun(), versions()
+    start, known = RunStart(), versions()
     rows = []
     for race, contender in ours(races):
         findings = timed_in_turn(race, contender, before, rounds)
@@ -47,7 +47,7 @@ def measured(races: Sequence[Race], before: pathlib.Path, rounds: int) -> dict[s
         rows.append({"race": race.name, **row(contender, findings.series)})
         print(f"{race.name}, {contender.name}: {rows[-1]['seen']:.3f}", flush=True)
     return rounded({  # type: ignore[no-any-return]
-        **begun.facts(NAME, dict(sorted(known.items()))),
+        **start.metadata(NAME, dict(sorted(known.items()))),
         "revision_before": revision(before), "rounds": rounds, "rows": rows,
     })
 
@@ -79,7 +79,7 @@ def timed_in_turn(race: Race, contender: Contender, before: pathlib.Path, rounds
 
 def row(contender: Contender, found: Mapping[str, Series]) -> dict[str, Any]:
     """Return the row of a contender: both times, in milliseconds, and their ratio."""
-    ratio = judged(Goal(contender.name, "now", "before"), found)
+    ratio = evaluate(Goal(contender.name, "now", "before"), found)
     medians = {name: series.quartiles[1] for name, series in found.items()}
     return {"what": contender.name, **medians, **{key: ratio[key] for key in ("seen", "low", "high")}}
 

@@ -22,13 +22,13 @@ Round = Callable[[], Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Way:
-    """How a kind of contender is run.
+class Runner:
+    """The module, package and environment that run a kind of contender.
 
     Attributes:
-        module: The module whose ``made(contender, workload, steps)`` builds network and data; what it returns makes the
-            training when called, and that trains for one round when called.
-        package: The package that the peer's interpreter must have; None for contenders of this process.
+        module: The module whose ``build(contender, workload, steps)`` builds network and data and returns a function
+            that prepares the training and returns a function that trains for one round.
+        package: Package required in the peer's interpreter; None for contenders that run in this process.
         environment: Environment variables of its process.
     """
 
@@ -37,31 +37,31 @@ class Way:
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-# A process takes device memory as it needs it, so that many can stand beside each other; of all but a little.
+# Processes allocate device memory on demand, so that several fit side by side, up to this share of it.
 DEVICE_SHARE: Final = 0.95
 _ON_JAX: Final = {
     "KERAS_BACKEND": "jax",
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     "XLA_PYTHON_CLIENT_MEM_FRACTION": str(DEVICE_SHARE),
 }
-WAYS: dict[Kind, Way] = {
-    "mixtrain": Way("benchmarks.contenders.model"),
-    "mixtrain cell": Way("benchmarks.contenders.model"),
-    "mixtrain script": Way("benchmarks.contenders.script"),
-    "keras": Way("benchmarks.contenders.keras_fit"),
-    "loop": Way("benchmarks.contenders.loop"),
-    "pytorch": Way("benchmarks.contenders.pytorch", "torch"),
-    "mindspore": Way("benchmarks.contenders.script", "mindspore"),
-    "mixtrain jax": Way("benchmarks.contenders.jax_model", "jax", _ON_JAX),
-    "keras jax": Way("benchmarks.contenders.jax_fit", "jax", _ON_JAX),
-    "hand jax": Way("benchmarks.contenders.jax_hand", "jax", _ON_JAX),
-    "plain": Way("benchmarks.contenders.plain_tensorflow"),
-    "plain jax": Way("benchmarks.contenders.plain_jax", "jax", _ON_JAX),
-    "mixtrain data": Way("benchmarks.contenders.data_script"),
-    "mixtrain data jax": Way("benchmarks.contenders.data_script", "jax", _ON_JAX),
-    "mindspore data": Way("benchmarks.contenders.data_script", "mindspore"),
-    "tf.data": Way("benchmarks.contenders.data_tensorflow"),
-    "torchvision": Way("benchmarks.contenders.data_torch", "torch"),
+RUNNERS: dict[Kind, Runner] = {
+    "mixtrain": Runner("benchmarks.contenders.model"),
+    "mixtrain cell": Runner("benchmarks.contenders.model"),
+    "mixtrain script": Runner("benchmarks.contenders.script"),
+    "keras": Runner("benchmarks.contenders.keras_fit"),
+    "loop": Runner("benchmarks.contenders.loop"),
+    "pytorch": Runner("benchmarks.contenders.pytorch", "torch"),
+    "mindspore": Runner("benchmarks.contenders.script", "mindspore"),
+    "mixtrain jax": Runner("benchmarks.contenders.jax_model", "jax", _ON_JAX),
+    "keras jax": Runner("benchmarks.contenders.jax_fit", "jax", _ON_JAX),
+    "hand jax": Runner("benchmarks.contenders.jax_hand", "jax", _ON_JAX),
+    "plain": Runner("benchmarks.contenders.plain_tensorflow"),
+    "plain jax": Runner("benchmarks.contenders.plain_jax", "jax", _ON_JAX),
+    "mixtrain data": Runner("benchmarks.contenders.data_script"),
+    "mixtrain data jax": Runner("benchmarks.contenders.data_script", "jax", _ON_JAX),
+    "mindspore data": Runner("benchmarks.contenders.data_script", "mindspore"),
+    "tf.data": Runner("benchmarks.contenders.data_tensorflow"),
+    "torchvision": Runner("benchmarks.contenders.data_torch", "torch"),
 }
 
 
@@ -71,8 +71,8 @@ class Contender:
 
     Attributes:
         name: Its name in the tables and in goals.
-        kind: Key of `WAYS`.
-        dtype: The format that layers compute in: ours at O0 or at O2, Keras's by its mixed policy, PyTorch's by
+        kind: Key of `RUNNERS`.
+        dtype: Compute dtype of the layers: ours through O0 or O2, Keras's through its mixed policy, PyTorch's through
             autocast.
         sink: Whether many steps run in one compiled call: ours by `dataset_sink_mode`, the hand-written loop's own.
         callback: Whether a user's callback is called after every step (ours).
@@ -84,8 +84,8 @@ class Contender:
         level: The level of ours; by default O0 in float32 and O2 in half.
         products: How products of float32 tensors are computed on a GPU: in float32, in TensorFloat-32, or as the
             framework does by default.
-        steps: Steps a round where its own pace asks for other than the race's.
-        resident: Whether the batches lie in the device's memory before it begins (ours and loops by hand, on JAX).
+        steps: Steps per round; by default the race's.
+        resident: Whether the batches are copied to the device before training (ours and hand-written loops, on JAX).
     """
 
     name: str
@@ -104,44 +104,51 @@ class Contender:
     resident: bool = False
 
     @property
-    def way(self) -> Way:
-        """How it is run."""
-        return WAYS[self.kind]
+    def runner(self) -> Runner:
+        """The runner of its kind."""
+        return RUNNERS[self.kind]
 
     @property
     def policy(self) -> str:
-        """Keras's dtype policy of its format."""
+        """The Keras dtype policy for its dtype."""
         return "float32" if self.dtype == "float32" else f"mixed_{self.dtype}"
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment variables of its process."""
-        told = {"JAX_DEFAULT_MATMUL_PRECISION": self.products} if self.products != "default" else {}
-        return {**self.way.environment, **told}
+        precision = {"JAX_DEFAULT_MATMUL_PRECISION": self.products} if self.products != "default" else {}
+        return {**self.runner.environment, **precision}
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Build a contender's network and data in this process.
 
     Returns:
-        What makes its training (`Model(...)`, `compile`) when called; that trains for one round when called.
+        A function that prepares the training (`Model(...)`, `compile`) and returns a function that trains for one
+        round.
     """
-    build: Callable[..., Callable[[], Round]] = importlib.import_module(contender.way.module).made
-    return build(contender, workload, steps)
+    module = importlib.import_module(contender.runner.module)
+    return module.build(contender, workload, steps)  # type: ignore[no-any-return]
 
 
 def as_text(contender: Contender, workload: Workload, steps: int) -> str:
-    """Return what a child must know, as one line: without what is as by default, which an older checkout may not know.
+    """Serialize a child's contender, workload and steps as one line of JSON.
+
+    Defaults are left out: an older checkout may lack the field.
     """
-    return json.dumps([_told(contender), dataclasses.asdict(workload), steps])
+    return json.dumps([_non_default(contender), dataclasses.asdict(workload), steps])
 
 
-def _told(contender: Contender) -> dict[str, Any]:
+def _non_default(contender: Contender) -> dict[str, Any]:
     values = dataclasses.asdict(contender)
-    return {of.name: values[of.name] for of in dataclasses.fields(contender) if values[of.name] != of.default}
+    return {
+        field.name: values[field.name]
+        for field in dataclasses.fields(contender)
+        if values[field.name] != field.default
+    }
 
 
 def from_text(text: str) -> tuple[Contender, Workload, int]:
-    """Return what `as_text` was given."""
+    """Parse the output of `as_text`."""
     contender, workload, steps = json.loads(text)
     return Contender(**contender), Workload(**{**workload, "shape": tuple(workload["shape"])}), steps

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.surroundings import Begun
+from benchmarks.surroundings import RunStart
 from benchmarks.table import PAGE, line, short, surroundings_line, update_section
 from benchmarks.workloads import CIFAR
 from benchmarks.written import RESULTS, read_records, rounded, write_json
@@ -91,11 +91,11 @@ def convolution_rows(batch: int, side: int, channels: int, rounds: int) -> list[
 
 def measured(*, size: int = 2048, batch: int = CIFAR.batch, rounds: int = 15) -> dict[str, Any]:
     """Return the record."""
-    begun = Begun()
+    start = RunStart()
     side, _, channels = CIFAR.shape
     record = {"gflop_a_second": product_speeds(size, rounds), "rows": convolution_rows(batch, side, channels, rounds)}
     return rounded({  # type: ignore[no-any-return]
-        **begun.facts(NAME, {"numpy": np.__version__, "tensorflow": tf.__version__}),
+        **start.metadata(NAME, {"numpy": np.__version__, "tensorflow": tf.__version__}),
         "matrices": size,
         "batch": batch,
         **record,

@@ -16,10 +16,10 @@ import keras
 import numpy as np
 
 from benchmarks.call_pairs import BACKENDS
-from benchmarks.goals import Goal, judged
+from benchmarks.goals import Goal, evaluate
 from benchmarks.measure import Series, interleaved
 from benchmarks.networks.in_cells import lenet
-from benchmarks.surroundings import Begun, versions
+from benchmarks.surroundings import RunStart, versions
 from benchmarks.table import PAGE, line, short, surroundings_line, update_section
 from benchmarks.workloads import LENET
 from benchmarks.written import rounded, write_json
@@ -138,7 +138,7 @@ def measured(name_of_set: str, found_pairs: Iterable[Pair], rounds: int) -> dict
         found_pairs: What is measured.
         rounds: How many there are; `_MORE` times as many where the goal is close to 1.
     """
-    begun, rows = Begun(), []
+    start, rows = RunStart(), []
     for name, limit, watched, plain in found_pairs:
         runs: dict[str, Callable[[], float]] = {"watched": _timed(watched), "plain": _timed(plain)}
         for run in [*runs.values()] * 2:
@@ -147,11 +147,11 @@ def measured(name_of_set: str, found_pairs: Iterable[Pair], rounds: int) -> dict
         more = _MORE if limit is not None and limit <= _CLOSE else 1
         found = interleaved(runs, rounds=more * rounds)
         series = {key: Series(key, "ms a step", tuple(values)) for key, values in found.items()}
-        judgment = judged(Goal(name, "watched", "plain", limit), series)
+        judgment = evaluate(Goal(name, "watched", "plain", limit), series)
         rows.append({**judgment, "plain": series["plain"].quartiles[1], "rounds": more * rounds})
         print(f"{name}: {rows[-1]['seen']:.3f}", flush=True)
     return rounded({  # type: ignore[no-any-return]
-        **begun.facts(f"{name_of_set}_{keras.backend.backend()}", versions()),
+        **start.metadata(f"{name_of_set}_{keras.backend.backend()}", versions()),
         "steps": STEPS, "rows": rows,
     })
 

@@ -30,7 +30,7 @@ ENDED = "its process ended; what it said was printed in the run"
 
 def python_for(contender: Contender, interpreters: Interpreters, findings: Findings) -> str | None:
     """Return the interpreter of a contender's process; where there is none, note it in the findings."""
-    package = contender.way.package
+    package = contender.runner.package
     python = interpreters.of(package)
     if python is None and package is not None:
         findings.missing[contender.name] = (

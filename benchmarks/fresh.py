@@ -64,7 +64,7 @@ def fresh_values(measure: FreshMeasure, race: Race, interpreters: Interpreters, 
         if python is None:
             continue
         run = functools.partial(value, contender, python)
-        if contender.way.package is not None:
+        if contender.runner.package is not None:
             try:
                 run()  # Whether it can at all; a peer may lack something.
             except ChildFailed as error:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from benchmarks.child import versions
 from benchmarks.children import Child
-from benchmarks.contender import WAYS
+from benchmarks.contender import RUNNERS
 from benchmarks.gpu_measure import Budget, stopped_in_time
 
 # Each has `answer(told)`, which takes what was asked and returns plain values.
@@ -54,7 +54,7 @@ class Asker:
             ChildFailed: The process ended without an answer.
         """
         command = [self.python, "-m", "benchmarks.gpu_child", json.dumps({"about": about, **told})]
-        with Child(command, about, {**WAYS["hand jax"].environment, **(environment or {})}) as child:
+        with Child(command, about, {**RUNNERS["hand jax"].environment, **(environment or {})}) as child:
             with stopped_in_time(child, self.budget) if self.budget else contextlib.nullcontext():
                 return {**child.ask("answer"), "versions": child.versions}
 

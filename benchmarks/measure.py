@@ -13,13 +13,13 @@ Say = Callable[[str], None]
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """One contender's rounds.
+    """Measurements of one contender.
 
     Attributes:
         name: Its name.
-        unit: What the values are.
-        values: One a round.
-        samples: Samples for each unit of 1000; 0 where that means nothing.
+        unit: Unit of the values.
+        values: One value per round.
+        samples: Batch size, for throughput; 0 where there is none.
     """
 
     name: str
@@ -37,32 +37,32 @@ class Series:
 
     @property
     def spread(self) -> float:
-        """The distance of the quartiles over the median."""
+        """The interquartile range over the median."""
         low, middle, high = self.quartiles
         return (high - low) / middle
 
 
-def warm_up(run: Callable[[], float], *, most: int = 8, patience: float = 15.0) -> int:
+def warm_up(run: Callable[[], float], *, max_rounds: int = 8, patience: float = 15.0) -> int:
     """Run a contender until its time no longer falls by a tenth: its first rounds compile.
 
     Args:
         run: Runs a round and returns its seconds.
-        most: Rounds at most.
-        patience: Seconds after which no further round is begun.
+        max_rounds: Maximum number of rounds.
+        patience: Seconds after which no further round is started.
 
     Returns:
-        How many rounds were run.
+        The number of rounds.
     """
-    total = last = run()
-    for count in range(1, most):
+    total = previous = run()
+    for count in range(1, max_rounds):
         if total > patience:
             return count
-        now = run()
-        total += now
-        if now > 0.9 * last:
+        seconds = run()
+        total += seconds
+        if seconds > 0.9 * previous:
             return count + 1
-        last = now
-    return most
+        previous = seconds
+    return max_rounds
 
 
 def interleaved(
@@ -72,30 +72,30 @@ def interleaved(
     patience: float = math.inf,
     say: Say = lambda text: None,
 ) -> dict[str, list[float]]:
-    """Time contenders in turn; each round begins with another of them.
+    """Time contenders in turn; each round starts with the next one.
 
     Args:
-        runs: By name, what runs a round and returns its value.
+        runs: Functions by name that run a round and return its value.
         rounds: How often each is timed.
-        patience: Seconds after which no round is begun, once there were two.
+        patience: Seconds after which no round is started, from the third on.
         say: Told how far it is.
 
     Returns:
         The values of each contender's rounds.
     """
-    begun = time.perf_counter()
+    started = time.perf_counter()
     names = list(runs)
-    found: dict[str, list[float]] = {name: [] for name in names}
+    values: dict[str, list[float]] = {name: [] for name in names}
     for number in range(rounds):
-        if number >= 2 and time.perf_counter() - begun > patience:
+        if number >= 2 and time.perf_counter() - started > patience:
             break
-        for name in turned(names, number):
-            found[name].append(runs[name]())
+        for name in rotated(names, number):
+            values[name].append(runs[name]())
         say(f"round {number + 1} of {rounds}")
-    return found
+    return values
 
 
-def turned(names: Sequence[str], number: int) -> list[str]:
-    """Return the names beginning with another one each round."""
+def rotated(names: Sequence[str], number: int) -> list[str]:
+    """Return the names rotated by the number of the round."""
     start = number % len(names)
     return [*names[start:], *names[:start]]

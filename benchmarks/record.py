@@ -12,7 +12,7 @@ from benchmarks.fresh import FIRST_STEP, PEAK_MEMORY, fresh_values
 from benchmarks.measure import Say
 from benchmarks.race import Measure, Race
 from benchmarks.step_time import step_times
-from benchmarks.surroundings import Begun
+from benchmarks.surroundings import RunStart
 from benchmarks.written import race_record
 
 MEASURES: Final[dict[Measure, Callable[[Race, Interpreters, Say], Findings]]] = {
@@ -32,14 +32,14 @@ def record_of(name: str, races: Sequence[Race], interpreters: Interpreters, say:
         interpreters: Which Python runs which peer.
         say: Told how far it is.
     """
-    begun = Begun()
+    start = RunStart()
     versions: dict[str, str] = {}
     found = []
     for race in races:
         findings = MEASURES[race.measure](race, interpreters, functools.partial(_say_of, race, say))
         versions |= findings.versions
         found.append(race_record(race, findings))
-    return {**begun.facts(name, dict(sorted(versions.items()))), "races": found}
+    return {**start.metadata(name, dict(sorted(versions.items()))), "races": found}
 
 
 def _say_of(race: Race, say: Say, text: str) -> None:

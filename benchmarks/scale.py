@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.children import Child, ChildFailed, start_child
 from benchmarks.contender import Contender
 from benchmarks.measure import Series, interleaved
-from benchmarks.surroundings import Begun
+from benchmarks.surroundings import RunStart
 from benchmarks.table import PAGE, line, short, surroundings_line, update_section
 from benchmarks.workloads import MLP, Workload
 from benchmarks.written import RESULTS, rounded, write_json
@@ -161,12 +161,12 @@ def point(backend: Backend, axis: Axis, size: int, *, rounds: int, seconds: floa
 
 def measured(backend: Backend, sizes: Mapping[Axis, Sequence[int]], *, rounds: int, seconds: float) -> dict[str, Any]:
     """Return a backend's record: a row for each size, and by what power each excess grows."""
-    begun = Begun()
+    start = RunStart()
     wanted = [(axis, size) for axis, several in sizes.items() for size in several]
     rows = [point(backend, *one, rounds=rounds, seconds=seconds) for one in wanted]
     versions = {name: version for row in rows for name, version in row.pop("versions", {}).items()}
     return rounded({  # type: ignore[no-any-return]
-        **begun.facts(f"scale_{backend}", dict(sorted(versions.items()))),
+        **start.metadata(f"scale_{backend}", dict(sorted(versions.items()))),
         "rounds": rounds, "seconds_to_first_step": seconds, "rows": rows, "growth": growth(rows),
     })
 

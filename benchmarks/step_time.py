@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from benchmarks.child import timed, versions
 from benchmarks.children import ChildFailed, Interpreters, start_child
-from benchmarks.contender import made
+from benchmarks.contender import build
 from benchmarks.findings import ENDED, Findings, python_for
 from benchmarks.measure import Say, Series, interleaved, warm_up
 from benchmarks.race import Race
@@ -28,13 +28,13 @@ def step_times(race: Race, interpreters: Interpreters, say: Say) -> Findings:
         children = {}
         for contender in race.contenders:
             python = python_for(contender, interpreters, findings)
-            if contender.way.package is not None and python is not None:
+            if contender.runner.package is not None and python is not None:
                 child = start_child(contender, race.workload, race.steps_of(contender), python)
                 children[contender.name] = stack.enter_context(child)
         for contender in race.contenders:
             say(f"{contender.name}: made ready")
-            if contender.way.package is None:
-                train = made(contender, race.workload, race.steps_of(contender))()
+            if contender.runner.package is None:
+                train = build(contender, race.workload, race.steps_of(contender))()
                 runs[contender.name] = functools.partial(timed, train)
                 warm_up(runs[contender.name])
             elif contender.name in children:

@@ -1,4 +1,4 @@
-"""Where a run was made: versions, device, the processor's abilities, and how busy the machine was."""
+"""Environment of a run: versions, device, CPU flags and load average."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import mixtrain
 from mixtrain import backend
 from mixtrain.backend.processor import cpu_field, cpu_info
 
-# The abilities that decide how fast half precision is on a CPU.
+# CPU features that decide how fast half precision is.
 FLAGS: Final = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16")
 
 _PACKAGES: Final = {"tensorflow": ("tensorflow",), "jax": ("jax", "jaxlib")}
 
 
 def surroundings() -> dict[str, Any]:
-    """Return device, processor and system, for the record."""
+    """Return device, processor and system as an entry of the record."""
     text = cpu_info()
     device = backend.describe_device()
     return {
@@ -38,40 +38,40 @@ def surroundings() -> dict[str, Any]:
 
 
 def cpu_flags(text: str) -> list[str]:
-    """Return which of `FLAGS` the processor has, by what the system says of it."""
+    """Return those of `FLAGS` that the text of `cpu_info` lists."""
     flags = cpu_field(text, "flags").split()
     return [flag for flag in FLAGS if flag in flags]
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of mixtrain and of what it runs on."""
+    """Return the versions of mixtrain and its backend."""
     names = ("keras", "numpy", *_PACKAGES[keras.backend.backend()])
     return {"mixtrain": mixtrain.__version__, **{name: importlib.metadata.version(name) for name in names}}
 
 
 def load_average() -> float:
-    """Return the mean number of running processes over the last minute; NaN where the system does not say."""
+    """Return the mean number of running processes over the last minute; NaN where the system has none."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 
 
 @dataclasses.dataclass(frozen=True)
-class Begun:
-    """A measurement that has begun: what its record holds whatever was measured.
+class RunStart:
+    """Time and load average at the start of a run, for the metadata of its record.
 
     Attributes:
-        at: When, in seconds of `time.perf_counter`.
-        load: The load average then.
+        at: Start time, from `time.perf_counter`.
+        load: Load average at the start.
     """
 
     at: float = dataclasses.field(default_factory=time.perf_counter)
     load: float = dataclasses.field(default_factory=load_average)
 
-    def facts(self, name: str, versions: Mapping[str, str]) -> dict[str, Any]:
-        """Return the first entries of a record, at the end of the measurement.
+    def metadata(self, name: str, versions: Mapping[str, str]) -> dict[str, Any]:
+        """Return the metadata of a record at the end of the run.
 
         Args:
             name: Name of the record.
-            versions: Of what took part.
+            versions: Versions of the packages that were measured.
         """
         return {
             "set": name,

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.call_pairs import BACKENDS
 from benchmarks.measure import interleaved, warm_up
 from benchmarks.networks.in_cells import NETWORKS
-from benchmarks.surroundings import Begun, versions
+from benchmarks.surroundings import RunStart, versions
 from benchmarks.table import PAGE, line, surroundings_line, update_section
 from benchmarks.workloads import CIFAR, LENET, MLP, Workload
 from benchmarks.written import rounded, write_json
@@ -87,13 +87,13 @@ def trial(workload: Workload, rounds: int) -> dict[str, Any]:
 
 def measured(rounds: int) -> dict[str, Any]:
     """Return the record of all trials."""
-    begun, rows = Begun(), []
+    start, rows = RunStart(), []
     for workload in trials():
         row = trial(workload, rounds)
         rows.append(row)
         print(f"{row['what']}: {row['picked']} takes {row['ratio']:.3f} of the fastest, {row['fastest']}", flush=True)
     return rounded({  # type: ignore[no-any-return]
-        **begun.facts(f"tune_{keras.backend.backend()}", versions()),
+        **start.metadata(f"tune_{keras.backend.backend()}", versions()),
         "rounds": rounds, "steps": STEPS, "rows": rows,
     })
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.call_pairs import BACKENDS
 from benchmarks.measure import Series, interleaved
-from benchmarks.surroundings import Begun, versions
+from benchmarks.surroundings import RunStart, versions
 from benchmarks.table import PAGE, line, short, surroundings_line, update_section
 from benchmarks.written import rounded, write_json
 from mixtrain import Model, ParallelMode, Tensor, communication, nn, ops, set_auto_parallel_context, set_seed
@@ -73,7 +73,7 @@ def _reduction(size: int) -> float:
 
 def measured(rounds: int) -> dict[str, Any]:
     """Return the record of one of the two processes."""
-    begun = Begun()
+    start = RunStart()
     communication.init()
     reductions = {4 * size: _reduction(size) for size in _SIZES}
     alone, _ = _epoch(ParallelMode.STAND_ALONE)
@@ -85,7 +85,7 @@ def measured(rounds: int) -> dict[str, Any]:
     shares = [1 - one / both for one, both in zip(found["alone"], found["together"], strict=True)]
     steps = {name: Series(name, "ms a step", tuple(values)).quartiles for name, values in found.items()}
     return rounded({  # type: ignore[no-any-return]
-        **begun.facts(f"two_processes_{keras.backend.backend()}", versions()),
+        **start.metadata(f"two_processes_{keras.backend.backend()}", versions()),
         "rounds": rounds, "bytes": size, "reductions": reductions, "steps": steps,
         "share": Series("share", "", tuple(shares)).quartiles,
     })

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from benchmarks.findings import Findings
-from benchmarks.goals import judged
+from benchmarks.goals import evaluate
 from benchmarks.measure import Series
 from benchmarks.race import Race
 
@@ -29,7 +29,7 @@ def race_record(race: Race, findings: Findings) -> dict[str, Any]:
             if contender.name in findings.series
         ],
         "missing": findings.missing,
-        "goals": [judged(goal, findings.series) for goal in race.goals],
+        "goals": [evaluate(goal, findings.series) for goal in race.goals],
     }
 
 

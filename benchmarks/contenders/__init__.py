@@ -1,1 +1,1 @@
-"""The contenders: one file for each way of training, each with `made`."""
+"""The contenders: one module for each kind, each with `build`."""

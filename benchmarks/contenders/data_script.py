@@ -11,7 +11,7 @@ from benchmarks.pictures import DEVIATION, MEAN, PICTURES, epochs_of, folder_of
 from benchmarks.workloads import Workload
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what makes the pipeline."""
     name = "mindspore" if contender.kind == "mindspore data" else "mixtrain"
     dataset, vision, transforms = (

@@ -13,7 +13,7 @@ from benchmarks.pictures import DEVIATION, FILES, MEAN, PICTURES, epochs_of, fol
 from benchmarks.workloads import Workload
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what makes the pipeline."""
     folders = sorted(pathlib.Path(folder_of(workload)).iterdir())
     files = [(str(file), label) for label, place in enumerate(folders) for file in sorted(place.iterdir())]

@@ -13,7 +13,7 @@ from benchmarks.pictures import DEVIATION, MEAN, PICTURES, epochs_of, folder_of
 from benchmarks.workloads import Workload
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what makes the loader."""
     folder = folder_of(workload)
     torch.set_num_threads(1)

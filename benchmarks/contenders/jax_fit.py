@@ -10,7 +10,7 @@ from benchmarks.networks.in_keras import loss, network, optimizer
 from benchmarks.workloads import Workload, arrays
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what compiles the network."""
     model = network(workload, contender.policy)
     x, y = (part.reshape(-1, *part.shape[2:]) for part in arrays(workload, steps))

@@ -14,7 +14,7 @@ from benchmarks.workloads import Workload, arrays
 State = tuple[list[Any], list[Any], list[Any]]
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what compiles the step, or the loop."""
     x, y = arrays(workload, steps)
 

@@ -13,7 +13,7 @@ from benchmarks.networks import in_keras
 from benchmarks.workloads import Workload, arrays
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what makes the `Model`."""
     data = list(zip(*arrays(workload, steps), strict=True))
     if contender.resident:

@@ -10,7 +10,7 @@ from benchmarks.networks.in_keras import loss, network, optimizer
 from benchmarks.workloads import Workload
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what compiles the network."""
     model, data = network(workload, contender.policy), batches(workload, steps)
 

@@ -14,7 +14,7 @@ from benchmarks.workloads import Workload
 from mixtrain import nn
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what makes the `Model`."""
     cells = contender.kind == "mixtrain cell"
     data = batches(workload, steps, channels_first=cells)

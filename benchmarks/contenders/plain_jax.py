@@ -13,7 +13,7 @@ from benchmarks.networks.in_numpy import mlp
 from benchmarks.workloads import Workload, arrays
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what compiles the step."""
     first = jax.tree.map(jnp.asarray, mlp(workload))
     data = list(zip(*arrays(workload, steps), strict=True))

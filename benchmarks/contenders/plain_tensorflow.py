@@ -13,7 +13,7 @@ from benchmarks.networks.in_numpy import mlp
 from benchmarks.workloads import Workload
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what compiles the step."""
     layers = [tuple(map(tf.Variable, layer)) for layer in mlp(workload)]
     weights = [weight for layer in layers for weight in layer]

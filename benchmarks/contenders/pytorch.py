@@ -13,7 +13,7 @@ from benchmarks.networks.in_torch import network
 from benchmarks.workloads import Workload, arrays
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what makes the optimizer and the loss."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     layout = torch.channels_last if contender.channels_last and workload.images else torch.contiguous_format

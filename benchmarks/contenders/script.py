@@ -11,7 +11,7 @@ from benchmarks.networks.in_cells import network as network_of
 from benchmarks.workloads import Workload, arrays
 
 
-def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what makes the `Model`."""
     name = "mindspore" if contender.kind == "mindspore" else "mixtrain"
     ms: Any = importlib.import_module(name)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from benchmarks.child import timed
-from benchmarks.goals import Goal, judged
+from benchmarks.goals import Goal, evaluate
 from benchmarks.measure import Series, interleaved, warm_up
 
 
@@ -70,10 +70,10 @@ def test_a_series_knows_its_median_and_spread() -> None:
 def test_a_goal_is_judged_by_the_median_of_the_ratios_within_rounds(limit: float | None, met: bool | None) -> None:
     # The second round was slow for both.
     found = {"a": Series("a", "ms", (1.0, 50.0, 1.0)), "b": Series("b", "ms", (2.0, 100.0, 4.0))}
-    row = judged(Goal("a against b", "a", "b", limit), found)
+    row = evaluate(Goal("a against b", "a", "b", limit), found)
     assert (row["seen"], row["low"], row["high"], row["met"]) == (0.5, 0.375, 0.5, met)
 
 
 def test_a_goal_whose_peer_is_missing_is_not_judged() -> None:
-    row = judged(Goal("a against b", "a", "b", 1.0), {"a": Series("a", "ms", (1.0,))})
+    row = evaluate(Goal("a against b", "a", "b", 1.0), {"a": Series("a", "ms", (1.0,))})
     assert row["seen"] is None and row["met"] is None

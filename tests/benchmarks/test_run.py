@@ -15,7 +15,7 @@ import pytest
 import benchmarks.__main__ as command
 from benchmarks import keras_fit
 from benchmarks.children import Child, ChildFailed, Interpreters
-from benchmarks.contender import Contender, Kind, made
+from benchmarks.contender import Contender, Kind, build
 from benchmarks.goals import Goal
 from benchmarks.race import Race
 from benchmarks.run import run_set
@@ -51,12 +51,12 @@ def fake_training(monkeypatch: pytest.MonkeyPatch) -> None:
     def fake_timed(train: Callable[[], Any]) -> float:
         return float(train())
 
-    def fake_made(contender: Contender, workload: Any, steps: int) -> Callable[[], Callable[[], float]]:
+    def fake_build(contender: Contender, workload: Any, steps: int) -> Callable[[], Callable[[], float]]:
         seconds = {"ours": 0.002, "peer": 0.008}[contender.name]
         return lambda: lambda: seconds
 
     monkeypatch.setattr("benchmarks.step_time.timed", fake_timed)
-    monkeypatch.setattr("benchmarks.step_time.made", fake_made)
+    monkeypatch.setattr("benchmarks.step_time.build", fake_build)
     monkeypatch.setattr(
         "benchmarks.step_time.start_child", lambda *told: Child([sys.executable, "-c", FAKE], "torch's")
     )
@@ -130,7 +130,7 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", ["mixtrain data", "tf.data"])
 def test_pipelines_go_through_the_files_round_after_round(kind: Kind) -> None:
-    run = made(Contender(kind, kind), dataclasses.replace(LENET, shape=(32, 32, 3)), 33)()
+    run = build(Contender(kind, kind), dataclasses.replace(LENET, shape=(32, 32, 3)), 33)()
     run()
     run()
 
@@ -140,7 +140,7 @@ def test_pipelines_go_through_the_files_round_after_round(kind: Kind) -> None:
 def test_every_kind_of_contender_trains_round_after_round(
     contender: Contender, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train = made(contender, MLP, 2)()
+    train = build(contender, MLP, 2)()
     train()
     train()
     assert capsys.readouterr().out == ""

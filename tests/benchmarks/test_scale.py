@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import scale
 from benchmarks.children import ChildFailed
-from benchmarks.contender import WAYS, Contender, Kind, made
+from benchmarks.contender import RUNNERS, Contender, Kind, build
 from benchmarks.networks import in_keras
 from benchmarks.workloads import MLP
 
@@ -96,8 +96,8 @@ def test_quick_runs_the_smallest_sizes_and_writes_nothing(
 def test_the_step_written_by_hand_is_the_step_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds: tuple[Kind, Kind] = ("plain jax", "hand jax") if ON_JAX else ("plain", "loop")
     values = in_keras.network(MLP).get_weights()
-    module = importlib.import_module(WAYS[kinds[0]].module)
+    module = importlib.import_module(RUNNERS[kinds[0]].module)
     monkeypatch.setattr(module, "mlp", lambda workload: list(zip(values[::2], values[1::2], strict=True)))
-    ours, theirs = (made(Contender(kind, kind), MLP, 20)() for kind in kinds)
+    ours, theirs = (build(Contender(kind, kind), MLP, 20)() for kind in kinds)
     for _ in range(2):
         np.testing.assert_allclose(ours(), theirs(), rtol=1e-4)

@@ -70,15 +70,15 @@ def test_the_cases_beside_keras_fit_keep_their_goals() -> None:
 
 
 def test_the_page_has_markers_for_every_set_and_record() -> None:
-    begun = re.findall(r"<!-- (\w+): begin -->", PAGE.read_text())
+    markers = re.findall(r"<!-- (\w+): begin -->", PAGE.read_text())
     pairs = [*tensor_operators.PAIRS.names, *prediction.PAIRS.names, *soak.NAMES]
     pairs += [*diagnostics_cost.NAMES, *tune_choices.NAMES, *one_device.NAMES, *scale.NAMES]
-    assert sorted(begun) == sorted([*SETS, "goals", cpu_ceiling.NAME, compare.NAME, *pairs])
+    assert sorted(markers) == sorted([*SETS, "goals", cpu_ceiling.NAME, compare.NAME, *pairs])
 
 
 def test_the_page_of_scaling_has_markers_for_what_two_processes_cost() -> None:
-    begun = re.findall(r"<!-- (\w+): begin -->", two_processes.SCALING.read_text())
-    assert begun == list(two_processes.NAMES)
+    markers = re.findall(r"<!-- (\w+): begin -->", two_processes.SCALING.read_text())
+    assert markers == list(two_processes.NAMES)
 
 
 def test_changed_numbers_of_rounds_and_steps_reach_every_contender() -> None:
