@@ -22,13 +22,13 @@ from benchmarks.table import goals_as_markdown
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure the sets that the command line names."""
+    """Run the sets named on the command line."""
     options = parse(arguments)
     if options.list:
-        for one in SETS.values():
-            print(f"{one.name:14} {'' if one.default else '(only by name) '}{one.what}")
+        for item in SETS.values():
+            print(f"{item.name:14} {'' if item.default else '(only by name) '}{item.what}")
         return
-    names = options.set or [name for name, one in SETS.items() if one.default]
+    names = options.set or [name for name, item in SETS.items() if item.default]
     interpreters = Interpreters(
         {"torch": options.torch_python, "mindspore": options.mindspore_python, "jax": options.jax_python}
     )
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Return the command line's options."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="name the sets")
     parser.add_argument("--set", nargs="+", choices=list(SETS), metavar="NAME", help="these sets alone")

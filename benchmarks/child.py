@@ -1,17 +1,16 @@
-"""The child's side: one contender in a process of its own, told what to do line by line.
+"""Child process of a benchmark: run one contender, controlled line by line over stdin.
 
     python -m benchmarks.child '<contender, workload and steps, as JSON>'
 
-It answers each line that comes in with one line of JSON: ``prepare`` (make the training), ``round`` (train for one
-round) and ``forget`` (count the peak of memory from now) by ``{"seconds": ..., "peak_bytes": ...,
-"device_peak_bytes": ...}``, the last null where the framework does not count its device's memory. Its first line says
-that network and data are built, and with which versions. Anything else that is printed goes to stderr.
+The commands are ``prepare`` (prepare the training), ``round`` (train for one round) and ``forget`` (reset the peak of
+memory). Each is answered by a line of JSON, ``{"seconds": ..., "peak_bytes": ..., "device_peak_bytes": ...}``; the last
+is null where the framework does not track its device's memory. A first line with the versions is written once network
+and data are built. All other output goes to stderr.
 """
 
 from __future__ import annotations
 
 import gc
-import importlib
 import json
 import os
 import pathlib
@@ -28,34 +27,34 @@ from benchmarks.device_memory import device_peak_bytes
 PACKAGES = ("mixtrain", "keras", "tensorflow", "jax", "jaxlib", "torch", "mindspore", "numpy")
 
 
-def serve(build: Callable[[], Callable[[], Callable[[], Any]]], questions: TextIO, answers: TextIO) -> None:
-    """Build a contender and answer until the questions end.
+def serve(build: Callable[[], Callable[[], Callable[[], Any]]], commands: TextIO, answers: TextIO) -> None:
+    """Build a contender and answer commands until their end.
 
     Args:
         build: Builds network and data; see `benchmarks.contender.build`.
-        questions: Lines ``prepare``, ``round`` and ``forget``.
-        answers: Gets one line of JSON for each, and one before them.
+        commands: Lines ``prepare``, ``round`` and ``forget``.
+        answers: Receives the versions, and then one line of JSON per command.
     """
 
-    def answer(**facts: Any) -> None:
-        answers.write(json.dumps(facts) + "\n")
+    def answer(**values: Any) -> None:
+        answers.write(json.dumps(values) + "\n")
         answers.flush()
 
     prepare = build()
     answer(versions=versions())
     state: dict[str, Any] = {}
 
-    def prepared() -> None:
+    def prepare_round() -> None:
         state["round"] = prepare()
 
-    actions = {"prepare": prepared, "round": lambda: state["round"](), "forget": forget_peak}
-    for question in questions:
-        seconds = timed(actions[question.strip()])
+    actions = {"prepare": prepare_round, "round": lambda: state["round"](), "forget": reset_peak}
+    for command in commands:
+        seconds = timed(actions[command.strip()])
         answer(seconds=seconds, peak_bytes=peak_bytes(), device_peak_bytes=device_peak_bytes())
 
 
 def timed(action: Callable[[], Any]) -> float:
-    """Return the seconds that an action takes, with the garbage collected before it and not during it."""
+    """Return the seconds of an action; garbage is collected before it and not during it."""
     gc.collect()
     gc.disable()
     try:
@@ -68,23 +67,23 @@ def timed(action: Callable[[], Any]) -> float:
 
 def versions() -> dict[str, str]:
     """Return the versions of the frameworks that this process has imported."""
-    found = {name: importlib.import_module(name) for name in PACKAGES if name in sys.modules}
-    return {name: str(module.__version__) for name, module in found.items()}
+    return {name: str(sys.modules[name].__version__) for name in PACKAGES if name in sys.modules}
 
 
-def forget_peak() -> None:
-    """Count the peak of memory from now, where the system can."""
+def reset_peak() -> None:
+    """Reset the peak of resident memory, on Linux."""
     path = pathlib.Path("/proc/self/clear_refs")
     if path.exists():
-        path.write_text("5")
+        path.write_text("5")  # Resets VmHWM; see proc(5).
 
 
 def peak_bytes() -> int:
-    """Return the most memory that this process has had resident."""
+    """Return the peak of this process's resident memory."""
     path = pathlib.Path("/proc/self/status")
-    found = re.search(r"VmHWM:\s*(\d+) kB", path.read_text()) if path.exists() else None
-    if found:
-        return int(found[1]) * 1024
+    match = re.search(r"VmHWM:\s*(\d+) kB", path.read_text()) if path.exists() else None
+    if match:
+        return int(match[1]) * 1024
+    # Bytes on macOS, KiB elsewhere.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

@@ -1,4 +1,4 @@
-"""The parent's side: a child process that holds one contender, asked line by line."""
+"""Parent side of the benchmark processes: start a child with one contender and send it commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.contender import Contender, as_text
 from benchmarks.workloads import Workload
 
 ROOT = pathlib.Path(__file__).parent.parent
-# Frameworks keep their notes to themselves; mixtrain sees to that where it is imported first.
+# Silences the log messages of TensorFlow and MindSpore.
 ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "2", "GLOG_v": "3", "KERAS_BACKEND": "tensorflow"}
 VARIABLES = {
     "torch": "BENCHMARKS_TORCH_PYTHON",
@@ -27,7 +27,7 @@ VARIABLES = {
 
 
 class ChildFailed(RuntimeError):
-    """A child process ended; the message holds the end of what it said."""
+    """A child process ended; the message has the last lines of its stderr."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,27 +35,27 @@ class Interpreters:
     """Which Python runs which peer.
 
     Attributes:
-        asked: Paths of interpreters by package; those of the environment and then this process's own otherwise.
+        paths: Paths of interpreters by package; by default those of the environment, then this process's own.
     """
 
-    asked: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    paths: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
 
     def of(self, package: str | None) -> str | None:
-        """Return the interpreter for a package, or None where none was named and this one lacks the package."""
+        """Return the interpreter for a package, or None where none is named and this one lacks the package."""
         if package is None:
             return sys.executable
-        named = self.asked.get(package) or os.environ.get(VARIABLES[package])
-        return named or (sys.executable if importlib.util.find_spec(package) else None)
+        python = self.paths.get(package) or os.environ.get(VARIABLES[package])
+        return python or (sys.executable if importlib.util.find_spec(package) else None)
 
 
 class Child:
-    """A process that holds one contender; a context manager that ends it.
+    """A process with one contender; a context manager that ends it.
 
     Args:
-        command: What to start.
-        name: Whom it holds, for errors.
-        environment: What it finds in its environment beside what this process does.
-        root: The checkout that it runs.
+        command: The command line.
+        name: Name of the contender, for errors.
+        environment: Environment variables added to those of this process.
+        root: Checkout that it imports.
     """
 
     def __init__(
@@ -67,14 +67,14 @@ class Child:
         root: pathlib.Path = ROOT,
     ) -> None:
         self._name = name
-        # Peers leave files where they run.
+        # Peers write files into the working directory.
         self._folder = tempfile.TemporaryDirectory(prefix="benchmarks-")
-        self._said = open(pathlib.Path(self._folder.name) / "stderr", "w+")  # noqa: SIM115  (closed by `close`)
+        self._stderr = open(pathlib.Path(self._folder.name) / "stderr", "w+")  # noqa: SIM115  (closed by `close`)
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._said,
+            stderr=self._stderr,
             text=True,
             cwd=self._folder.name,
             env={**os.environ, **ENVIRONMENT, **(environment or {}), "PYTHONPATH": str(root)},
@@ -89,7 +89,7 @@ class Child:
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions in use there; waits until network and data are built.
+        """The versions of its frameworks; waits until network and data are built.
 
         Raises:
             ChildFailed: The process ended.
@@ -98,21 +98,21 @@ class Child:
             self._versions = self._answer()["versions"]
         return self._versions
 
-    def ask(self, question: str) -> dict[str, Any]:
+    def ask(self, command: str) -> dict[str, Any]:
         """Return the answer to "prepare", "round" or "forget".
 
         Raises:
             ChildFailed: The process ended.
         """
-        self.versions  # noqa: B018  (said first)
+        self.versions  # noqa: B018  (the first line of output)
         stream = self._process.stdin
         if stream is not None and self._process.poll() is None:
-            stream.write(question + "\n")
+            stream.write(command + "\n")
             stream.flush()
         return self._answer()
 
     def prepare(self) -> float:
-        """Make the training; return the seconds it took."""
+        """Prepare the training; return the seconds it took."""
         return float(self.ask("prepare")["seconds"])
 
     def round(self) -> float:
@@ -120,11 +120,11 @@ class Child:
         return float(self.ask("round")["seconds"])
 
     def stop(self) -> None:
-        """End the process at once, whatever it does; who asks it then is told that it ended."""
+        """Kill the process; a pending `ask` raises ChildFailed."""
         self._process.kill()
 
     def close(self) -> None:
-        """End the process: it ends with its input."""
+        """End the process by closing its stdin, or kill it after 20 seconds."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
@@ -134,18 +134,17 @@ class Child:
             self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
-        self._said.close()
+        self._stderr.close()
         self._folder.cleanup()
 
     def _answer(self) -> dict[str, Any]:
         line = self._process.stdout.readline() if self._process.stdout is not None else ""
         if not line:
             self._process.wait()
-            self._said.seek(0)
-            end = "\n".join(self._said.read().splitlines()[-12:])
+            self._stderr.seek(0)
+            end = "\n".join(self._stderr.read().splitlines()[-12:])
             raise ChildFailed(f"benchmarks: the process of {self._name} ended ({self._process.returncode}):\n{end}")
-        facts: dict[str, Any] = json.loads(line)
-        return facts
+        return json.loads(line)  # type: ignore[no-any-return]
 
 
 def start_child(
@@ -157,15 +156,15 @@ def start_child(
     root: pathlib.Path = ROOT,
     environment: Mapping[str, str] | None = None,
 ) -> Child:
-    """Start a process that holds a contender, under an interpreter, by default of this checkout.
+    """Start a process with a contender.
 
     Args:
-        contender: Who trains.
-        workload: What is trained.
-        steps: Steps a round.
-        python: The interpreter.
-        root: The checkout that it runs.
-        environment: Environment variables beside the contender's own.
+        contender: The contender.
+        workload: The workload.
+        steps: Steps per round.
+        python: Path of the interpreter.
+        root: Checkout that it imports.
+        environment: Environment variables added to the contender's.
     """
     command = [python, "-m", "benchmarks.child", as_text(contender, workload, steps)]
     name = f"{workload.title}, {contender.name}"

@@ -1,4 +1,4 @@
-"""What a race gives: a series for each contender, who was missing and why, and the versions seen."""
+"""Results of a race: a series per contender, the contenders that are missing, and the versions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from benchmarks.measure import Series
 
 @dataclasses.dataclass
 class Findings:
-    """What was measured.
+    """Results of a race.
 
     Attributes:
-        series: By contender.
-        missing: Why a contender was not measured, by contender.
+        series: Measurements by contender.
+        missing: Reason by contender that was not measured.
         versions: Versions of the frameworks, by name.
     """
 
@@ -24,12 +24,12 @@ class Findings:
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-# Without what the process said, which holds paths of this machine.
+# The output of the process is left out: it contains paths of this machine.
 ENDED = "its process ended; what it said was printed in the run"
 
 
 def python_for(contender: Contender, interpreters: Interpreters, findings: Findings) -> str | None:
-    """Return the interpreter of a contender's process; where there is none, note it in the findings."""
+    """Return the interpreter for a contender; where there is none, add the contender to the missing ones."""
     package = contender.runner.package
     python = interpreters.of(package)
     if python is None and package is not None:

@@ -1,4 +1,4 @@
-"""Time to first step and peak memory: each value from a process of its own, contenders in turn."""
+"""Measure time to first step and peak memory: one fresh process per value, contenders in turn."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Callable
 from benchmarks.children import Child, ChildFailed, Interpreters, start_child
 from benchmarks.contender import Contender
 from benchmarks.findings import ENDED, Findings, python_for
-from benchmarks.measure import Say, Series, interleaved
+from benchmarks.measure import Log, Series, interleaved
 from benchmarks.race import Race
 
 
 @dataclasses.dataclass(frozen=True)
 class FreshMeasure:
-    """Something that is measured once in a process.
+    """A value that is measured once per process.
 
     Attributes:
         unit: Its unit.
-        take: Measures it on a child whose network and data are built.
+        measure: Measures it on a child whose network and data are built.
     """
 
     unit: str
-    take: Callable[[Child], float]
+    measure: Callable[[Child], float]
 
 
 def first_step_seconds(child: Child) -> float:
@@ -32,7 +32,7 @@ def first_step_seconds(child: Child) -> float:
 
 
 def peak_mebibytes(child: Child) -> float:
-    """Return the peak of memory in training above that before it: imports, network and data."""
+    """Return the peak of memory in training above that of imports, network and data."""
     before = child.ask("forget")["peak_bytes"]
     child.prepare()
     return float(child.ask("round")["peak_bytes"] - before) / 2**20
@@ -42,14 +42,14 @@ FIRST_STEP = FreshMeasure("s", first_step_seconds)
 PEAK_MEMORY = FreshMeasure("MiB", peak_mebibytes)
 
 
-def fresh_values(measure: FreshMeasure, race: Race, interpreters: Interpreters, say: Say) -> Findings:
-    """Return what fresh processes give, one for each contender and round.
+def fresh_values(measure: FreshMeasure, race: Race, interpreters: Interpreters, log: Log) -> Findings:
+    """Measure a value in fresh processes, one per contender and round.
 
     Args:
-        measure: What is measured.
+        measure: The value.
         race: The race.
-        interpreters: Which Python runs which peer.
-        say: Told how far it is.
+        interpreters: Interpreters of the peers.
+        log: Receives progress messages.
     """
     findings = Findings()
     runs: dict[str, Callable[[], float]] = {}
@@ -57,7 +57,7 @@ def fresh_values(measure: FreshMeasure, race: Race, interpreters: Interpreters, 
     def value(contender: Contender, python: str) -> float:
         with start_child(contender, race.workload, race.steps_of(contender), python) as child:
             findings.versions |= child.versions
-            return measure.take(child)
+            return measure.measure(child)
 
     for contender in race.contenders:
         python = python_for(contender, interpreters, findings)
@@ -66,13 +66,13 @@ def fresh_values(measure: FreshMeasure, race: Race, interpreters: Interpreters, 
         run = functools.partial(value, contender, python)
         if contender.runner.package is not None:
             try:
-                run()  # Whether it can at all; a peer may lack something.
+                run()  # Not recorded: skip a peer that cannot run here.
             except ChildFailed as error:
-                say(str(error))
+                log(str(error))
                 findings.missing[contender.name] = ENDED
                 continue
         runs[contender.name] = run
-    found = interleaved(runs, rounds=race.rounds, patience=race.patience, say=say)
-    for name, values in found.items():
+    values_by_name = interleaved(runs, rounds=race.rounds, patience=race.patience, log=log)
+    for name, values in values_by_name.items():
         findings.series[name] = Series(name, measure.unit, tuple(values))
     return findings

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     started = time.monotonic()
 
-    def say(text: str) -> None:
+    def log(text: str) -> None:
         print(f"[{time.monotonic() - started:4.0f} s] {text}", file=sys.stderr, flush=True)
 
     if options.cpu:
@@ -58,17 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ChildFailed as error:
         print(error, file=sys.stderr)
         return 2
-    record = measured(first, options, interpreters, asker, started, say)
+    record = measured(first, options, interpreters, asker, started, log)
     print(f"\n{as_markdown(record)}", flush=True)
     if not options.print_only:
-        say(f"written: {write_json(record, options.results)}")
+        log(f"written: {write_json(record, options.results)}")
         write_pages(options.results)
     return 0 if right(record) else 1
 
 
 def measured(
     first: Mapping[str, Any], options: argparse.Namespace, interpreters: Interpreters, asker: Asker, started: float,
-    say: Any,
+    log: Any,
 ) -> dict[str, Any]:
     """Return the record of a run.
 
@@ -78,17 +78,17 @@ def measured(
         interpreters: Which Python runs which peer.
         asker: Who asks fresh processes.
         started: When the run began.
-        say: Told how far it is.
+        log: Receives progress messages.
     """
     on_cpu = first["platform"] == "cpu"
     seconds = options.budget or SECONDS
-    say(f"{first['kind']}: {'reduced sizes, for this is a CPU; ' if on_cpu else ''}{seconds:.0f} s in all")
+    log(f"{first['kind']}: {'reduced sizes, for this is a CPU; ' if on_cpu else ''}{seconds:.0f} s in all")
     jobs = options.jobs or (2 if on_cpu else 6)
     memory = None if on_cpu else (first["memory_bytes"] or 16 * 2**30) / 2**30
     budget = Budget(seconds, since=started)
     machine = Machine(interpreters, memory, jobs, budget, options.contenders)
     only = options.only or PARTS
-    record = dict(rounded(record_of(only, machine, Asker(asker.python, budget), first, say)))
+    record = dict(rounded(record_of(only, machine, Asker(asker.python, budget), first, log)))
     return with_earlier(record, only, next(iter(read_records([record["set"]], options.results)), None))
 
 

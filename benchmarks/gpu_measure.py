@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from benchmarks.children import Child, ChildFailed, Interpreters, start_child
 from benchmarks.contender import DEVICE_SHARE, Contender
 from benchmarks.findings import ENDED, Findings, python_for
-from benchmarks.measure import Say, Series, interleaved, warm_up
+from benchmarks.measure import Log, Series, interleaved, warm_up
 from benchmarks.race import Race
 
 # Seconds without which nobody is begun with.
@@ -91,18 +91,18 @@ class DeviceRace:
         race: The race.
         need: How many GiB of the device's memory a contender may take.
         machine: Where it is run.
-        say: Told how far it is.
+        log: Receives progress messages.
 
     Attributes:
         heats: Who stand beside each other.
     """
 
-    def __init__(self, race: Race, need: Callable[[Contender], float], machine: Machine, say: Say) -> None:
+    def __init__(self, race: Race, need: Callable[[Contender], float], machine: Machine, log: Log) -> None:
         self.heats = heats(race.contenders[: machine.contenders], need, machine.memory_gib)
         self._race = race
         self._need = need
         self._machine = machine
-        self._tell = say
+        self._progress = log
         self._times, self._peaks = Findings(), Findings()
 
     def run(self, group: Sequence[Contender], ready: Callable[[], object]) -> None:
@@ -122,12 +122,12 @@ class DeviceRace:
             alive = self._warm(children)
             if not alive:
                 return
-            found = interleaved(alive, rounds=race.rounds, patience=min(race.patience, budget.left), say=self._say)
+            found = interleaved(alive, rounds=race.rounds, patience=min(race.patience, budget.left), log=self._log)
             for contender in group:
                 if contender.name in found and contender.name not in times.missing:
                     values = tuple(1000 * value / race.steps_of(contender) for value in found[contender.name])
                     series = Series(contender.name, "ms a step", values, race.workload.batch)
-                    self._say(f"{contender.name}: {series.quartiles[1]:.3g} ms a step")
+                    self._log(f"{contender.name}: {series.quartiles[1]:.3g} ms a step")
                     times.series[contender.name] = series
                     peak = children[contender.name].ask("forget").get("device_peak_bytes")
                     if peak:
@@ -152,8 +152,8 @@ class DeviceRace:
         }
         return times, peaks
 
-    def _say(self, text: str) -> None:
-        self._tell(f"{self._race.name}: {text}")
+    def _log(self, text: str) -> None:
+        self._progress(f"{self._race.name}: {text}")
 
     def _warm(self, children: Mapping[str, Child]) -> dict[str, Callable[[], float]]:
         """Warm contenders up; return those whose two rounds fit into the time that is left, the first ones first."""
@@ -204,7 +204,7 @@ class DeviceRace:
             child.prepare()
             child.round()
             self._times.versions |= child.versions
-            self._say(f"{contender.name}: ready after {time.monotonic() - began:.0f} s")
+            self._log(f"{contender.name}: ready after {time.monotonic() - began:.0f} s")
             return child
         return None
 
@@ -222,7 +222,7 @@ class DeviceRace:
         try:
             yield
         except ChildFailed as error:
-            self._say(str(error))
+            self._log(str(error))
             budget = self._machine.budget
             self._times.missing[name] = ENDED if budget.left else budget.spent
 

@@ -19,7 +19,7 @@ from benchmarks.gpu_cases import CASES, Case
 from benchmarks.gpu_child import Asker
 from benchmarks.gpu_facts import trace_rows
 from benchmarks.gpu_measure import DeviceRace, Machine
-from benchmarks.measure import Say
+from benchmarks.measure import Log
 from benchmarks.race import Race
 from benchmarks.written import race_record
 
@@ -45,7 +45,7 @@ def blank(on_cpu: bool = False) -> dict[str, Any]:
 
 
 def record_of(
-    only: Collection[str], machine: Machine, asker: Asker, first: Mapping[str, Any], say: Say
+    only: Collection[str], machine: Machine, asker: Asker, first: Mapping[str, Any], log: Log
 ) -> dict[str, Any]:
     """Measure and return what was seen.
 
@@ -54,14 +54,14 @@ def record_of(
         machine: Where contenders run.
         asker: Who asks fresh processes.
         first: What the first of them said: the device and its ceilings.
-        say: Told how far it is.
+        log: Receives progress messages.
     """
     began, load = time.monotonic(), os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     on_cpu = machine.memory_gib is None
     races = {name: case.race(on_cpu=on_cpu) for name, case in CASES.items()}
     # What is asked is answered while contenders get ready.
-    with Answers(_questions(only, {} if on_cpu else races, asker, on_cpu=on_cpu), machine.jobs, say) as answers:
-        found = _raced(races, only, machine, say, answers)
+    with Answers(_questions(only, {} if on_cpu else races, asker, on_cpu=on_cpu), machine.jobs, log) as answers:
+        found = _raced(races, only, machine, log, answers)
     versions = dict(first["versions"])
     for answer in answers.found.values():
         versions |= answer.pop("versions")
@@ -112,10 +112,10 @@ def with_earlier(record: Mapping[str, Any], only: Collection[str], earlier: Mapp
 
 
 def _raced(
-    races: Mapping[str, Race], only: Collection[str], machine: Machine, say: Say, answers: Answers
+    races: Mapping[str, Race], only: Collection[str], machine: Machine, log: Log, answers: Answers
 ) -> dict[str, tuple[Findings, Findings]]:
     """Return step times and peaks of each race, or why there are none: the first heats of all, then the second."""
-    begun = {name: DeviceRace(race, CASES[name].need, machine, say) for name, race in races.items()}
+    begun = {name: DeviceRace(race, CASES[name].need, machine, log) for name, race in races.items()}
     waiting = {name: race.heats for name, race in begun.items() if name in only}
     for turn in range(max(map(len, waiting.values()), default=0)):
         for name, heats in waiting.items():
@@ -135,15 +135,15 @@ class Answers:
     Args:
         questions: By name, what asks one.
         jobs: How many are asked at once.
-        say: Told of each.
+        log: Receives a message for each answer.
 
     Attributes:
         found: Those that came, by name.
     """
 
-    def __init__(self, questions: Mapping[str, Callable[[], dict[str, Any]]], jobs: int, say: Say) -> None:
+    def __init__(self, questions: Mapping[str, Callable[[], dict[str, Any]]], jobs: int, log: Log) -> None:
         self.found: dict[str, dict[str, Any]] = {}
-        self._say = say
+        self._log = log
         self._pool = concurrent.futures.ThreadPoolExecutor(jobs)
         self._asked = [self._pool.submit(self._ask, name, question) for name, question in questions.items()]
 
@@ -162,9 +162,9 @@ class Answers:
     def _ask(self, name: str, question: Callable[[], dict[str, Any]]) -> None:
         try:
             self.found[name] = question()
-            self._say(f"{name}: answered")
+            self._log(f"{name}: answered")
         except ChildFailed as error:
-            self._say(str(error))
+            self._log(str(error))
 
 
 def _questions(

@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ def interleaved(
     *,
     rounds: int,
     patience: float = math.inf,
-    say: Say = lambda text: None,
+    log: Log = lambda text: None,
 ) -> dict[str, list[float]]:
     """Time contenders in turn; each round starts with the next one.
 
@@ -78,7 +78,7 @@ def interleaved(
         runs: Functions by name that run a round and return its value.
         rounds: How often each is timed.
         patience: Seconds after which no round is started, from the third on.
-        say: Told how far it is.
+        log: Receives progress messages.
 
     Returns:
         The values of each contender's rounds.
@@ -91,7 +91,7 @@ def interleaved(
             break
         for name in rotated(names, number):
             values[name].append(runs[name]())
-        say(f"round {number + 1} of {rounds}")
+        log(f"round {number + 1} of {rounds}")
     return values
 
 

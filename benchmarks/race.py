@@ -1,4 +1,4 @@
-"""Races: contenders on one workload, what is measured of them, and the goals among them."""
+"""Races: contenders on one workload, what is measured, and their goals."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Race:
     """Contenders that are measured in turn.
 
     Attributes:
-        workload: What they train.
-        contenders: Who they are.
-        steps: Steps a round.
-        goals: What is compared.
-        rounds: How often each is measured.
-        patience: Seconds after which no further round is begun, once there were two.
+        workload: The workload.
+        contenders: The contenders.
+        steps: Steps per round.
+        goals: Ratios that are compared.
+        rounds: Number of rounds.
+        patience: Seconds after which no round is started, from the third on.
         measure: What is measured.
-        title: Its name in the tables; by default the workload's.
+        title: Name in the tables; by default the workload's.
     """
 
     workload: Workload
@@ -39,27 +39,29 @@ class Race:
 
     @property
     def name(self) -> str:
-        """Its name in the tables."""
+        """The name in the tables."""
         return self.title or self.workload.title
 
     def steps_of(self, contender: Contender) -> int:
-        """Return a contender's steps a round."""
+        """Return the steps per round of a contender."""
         return contender.steps or self.steps
 
     def changed(self, *, rounds: int | None = None, steps: int | None = None, quick: bool = False) -> Race:
-        """Return the race with other numbers of rounds and steps, where given; rounds that are given are all run.
+        """Return the race with other numbers of rounds and steps; explicit `rounds` all run, whatever their time.
 
         Args:
-            rounds: How often each contender is measured.
-            steps: Steps a round of every contender.
-            quick: Three rounds of an eighth of the steps, where not given.
+            rounds: Number of rounds.
+            steps: Steps per round of every contender.
+            quick: Default to three rounds of an eighth of the steps.
         """
         contenders = self.contenders
         if steps is not None:
-            contenders = tuple(dataclasses.replace(one, steps=steps) for one in contenders)
+            contenders = tuple(dataclasses.replace(item, steps=steps) for item in contenders)
         elif quick:
             rounds, steps = rounds or 3, max(1, self.steps // 8)
-            contenders = tuple(dataclasses.replace(one, steps=min(steps, self.steps_of(one))) for one in contenders)
+            contenders = tuple(
+                dataclasses.replace(item, steps=min(steps, self.steps_of(item))) for item in contenders
+            )
         return dataclasses.replace(
             self,
             rounds=rounds or self.rounds,
@@ -71,13 +73,13 @@ class Race:
 
 @dataclasses.dataclass(frozen=True)
 class Set:
-    """Races that are run and written together.
+    """Races that share one record.
 
     Attributes:
-        name: What `--set` calls it, and its record and markers.
-        what: What it shows.
+        name: Name for `--set`, of its record and of its markers.
+        what: Description for `--list`.
         races: The races.
-        default: Whether a run without `--set` has it.
+        default: Whether it is run without `--set`.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A set's record: its races run one after another, as plain values."""
+"""Run the races of a set and collect their record."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import Any, Final
 from benchmarks.children import Interpreters
 from benchmarks.findings import Findings
 from benchmarks.fresh import FIRST_STEP, PEAK_MEMORY, fresh_values
-from benchmarks.measure import Say
+from benchmarks.measure import Log
 from benchmarks.race import Measure, Race
 from benchmarks.step_time import step_times
 from benchmarks.surroundings import RunStart
 from benchmarks.written import race_record
 
-MEASURES: Final[dict[Measure, Callable[[Race, Interpreters, Say], Findings]]] = {
+MEASURES: Final[dict[Measure, Callable[[Race, Interpreters, Log], Findings]]] = {
     "step time": step_times,
     "batch time": step_times,
-    "time to first step": lambda *told: fresh_values(FIRST_STEP, *told),
-    "peak memory": lambda *told: fresh_values(PEAK_MEMORY, *told),
+    "time to first step": functools.partial(fresh_values, FIRST_STEP),
+    "peak memory": functools.partial(fresh_values, PEAK_MEMORY),
 }
 
 
-def record_of(name: str, races: Sequence[Race], interpreters: Interpreters, say: Say) -> dict[str, Any]:
-    """Run races and return what was seen.
+def record_of(name: str, races: Sequence[Race], interpreters: Interpreters, log: Log) -> dict[str, Any]:
+    """Run races and return their record.
 
     Args:
         name: Name of the set.
         races: Its races.
-        interpreters: Which Python runs which peer.
-        say: Told how far it is.
+        interpreters: Interpreters of the peers.
+        log: Receives progress messages.
     """
     start = RunStart()
     versions: dict[str, str] = {}
-    found = []
+    records = []
     for race in races:
-        findings = MEASURES[race.measure](race, interpreters, functools.partial(_say_of, race, say))
+        findings = MEASURES[race.measure](race, interpreters, functools.partial(_log_race, race, log))
         versions |= findings.versions
-        found.append(race_record(race, findings))
-    return {**start.metadata(name, dict(sorted(versions.items()))), "races": found}
+        records.append(race_record(race, findings))
+    return {**start.metadata(name, dict(sorted(versions.items()))), "races": records}
 
 
-def _say_of(race: Race, say: Say, text: str) -> None:
-    say(f"{race.name}: {text}")
+def _log_race(race: Race, log: Log, text: str) -> None:
+    log(f"{race.name}: {text}")

@@ -1,4 +1,4 @@
-"""Running sets: each measured, printed, and written into its record and the page."""
+"""Run a set: measure it, print its tables, and write its record and its section of the page."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def run_set(
     """Measure a set, print its tables, and write them.
 
     Args:
-        name: Its name: that of the record and of the markers.
+        name: Name of the set, its record and its markers.
         races: Its races.
-        interpreters: Which Python runs which peer.
+        interpreters: Interpreters of the peers.
         write: Whether the record and the page are written.
-        folder: Where records lie.
+        folder: Folder of the records.
         page: The page with the tables.
 
     Returns:
@@ -40,10 +40,10 @@ def run_set(
     """
     started = time.perf_counter()
 
-    def say(text: str) -> None:
+    def log(text: str) -> None:
         print(f"[{time.perf_counter() - started:4.0f} s] {name}: {text}", file=sys.stderr, flush=True)
 
-    record = rounded(record_of(name, races, interpreters, say))
+    record = rounded(record_of(name, races, interpreters, log))
     print(f"\n## {name}\n\n{as_markdown(record)}", flush=True)
     if write:
         write_json(record, folder)

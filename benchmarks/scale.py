@@ -148,11 +148,11 @@ def point(backend: Backend, axis: Axis, size: int, *, rounds: int, seconds: floa
     for here in (size, size // 2, size // 4, size // 8):
         workload = enlarged(axis, here)
         steps = steps_of(workload)
-        _say(f"{backend}: {here:,} {axis}, {steps} steps a round")
+        _log(f"{backend}: {here:,} {axis}, {steps} steps a round")
         try:
             found, versions = costs(CONTENDERS[backend], workload, steps=steps, rounds=rounds, seconds=seconds)
         except ChildFailed as error:
-            _say(str(error))
+            _log(str(error))
             continue
         size_here = parameters(workload) if axis == "parameters" else here
         return {"axis": axis, "asked": size, "size": size_here, "steps": steps, "versions": versions, **found}
@@ -232,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             update_section(record["set"], text, PAGE)
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""The sets: every race that is run, with its contenders and its goals, as one table."""
+"""The table of sets: every race with its contenders and goals."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ AUTO: Final = Contender("mixtrain auto", "mixtrain", scaling="none", level="auto
 
 
 def bfloat16_limit(info: str) -> float | None:
-    """Return what a step in bfloat16 may take of one in float32, by the processor; None where it gains nothing.
+    """Return the limit on the ratio of a bfloat16 to a float32 step; None on processors without fast bfloat16.
 
     Args:
-        info: What the system says of its processor, `cpu_info` of `mixtrain.backend.processor`.
+        info: The text of `mixtrain.backend.processor.cpu_info`.
     """
     if not fast_bfloat16(info):
         return None
@@ -188,8 +188,8 @@ _OVERHEAD = Race(
     ),
 )
 SETS: Final[dict[str, Set]] = {
-    one.name: one
-    for one in (
+    item.name: item
+    for item in (
         Set("mlp", "overhead of a step, where the network costs next to nothing", (_MLP,)),
         Set("lenet", "LeNet-5 in float32 beside every peer", (_LENET,)),
         Set("lenet_half", "LeNet-5 in bfloat16 and float16", (_LENET_HALF,)),

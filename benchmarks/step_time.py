@@ -1,4 +1,4 @@
-"""Step time: contenders of this process and of children, warmed up and timed in turn, in milliseconds a step."""
+"""Measure step time: contenders in this process and in children, warmed up and timed in turn."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from benchmarks.child import timed, versions
 from benchmarks.children import ChildFailed, Interpreters, start_child
 from benchmarks.contender import build
 from benchmarks.findings import ENDED, Findings, python_for
-from benchmarks.measure import Say, Series, interleaved, warm_up
+from benchmarks.measure import Log, Series, interleaved, warm_up
 from benchmarks.race import Race
 
 
-def step_times(race: Race, interpreters: Interpreters, say: Say) -> Findings:
-    """Return the milliseconds a step of a race's contenders.
+def step_times(race: Race, interpreters: Interpreters, log: Log) -> Findings:
+    """Return the milliseconds per step of a race's contenders.
 
     Args:
         race: The race.
-        interpreters: Which Python runs which peer.
-        say: Told how far it is.
+        interpreters: Interpreters of the peers.
+        log: Receives progress messages.
     """
     findings = Findings()
     runs: dict[str, Callable[[], float]] = {}
@@ -32,7 +32,7 @@ def step_times(race: Race, interpreters: Interpreters, say: Say) -> Findings:
                 child = start_child(contender, race.workload, race.steps_of(contender), python)
                 children[contender.name] = stack.enter_context(child)
         for contender in race.contenders:
-            say(f"{contender.name}: made ready")
+            log(f"{contender.name}: made ready")
             if contender.runner.package is None:
                 train = build(contender, race.workload, race.steps_of(contender))()
                 runs[contender.name] = functools.partial(timed, train)
@@ -43,13 +43,13 @@ def step_times(race: Race, interpreters: Interpreters, say: Say) -> Findings:
                     child.prepare()
                     warm_up(child.round)
                 except ChildFailed as error:
-                    say(str(error))
+                    log(str(error))
                     findings.missing[contender.name] = ENDED
                     continue
                 findings.versions |= child.versions
                 runs[contender.name] = child.round
         findings.versions |= versions()
-        seconds = interleaved(runs, rounds=race.rounds, patience=race.patience, say=say)
+        seconds = interleaved(runs, rounds=race.rounds, patience=race.patience, log=log)
     unit = "ms a batch" if race.measure == "batch time" else "ms a step"
     for contender in race.contenders:
         if contender.name in seconds:

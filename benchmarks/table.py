@@ -12,7 +12,7 @@ NOT_RUN = "No run is recorded yet."
 
 
 def as_markdown(record: Mapping[str, Any]) -> str:
-    """Return a set's record as text with its tables."""
+    """Format the record of a set as Markdown."""
     sections = [surroundings_line(record), *(_race(race) for race in record["races"])]
     goals = [goal for race in record["races"] for goal in race["goals"]]
     if goals:
@@ -24,7 +24,7 @@ def as_markdown(record: Mapping[str, Any]) -> str:
 
 
 def goals_as_markdown(records: Sequence[Mapping[str, Any]]) -> str:
-    """Return the goals with a limit of all records as one table."""
+    """Format the goals of all records that have a limit as one table."""
     goals = [goal for record in records for race in record["races"] for goal in race["goals"]]
     goals = [goal for goal in goals if goal["limit"] is not None]
     if not goals:
@@ -34,11 +34,11 @@ def goals_as_markdown(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def update_section(name: str, text: str, page: pathlib.Path | None = None) -> None:
-    """Write a text into the page between its markers.
+    """Replace the text between two markers of the page.
 
     Args:
         name: The section's name, as in its markers.
-        text: What shall stand there.
+        text: The new text.
         page: The page; by default docs/benchmarks.md.
 
     Raises:
@@ -47,21 +47,21 @@ def update_section(name: str, text: str, page: pathlib.Path | None = None) -> No
     page = page or PAGE
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), flags=re.DOTALL)
-    before = page.read_text()
-    if not pattern.search(before):
+    content = page.read_text()
+    if not pattern.search(content):
         raise ValueError(f"benchmarks: {page.name} must hold the markers {begin} and {end}; it holds none. Write them.")
     draft = page.with_suffix(".md.new")
-    draft.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", before))
+    draft.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", content))
     draft.replace(page)
 
 
 def surroundings_line(record: Mapping[str, Any]) -> str:
-    """Return where and with what a record was made, as one line."""
-    around, load = record["surroundings"], record["load_average"]
+    """Format the environment and versions of a record as one line."""
+    info, load = record["surroundings"], record["load_average"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-    flags = " ".join(around["cpu_flags"]) or "none of those looked for"
+    flags = " ".join(info["cpu_flags"]) or "none of those looked for"
     return (
-        f"Seen on {around['cpu']}, {around['cores']} cores ({around['device']}; {flags}), Python {around['python']}: "
+        f"Seen on {info['cpu']}, {info['cores']} cores ({info['device']}; {flags}), Python {info['python']}: "
         f"{versions}. Load average {_number(load['before'])} before and {_number(load['after'])} after, "
         f"{record['seconds']:.0f} s in all."
     )
@@ -80,7 +80,7 @@ def _race(race: Mapping[str, Any]) -> str:
 
 
 def goals_table(goals: Sequence[Mapping[str, Any]]) -> str:
-    """Return goals as one table, with what was seen."""
+    """Format goals and their measured ratios as one table."""
     lines = ["| ratio, lower is better | seen | quartiles | goal | |", "|---|---|---|---|---|"]
     for goal in goals:
         limit = "" if goal["limit"] is None else f"<= {goal['limit']:.2f}"
@@ -94,12 +94,12 @@ def goals_table(goals: Sequence[Mapping[str, Any]]) -> str:
 
 
 def line(cells: Sequence[str]) -> str:
-    """Return a line of a table."""
+    """Format a row of a table."""
     return "| " + " | ".join(cells) + " |"
 
 
 def short(value: float) -> str:
-    """Return a number with three digits, or all of them before the point."""
+    """Format a number with three significant digits, or without decimals from 100 on."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 

@@ -1,4 +1,4 @@
-"""What is trained: a network, the shape of its samples and a batch; free of any framework, for children too."""
+"""Workloads: a network, its sample shape and batch size; imports no framework, since children import it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ VOCABULARY = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """One network on one kind of batch.
+    """A network and the shape of its batches.
 
     Attributes:
-        title: Its name in the tables.
+        title: Name in the tables.
         network: Key of the networks of `benchmarks.networks`.
         shape: Shape of a sample, images channels last.
-        batch: Samples a batch.
-        width: Units of a hidden layer, of the networks that have hidden layers alone.
-        depth: Number of those layers, or of the blocks of the transformer.
+        batch: Batch size.
+        width: Units of the hidden layers of the MLP and the transformer.
+        depth: Number of hidden layers of the MLP or of blocks of the transformer.
         classes: Number of classes.
-        heads: Heads of the transformer's attention.
+        heads: Attention heads of the transformer.
     """
 
     title: str
@@ -42,7 +42,7 @@ class Workload:
 
     @property
     def tokens(self) -> bool:
-        """Whether a sample is a row of token numbers."""
+        """Whether a sample is a sequence of token ids."""
         return self.network == "transformer"
 
 
@@ -63,7 +63,7 @@ def arrays(workload: Workload, steps: int, *, channels_first: bool = False) -> t
     """Return the samples and one-hot labels of some steps, batch by batch along the first axis.
 
     Args:
-        workload: What is trained.
+        workload: The workload.
         steps: Number of batches.
         channels_first: Whether images are (channels, height, width).
 

@@ -1,4 +1,4 @@
-"""A race's findings as plain values, and the files that records lie in."""
+"""Convert results to JSON values, and read and write the files of records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESULTS: Final = pathlib.Path(__file__).parent / "results"
 
 
 def race_record(race: Race, findings: Findings) -> dict[str, Any]:
-    """Return what a race gave: a row for each contender, who was missing, and the goals."""
+    """Return the record of a race: a row per contender, the missing contenders, and the goals."""
     return {
         "race": race.name,
         "measure": race.measure,
@@ -48,7 +48,7 @@ def _row(steps: int, series: Series) -> dict[str, Any]:
 
 
 def write_json(record: Mapping[str, Any], folder: pathlib.Path = RESULTS) -> pathlib.Path:
-    """Write a record, whole or not at all; return its path."""
+    """Write a record atomically; return its path."""
     path = folder / f"{record['set']}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, suffix=".new") as file:
@@ -59,17 +59,17 @@ def write_json(record: Mapping[str, Any], folder: pathlib.Path = RESULTS) -> pat
 
 
 def read_records(names: Sequence[str], folder: pathlib.Path = RESULTS) -> list[dict[str, Any]]:
-    """Return the records of those sets that have one, in order."""
+    """Return the existing records of some sets, in order."""
     paths = [folder / f"{name}.json" for name in names]
     return [json.loads(path.read_text()) for path in paths if path.exists()]
 
 
 def rounded(value: Any) -> Any:
-    """Return a structure with its floats to five significant digits, and no NaN."""
+    """Round all floats to five significant digits; NaN and infinity become None."""
     if isinstance(value, Mapping):
-        return {key: rounded(part) for key, part in value.items()}
+        return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [rounded(part) for part in value]
+        return [rounded(item) for item in value]
     if isinstance(value, float):
         return float(f"{value:.5g}") if math.isfinite(value) else None
     return value

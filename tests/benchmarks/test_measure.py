@@ -28,11 +28,11 @@ def test_contenders_are_timed_in_turn_and_each_round_begins_with_another() -> No
 
         return one_round
 
-    said: list[str] = []
-    found = interleaved({name: run(name) for name in "abc"}, rounds=4, say=said.append)
+    messages: list[str] = []
+    found = interleaved({name: run(name) for name in "abc"}, rounds=4, log=messages.append)
     assert "".join(order) == "abcbcacababc"
     assert found == {"a": [1, 6, 8, 10], "b": [2, 4, 9, 11], "c": [3, 5, 7, 12]}
-    assert said[-1] == "round 4 of 4"
+    assert messages[-1] == "round 4 of 4"
 
 
 @pytest.mark.parametrize(("patience", "rounds"), [(-1.0, 2), (60.0, 5)], ids=["out of patience", "patient"])
