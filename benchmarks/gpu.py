@@ -26,6 +26,7 @@ from benchmarks.gpu_child import Asker
 from benchmarks.gpu_measure import Budget, Machine
 from benchmarks.gpu_page import PAGE, as_markdown
 from benchmarks.gpu_record import ON_CPU, blank, record_of, with_earlier
+from benchmarks.measure import Log
 from benchmarks.table import update_section
 from benchmarks.written import RESULTS, read_records, rounded, write_json
 
@@ -35,7 +36,7 @@ SECONDS: Final = 470.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, write what was seen, and return 1 where a number or a trace is wrong."""
+    """Run the benchmark, write the record and the page, and return 1 if a check or a trace is wrong."""
     options = parse(arguments)
     if options.page_only:
         write_pages(options.results)
@@ -63,21 +64,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.print_only:
         log(f"written: {write_json(record, options.results)}")
         write_pages(options.results)
-    return 0 if right(record) else 1
+    return 0 if all_correct(record) else 1
 
 
 def measured(
     first: Mapping[str, Any], options: argparse.Namespace, interpreters: Interpreters, asker: Asker, started: float,
-    log: Any,
+    log: Log,
 ) -> dict[str, Any]:
-    """Return the record of a run.
+    """Run the selected parts and return their record.
 
     Args:
         first: The device and its ceilings.
-        options: Those of the command line.
-        interpreters: Which Python runs which peer.
-        asker: Who asks fresh processes.
-        started: When the run began.
+        options: The options of the command line.
+        interpreters: Interpreters of the peers.
+        asker: Asks fresh processes.
+        started: Start time of the run.
         log: Receives progress messages.
     """
     on_cpu = first["platform"] == "cpu"
@@ -92,24 +93,24 @@ def measured(
     return with_earlier(record, only, next(iter(read_records([record["set"]], options.results)), None))
 
 
-def right(record: Mapping[str, Any]) -> bool:
-    """Return whether every number and trace that was checked is as it should be."""
-    checks = all(one["met"] for one in record["checks"] or ())
+def all_correct(record: Mapping[str, Any]) -> bool:
+    """Whether every check and every trace of a record is correct."""
+    checks = all(row["met"] for row in record["checks"] or ())
     traces = all(
-        one["as_planted"] and one["as_the_rule"] and one["as_on_cpu"] is not False for one in record["traces"] or ()
+        row["as_planted"] and row["as_the_rule"] and row["as_on_cpu"] is not False for row in record["traces"] or ()
     )
     return checks and traces
 
 
 def write_pages(folder: pathlib.Path = RESULTS, page: pathlib.Path = PAGE) -> None:
-    """Write every section of the page from its record, or from none."""
+    """Write every section of the page from its record, or a blank one."""
     for name, on_cpu in SECTIONS.items():
         records = read_records([name], folder)
         update_section(name, as_markdown(records[0] if records else blank(on_cpu)), page)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Return the command line's options."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""The races on one GPU, and the reduced ones that a CPU runs in their place."""
+"""The races on one GPU, and their reduced versions for a CPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALL_HALF: Final = Contender("mixtrain O3 float16", "mixtrain jax", "float16", sc
 KERAS: Final = Contender("Keras fit, TF32", "keras jax", products="tensorfloat32")
 KERAS_FLOAT16: Final = Contender("Keras fit, mixed_float16", "keras jax", "float16")
 KERAS_BFLOAT16: Final = Contender("Keras fit, mixed_bfloat16", "keras jax", "bfloat16")
-# Without copies from the host: what a step alone takes.
+# Without copies from the host, to time the step alone.
 FLOAT16_RESIDENT: Final = dataclasses.replace(
     FLOAT16_PLAIN, name="mixtrain O2 float16, no scaling, batches on the device", resident=True
 )
@@ -36,7 +36,7 @@ TORCH_COMPILED: Final = dataclasses.replace(TORCH_FLOAT16, name="PyTorch, float1
 TORCH_BFLOAT16: Final = dataclasses.replace(
     TORCH_COMPILED, name="PyTorch, bfloat16 autocast, compiled", dtype="bfloat16"
 )
-# The most wanted first, those that goals with limits name: what no longer fits into the time is left out from the end.
+# In order of priority, contenders of goals with limits first: the last ones are dropped when time runs out.
 EVERYONE: Final = (
     FLOAT32, TF32, FLOAT16, KERAS_FLOAT16, BFLOAT16, KERAS_BFLOAT16, TORCH_COMPILED, FLOAT16_PLAIN, KERAS,
     TORCH_BFLOAT16, FLOAT16_RESIDENT, HAND_RESIDENT, TF32_SINK, FLOAT16_SINK, ALL_HALF, HAND_SCAN, TORCH_FLOAT16, TORCH,
@@ -45,16 +45,16 @@ EVERYONE: Final = (
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One network, raced on a GPU and, smaller, on a CPU.
+    """One network with its race on a GPU and a reduced race on a CPU.
 
     Attributes:
-        name: What `--only` calls it.
-        workload: What is trained on a GPU.
+        name: Name for `--only`.
+        workload: The workload on a GPU.
         reduced: The race on a CPU.
-        steps: Steps a round on a GPU.
-        gib: Memory that a float32 contender, and one in half precision, may take: about twice what it holds, for what
-            is free lies in pieces.
-        limits: Whether the goals have limits: the network is large enough to fill a GPU.
+        steps: Steps per round on a GPU.
+        gib: Memory limits of a float32 and of a half-precision contender: about twice their use, because of
+            fragmentation.
+        limits: Whether the goals have limits: only networks that are large enough to fill a GPU.
     """
 
     name: str
@@ -72,12 +72,12 @@ class Case:
         return Race(self.workload, EVERYONE, self.steps, goals, rounds=7, patience=25.0)
 
     def memory_race(self, race: Race) -> Race:
-        """Return the race of the peaks of memory that goes with a race of step times; on a CPU nobody counts them."""
+        """Return the peak-memory race of a step-time race; without goals on a CPU, whose memory is not tracked."""
         goals = () if race is self.reduced else _goals(race.workload, PEAKS, self.limits)
         return dataclasses.replace(race, goals=goals, measure="peak memory", rounds=1)
 
     def need(self, contender: Contender) -> float:
-        """Return how many GiB of the device's memory a contender may take."""
+        """Return the memory limit of a contender in GiB."""
         return self.gib[contender.dtype != "float32"]
 
 
@@ -113,7 +113,7 @@ def _goals(
 
 
 def _reduced(workload: Workload, title: str, steps: int) -> Race:
-    """Return a CPU's race: O0 and bfloat16, beside Keras's fit."""
+    """Return the race on a CPU: O0 and O2 bfloat16 against Keras's fit."""
     ours = Contender("mixtrain O0", "mixtrain jax", scaling="none")
     half = Contender("mixtrain O2 bfloat16", "mixtrain jax", "bfloat16", scaling="none")
     peer = Contender("Keras fit on JAX", "keras jax")

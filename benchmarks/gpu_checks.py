@@ -1,4 +1,4 @@
-"""Numbers first: products, normalization and the loss-scale rule against float64, LeNet-5 against golden traces."""
+"""Check products, normalization and the loss-scale rule against float64, and LeNet-5 against golden traces."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from mixtrain import FixedLossScaleManager, backend
 from mixtrain.loss_scale.rule import LossScaleRule, next_loss_scale
 from tests.golden.lenet import EPOCHS, TRACES, train
 
-# How far a product may lie from the exact one, against the product of the absolute values: a few roundings.
-ROUNDED: Final = {"float32": 2e-6, "tensorfloat32": 2e-3, "float16": 2e-3, "bfloat16": 1.6e-2}
+# Error bound of a product, relative to the product of the absolute values: a few roundings.
+PRODUCT_TOLERANCE: Final = {"float32": 2e-6, "tensorfloat32": 2e-3, "float16": 2e-3, "bfloat16": 1.6e-2}
 TRACED: Final[dict[str, tuple[dict[str, Any], bool]]] = {
     "O0": ({}, False),
     "O0, sink": ({}, True),
@@ -29,34 +29,34 @@ TRACED: Final[dict[str, tuple[dict[str, Any], bool]]] = {
 }
 
 
-def answer(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every check as a row: what, the error seen, the limit, and whether it holds.
+def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Run all checks; return a row for each with the error, its limit and whether it is met.
 
     Args:
-        told: "traces", the golden traces to train, names of `TRACED`.
+        request: "traces": the golden traces to train, keys of `TRACED`.
     """
     rows = [*map(product_row, PRODUCTS), *map(convolution_row, PRODUCTS)]
     rows += [normalization_row(dtype) for dtype in ("float32", "float16", "bfloat16")]
     rows.append(rule_row())
-    for name in told["traces"]:
+    for name in request["traces"]:
         rows += trace_rows(name)
     return {"checks": rows}
 
 
 def row(what: str, seen: float, limit: float) -> dict[str, Any]:
-    """Return a check; NaN holds never."""
+    """Return the row of a check; NaN never meets a limit."""
     return {"what": what, "seen": float(seen), "limit": limit, "met": bool(seen <= limit)}
 
 
 def product_row(name: str) -> dict[str, Any]:
-    """Check a matrix product of a format."""
+    """Check the matrix product of a precision."""
     return _linear_row(name, "matrix product, 192x320x256", (192, 320), (320, 256), jnp.matmul, np.matmul)
 
 
 def convolution_row(name: str) -> dict[str, Any]:
-    """Check a convolution of a format."""
+    """Check the convolution of a precision."""
     compute = functools.partial(keras.ops.conv, strides=1, padding="valid", data_format="channels_last")
-    return _linear_row(name, "3x3 convolution, 16 to 24 channels", (2, 12, 12, 16), (3, 3, 16, 24), compute, convolved)
+    return _linear_row(name, "3x3 convolution, 16 to 24 channels", (2, 12, 12, 16), (3, 3, 16, 24), compute, convolve)
 
 
 def _linear_row(
@@ -70,30 +70,30 @@ def _linear_row(
         seen = np.asarray(backend.product(compute, a, b), np.float64)
     wide = (np.asarray(a, np.float64), np.asarray(b, np.float64))
     error = np.abs(seen - exact(*wide)) / exact(*map(np.abs, wide))
-    return row(f"{what}, {name}", error.max(), ROUNDED[name])
+    return row(f"{what}, {name}", error.max(), PRODUCT_TOLERANCE[name])
 
 
-def convolved(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
-    """Return a valid convolution, channels last."""
+def convolve(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """Return the channels-last convolution without padding."""
     windows = np.lib.stride_tricks.sliding_window_view(x, kernel.shape[:2], (1, 2))
     return np.einsum("nhwcij,ijco->nhwo", windows, kernel)
 
 
 def normalization_row(dtype: str) -> dict[str, Any]:
-    """Check batch normalization with float32 statistics of activations of a format."""
+    """Check batch normalization of activations of a dtype, with float32 statistics."""
     random = np.random.default_rng(2)
     x = jnp.asarray(random.standard_normal((4, 8, 8, 12), np.float32) * 3 + 2, dtype)
     gamma, beta = (random.standard_normal(12, np.float32) for _ in range(2))
     zeros = np.zeros(12, np.float32)
-    told = [jnp.asarray(part) for part in (gamma, beta, zeros, zeros + 1)]
-    y, mean, variance = backend.fused_batch_norm(x, *told, epsilon=1e-3, training=True)
+    parameters = [jnp.asarray(value) for value in (gamma, beta, zeros, zeros + 1)]
+    y, mean, variance = backend.fused_batch_norm(x, *parameters, epsilon=1e-3, training=True)
     wide = np.asarray(x, np.float64)
     axes = (0, 1, 2)
     exact = (wide - wide.mean(axes)) / np.sqrt(wide.var(axes) + 1e-3) * gamma + beta
     statistics = np.abs(np.asarray(mean) - wide.mean(axes)).max(), np.abs(
         np.asarray(variance) / wide.var(axes, ddof=1) - 1
     ).max()
-    # In half the result alone is rounded: the statistics are those of float32 to a hundredth of that.
+    # Only the output is rounded to half precision; the statistics must be accurate to float32.
     step = {"float32": 2.0**-18, "float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
     error = (np.abs(np.asarray(y, np.float64) - exact) / (1 + np.abs(exact))).max()
     worst = max(error / step, *(value / 2.0**-18 for value in statistics))
@@ -111,10 +111,10 @@ def rule_row() -> dict[str, Any]:
 
     scale, good = jnp.float32(2.0**12), jnp.int32(0)
     exact, count, wrong = 2.0**12, 0, 0
-    for fine in finite:
-        scale, good = move(scale, good, jnp.bool_(fine))
-        count = count + 1 if fine else 0
-        exact = exact if fine else max(exact / 2, 1.0)
+    for is_finite in finite:
+        scale, good = move(scale, good, jnp.bool_(is_finite))
+        count = count + 1 if is_finite else 0
+        exact = exact if is_finite else max(exact / 2, 1.0)
         if count == 7:
             exact, count = exact * 2, 0
         wrong += (float(scale), int(good)) != (exact, count)
@@ -133,8 +133,7 @@ def trace_rows(name: str) -> list[dict[str, Any]]:
     golden = np.load(TRACES)[f"loss/{case}"]
     if case.startswith("O0"):
         return [row(f"LeNet-5 {name}, losses of 64 steps", np.abs(records.loss[:64] - golden[:64]).max(), 1e-4)]
-    means = (losses.reshape(EPOCHS, -1).mean(axis=1) for losses in (records.loss, golden))
-    ours, theirs = means
+    ours, theirs = (losses.reshape(EPOCHS, -1).mean(axis=1) for losses in (records.loss, golden))
     return [
         row(f"LeNet-5 {name}, losses of 8 steps", np.abs(records.loss[:8] - golden[:8]).max(), 2e-2),
         row(f"LeNet-5 {name}, mean losses of epochs, relative", np.abs(ours / theirs - 1).max(), 0.02),

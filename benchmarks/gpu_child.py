@@ -1,8 +1,8 @@
-"""A question about the device, answered in a process of its own: its ceilings, its numbers, its traces, a step's cost.
+"""Answer one question about the device in a fresh process: its ceilings, checks, traces or the cost of a step.
 
     python -m benchmarks.gpu_child '<{"about": ..., ...} as JSON>'
 
-Its first line says which versions it runs with; it answers the first line that comes in. Anything else goes to stderr.
+It writes a line with its versions, then answers the first line of stdin. All other output goes to stderr.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.children import Child
 from benchmarks.contender import RUNNERS
 from benchmarks.gpu_measure import Budget, stopped_in_time
 
-# Each has `answer(told)`, which takes what was asked and returns plain values.
+# Modules whose `answer(request)` returns JSON values.
 ABOUT: Final = {
     "ceilings": "benchmarks.gpu_ceilings",
     "checks": "benchmarks.gpu_checks",
@@ -32,28 +32,28 @@ ABOUT: Final = {
 
 @dataclasses.dataclass(frozen=True)
 class Asker:
-    """Whoever asks a fresh process.
+    """Asks questions in fresh processes.
 
     Attributes:
         python: A Python that has JAX.
-        budget: How long answers may take; None for as long as they do.
+        budget: Time limit of the answers; None for no limit.
     """
 
     python: str
     budget: Budget | None = None
 
-    def ask(self, about: str, environment: Mapping[str, str] | None = None, **told: Any) -> dict[str, Any]:
+    def ask(self, about: str, environment: Mapping[str, str] | None = None, **request: Any) -> dict[str, Any]:
         """Return the answer to a question.
 
         Args:
             about: Key of `ABOUT`.
             environment: Environment variables of the process.
-            told: What the question says.
+            request: Arguments of the question.
 
         Raises:
             ChildFailed: The process ended without an answer.
         """
-        command = [self.python, "-m", "benchmarks.gpu_child", json.dumps({"about": about, **told})]
+        command = [self.python, "-m", "benchmarks.gpu_child", json.dumps({"about": about, **request})]
         with Child(command, about, {**RUNNERS["hand jax"].environment, **(environment or {})}) as child:
             with stopped_in_time(child, self.budget) if self.budget else contextlib.nullcontext():
                 return {**child.ask("answer"), "versions": child.versions}
@@ -63,12 +63,12 @@ def main() -> None:
     """Answer the parent over stdout."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    told = json.loads(sys.argv[1])
-    answer: Callable[[Mapping[str, Any]], dict[str, Any]] = importlib.import_module(ABOUT[told["about"]]).answer
+    request = json.loads(sys.argv[1])
+    answer: Callable[[Mapping[str, Any]], dict[str, Any]] = importlib.import_module(ABOUT[request["about"]]).answer
     answers.write(json.dumps({"versions": versions()}) + "\n")
     answers.flush()
     sys.stdin.readline()
-    answers.write(json.dumps(answer(told)) + "\n")
+    answers.write(json.dumps(answer(request)) + "\n")
     answers.flush()
 
 

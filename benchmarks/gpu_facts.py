@@ -1,4 +1,4 @@
-"""What follows from answers about a device: whether traces follow the rule, and which ceiling limits a network."""
+"""Derived results: whether traces follow the loss-scale rule, and which ceiling limits a network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from benchmarks.contender import Contender
 from benchmarks.gpu_cases import BFLOAT16, FLOAT16, FLOAT32, TF32
 
-# The precision of a ceiling, the Keras policy whose step was counted, and who trains with it.
+# Precision of the ceiling, Keras policy of the counted step, contender with that precision.
 PRECISIONS: Final[tuple[tuple[str, str, Contender], ...]] = (
     ("float32", "float32", FLOAT32),
     ("tensorfloat32", "float32", TF32),
@@ -20,14 +20,14 @@ PRECISIONS: Final[tuple[tuple[str, str, Contender], ...]] = (
 def scales_by_rule(
     overflows: Sequence[bool], *, dynamic: bool, first: float, factor: float, window: int
 ) -> list[float]:
-    """Return the scale of each step, before it moves, computed apart from the library.
+    """Return the scale that each step uses, computed independently of the library.
 
     Args:
         overflows: Which steps overflow.
-        dynamic: Whether the scale moves.
+        dynamic: Whether the scale is dynamic.
         first: The scale of the first step.
-        factor: What it moves by.
-        window: Good steps in a row before it grows.
+        factor: Growth and backoff factor.
+        window: Consecutive finite steps before the scale grows.
     """
     scales, scale, good = [], first, 0
     for overflow in overflows:
@@ -40,26 +40,26 @@ def scales_by_rule(
     return scales
 
 
-def trace_rows(here: Mapping[str, Any], on_cpu: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return what the traces of loss scales show, a row for each manager and feed.
+def trace_rows(traces: Mapping[str, Any], on_cpu: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Compare traces of loss scales with the rule and the CPU; return a row per manager and feed.
 
     Args:
-        here: The answer of `benchmarks.gpu_traces` on this device.
-        on_cpu: The answer on the CPU; None where this device is it.
+        traces: The answer of `benchmarks.gpu_traces` on this device.
+        on_cpu: The answer on the CPU; None if this device is the CPU.
     """
     rows = []
-    for name, found in here["traces"].items():
-        scales, planted = found["scales"], here["planted"]
+    for name, trace in traces["traces"].items():
+        scales, planted = trace["scales"], traces["planted"]
         dynamic = name.startswith("dynamic")
-        told = here["rule"] if dynamic else {**here["rule"], "first": 1024.0}
-        rule = scales_by_rule(planted, dynamic=dynamic, **told)
+        rule = traces["rule"] if dynamic else {**traces["rule"], "first": 1024.0}
+        expected = scales_by_rule(planted, dynamic=dynamic, **rule)
         rows.append({
             "what": name,
             "steps": len(scales),
-            "overflows": sum(found["overflows"]),
-            "as_planted": found["overflows"] == planted,
-            "as_the_rule": scales == rule,
-            "as_on_cpu": None if on_cpu is None else found == on_cpu["traces"][name],
+            "overflows": sum(trace["overflows"]),
+            "as_planted": trace["overflows"] == planted,
+            "as_the_rule": scales == expected,
+            "as_on_cpu": None if on_cpu is None else trace == on_cpu["traces"][name],
             "moves": sum(a != b for a, b in zip(scales, scales[1:], strict=False)),
             "last_scale": scales[-1],
         })
@@ -74,7 +74,7 @@ def limit_rows(
     Args:
         record: Of the race of step times.
         cost: The "flops" and the "bytes" of a step by policy.
-        ceilings: What the device can do at most.
+        ceilings: Ceilings of the device.
     """
     medians = {row["name"]: row["median"] for row in record["contenders"]}
     rows = []

@@ -1,4 +1,4 @@
-"""Step time and peak device memory on one device: each contender in a process of its own, as many at once as fit."""
+"""Measure step time and peak device memory: one process per contender, as many side by side as fit."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from benchmarks.findings import ENDED, Findings, python_for
 from benchmarks.measure import Log, Series, interleaved, warm_up
 from benchmarks.race import Race
 
-# Seconds without which nobody is begun with.
-LEAST = 20.0
+# A contender is not started with less time left.
+MIN_SECONDS = 20.0
 
 
 class Budget:
-    """The time that a run may take.
+    """Time limit of a run.
 
     Args:
-        seconds: How long.
-        since: From when, by `time.monotonic`; by default from now.
+        seconds: The limit.
+        since: Start time, from `time.monotonic`; by default now.
     """
 
     def __init__(self, seconds: float, since: float | None = None) -> None:
@@ -35,25 +35,25 @@ class Budget:
 
     @property
     def left(self) -> float:
-        """The seconds that are left, at least 0."""
+        """The remaining seconds, at least 0."""
         return max(0.0, self._end - time.monotonic())
 
     @property
     def spent(self) -> str:
-        """Why something was left out."""
+        """Reason for what is left out once the time is spent."""
         return f"did not fit into the {self.seconds:.0f} s of the run"
 
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """Where contenders run.
+    """Interpreters, device memory and limits of a run.
 
     Attributes:
-        interpreters: Which Python runs which peer.
+        interpreters: Interpreters of the peers.
         memory_gib: Memory of the device; None for a CPU.
-        jobs: How many contenders are made ready at once.
-        contenders: How many of each race run, of the first; None for all.
-        budget: How long all may take.
+        jobs: Number of contenders that are prepared at once.
+        contenders: Number of contenders per race, from the first; None for all.
+        budget: Time limit of the run.
     """
 
     interpreters: Interpreters
@@ -66,15 +66,16 @@ class Machine:
 def heats(
     contenders: Sequence[Contender], need: Callable[[Contender], float], memory_gib: float | None
 ) -> list[tuple[Contender, ...]]:
-    """Return contenders in groups that fit beside each other into a device's memory, in order.
+    """Split contenders, in order, into groups that fit side by side into the device's memory.
 
     Args:
-        contenders: They.
-        need: How many GiB a contender may take.
-        memory_gib: The device's; None for a CPU, where all fit.
+        contenders: The contenders.
+        need: Memory limit of a contender in GiB.
+        memory_gib: Memory of the device; None for a CPU, where all fit.
     """
     groups: list[list[Contender]] = [[]]
-    free = limit = float("inf") if memory_gib is None else 0.9 * memory_gib
+    # A tenth of the memory stays free.
+    free = limit = math.inf if memory_gib is None else 0.9 * memory_gib
     for contender in contenders:
         if groups[-1] and need(contender) > free:
             groups.append([])
@@ -85,16 +86,16 @@ def heats(
 
 
 class DeviceRace:
-    """A race of which one heat after the other is run.
+    """A race that is run heat by heat.
 
     Args:
         race: The race.
-        need: How many GiB of the device's memory a contender may take.
-        machine: Where it is run.
+        need: Memory limit of a contender in GiB.
+        machine: Interpreters, device memory and limits.
         log: Receives progress messages.
 
     Attributes:
-        heats: Who stand beside each other.
+        heats: Groups of contenders that are measured together.
     """
 
     def __init__(self, race: Race, need: Callable[[Contender], float], machine: Machine, log: Log) -> None:
@@ -105,27 +106,27 @@ class DeviceRace:
         self._progress = log
         self._times, self._peaks = Findings(), Findings()
 
-    def run(self, group: Sequence[Contender], ready: Callable[[], object]) -> None:
-        """Measure contenders that stand beside each other, as far as the time goes.
+    def run(self, group: Sequence[Contender], wait_until_idle: Callable[[], object]) -> None:
+        """Measure a group of contenders, as far as the time allows.
 
         Args:
-            group: They.
-            ready: Called before they are timed: returns when nothing else runs on the device.
+            group: The contenders.
+            wait_until_idle: Called before they are timed; returns when nothing else runs on the device.
         """
         race, times, budget = self._race, self._times, self._machine.budget
         with contextlib.ExitStack() as stack:
-            children = self._made_ready(group, stack)
-            # Each takes about a second to end: all are told to before the first is waited for.
+            children = self._prepare(group, stack)
+            # A process takes about a second to end, so all are killed before the first `close` waits.
             for child in children.values():
                 stack.callback(child.stop)
-            ready()
-            alive = self._warm(children)
-            if not alive:
+            wait_until_idle()
+            runs = self._warm_up(children)
+            if not runs:
                 return
-            found = interleaved(alive, rounds=race.rounds, patience=min(race.patience, budget.left), log=self._log)
+            seconds = interleaved(runs, rounds=race.rounds, patience=min(race.patience, budget.left), log=self._log)
             for contender in group:
-                if contender.name in found and contender.name not in times.missing:
-                    values = tuple(1000 * value / race.steps_of(contender) for value in found[contender.name])
+                if contender.name in seconds and contender.name not in times.missing:
+                    values = tuple(1000 * value / race.steps_of(contender) for value in seconds[contender.name])
                     series = Series(contender.name, "ms a step", values, race.workload.batch)
                     self._log(f"{contender.name}: {series.quartiles[1]:.3g} ms a step")
                     times.series[contender.name] = series
@@ -134,82 +135,86 @@ class DeviceRace:
                         self._peaks.series[contender.name] = Series(contender.name, "GiB", (peak / 2**30,))
 
     def findings(self, missing: str) -> tuple[Findings, Findings]:
-        """Return the milliseconds a step of the contenders, and the most memory of the device that each held, in GiB.
+        """Return the milliseconds per step and the peaks of device memory, in GiB.
 
         Args:
-            missing: Why those were not measured that were in no heat.
+            missing: Reason for contenders that were in no heat.
         """
         times, peaks = self._times, self._peaks
-        _cut_to_the_shortest(times)
+        _truncate_rounds(times)
         for contender in self._race.contenders:
             if contender.name not in times.series:
                 times.missing.setdefault(contender.name, missing)
         peaks.versions = times.versions
         peaks.missing = {
-            one.name: times.missing.get(one.name, "its framework does not count the memory of this device")
-            for one in self._race.contenders
-            if one.name not in peaks.series
+            contender.name: times.missing.get(
+                contender.name, "its framework does not count the memory of this device"
+            )
+            for contender in self._race.contenders
+            if contender.name not in peaks.series
         }
         return times, peaks
 
     def _log(self, text: str) -> None:
         self._progress(f"{self._race.name}: {text}")
 
-    def _warm(self, children: Mapping[str, Child]) -> dict[str, Callable[[], float]]:
-        """Warm contenders up; return those whose two rounds fit into the time that is left, the first ones first."""
+    def _warm_up(self, children: Mapping[str, Child]) -> dict[str, Callable[[], float]]:
+        """Warm up contenders; return, in order, those that can run two rounds each in the remaining time."""
         missing, budget = self._times.missing, self._machine.budget
-        alive: dict[str, Callable[[], float]] = {}
-        wanted = 0.0
+        runs: dict[str, Callable[[], float]] = {}
+        required = 0.0
         for name, child in children.items():
-            if wanted > budget.left:
+            if required > budget.left:
                 missing[name] = budget.spent
                 continue
             run = functools.partial(self._seconds, name, child)
             warm_up(run, patience=min(10.0, budget.left))
-            wanted += 2 * run()
-            if name not in missing and wanted <= budget.left:
-                alive[name] = run
+            required += 2 * run()
+            if name not in missing and required <= budget.left:
+                runs[name] = run
             else:
                 missing.setdefault(name, budget.spent)
-        return alive
+        return runs
 
     def _seconds(self, name: str, child: Child) -> float:
-        """Return the seconds of a child's round; where it has ended, note that, and return NaN from then on."""
+        """Return the seconds of a child's round; NaN once its process has ended."""
         if name in self._times.missing:
             return math.nan
-        with self._noting(name):
+        with self._record_failure(name):
             return child.round()
         return math.nan
 
-    def _made_ready(self, group: Sequence[Contender], stack: contextlib.ExitStack) -> dict[str, Child]:
-        """Return the children that have trained for one round, several made at once, for that compiles."""
+    def _prepare(self, group: Sequence[Contender], stack: contextlib.ExitStack) -> dict[str, Child]:
+        """Start children and train each for one round, several at once since that compiles."""
         with concurrent.futures.ThreadPoolExecutor(self._machine.jobs) as pool:
-            asked = {}
+            futures = {}
             for contender in group:
                 python = python_for(contender, self._machine.interpreters, self._times)
                 if python is not None:
-                    asked[contender.name] = pool.submit(self._ready, contender, python, stack)
-            made = {name: future.result() for name, future in asked.items()}
-        return {name: child for name, child in made.items() if child is not None}
+                    futures[contender.name] = pool.submit(self._start, contender, python, stack)
+            children = {name: future.result() for name, future in futures.items()}
+        return {name: child for name, child in children.items() if child is not None}
 
-    def _ready(self, contender: Contender, python: str, stack: contextlib.ExitStack) -> Child | None:
+    def _start(self, contender: Contender, python: str, stack: contextlib.ExitStack) -> Child | None:
         race, budget = self._race, self._machine.budget
-        if budget.left < LEAST:
+        if budget.left < MIN_SECONDS:
             self._times.missing[contender.name] = budget.spent
             return None
-        steps, told = race.steps_of(contender), self._share(contender)
-        child = stack.enter_context(start_child(contender, race.workload, steps, python, environment=told))
-        with self._noting(contender.name), stopped_in_time(child, budget):
-            began = time.monotonic()
+        steps, environment = race.steps_of(contender), self._memory_fraction(contender)
+        child = stack.enter_context(start_child(contender, race.workload, steps, python, environment=environment))
+        with self._record_failure(contender.name), stopped_in_time(child, budget):
+            started = time.monotonic()
             child.prepare()
             child.round()
             self._times.versions |= child.versions
-            self._log(f"{contender.name}: ready after {time.monotonic() - began:.0f} s")
+            self._log(f"{contender.name}: ready after {time.monotonic() - started:.0f} s")
             return child
         return None
 
-    def _share(self, contender: Contender) -> dict[str, str]:
-        """Return what holds a process on JAX to its memory: it would take twice what it holds each time it needs more.
+    def _memory_fraction(self, contender: Contender) -> dict[str, str]:
+        """Return the environment that limits the memory of a JAX process.
+
+        Its allocator doubles what it holds each time it grows.
         """
         if self._machine.memory_gib is None:
             return {}
@@ -217,8 +222,8 @@ class DeviceRace:
         return {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{share:.4f}"}
 
     @contextlib.contextmanager
-    def _noting(self, name: str) -> Iterator[None]:
-        """Note a contender whose process ends as missing, and why."""
+    def _record_failure(self, name: str) -> Iterator[None]:
+        """Add a contender whose process ends to the missing ones."""
         try:
             yield
         except ChildFailed as error:
@@ -229,7 +234,7 @@ class DeviceRace:
 
 @contextlib.contextmanager
 def stopped_in_time(child: Child, budget: Budget) -> Iterator[None]:
-    """End a child that is still busy when the budget is spent."""
+    """Kill a child that is still busy when the budget is spent."""
     timer = threading.Timer(budget.left, child.stop)
     timer.start()
     try:
@@ -238,8 +243,8 @@ def stopped_in_time(child: Child, budget: Budget) -> Iterator[None]:
         timer.cancel()
 
 
-def _cut_to_the_shortest(findings: Findings) -> None:
-    """Leave as many rounds of each contender as the one has that has fewest, for goals go by rounds."""
+def _truncate_rounds(findings: Findings) -> None:
+    """Truncate all series to the shortest one: goals compare values of the same round."""
     rounds = min((len(series.values) for series in findings.series.values()), default=0)
     for name, series in findings.series.items():
         findings.series[name] = dataclasses.replace(series, values=series.values[:rounds])

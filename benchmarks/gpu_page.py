@@ -1,4 +1,4 @@
-"""The sections of docs/benchmarks_gpu.md, from a record; what no run has measured says so."""
+"""Format a record as a section of docs/benchmarks_gpu.md; missing values are shown as "not measured"."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NO: Final = "not measured"
 
 
 def as_markdown(record: Mapping[str, Any]) -> str:
-    """Return a record as text with its tables.
+    """Format a record as Markdown.
 
     Args:
-        record: What `benchmarks.gpu_record` gives, or its blank one.
+        record: A record of `benchmarks.gpu_record`, or its blank one.
     """
     parts = [_where(record), "### Numbers", _checks(record["checks"]), "### Loss scales", _traces(record["traces"])]
     parts += ["### Ceilings", _ceilings(record["ceilings"])]
@@ -42,16 +42,16 @@ def _where(record: Mapping[str, Any]) -> str:
         return "No run is recorded yet: every line below says so."
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     memory = f", {device['memory_bytes'] / 2**30:.0f} GiB for JAX" if device["memory_bytes"] else ""
-    around = record["surroundings"]
+    info = record["surroundings"]
     reduced = (
         "**A reduced run on a CPU**: smaller networks and batches, to see that all of it works. Its times say "
         "nothing about a GPU. "
         if device["platform"] == "cpu" else ""
     )
-    name = around["cpu"] if device["platform"] == "cpu" else device["kind"]
+    name = info["cpu"] if device["platform"] == "cpu" else device["kind"]
     return (
-        f"{reduced}Seen on {name}{memory}, {around['cores']} cores, Python {around['python']}: {versions}. "
-        f"Load average {around['load']} when it began; {record['seconds']:.0f} s in all, {record['jobs']} contenders "
+        f"{reduced}Seen on {name}{memory}, {info['cores']} cores, Python {info['python']}: {versions}. "
+        f"Load average {info['load']} when it began; {record['seconds']:.0f} s in all, {record['jobs']} contenders "
         "made ready at once."
     )
 
@@ -63,10 +63,12 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _checks(checks: Sequence[Mapping[str, Any]] | None) -> str:
     if not checks:
         return f"Golden traces and float64 references: {NO}."
-    held = sum(one["met"] for one in checks)
-    rows = [(one["what"], _number(one["seen"]), _number(one["limit"]), "holds" if one["met"] else "**WRONG**")
-            for one in checks]
-    return f"{held} of {len(checks)} hold.\n\n{_table(('what', 'error seen', 'limit', ''), rows)}"
+    met = sum(check["met"] for check in checks)
+    rows = [
+        (row["what"], _number(row["seen"]), _number(row["limit"]), "holds" if row["met"] else "**WRONG**")
+        for row in checks
+    ]
+    return f"{met} of {len(checks)} hold.\n\n{_table(('what', 'error seen', 'limit', ''), rows)}"
 
 
 def _traces(traces: Sequence[Mapping[str, Any]] | None) -> str:
@@ -74,9 +76,9 @@ def _traces(traces: Sequence[Mapping[str, Any]] | None) -> str:
         return f"Fixed and Dynamic managers with planted overflows: {NO}."
     yes = {True: "yes", False: "**NO**", None: "this is a CPU"}
     rows = [
-        (one["what"], str(one["steps"]), f"{one['overflows']} ({yes[one['as_planted']]})", str(one["moves"]),
-         yes[one["as_the_rule"]], yes[one["as_on_cpu"]])
-        for one in traces
+        (row["what"], str(row["steps"]), f"{row['overflows']} ({yes[row['as_planted']]})", str(row["moves"]),
+         yes[row["as_the_rule"]], yes[row["as_on_cpu"]])
+        for row in traces
     ]
     head = ("manager, feed", "steps", "overflows (as planted)", "moves of the scale", "as the rule", "as on the CPU")
     return _table(head, rows)
@@ -85,12 +87,12 @@ def _traces(traces: Sequence[Mapping[str, Any]] | None) -> str:
 def _ceilings(ceilings: Mapping[str, Mapping[str, Any]] | None) -> str:
     if not ceilings:
         return f"Products of large matrices in each format, copies: {NO}."
-    rows = [(name, f"{short(one['value'])} {one['unit']}", one["of"]) for name, one in ceilings.items()]
+    rows = [(name, f"{short(row['value'])} {row['unit']}", row["of"]) for name, row in ceilings.items()]
     return _table(("what", "at most", "measured on"), rows)
 
 
 def _race(times: Mapping[str, Any], peaks: Mapping[str, Any]) -> str:
-    """Return one table of all contenders of a race, those that were not measured too."""
+    """Format all contenders of a race as one table, including those that were not measured."""
     memory = {row["name"]: row["median"] for row in peaks["contenders"]}
     rows = [
         (row["name"], short(row["median"]), f"{row['spread']:.0%}", f"{row['samples_a_second']:,.0f}",
@@ -105,22 +107,22 @@ def _race(times: Mapping[str, Any], peaks: Mapping[str, Any]) -> str:
 
 
 def _missing(missing: Mapping[str, str], *, everyone: bool) -> str:
-    """Return why contenders were not measured, each reason once."""
+    """Group the missing contenders by reason."""
     reasons = dict.fromkeys(filter(None, missing.values()))
     if everyone and len(reasons) == 1:
         return next(iter(reasons))
-    named = {why: [f"`{name}`" for name, its in missing.items() if its == why] for why in reasons}
-    return "; ".join(f"{', '.join(names)}: {why}" for why, names in named.items())
+    names = {reason: [f"`{name}`" for name, why in missing.items() if why == reason] for reason in reasons}
+    return "; ".join(f"{', '.join(names[reason])}: {reason}" for reason in reasons)
 
 
 def _limits(limits: Sequence[Mapping[str, Any]]) -> str:
     if not limits:
         return f"Arithmetic or bytes, for each network and precision: {NO}."
     rows = [
-        (one["network"], one["precision"], short(one["gflop"]), short(one["gbyte"]), short(one["flop_a_byte"]),
-         short(one["arithmetic_ms"]), short(one["bytes_ms"]), one["limit"],
-         NO if one["seen_ms"] is None else short(one["seen_ms"]), "" if one["share"] is None else f"{one['share']:.0%}")
-        for one in limits
+        (row["network"], row["precision"], short(row["gflop"]), short(row["gbyte"]), short(row["flop_a_byte"]),
+         short(row["arithmetic_ms"]), short(row["bytes_ms"]), row["limit"],
+         NO if row["seen_ms"] is None else short(row["seen_ms"]), "" if row["share"] is None else f"{row['share']:.0%}")
+        for row in limits
     ]
     head = ("network", "precision", "GFLOP a step", "GB a step", "FLOP a byte", "ms by arithmetic", "ms by bytes",
             "limited by", "ms seen", "of the ceiling")
@@ -128,10 +130,10 @@ def _limits(limits: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _verdict(goals: Sequence[Mapping[str, Any]]) -> str:
-    judged = [goal for goal in goals if goal["met"] is not None]
-    with_limit = sum(goal["limit"] is not None for goal in goals)
-    met = sum(goal["met"] for goal in judged)
-    return f"{met} of {with_limit} goals were met; {with_limit - len(judged)} were not measured." if with_limit else ""
+    measured = [goal for goal in goals if goal["met"] is not None]
+    total = sum(goal["limit"] is not None for goal in goals)
+    met = sum(goal["met"] for goal in measured)
+    return f"{met} of {total} goals were met; {total - len(measured)} were not measured." if total else ""
 
 
 def _number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Loss scales over steps with planted overflows, under a Fixed and a Dynamic manager, as a callback sees them."""
+"""Record loss scales over steps with planted overflows, under a fixed and a dynamic manager."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SCALES: Final = {
 }
 
 
-def answer(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the traces of each manager and feed, which steps were planted, and the numbers of the dynamic rule.
+def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the trace of each manager and feed, the planted overflows, and the settings of the dynamic rule.
 
     Args:
-        told: "steps", how many.
+        request: "steps": the number of steps.
     """
-    count = int(told["steps"])
+    count = int(request["steps"])
     traces = {
         f"{manager}, {'sink' if sink else 'host'}": trace(manager, count, sink=sink)
         for manager in SCALES
@@ -35,14 +35,14 @@ def answer(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def planted(count: int) -> np.ndarray:
-    """Return which of some steps overflow: one in eighty, and a row of twelve."""
+    """Return which steps overflow: one in eighty, and twelve consecutive ones."""
     bad = np.random.default_rng(5).random(count) < 0.0125
     bad[count // 3:count // 3 + 12] = True
     return bad
 
 
 class Watcher(Callback):
-    """A user's callback: it reads scale and overflow after every step, and does not say that it only observes."""
+    """Record scale and overflow after every step, without setting `observes_only`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,12 +57,12 @@ class Watcher(Callback):
 
 
 def trace(manager: str, count: int, *, sink: bool) -> dict[str, Any]:
-    """Return scale and overflow of each step of a training in float16.
+    """Train in float16 and return the scale and overflow of each step.
 
     Args:
         manager: Key of `SCALES`.
         count: Number of steps.
-        sink: Whether the steps run in compiled groups.
+        sink: Whether to use the sink feed.
     """
     keras.utils.set_random_seed(0)
     network = keras.Sequential([keras.Input((WIDTH,)), keras.layers.Dense(WIDTH, "relu"), keras.layers.Dense(1)])
@@ -76,7 +76,7 @@ def trace(manager: str, count: int, *, sink: bool) -> dict[str, Any]:
 
 
 def batches(bad: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return a small batch for each step, with an infinite value where it shall overflow."""
+    """Return a small batch for each step, with an infinite value where it must overflow."""
     random = np.random.default_rng(6)
     x = 0.01 * random.standard_normal((len(bad), BATCH, WIDTH), np.float32)
     x[bad, 0, 0] = np.inf

@@ -75,10 +75,10 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
     """A GPU that answers at once: float32 takes a second a round, half a quarter of one, PyTorch is not there."""
     answers = copy.deepcopy(ANSWERS)
 
-    def ask(self: Asker, about: str, environment: Any = None, **told: Any) -> dict[str, Any]:
-        return copy.deepcopy(answers[told.get("count", about)])
+    def ask(self: Asker, about: str, environment: Any = None, **request: Any) -> dict[str, Any]:
+        return copy.deepcopy(answers[request.get("count", about)])
 
-    def start(contender: Contender, workload: Any, steps: int, python: str, **told: Any) -> Child:
+    def start(contender: Contender, workload: Any, steps: int, python: str, **options: Any) -> Child:
         half = contender.dtype != "float32"
         seconds, peak = (0.25, 2**30) if half else (1.0, 2**31)
         script = FAKE.replace("SECONDS", str(seconds)).replace("PEAK", str(peak))
@@ -142,16 +142,16 @@ def test_a_run_writes_its_record_and_its_page_and_says_what_was_missing(
 def test_a_process_may_take_its_share_of_the_devices_memory(
     page: pathlib.Path, fakes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: dict[str, Any] = {}
+    environments: dict[str, Any] = {}
     start = gpu_measure.start_child
 
     def noted(contender: Contender, *rest: Any, environment: Any) -> Child:
-        told[contender.name] = environment
+        environments[contender.name] = environment
         return start(contender, *rest)
 
     monkeypatch.setattr(gpu_measure, "start_child", noted)
     assert gpu.main(["--only", "resnet50", "--contenders", "3", "--print-only"]) == 0
-    shares = {name: float(of["XLA_PYTHON_CLIENT_MEM_FRACTION"]) for name, of in told.items()}
+    shares = {name: float(values["XLA_PYTHON_CLIENT_MEM_FRACTION"]) for name, values in environments.items()}
     # 24 and 10 GiB of the 80 that are 0.95 of all.
     assert shares == {FLOAT32.name: 0.285, TF32.name: 0.285, FLOAT16.name: 0.1187}
 
@@ -199,7 +199,7 @@ def test_a_machine_without_jax_is_told_so(monkeypatch: pytest.MonkeyPatch, capsy
     assert gpu.main([]) == 2
     assert "JAX is not installed here" in capsys.readouterr().err
 
-    def fall(self: Asker, about: str, environment: Any = None, **told: Any) -> dict[str, Any]:
+    def fall(self: Asker, about: str, environment: Any = None, **request: Any) -> dict[str, Any]:
         raise ChildFailed("the process of ceilings ended (1)")
 
     monkeypatch.setattr(Interpreters, "of", lambda self, package: sys.executable)
@@ -242,21 +242,21 @@ def test_contenders_stand_beside_each_other_as_far_as_the_devices_memory_goes() 
     case = CASES["resnet50"]
     race = case.race(on_cpu=False)
     groups = heats(race.contenders, case.need, 80.0)
-    assert [one for group in groups for one in group] == list(EVERYONE)
+    assert [contender for group in groups for contender in group] == list(EVERYONE)
     assert len(groups) > 2
     assert all(sum(map(case.need, group)) <= 72.0 for group in groups)
-    assert heats(EVERYONE, lambda one: 1e9, None) == [EVERYONE]
-    assert [len(group) for group in heats(EVERYONE, lambda one: 1e9, 80.0)] == [1] * len(EVERYONE)
+    assert heats(EVERYONE, lambda contender: 1e9, None) == [EVERYONE]
+    assert [len(group) for group in heats(EVERYONE, lambda contender: 1e9, 80.0)] == [1] * len(EVERYONE)
 
 
 def test_a_cpu_has_the_reduced_races_and_goals_name_contenders_of_ours_and_their_peers() -> None:
     case = CASES["resnet50"]
     assert case.race(on_cpu=False).workload.batch == 128 and case.race(on_cpu=True).workload.batch == 2
-    for one in CASES.values():
-        for race in (one.race(on_cpu=False), one.race(on_cpu=True)):
+    for case in CASES.values():
+        for race in (case.race(on_cpu=False), case.race(on_cpu=True)):
             names = [contender.name for contender in race.contenders]
             assert len(set(names)) == len(names)
-            for goal in (*race.goals, *one.memory_race(race).goals):
+            for goal in (*race.goals, *case.memory_race(race).goals):
                 assert goal.ours in names and goal.peer in names and goal.ours.startswith("mixtrain")
             assert race.workload.network in in_keras.NETWORKS
 
