@@ -1,12 +1,11 @@
-"""How what a step costs beyond a hand-written one grows with layers, parameters and batch, on both backends.
+"""Measure how the overhead over a hand-written step grows with layers, parameters and batch size.
 
     python -m benchmarks.scale
     python -m benchmarks.scale --backend jax --quick
 
-An MLP is trained by `Model` and by the same step written in plain TensorFlow or JAX, each in a process of its own, and
-enlarged in one direction at a time. Of each size: seconds to the first step, milliseconds a step, and the peak of
-memory above that before training. A size that takes longer than `--seconds` to its first step is halved, and the table
-says so.
+`Model` and the same step in plain TensorFlow or JAX train an MLP that grows along one axis at a time, each in its own
+process. Measured are the seconds to the first step, the milliseconds per step, and the peak of memory above that before
+training. A size whose first step takes longer than `--seconds` is halved, and the table says so.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ import contextlib
 import dataclasses
 import math
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from benchmarks.children import Child, ChildFailed, start_child
+from benchmarks.children import ChildFailed, start_child
 from benchmarks.contender import Contender
+from benchmarks.gpu_measure import Budget, stopped_in_time
 from benchmarks.measure import Series, interleaved
 from benchmarks.surroundings import RunStart
 from benchmarks.table import PAGE, line, short, surroundings_line, update_section
@@ -52,7 +51,7 @@ NOISE: Final = 0.05
 
 
 def enlarged(axis: Axis, size: int) -> Workload:
-    """Return the MLP with about so many layers, parameters or samples a batch, and all else as it is."""
+    """Return the MLP scaled along one axis to about `size`: layers, parameters or batch size."""
     if axis == "batch":
         return dataclasses.replace(MLP, batch=size)
     if axis == "layers":
@@ -69,61 +68,62 @@ def parameters(workload: Workload) -> int:
 
 
 def steps_of(workload: Workload) -> int:
-    """Return how many steps a round takes: some tenths of a second, by a guess from above."""
+    """Return the steps per round that take about 0.3 seconds, by a rough upper estimate."""
     seconds = 6e-10 * parameters(workload) * workload.batch / 10 + 1e-4 * (workload.depth + 1)
     return max(1, min(64, int(0.3 / seconds)))
 
 
 def exponent(sizes: Sequence[float], ours: Sequence[float], hand: Sequence[float]) -> float | None:
-    """Return the power of the size by which the excess over the hand-written step grows, by least squares.
+    """Fit the exponent with which the excess over the hand-written step grows, by least squares.
 
     Args:
-        sizes: What was enlarged.
-        ours: What was measured of ours.
-        hand: What was measured of the hand-written step.
+        sizes: The sizes.
+        ours: Measurements of mixtrain.
+        hand: Measurements of the hand-written step.
 
     Returns:
         The exponent, or None where fewer than two sizes have an excess.
     """
-    found = [(n, a - b) for n, a, b in zip(sizes, ours, hand, strict=True) if a - b > NOISE * b]
-    if len(found) < 2:
+    excess = [(n, a - b) for n, a, b in zip(sizes, ours, hand, strict=True) if a - b > NOISE * b]
+    if len(excess) < 2:
         return None
-    x, y = np.log(np.array(found, float)).T
+    x, y = np.log(np.array(excess, float)).T
     return float(np.polyfit(x, y, 1)[0])
 
 
 def costs(
     contenders: Sequence[Contender], workload: Workload, *, steps: int, rounds: int, seconds: float
 ) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
-    """Return, by contender, what its training costs; and the versions.
+    """Return the training costs by contender, and the versions.
 
     Args:
-        contenders: Whose.
-        workload: What is trained.
-        steps: Steps a round.
-        rounds: How often each is timed, in turn.
-        seconds: How long a contender may take to its first step.
+        contenders: The contenders.
+        workload: The workload.
+        steps: Steps per round.
+        rounds: Number of rounds.
+        seconds: Time limit up to the first step of a contender.
 
     Raises:
-        ChildFailed: A process ended, or was ended after that time.
+        ChildFailed: A process ended, or was killed at the time limit.
     """
     with contextlib.ExitStack() as stack:
         children = {
-            one.name: stack.enter_context(start_child(one, workload, steps, sys.executable)) for one in contenders
+            contender.name: stack.enter_context(start_child(contender, workload, steps, sys.executable))
+            for contender in contenders
         }
         versions: dict[str, str] = {}
-        for child in children.values():  # All have built network and data before anything is timed.
+        for child in children.values():  # Waits until all have built network and data.
             versions |= child.versions
         before, first = {}, {}
         for name, child in children.items():
-            with _ended_after(seconds, child):
+            with stopped_in_time(child, Budget(seconds)):
                 before[name] = child.ask("forget")["peak_bytes"]
                 first[name] = child.prepare() + child.round()
                 child.round()
-        found = interleaved({name: child.round for name, child in children.items()}, rounds=rounds, patience=20.0)
+        values = interleaved({name: child.round for name, child in children.items()}, rounds=rounds, patience=20.0)
         result = {}
         for name, child in children.items():
-            step = Series(name, "s", tuple(found[name])).quartiles[1] / steps
+            step = Series(name, "s", tuple(values[name])).quartiles[1] / steps
             answer = child.ask("round")
             result[name] = {
                 "first": max(first[name] - (steps - 1) * step, step),
@@ -133,37 +133,28 @@ def costs(
         return result, versions
 
 
-@contextlib.contextmanager
-def _ended_after(seconds: float, child: Child) -> Iterator[None]:
-    timer = threading.Timer(seconds, child.stop)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
 def point(backend: Backend, axis: Axis, size: int, *, rounds: int, seconds: float) -> dict[str, Any]:
-    """Return one size's row for the record, of half the size, or a quarter, where it takes too long."""
-    for here in (size, size // 2, size // 4, size // 8):
-        workload = enlarged(axis, here)
+    """Return the row of a size; halve the size up to three times where it takes too long."""
+    for reduced in (size, size // 2, size // 4, size // 8):
+        workload = enlarged(axis, reduced)
         steps = steps_of(workload)
-        _log(f"{backend}: {here:,} {axis}, {steps} steps a round")
+        _log(f"{backend}: {reduced:,} {axis}, {steps} steps a round")
         try:
-            found, versions = costs(CONTENDERS[backend], workload, steps=steps, rounds=rounds, seconds=seconds)
+            values, versions = costs(CONTENDERS[backend], workload, steps=steps, rounds=rounds, seconds=seconds)
         except ChildFailed as error:
             _log(str(error))
             continue
-        size_here = parameters(workload) if axis == "parameters" else here
-        return {"axis": axis, "asked": size, "size": size_here, "steps": steps, "versions": versions, **found}
+        actual = parameters(workload) if axis == "parameters" else reduced
+        return {"axis": axis, "asked": size, "size": actual, "steps": steps, "versions": versions, **values}
     return {"axis": axis, "asked": size, "size": None}
 
 
 def measured(backend: Backend, sizes: Mapping[Axis, Sequence[int]], *, rounds: int, seconds: float) -> dict[str, Any]:
-    """Return a backend's record: a row for each size, and by what power each excess grows."""
+    """Return the record of a backend: a row per size and the growth of each excess."""
     start = RunStart()
-    wanted = [(axis, size) for axis, several in sizes.items() for size in several]
-    rows = [point(backend, *one, rounds=rounds, seconds=seconds) for one in wanted]
+    rows = [
+        point(backend, axis, size, rounds=rounds, seconds=seconds) for axis, values in sizes.items() for size in values
+    ]
     versions = {name: version for row in rows for name, version in row.pop("versions", {}).items()}
     return rounded({  # type: ignore[no-any-return]
         **start.metadata(f"scale_{backend}", dict(sorted(versions.items()))),
@@ -172,20 +163,20 @@ def measured(backend: Backend, sizes: Mapping[Axis, Sequence[int]], *, rounds: i
 
 
 def growth(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return, for each direction and measure, by what power of the size the excess grows."""
-    found = []
+    """Return the exponent of the excess for each axis and measure."""
+    result = []
     for axis in SIZES:
-        here = [row for row in rows if row["axis"] == axis and row["size"] is not None]
+        measured_rows = [row for row in rows if row["axis"] == axis and row["size"] is not None]
         for measure in MEASURES:
-            ours, hand = ([row[name][measure] for row in here] for name in ("mixtrain", "hand-written"))
-            power = exponent([row["size"] for row in here], ours, hand)
+            ours, hand = ([row[name][measure] for row in measured_rows] for name in ("mixtrain", "hand-written"))
+            power = exponent([row["size"] for row in measured_rows], ours, hand)
             met = power is None or power <= MAX_EXPONENT
-            found.append({"axis": axis, "measure": measure, "exponent": power, "limit": MAX_EXPONENT, "met": met})
-    return found
+            result.append({"axis": axis, "measure": measure, "exponent": power, "limit": MAX_EXPONENT, "met": met})
+    return result
 
 
 def as_text(record: Mapping[str, Any]) -> str:
-    """Return a record as text with its tables."""
+    """Format a record as Markdown."""
     names = ("hand-written", "mixtrain")
     head = ["MLP", *(f"{unit}, {name}" for unit in MEASURES.values() for name in names)]
     lines = [line(head), "|---" * len(head) + "|"]
@@ -199,11 +190,11 @@ def as_text(record: Mapping[str, Any]) -> str:
         title += f", reduced to {row['size']:,}" if reduced else ""
         lines.append(line([title, *(short(row[name][measure]) for measure in MEASURES for name in names)]))
     verdicts = ["| excess over the hand-written step | grows with the power | goal | |", "|---|---|---|---|"]
-    for one in record["growth"]:
-        what = f"{MEASURES[one['measure']]}, with {one['axis']}"
-        power = "no excess" if one["exponent"] is None else f"{one['exponent']:.2f}"
-        verdicts.append(line([what, power, f"<= {one['limit']:.2f}", "met" if one["met"] else "not met"]))
-    linear = all(one["met"] for one in record["growth"])
+    for row in record["growth"]:
+        what = f"{MEASURES[row['measure']]}, with {row['axis']}"
+        power = "no excess" if row["exponent"] is None else f"{row['exponent']:.2f}"
+        verdicts.append(line([what, power, f"<= {row['limit']:.2f}", "met" if row["met"] else "not met"]))
+    linear = all(row["met"] for row in record["growth"])
     verdict = f"{'No' if linear else 'A'} term of ours grows faster than linearly."
     return "\n\n".join([
         surroundings_line(record), f"{record['rounds']} rounds.", "\n".join(lines), "\n".join(verdicts), verdict,
@@ -211,7 +202,7 @@ def as_text(record: Mapping[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, and write what was seen."""
+    """Measure, and write the records and the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backend", nargs="+", choices=list(CONTENDERS), default=list(CONTENDERS))
     parser.add_argument("--rounds", type=int, default=9, help="how often each step is timed")
@@ -219,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="the smallest sizes, to see that all runs; no writing")
     parser.add_argument("--print-only", action="store_true", help="leave the records and the page as they are")
     options = parser.parse_args(arguments)
-    sizes = {axis: several[:2] if axis == "layers" else several[:1] for axis, several in SIZES.items()}
+    sizes = {axis: values[:2] if axis == "layers" else values[:1] for axis, values in SIZES.items()}
     for backend in options.backend:
         record = measured(
             backend, sizes if options.quick else SIZES, rounds=3 if options.quick else options.rounds,

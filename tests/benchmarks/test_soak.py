@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import soak
 from benchmarks.soak import CASES, measured
+from benchmarks.surroundings import RunStart
 from benchmarks.table import update_section
 from benchmarks.written import write_json
 
@@ -25,19 +26,21 @@ def test_a_case_is_flat_after_its_warm_up(name: str) -> None:
 
 
 def test_what_grows_is_not_flat_and_its_text_says_so(tmp_path: pathlib.Path) -> None:
-    held = {"mib": 100.0, "threads": 3.0, "files": 4.0}
+    usage = {"mib": 100.0, "threads": 3.0, "files": 4.0}
     row = {
         "name": "predicts", "what": "calls", "count": 10, "seconds": 1.0, "traces": 0, "scales": [1.0, 8.0],
-        "before": held, "most": held, "after": held,
+        "before": usage, "most": usage, "after": usage,
     }
     grown = [
-        {**row, "after": {**held, "mib": 100.0 + soak.MIB_MORE + 1}}, {**row, "after": {**held, "threads": 4.0}},
-        {**row, "after": {**held, "files": 5.0}}, {**row, "traces": 1}, {**row, "scales": [0.5, 8.0]},
+        {**row, "after": {**usage, "mib": 100.0 + soak.MAX_GROWTH_MIB + 1}},
+        {**row, "after": {**usage, "threads": 4.0}},
+        {**row, "after": {**usage, "files": 5.0}}, {**row, "traces": 1}, {**row, "scales": [0.5, 8.0]},
     ]
-    assert [soak.flat(CASES["predicts"], one) for one in (row, *grown)] == [True] + [False] * 5
-    large = {**row, "after": {**held, "mib": 500.0}}
-    assert soak.flat(CASES["predicts"], grown[0], beside=large) and not soak.flat(CASES["predicts"], large, grown[0])
-    record = soak.record_of([row, *grown], 2.0, 0.1)
+    case = CASES["predicts"]
+    assert [soak.flat(case, item) for item in (row, *grown)] == [True] + [False] * 5
+    large = {**row, "after": {**usage, "mib": 500.0}}
+    assert soak.flat(case, grown[0], baseline=large) and not soak.flat(case, large, grown[0])
+    record = soak.record_of([row, *grown], RunStart())
     assert record["set"] in soak.NAMES and write_json(record, tmp_path).exists()
     page = tmp_path / "page.md"
     page.write_text(f"<!-- {record['set']}: begin -->\n<!-- {record['set']}: end -->\n")
