@@ -1,4 +1,4 @@
-"""Pairs of calls that do the same, timed in turn: the cost of what stands around a small computation."""
+"""Time pairs of equivalent calls in turn, to measure the overhead around a small computation."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Call = Callable[[], Any]
 
 @dataclasses.dataclass(frozen=True)
 class CallPairs:
-    """What is timed.
+    """Pairs of equivalent calls.
 
     Attributes:
-        name: Name of the records, each with its backend's name after it.
-        head: What the calls are of, for the table's first column.
-        on: What they compute on, for the text.
+        name: Name of the records, without the backend.
+        head: Head of the table's first column.
+        on: Description of the operands, for the text.
         ours: Name of the first call of each pair.
         peer: Name of the second.
-        limit: What the ratio of their times may not pass.
+        limit: Limit on the ratio of their times.
         calls: Returns the pairs by name.
     """
 
@@ -51,7 +51,7 @@ class CallPairs:
         return tuple(f"{self.name}_{backend}" for backend in BACKENDS)
 
     def measured(self, *, rounds: int = 41, count: int = 200) -> dict[str, Any]:
-        """Return the record: rounds of both calls in turn, and the median of the rounds' ratios."""
+        """Time both calls of each pair in turn and return the record, with the median ratio over rounds."""
         start = RunStart()
         rows = []
         for name, (ours, peer) in self.calls().items():
@@ -61,11 +61,11 @@ class CallPairs:
             gc.collect()
             gc.disable()
             try:
-                found = interleaved(runs, rounds=rounds)
+                values = interleaved(runs, rounds=rounds)
             finally:
                 gc.enable()
-            series = {key: Series(key, "microseconds", tuple(values)) for key, values in found.items()}
-            medians = {key: one.quartiles[1] for key, one in series.items()}
+            series = {key: Series(key, "microseconds", tuple(value)) for key, value in values.items()}
+            medians = {key: item.quartiles[1] for key, item in series.items()}
             rows.append({"median": medians, **evaluate(Goal(name, self.ours, self.peer, self.limit), series)})
         backend = keras.backend.backend()
         return rounded({  # type: ignore[no-any-return]
@@ -76,7 +76,7 @@ class CallPairs:
         })
 
     def as_text(self, record: Mapping[str, Any]) -> str:
-        """Return a record as text with its table."""
+        """Format a record as Markdown."""
         head = [self.head, f"{self.peer}, microseconds", f"{self.ours}, microseconds", "ratio", "quartiles", "goal", ""]
         lines = [line(head), "|---" * len(head) + "|"]
         for row in record["rows"]:
@@ -89,10 +89,10 @@ class CallPairs:
         return "\n\n".join([surroundings_line(record), rounds, "\n".join(lines)])
 
     def main(self, what: str, arguments: Sequence[str] | None = None) -> None:
-        """Measure, and write what was seen.
+        """Measure, and write the record and the page.
 
         Args:
-            what: What is measured, for the command's help.
+            what: Description for the command's help.
             arguments: The command line; None for the process's.
         """
         parser = argparse.ArgumentParser(description=what)
@@ -108,13 +108,13 @@ class CallPairs:
 
 
 def _timed(call: Call, count: int) -> Callable[[], float]:
-    """Return what makes `count` calls and returns the microseconds of one."""
+    """Return a function that makes `count` calls and returns the microseconds per call."""
 
     def run() -> float:
         started = time.perf_counter()
         for _ in range(count):
             result = call()
-        np.asarray(result)  # JAX computes while Python goes on.
+        np.asarray(result)  # Waits for JAX, which dispatches asynchronously.
         return 1e6 * (time.perf_counter() - started) / count
 
     return run

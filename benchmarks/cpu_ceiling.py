@@ -1,11 +1,10 @@
-"""What this device can do at most, and how much of that the convolutions of the CIFAR CNN reach and take.
+"""Measure the matrix-product ceiling of the CPU and how close the convolutions of the CIFAR CNN come to it.
 
     python -m benchmarks.cpu_ceiling
     python -m benchmarks.cpu_ceiling --print-only
 
-Beside the step times of `docs/benchmarks.md` it says what of a step is arithmetic that no framework can leave out: the
-six convolutions and their gradients, each alone, by the same kernels that a step calls; and how fast large products are
-in each format.
+It complements the step times of `docs/benchmarks.md` with the arithmetic that no framework can avoid: the six
+convolutions and their gradients, each alone, by the kernels that a step calls, and large products in each dtype.
 """
 
 from __future__ import annotations
@@ -25,46 +24,46 @@ from benchmarks.workloads import CIFAR
 from benchmarks.written import RESULTS, read_records, rounded, write_json
 
 NAME: Final = "cpu_ceiling"
-FORMATS: Final = ("float32", "bfloat16", "float16")
+DTYPES: Final = ("float32", "bfloat16", "float16")
 FILTERS: Final = (32, 64, 128)
 
 
 def convolutions(batch: int, side: int, channels: int) -> list[tuple[int, int, int]]:
     """Return (side, channels, filters) of each convolution of the CIFAR CNN."""
-    found = []
+    result = []
     for filters in FILTERS:
-        found += [(side, channels, filters), (side, filters, filters)]
+        result += [(side, channels, filters), (side, filters, filters)]
         side, channels = side // 2, filters
-    return found
+    return result
 
 
 def seconds_of(function: Callable[[], Any], rounds: int) -> float:
-    """Return the shortest time of a call, after two that warm up: what else the machine does only adds to it."""
-    seen = []
+    """Return the shortest time of a call after two warm-up calls; other load only adds to it."""
+    seconds = []
     for _ in range(rounds + 2):
         started = time.perf_counter()
         tf.nest.map_structure(lambda tensor: tensor.numpy(), function())
-        seen.append(time.perf_counter() - started)
-    return min(seen[2:])
+        seconds.append(time.perf_counter() - started)
+    return min(seconds[2:])
 
 
 def product_speeds(size: int, rounds: int) -> dict[str, float]:
-    """Return the GFLOP a second of a product of two square matrices, by format."""
+    """Return the GFLOP/s of a product of two square matrices, by dtype."""
     values = np.random.default_rng(0).standard_normal((size, size), np.float32)
-    found = {}
-    for name in FORMATS:
+    speeds = {}
+    for name in DTYPES:
         matrix = tf.cast(values, name)
-        # One number is read back: what is timed is the product.
+        # Only one element is read back, so that the product alone is timed.
         multiply = tf.function(lambda matrix=matrix: tf.matmul(matrix, matrix)[0, 0], autograph=False)
-        found[name] = 2e-9 * size**3 / seconds_of(multiply, rounds)
-    return found
+        speeds[name] = 2e-9 * size**3 / seconds_of(multiply, rounds)
+    return speeds
 
 
 def convolution_rows(batch: int, side: int, channels: int, rounds: int) -> list[dict[str, Any]]:
-    """Return what each convolution takes, in milliseconds: forward, gradient by input and gradient by filter."""
+    """Return the milliseconds of each convolution: forward, gradient by input and gradient by filter."""
     random = np.random.default_rng(0)
     rows = []
-    for place, (side, channels, filters) in enumerate(convolutions(batch, side, channels)):
+    for index, (side, channels, filters) in enumerate(convolutions(batch, side, channels)):
         x = tf.constant(random.standard_normal((batch, side, side, channels), np.float32))
         kernel = tf.constant(random.standard_normal((3, 3, channels, filters), np.float32))
         upstream = tf.nn.conv2d(x, kernel, 1, "SAME")
@@ -78,8 +77,8 @@ def convolution_rows(batch: int, side: int, channels: int, rounds: int) -> list[
                 input=x, filter_sizes=kernel.shape, out_backprop=upstream, **options
             ),
         }
-        if place == 0:
-            del calls["by_input"]  # Nobody asks for the gradient by the images.
+        if index == 0:
+            del calls["by_input"]  # Training needs no gradient by the images.
         times = {
             name: 1e3 * seconds_of(tf.function(lambda call=call: call()[0, 0, 0, 0], autograph=False), rounds)
             for name, call in calls.items()
@@ -103,11 +102,11 @@ def measured(*, size: int = 2048, batch: int = CIFAR.batch, rounds: int = 15) ->
 
 
 def as_text(record: Mapping[str, Any], step: float | None) -> str:
-    """Return a record as text with its tables.
+    """Format a record as Markdown.
 
     Args:
-        record: What `measured` returned.
-        step: What a whole step takes where it was measured too, in milliseconds.
+        record: The result of `measured`.
+        step: Milliseconds of a whole step, if known.
     """
     ceiling = record["gflop_a_second"]["float32"]
     head = ["convolution", "forward, ms", "gradient by input, ms", "gradient by filter, ms", "of the ceiling"]
@@ -143,7 +142,7 @@ def step_seen(folder: pathlib.Path = RESULTS) -> float | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, and write what was seen."""
+    """Measure, and write the record and the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
     options = parser.parse_args(arguments)

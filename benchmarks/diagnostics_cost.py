@@ -1,4 +1,4 @@
-"""What diagnostics cost: epochs of LeNet-5 that are watched and that are not, timed in turn.
+"""Measure the cost of diagnostics: epochs of LeNet-5 with and without monitors, timed in turn.
 
     python -m benchmarks.diagnostics_cost
     KERAS_BACKEND=jax python -m benchmarks.diagnostics_cost --print-only
@@ -32,23 +32,23 @@ from mixtrain.loss_scale.manager import LossScaleManager
 NAMES: Final = tuple(f"diagnostics_{backend}" for backend in BACKENDS)
 STEPS: Final = 200
 _BATCH: Final = 32
-# Where some steps are to overflow, the scale doubles after so many: at its edge, one step in so many overflows.
+# Steps between doublings of the scale where overflows are wanted: about one step per window overflows.
 _WINDOW: Final = 50
-# What is measured, what its ratio may not pass, and two epochs: with what it is about, and without.
+# Description, limit on the ratio, and two epochs: with the feature and without.
 Pair = tuple[str, float | None, Callable[[], Any], Callable[[], Any]]
-# No gradient of this network overflows at it.
+# A loss scale at which no gradient of this network overflows.
 _SAFE: Final = 64
-# Rounds differ by more than a goal of so much allows: their median is told from it by so many times as many.
-_CLOSE: Final = 1.05
-_MORE: Final = 10
+# Rounds vary by more than limits up to this; such goals get more rounds.
+_TIGHT_LIMIT: Final = 1.05
+_ROUNDS_FACTOR: Final = 10
 
 
 def _data(batches: int = STEPS) -> Any:
-    """Return an epoch of batches; fewer than its steps are repeated."""
-    draw = np.random.default_rng(0)
-    images = draw.standard_normal((batches * _BATCH, 1, 32, 32)).astype(np.float32)
-    labels = draw.integers(0, 10, len(images)).astype(np.int32)
-    columns = tuple(np.tile(one, (STEPS // batches,) + (1,) * (one.ndim - 1)) for one in (images, labels))
+    """Return an epoch of `STEPS` batches, repeated from `batches` distinct ones."""
+    random = np.random.default_rng(0)
+    images = random.standard_normal((batches * _BATCH, 1, 32, 32)).astype(np.float32)
+    labels = random.integers(0, 10, len(images)).astype(np.int32)
+    columns = tuple(np.tile(array, (STEPS // batches,) + (1,) * (array.ndim - 1)) for array in (images, labels))
     return NumpySlicesDataset(columns, shuffle=False).batch(_BATCH)
 
 
@@ -65,16 +65,17 @@ def _model(manager: LossScaleManager) -> Model:
 def epoch(
     make: Callable[[], list[Any]], *, sink: bool, manager: LossScaleManager, batches: int = STEPS
 ) -> Callable[[], Any]:
-    """Return what trains an epoch with some callbacks, by a Model of its own."""
+    """Return a function that trains an epoch with some callbacks, on its own Model."""
     return _epochs([make], sink=sink, manager=manager, batches=batches)[0]
 
 
 def _epochs(
     makes: Sequence[Callable[[], list[Any]]], *, sink: bool, manager: LossScaleManager, batches: int = STEPS
 ) -> list[Callable[[], Any]]:
-    """Return what trains an epoch with the callbacks of each of `makes`, all by one Model.
+    """Return functions that train an epoch with the callbacks of each of `makes`, all on one Model.
 
-    Two Models of one kind differ by a percent: memory is theirs by chance. It would pass for what a callback costs.
+    The step times of two equal Models differ by a percent, depending on where their memory lies: as much as a callback
+    costs.
     """
     model, data = _model(manager), _data(batches)
 
@@ -101,7 +102,7 @@ def _growing() -> LossScaleManager:
 
 
 def pairs() -> Iterator[Pair]:
-    """Yield what is measured, what its ratio may not pass, and two epochs: watched, and not."""
+    """Yield the pairs of epochs with and without monitors, and their limits."""
     edge = _edge()
     for feed in ("host", "sink"):
         sink = feed == "sink"
@@ -112,7 +113,7 @@ def pairs() -> Iterator[Pair]:
             f"OverflowMonitor, about 1 of {_WINDOW} steps overflows, {feed}", None,
             epoch(_monitor, sink=sink, manager=_growing()), epoch(nothing, sink=sink, manager=_growing()),
         )
-        # Its weights stand still, so that the same batch overflows in each step, and would not at half the scale.
+        # Skipped updates keep the weights, so the same batch overflows in every step, and would not at half the scale.
         fixed = FixedLossScaleManager(edge, drop_overflow_update=True)
         always = epoch(_monitor, sink=sink, manager=fixed, batches=1)
         yield f"OverflowMonitor, every step overflows, {feed}", 3.0, always, plain
@@ -130,25 +131,25 @@ def _ranges() -> list[Any]:
     return [RangeMonitor(every=50)]
 
 
-def measured(name_of_set: str, found_pairs: Iterable[Pair], rounds: int) -> dict[str, Any]:
-    """Return the record: rounds of both epochs in turn, and the median of the rounds' ratios.
+def measured(name_of_set: str, pairs: Iterable[Pair], rounds: int) -> dict[str, Any]:
+    """Time both epochs of each pair in turn and return the record, with the median ratio over rounds.
 
     Args:
-        name_of_set: Its name, without the backend.
-        found_pairs: What is measured.
-        rounds: How many there are; `_MORE` times as many where the goal is close to 1.
+        name_of_set: Name of the record, without the backend.
+        pairs: The pairs of epochs.
+        rounds: Number of rounds; `_ROUNDS_FACTOR` times as many for tight limits.
     """
     start, rows = RunStart(), []
-    for name, limit, watched, plain in found_pairs:
+    for name, limit, watched, plain in pairs:
         runs: dict[str, Callable[[], float]] = {"watched": _timed(watched), "plain": _timed(plain)}
         for run in [*runs.values()] * 2:
             run()
         gc.collect()
-        more = _MORE if limit is not None and limit <= _CLOSE else 1
-        found = interleaved(runs, rounds=more * rounds)
-        series = {key: Series(key, "ms a step", tuple(values)) for key, values in found.items()}
+        count = rounds * (_ROUNDS_FACTOR if limit is not None and limit <= _TIGHT_LIMIT else 1)
+        values = interleaved(runs, rounds=count)
+        series = {key: Series(key, "ms a step", tuple(value)) for key, value in values.items()}
         judgment = evaluate(Goal(name, "watched", "plain", limit), series)
-        rows.append({**judgment, "plain": series["plain"].quartiles[1], "rounds": more * rounds})
+        rows.append({**judgment, "plain": series["plain"].quartiles[1], "rounds": count})
         print(f"{name}: {rows[-1]['seen']:.3f}", flush=True)
     return rounded({  # type: ignore[no-any-return]
         **start.metadata(f"{name_of_set}_{keras.backend.backend()}", versions()),
@@ -157,7 +158,7 @@ def measured(name_of_set: str, found_pairs: Iterable[Pair], rounds: int) -> dict
 
 
 def as_text(record: Mapping[str, Any]) -> str:
-    """Return a record as text with its table."""
+    """Format a record as Markdown."""
     head = ["LeNet-5, O2 float16", "a step without, ms", "rounds", "ratio", "quartiles", "goal", ""]
     lines = [line(head), "|---" * len(head) + "|"]
     for row in record["rows"]:
@@ -170,14 +171,14 @@ def as_text(record: Mapping[str, Any]) -> str:
 
 
 def main(
-    name: str = "diagnostics", found_pairs: Callable[[], Iterable[Pair]] = pairs, about: str | None = __doc__
+    name: str = "diagnostics", make_pairs: Callable[[], Iterable[Pair]] = pairs, about: str | None = __doc__
 ) -> None:
-    """Measure, and write what was seen."""
+    """Measure, and write the record and the page."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
     options = parser.parse_args()
-    record = measured(name, found_pairs(), options.rounds)
+    record = measured(name, make_pairs(), options.rounds)
     text = as_text(record)
     print(text)
     if not options.print_only:
@@ -186,7 +187,7 @@ def main(
 
 
 def _timed(call: Callable[[], Any]) -> Callable[[], float]:
-    """Return what runs an epoch and returns the milliseconds of a step."""
+    """Return a function that runs an epoch and returns the milliseconds per step."""
 
     def run() -> float:
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What `data_parallel(1)` costs: epochs of LeNet-5 on one device, with a Model made inside it and one made outside.
+"""Measure the cost of `data_parallel(1)`: epochs of LeNet-5 with a Model created inside it and one outside.
 
     python -m benchmarks.one_device
     KERAS_BACKEND=jax python -m benchmarks.one_device --print-only --rounds 2
@@ -17,7 +17,7 @@ NAMES: Final = tuple(f"one_device_{backend}" for backend in BACKENDS)
 
 
 def pairs() -> Iterator[Pair]:
-    """Yield an epoch of each feed inside and outside."""
+    """Yield an epoch inside and one outside, for each feed."""
     for feed in ("host", "sink"):
         with data_parallel(1):
             inside = epoch(nothing, sink=feed == "sink", manager=safe())

@@ -1,4 +1,4 @@
-"""Whether `tune` picks the level that trains fastest: its pick, and the times of separate Models, one a level.
+"""Check that `tune` picks the fastest level, against the times of a separate Model per level.
 
     python -m benchmarks.tune_choices
     KERAS_BACKEND=jax python -m benchmarks.tune_choices --print-only
@@ -29,16 +29,16 @@ from mixtrain.dataset import NumpySlicesDataset
 NAMES: Final = tuple(f"tune_{backend}" for backend in BACKENDS)
 STEPS: Final = 20
 TOLERANCE: Final = 0.1
-# Levels whose times differ by less cannot be told apart by either measurement.
+# Times that differ by less count as equal: neither measurement is more precise.
 _NEAR: Final = 1.05
 
 
 def trials() -> list[Workload]:
-    """Return the workloads: dense and convolutional networks of several sizes and batches."""
+    """Return dense and convolutional workloads of several sizes and batch sizes."""
     dense = [(64, 32), (256, 64), (512, 128), (1024, 32), (1024, 256)]
-    found = [dataclasses.replace(MLP, title=f"MLP {w} wide, batch {b}", width=w, batch=b) for w, b in dense]
-    found += [dataclasses.replace(LENET, title=f"LeNet-5, batch {b}", batch=b) for b in (8, 32, 64, 128)]
-    return [*found, dataclasses.replace(CIFAR, title="CIFAR CNN, batch 8", batch=8)]
+    workloads = [dataclasses.replace(MLP, title=f"MLP {w} wide, batch {b}", width=w, batch=b) for w, b in dense]
+    workloads += [dataclasses.replace(LENET, title=f"LeNet-5, batch {b}", batch=b) for b in (8, 32, 64, 128)]
+    return [*workloads, dataclasses.replace(CIFAR, title="CIFAR CNN, batch 8", batch=8)]
 
 
 def _model(workload: Workload, **level: Any) -> Model:
@@ -49,10 +49,10 @@ def _model(workload: Workload, **level: Any) -> Model:
 
 
 def _data(workload: Workload) -> Any:
-    draw = np.random.default_rng(0)
+    random = np.random.default_rng(0)
     shape = (*workload.shape[-1:], *workload.shape[:-1])  # Channels first.
-    rows = draw.standard_normal((STEPS * workload.batch, *shape)).astype(np.float32)
-    labels = draw.integers(0, workload.classes, len(rows)).astype(np.int32)
+    rows = random.standard_normal((STEPS * workload.batch, *shape)).astype(np.float32)
+    labels = random.integers(0, workload.classes, len(rows)).astype(np.int32)
     return NumpySlicesDataset((rows, labels), shuffle=False).batch(workload.batch)
 
 
@@ -66,18 +66,18 @@ def _epoch(model: Model, data: Any) -> Callable[[], float]:
 
 
 def trial(workload: Workload, rounds: int) -> dict[str, Any]:
-    """Return what `tune` picked, and what the levels within its tolerance took."""
+    """Return the level that `tune` picks and the times of the levels within its tolerance."""
     data = _data(workload)
     tuning = tune(_model(workload, amp_level="O2"), data, tolerance=TOLERANCE, verbose=False)
     runs = {}
-    for one in tuning.levels:
-        if one.error <= tuning.tolerance:
-            runs[one.line] = _epoch(_model(workload, amp_level=one.amp_level, cast_model_type=one.half), data)
+    for level in tuning.levels:
+        if level.error <= tuning.tolerance:
+            runs[level.line] = _epoch(_model(workload, amp_level=level.amp_level, cast_model_type=level.half), data)
     for run in runs.values():
         warm_up(run)
-    found = interleaved(runs, rounds=rounds)
-    times = {line: statistics.median(values) / STEPS * 1e3 for line, values in found.items()}
-    fastest = min(times, key=lambda line: times[line])
+    seconds = interleaved(runs, rounds=rounds)
+    times = {name: statistics.median(values) / STEPS * 1e3 for name, values in seconds.items()}
+    fastest = min(times, key=lambda name: times[name])
     ratio = times[tuning.best.line] / times[fastest]
     return {
         "what": workload.title, "picked": tuning.best.line, "fastest": fastest, "ratio": ratio,
@@ -99,7 +99,7 @@ def measured(rounds: int) -> dict[str, Any]:
 
 
 def as_text(record: Mapping[str, Any]) -> str:
-    """Return a record as text with its table."""
+    """Format a record as Markdown."""
     head = ["network", "picked", "fastest", "ratio", ""]
     lines = [line(head), "|---" * len(head) + "|"]
     for row in record["rows"]:
@@ -112,7 +112,7 @@ def as_text(record: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measure, and write what was seen."""
+    """Measure, and write the record and the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")

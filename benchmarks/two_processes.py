@@ -1,4 +1,4 @@
-"""What two processes of one machine spend on each other: steps that reduce gradients, and the same steps without.
+"""Measure the cost of data parallelism in two processes of one machine: steps with and without gradient reduction.
 
     python -m benchmarks.two_processes
     KERAS_BACKEND=jax python -m benchmarks.two_processes --print-only
@@ -40,19 +40,19 @@ _CALLS: Final = 30
 
 
 def _epoch(mode: str) -> tuple[Callable[[], float], int]:
-    """Return what trains an epoch in a mode and returns the milliseconds of a step; and the bytes of the weights."""
+    """Return a function that trains an epoch and returns its milliseconds per step, and the bytes of weights."""
     set_auto_parallel_context(parallel_mode=mode, gradients_mean=True)
     set_seed(0)
     network = nn.SequentialCell(nn.Dense(784, 1024), nn.ReLU(), nn.Dense(1024, 512), nn.ReLU(), nn.Dense(512, 10))
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
     model = Model(network, loss, nn.Adam(network.trainable_params(), 1e-3))
-    draw = np.random.default_rng(communication.get_rank())
+    random = np.random.default_rng(communication.get_rank())
     rows = STEPS * _BATCH
-    columns = draw.standard_normal((rows, 784)).astype(np.float32), draw.integers(0, 10, rows).astype(np.int32)
+    columns = random.standard_normal((rows, 784)).astype(np.float32), random.integers(0, 10, rows).astype(np.int32)
     data = NumpySlicesDataset(columns, shuffle=False).batch(_BATCH)
 
     def run() -> float:
-        ops.AllReduce()(Tensor(0.0)).asnumpy()  # Both begin together.
+        ops.AllReduce()(Tensor(0.0)).asnumpy()  # A barrier: both processes start together.
         started = time.perf_counter()
         model.train(1, data, dataset_sink_mode=True, verbose=0)
         return 1e3 * (time.perf_counter() - started) / STEPS
@@ -61,12 +61,12 @@ def _epoch(mode: str) -> tuple[Callable[[], float], int]:
 
 
 def _reduction(size: int) -> float:
-    """Return the median milliseconds of an all-reduce of so many float32 numbers."""
-    value, reduce = Tensor(np.ones(size, np.float32)), ops.AllReduce()
+    """Return the median milliseconds of an all-reduce of `size` float32 values."""
+    value, all_reduce = Tensor(np.ones(size, np.float32)), ops.AllReduce()
     times = []
     for _ in range(_CALLS):
         started = time.perf_counter()
-        reduce(value).asnumpy()
+        all_reduce(value).asnumpy()
         times.append(1e3 * (time.perf_counter() - started))
     return statistics.median(times)
 
@@ -81,9 +81,9 @@ def measured(rounds: int) -> dict[str, Any]:
     runs = {"alone": alone, "together": together}
     for run in [*runs.values()] * 2:
         run()
-    found = interleaved(runs, rounds=rounds)
-    shares = [1 - one / both for one, both in zip(found["alone"], found["together"], strict=True)]
-    steps = {name: Series(name, "ms a step", tuple(values)).quartiles for name, values in found.items()}
+    values = interleaved(runs, rounds=rounds)
+    shares = [1 - alone_ms / ms for alone_ms, ms in zip(values["alone"], values["together"], strict=True)]
+    steps = {name: Series(name, "ms a step", tuple(value)).quartiles for name, value in values.items()}
     return rounded({  # type: ignore[no-any-return]
         **start.metadata(f"two_processes_{keras.backend.backend()}", versions()),
         "rounds": rounds, "bytes": size, "reductions": reductions, "steps": steps,
@@ -92,16 +92,16 @@ def measured(rounds: int) -> dict[str, Any]:
 
 
 def as_text(record: Mapping[str, Any]) -> str:
-    """Return a record as text with its tables."""
+    """Format a record as Markdown."""
     reductions = [line(["all-reduce of", "ms"]), "|---|---|"]
     reductions += [line([f"{int(size):,} bytes", short(value)]) for size, value in record["reductions"].items()]
     steps = [line(["step, ms", "median", "quartiles"]), "|---|---|---|"]
     for name, (low, middle, high) in record["steps"].items():
         steps.append(line([f"each {name}", short(middle), f"{short(low)} to {short(high)}"]))
     low, middle, high = record["share"]
-    (_, latency), *_, (most, longest) = ((int(size), found) for size, found in record["reductions"].items())
-    bandwidth = most / (longest - latency)
-    said = (
+    (_, latency), *_, (largest, slowest) = ((int(size), ms) for size, ms in record["reductions"].items())
+    bandwidth = largest / (slowest - latency)
+    summary = (
         f"A step of a dense network (P = {record['bytes']:,} bytes), batch {_BATCH} a process, Adam, O0, sink feed, in "
         f"{record['rounds']} rounds of {STEPS} steps. Each process sends and receives 2 P (n - 1) / n = "
         f"{record['bytes']:,} bytes a step. The reductions took {middle:.0%} of it ({low:.0%} to {high:.0%}): "
@@ -109,15 +109,15 @@ def as_text(record: Mapping[str, Any]) -> str:
         f"and B = {short(bandwidth / 1000)} MB a second from the table, is "
         f"{short(latency + record['bytes'] / bandwidth)} ms."
     )
-    return "\n\n".join([surroundings_line(record), "\n".join(reductions), said, "\n".join(steps)])
+    return "\n\n".join([surroundings_line(record), "\n".join(reductions), summary, "\n".join(steps)])
 
 
 def _ports() -> list[int]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(3)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [int(sock.getsockname()[1]) for sock in sockets]
 
 
 def in_two_processes(rounds: int) -> dict[str, Any]:
@@ -128,22 +128,22 @@ def in_two_processes(rounds: int) -> dict[str, Any]:
     """
     coordinator, *workers = [f"127.0.0.1:{port}" for port in _ports()]
     with tempfile.TemporaryDirectory() as folder:
-        file, running = pathlib.Path(folder) / "record.json", []
+        file, processes = pathlib.Path(folder) / "record.json", []
         for rank in (0, 1):
             cluster = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
-            told = {
+            variables = {
                 "TF_CONFIG": json.dumps(cluster), "JAX_COORDINATOR_ADDRESS": coordinator, "JAX_NUM_PROCESSES": "2",
                 "JAX_PROCESS_ID": str(rank),
             }
             command = [sys.executable, "-m", "benchmarks.two_processes", "--rounds", str(rounds), "--worker", str(file)]
-            running.append(subprocess.Popen(command, env=os.environ | told))
-        if any([process.wait() for process in running]):
+            processes.append(subprocess.Popen(command, env=os.environ | variables))
+        if any([process.wait() for process in processes]):
             raise RuntimeError("two_processes: both processes must end well. Look at what they printed.")
         return json.loads(file.read_text())  # type: ignore[no-any-return]
 
 
 def main() -> None:
-    """Measure, and write what was seen."""
+    """Measure, and write the record and the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
