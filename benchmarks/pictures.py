@@ -1,4 +1,4 @@
-"""Folders of PNG files, one folder a class, and what a pipeline makes of each file; free of any framework."""
+"""Folders of PNG files, one per class, for the input pipelines; imports no framework."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import numpy as np
 from benchmarks.workloads import Network, Workload
 
 FILES: Final = 1024
-MEAN: Final = (0.49, 0.48, 0.45)  # Of values from 0 to 1; each channel's.
+MEAN: Final = (0.49, 0.48, 0.45)  # Per channel, of values in [0, 1].
 DEVIATION: Final = (0.25, 0.24, 0.26)
 
 
 @dataclasses.dataclass(frozen=True)
 class Pictures:
-    """What lies in the files, and the size from which the crop is taken; the crop's is the workload's.
+    """Shape of the files and their size before the crop to the workload's shape.
 
     Attributes:
         shape: Height, width and channels of a file.
@@ -39,30 +39,30 @@ PICTURES: Final[dict[Network, Pictures]] = {
 
 
 @functools.lru_cache
-def _held(network: Network, classes: int) -> tempfile.TemporaryDirectory[str]:
-    """Return the folder of a network's files, written once in a process and removed at its end."""
-    held = tempfile.TemporaryDirectory(prefix="pictures-")
+def _folder(network: Network, classes: int) -> tempfile.TemporaryDirectory[str]:
+    """Write a network's files, once per process; return their folder, which is removed at exit."""
+    folder = tempfile.TemporaryDirectory(prefix="pictures-")
     random = np.random.default_rng(0)
     shape = PICTURES[network].shape
     for number in range(FILES):
-        place = pathlib.Path(held.name) / f"class{number % classes}"
-        place.mkdir(exist_ok=True)
+        class_folder = pathlib.Path(folder.name) / f"class{number % classes}"
+        class_folder.mkdir(exist_ok=True)
         coarse = random.integers(0, 256, (4, 4, shape[2]))
         smooth = np.kron(coarse, np.ones((8, 8, 1)))[: shape[0], : shape[1]]
         noisy = np.clip(smooth + random.normal(0, 8, shape), 0, 255).astype(np.uint8)
-        (place / f"{number:05}.png").write_bytes(png(noisy))
-    return held
+        (class_folder / f"{number:05}.png").write_bytes(png(noisy))
+    return folder
 
 
 def folder_of(workload: Workload) -> str:
-    """Return a folder with one folder of PNG files a class, the same in every process."""
-    return _held(workload.network, workload.classes).name
+    """Return a folder with one folder of PNG files per class; the files are the same in every process."""
+    return _folder(workload.network, workload.classes).name
 
 
 def png(image: np.ndarray) -> bytes:
-    """Return a PNG file of an image, uint8 (height, width, 1 or 3)."""
+    """Encode an image as PNG, uint8 (height, width, 1 or 3)."""
     height, width, channels = image.shape
-    # Filter 2 of the format: each row as the difference from the one above it.
+    # PNG filter 2 ("Up"): each row minus the row above it.
     rows = np.diff(image.reshape(height, -1), axis=0, prepend=np.zeros((1, width * channels), np.uint8))
     body = np.concatenate([np.full((height, 1), 2, np.uint8), rows], axis=1)
     head = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
@@ -73,5 +73,5 @@ def png(image: np.ndarray) -> bytes:
 
 
 def epochs_of(workload: Workload, steps: int) -> int:
-    """Return how often the files are gone through for so many batches."""
+    """Return the epochs over the files that yield at least `steps` batches."""
     return -(-steps // (FILES // workload.batch))

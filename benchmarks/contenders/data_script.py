@@ -1,4 +1,4 @@
-"""The input pipeline of a MindSpore user, on MindSpore's `dataset` or, with the import swapped, on mixtrain's."""
+"""The input pipeline of a MindSpore script, on MindSpore's `dataset` or, with the import swapped, on mixtrain's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.workloads import Workload
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what makes the pipeline."""
+    """Build the files; return a function that creates the pipeline."""
     name = "mindspore" if contender.kind == "mindspore data" else "mixtrain"
     dataset, vision, transforms = (
         importlib.import_module(f"{name}.{part}") for part in ("dataset", "dataset.vision", "dataset.transforms")

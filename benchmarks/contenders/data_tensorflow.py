@@ -1,4 +1,4 @@
-"""The input pipeline that one writes by hand in `tf.data`."""
+"""The input pipeline written by hand in `tf.data`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from benchmarks.workloads import Workload
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what makes the pipeline."""
+    """Build the files; return a function that creates the pipeline."""
     folders = sorted(pathlib.Path(folder_of(workload)).iterdir())
-    files = [(str(file), label) for label, place in enumerate(folders) for file in sorted(place.iterdir())]
+    files = [(str(file), label) for label, folder in enumerate(folders) for file in sorted(folder.iterdir())]
     paths, labels = (list(column) for column in zip(*files, strict=True))
     resized = PICTURES[workload.network].resized
     mean, deviation = (tf.constant(value) * 255.0 for value in (MEAN, DEVIATION))

@@ -1,4 +1,4 @@
-"""The input pipeline of torchvision's transforms in a `DataLoader` of two workers, which stay from epoch to epoch."""
+"""The input pipeline of torchvision's transforms in a `DataLoader` with two persistent workers."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from benchmarks.workloads import Workload
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what makes the loader."""
+    """Build the files; return a function that creates the loader."""
     folder = folder_of(workload)
     torch.set_num_threads(1)
 
     def prepare() -> Round:
-        change = transforms.Compose([
+        transform = transforms.Compose([
             transforms.Resize((PICTURES[workload.network].resized,) * 2),
             transforms.RandomCrop(workload.shape[:2]),
             transforms.RandomHorizontalFlip(),
             transforms.ToTensor(),
             transforms.Normalize(MEAN, DEVIATION),
         ])
-        data = datasets.ImageFolder(folder, change)
+        data = datasets.ImageFolder(folder, transform)
         loader = DataLoader(
             data, workload.batch, shuffle=True, num_workers=2, drop_last=True, persistent_workers=True
         )
 
         def run() -> None:
-            left = steps
+            remaining = steps
             for _ in range(epochs_of(workload, steps)):
                 for images, _labels in loader:
                     assert len(images) == workload.batch
-                    left -= 1
-                    if not left:
+                    remaining -= 1
+                    if not remaining:
                         return
 
         return run

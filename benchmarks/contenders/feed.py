@@ -1,4 +1,4 @@
-"""The batches of a round for the contenders on TensorFlow: ready in memory, one row of the pipeline each."""
+"""The in-memory batches of a round, as a `tf.data` pipeline."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from benchmarks.workloads import Workload, arrays
 
 
 def batches(workload: Workload, steps: int, *, channels_first: bool = False) -> tf.data.Dataset:
-    """Return a dataset of some batches."""
+    """Return a dataset of `steps` batches."""
     return tf.data.Dataset.from_tensor_slices(arrays(workload, steps, channels_first=channels_first)).prefetch(8)

@@ -1,4 +1,4 @@
-"""Keras's own `compile` and `fit` on JAX, at its defaults, fed from NumPy arrays; no TensorFlow."""
+"""Keras's own `compile` and `fit` on JAX, with defaults, fed from NumPy arrays; no TensorFlow."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from benchmarks.workloads import Workload, arrays
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what compiles the network."""
+    """Build network and data; return a function that compiles the network."""
     model = network(workload, contender.policy)
-    x, y = (part.reshape(-1, *part.shape[2:]) for part in arrays(workload, steps))
+    x, y = (array.reshape(-1, *array.shape[2:]) for array in arrays(workload, steps))
 
     def prepare() -> Round:
         steps = contender.steps_per_execution
@@ -21,7 +21,7 @@ def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], 
 
         def run() -> float:
             loss = model.fit(x, y, workload.batch, epochs=1, shuffle=False, verbose=0).history["loss"][-1]
-            # With little of the device's memory rounds were seen that were too short for any training.
+            # With little free device memory, rounds have been too short for any training.
             if not math.isfinite(loss):
                 raise RuntimeError(f"Keras fit: expected a finite loss; got {loss}")
             return float(loss)

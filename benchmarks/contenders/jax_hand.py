@@ -1,4 +1,4 @@
-"""The loop that one writes by hand on JAX: `jax.jit` a step, or `lax.scan` over the epoch in one compiled call."""
+"""Hand-written training loops on JAX: a jitted step, or `lax.scan` over the epoch in one compiled call."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import jax
 
 from benchmarks.contender import Contender, Round
-from benchmarks.networks.in_keras import loss, network, optimizer
+from benchmarks.networks.in_keras import loss as make_loss, network, optimizer as make_optimizer
 from benchmarks.workloads import Workload, arrays
 
 State = tuple[list[Any], list[Any], list[Any]]
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what compiles the step, or the loop."""
+    """Build the data; return a function that builds the network and compiles the step or the loop."""
     x, y = arrays(workload, steps)
 
     def prepare() -> Round:
@@ -29,31 +29,31 @@ def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], 
 
 
 def training(workload: Workload, policy: str = "float32") -> tuple[Callable[[State, Any], tuple[State, Any]], State]:
-    """Return a pure training step and its first state.
+    """Return a pure training step and its initial state.
 
     Args:
-        workload: What is trained.
+        workload: The workload.
         policy: The Keras dtype policy of the network.
 
     Returns:
         A function of state and batch that returns the next state and the loss; the state: trainable and other
         variables of the network, and the optimizer's.
     """
-    model, rule, measure = network(workload, policy), optimizer(), loss()
-    rule.build(model.trainable_variables)
+    model, optimizer, loss_fn = network(workload, policy), make_optimizer(), make_loss()
+    optimizer.build(model.trainable_variables)
 
-    def value_of(weights: Any, others: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    def loss_of(weights: Any, others: Any, x: Any, y: Any) -> tuple[Any, Any]:
         logits, others = model.stateless_call(weights, others, x, training=True)
-        return measure(y, logits), others
+        return loss_fn(y, logits), others
 
     def step(state: State, batch: Any) -> tuple[State, Any]:
         weights, others, moments = state
-        (value, others), gradients = jax.value_and_grad(value_of, has_aux=True)(weights, others, *batch)
-        weights, moments = rule.stateless_apply(moments, gradients, weights)
+        (value, others), gradients = jax.value_and_grad(loss_of, has_aux=True)(weights, others, *batch)
+        weights, moments = optimizer.stateless_apply(moments, gradients, weights)
         return (weights, others, moments), value
 
-    variables = (model.trainable_variables, model.non_trainable_variables, rule.variables)
-    return step, tuple([variable.value for variable in part] for part in variables)  # type: ignore[return-value]
+    variables = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
+    return step, tuple([variable.value for variable in group] for group in variables)  # type: ignore[return-value]
 
 
 def _on_host(step: Callable[..., Any], state: State, batches: Sequence[Any]) -> Round:

@@ -14,7 +14,7 @@ from benchmarks.workloads import Workload, arrays
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what makes the `Model`."""
+    """Build network and data; return a function that creates the `Model`."""
     data = list(zip(*arrays(workload, steps), strict=True))
     if contender.resident:
         data = jax.device_put(data)

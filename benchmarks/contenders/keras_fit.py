@@ -1,4 +1,4 @@
-"""Keras's own `compile` and `fit`, at its defaults."""
+"""Keras's own `compile` and `fit` with defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.workloads import Workload
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what compiles the network."""
+    """Build network and data; return a function that compiles the network."""
     model, data = network(workload, contender.policy), batches(workload, steps)
 
     def prepare() -> Round:

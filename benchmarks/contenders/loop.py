@@ -1,4 +1,4 @@
-"""The loop that one writes by hand: a `tf.function` a step, or the epoch inside one `tf.function`."""
+"""Hand-written training loops: a `tf.function` per step, or the epoch inside one `tf.function`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import tensorflow as tf
 
 from benchmarks.contender import Contender, Round
 from benchmarks.contenders.feed import batches
-from benchmarks.networks.in_keras import loss, network, optimizer
+from benchmarks.networks.in_keras import loss as make_loss, network, optimizer as make_optimizer
 from benchmarks.workloads import Workload
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what compiles the step, or the loop."""
+    """Build network and data; return a function that compiles the step or the loop."""
     model, data = network(workload), batches(workload, steps)
 
     def prepare() -> Round:
@@ -26,14 +26,14 @@ def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], 
 
 def _step(model: Any) -> Callable[[Any, Any], Any]:
     """Return a training step on a batch."""
-    rule, measure = optimizer(), loss()
-    rule.build(model.trainable_variables)
+    optimizer, loss_fn = make_optimizer(), make_loss()
+    optimizer.build(model.trainable_variables)
 
     def step(x: Any, y: Any) -> Any:
         with tf.GradientTape() as tape:
-            value = measure(y, model(x, training=True))
+            value = loss_fn(y, model(x, training=True))
         weights = model.trainable_variables
-        rule.apply(tape.gradient(value, weights), weights)
+        optimizer.apply(tape.gradient(value, weights), weights)
         return value
 
     return step

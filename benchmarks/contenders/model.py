@@ -15,7 +15,7 @@ from mixtrain import nn
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what makes the `Model`."""
+    """Build network and data; return a function that creates the `Model`."""
     cells = contender.kind == "mixtrain cell"
     data = batches(workload, steps, channels_first=cells)
     mixtrain.set_seed(0)

@@ -1,4 +1,4 @@
-"""`Model` on a Keras network, as a contender asks for it: level, loss scaling and callbacks."""
+"""Create and train a `Model` with a contender's level, loss scaling and callbacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCALING: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 class Counter(Callback):
-    """A user's callback: it looks at every step, and does not say that it only observes."""
+    """Count the steps, without setting `observes_only`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,10 +29,10 @@ class Counter(Callback):
 
 
 def trained(contender: Contender, network: Any, loss: Any, optimizer: Any, data: Any) -> Round:
-    """Make a `Model` and return what trains it for a round.
+    """Create a `Model` and return a function that trains it for a round.
 
     Args:
-        contender: Who trains.
+        contender: The contender.
         network: A Keras network or a Cell.
         loss: Its loss.
         optimizer: Its optimizer.

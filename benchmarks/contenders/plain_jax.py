@@ -1,4 +1,4 @@
-"""The MLP's step written in JAX alone: `jax.jit` of matrix products and of SGD with momentum."""
+"""The MLP's step in plain JAX: matrix products and SGD with momentum under `jax.jit`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from benchmarks.workloads import Workload, arrays
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what compiles the step."""
-    first = jax.tree.map(jnp.asarray, mlp(workload))
+    """Build network and data; return a function that compiles the step."""
+    initial = jax.tree.map(jnp.asarray, mlp(workload))
     data = list(zip(*arrays(workload, steps), strict=True))
 
     def prepare() -> Round:
-        state = first, jax.tree.map(jnp.zeros_like, first)
+        state = initial, jax.tree.map(jnp.zeros_like, initial)
         compiled = jax.jit(_step, donate_argnums=1)
 
         def run() -> float:

@@ -1,4 +1,4 @@
-"""The MLP's step written in TensorFlow alone: a `tf.function` of matrix products and of SGD with momentum."""
+"""The MLP's step in plain TensorFlow: matrix products and SGD with momentum in a `tf.function`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.workloads import Workload
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what compiles the step."""
+    """Build network and data; return a function that compiles the step."""
     layers = [tuple(map(tf.Variable, layer)) for layer in mlp(workload)]
     weights = [weight for layer in layers for weight in layer]
     data = batches(workload, steps)

@@ -1,4 +1,4 @@
-"""PyTorch, eager or compiled: the loop of its tutorials, with autocast where half is asked for."""
+"""PyTorch, eager or compiled: the loop of its tutorials, with autocast for half precision."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.workloads import Workload, arrays
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what makes the optimizer and the loss."""
+    """Build network and data; return a function that creates the optimizer and the loss."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     layout = torch.channels_last if contender.channels_last and workload.images else torch.contiguous_format
     if contender.products != "default":
@@ -23,8 +23,8 @@ def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], 
     model = network(workload).to(device, memory_format=layout)
     x, y = arrays(workload, steps, channels_first=True)
     data = [
-        tuple(_placed(part, device) for part in (torch.from_numpy(a).contiguous(memory_format=layout),
-                                                 torch.from_numpy(b.argmax(1))))
+        (_pinned(torch.from_numpy(a).contiguous(memory_format=layout), device),
+         _pinned(torch.from_numpy(b.argmax(1)), device))
         for a, b in zip(x, y, strict=True)
     ]
 
@@ -37,20 +37,20 @@ def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], 
     return prepare
 
 
-def _placed(batch: Any, device: str) -> Any:
-    """Return a batch in host memory that a GPU copies from while it computes."""
+def _pinned(batch: Any, device: str) -> Any:
+    """Return a batch in page-locked memory, for asynchronous copies to a GPU."""
     return batch.pin_memory() if device == "cuda" else batch
 
 
 def _epoch(contender: Contender, model: Any, optimizer: Any, scaler: Any, data: list[Any], device: str) -> float:
-    """Train on each batch; wait for the last."""
+    """Train on each batch and return the last loss, which waits for the device."""
     half = contender.dtype != "float32"
-    measure, loss = torch.nn.CrossEntropyLoss(), torch.zeros(())
+    loss_fn, loss = torch.nn.CrossEntropyLoss(), torch.zeros(())
     for x, y in data:
         x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
         optimizer.zero_grad()
         with torch.autocast(device, dtype=getattr(torch, contender.dtype)) if half else contextlib.nullcontext():
-            loss = measure(model(x), y)
+            loss = loss_fn(model(x), y)
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()

@@ -1,4 +1,4 @@
-"""The script of a MindSpore user, on MindSpore or, with the import swapped, on mixtrain."""
+"""A MindSpore training script, on MindSpore or, with the import swapped, on mixtrain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.workloads import Workload, arrays
 
 
 def build(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
-    """Return what makes the `Model`."""
+    """Build network and data; return a function that creates the `Model`."""
     name = "mindspore" if contender.kind == "mindspore" else "mixtrain"
     ms: Any = importlib.import_module(name)
     nn, dataset = (importlib.import_module(f"{name}.{part}") for part in ("nn", "dataset"))
