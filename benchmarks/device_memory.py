@@ -1,4 +1,4 @@
-"""How much memory of its device this process has used at most, asked of the framework that it computes with."""
+"""Peak device memory of this process, as tracked by its framework."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def device_peak_bytes() -> int | None:
-    """Return the most bytes of an accelerator's memory in use at once, or None where the framework does not count."""
+    """Return the peak bytes of an accelerator's memory, or None where the framework does not track them."""
     if "torch" in sys.modules:
         return _of_torch(sys.modules["torch"])
     if "jax" in sys.modules and os.environ.get("KERAS_BACKEND") == "jax":
@@ -21,5 +21,5 @@ def _of_torch(torch: Any) -> int | None:
 
 
 def _of_jax(jax: Any) -> int | None:
-    counted = jax.local_devices()[0].memory_stats() or {}
-    return int(counted["peak_bytes_in_use"]) if "peak_bytes_in_use" in counted else None
+    stats = jax.local_devices()[0].memory_stats() or {}
+    return int(stats["peak_bytes_in_use"]) if "peak_bytes_in_use" in stats else None

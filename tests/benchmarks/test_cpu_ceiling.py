@@ -16,11 +16,11 @@ pytestmark = pytest.mark.tensorflow
 
 def test_the_convolutions_are_those_of_the_network() -> None:
     side, _, channels = CIFAR.shape
-    found = [
+    expected = [
         (layer.input.shape[1], layer.input.shape[-1], layer.filters)
         for layer in cifar_cnn(CIFAR).layers if hasattr(layer, "filters")
     ]
-    assert cpu_ceiling.convolutions(1, side, channels) == found
+    assert cpu_ceiling.convolutions(1, side, channels) == expected
 
 
 def test_a_small_run_has_every_number_and_its_text_the_shares(tmp_path: pathlib.Path) -> None:

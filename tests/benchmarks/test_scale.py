@@ -24,7 +24,7 @@ ON_JAX = keras.backend.backend() == "jax"
 def test_each_size_enlarges_one_thing(axis: scale.Axis) -> None:
     for size in scale.SIZES[axis]:
         workload = scale.enlarged(axis, size)
-        here, there = ((one.batch, one.depth, one.width) for one in (workload, MLP))
+        here, there = ((item.batch, item.depth, item.width) for item in (workload, MLP))
         assert sum(a != b for a, b in zip(here, there, strict=True)) <= 1
         assert 1 <= scale.steps_of(workload) <= 64
         seen = {"layers": workload.depth + 1, "batch": workload.batch, "parameters": scale.parameters(workload)}
@@ -54,10 +54,10 @@ def test_a_quadratic_term_is_found_and_said() -> None:
          "mixtrain": {"first": 1.0, "step": 1.0 + size**2, "memory": 1.0 + size}}
         for size in sizes
     ]
-    found = {(one["axis"], one["measure"]): one for one in scale.growth(rows)}
-    assert found["layers", "step"]["exponent"] == pytest.approx(2.0) and not found["layers", "step"]["met"]
-    assert found["layers", "memory"]["exponent"] == pytest.approx(1.0) and found["layers", "memory"]["met"]
-    assert found["batch", "first"]["exponent"] is None
+    growth = {(row["axis"], row["measure"]): row for row in scale.growth(rows)}
+    assert growth["layers", "step"]["exponent"] == pytest.approx(2.0) and not growth["layers", "step"]["met"]
+    assert growth["layers", "memory"]["exponent"] == pytest.approx(1.0) and growth["layers", "memory"]["met"]
+    assert growth["batch", "first"]["exponent"] is None
 
 
 def test_a_size_that_takes_too_long_is_halved_and_the_table_says_so(
