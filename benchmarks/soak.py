@@ -21,6 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import keras
@@ -124,14 +125,6 @@ def _epoch(observed: Observed, count: int, sink: bool) -> Iterator[None]:
     model.train(1, _data(count), [_Scales(observed)], verbose=0, dataset_sink_mode=sink)
 
 
-def _epoch_host(observed: Observed, count: int) -> Iterator[None]:
-    return _epoch(observed, count, sink=False)
-
-
-def _epoch_sink(observed: Observed, count: int) -> Iterator[None]:
-    return _epoch(observed, count, sink=True)
-
-
 def _train_calls(observed: Observed, count: int) -> Iterator[None]:
     model, data = _keras_model(observed), _data(16)
 
@@ -155,14 +148,6 @@ def _models(observed: Observed, count: int, make: Callable[[Observed], Model]) -
     repeat(6)
     yield
     repeat(count)
-
-
-def _models_of_cells(observed: Observed, count: int) -> Iterator[None]:
-    return _models(observed, count, _cell_model)
-
-
-def _models_of_keras(observed: Observed, count: int) -> Iterator[None]:
-    return _models(observed, count, _keras_model)
 
 
 def _keras_alone(observed: Observed, count: int) -> Iterator[None]:
@@ -232,14 +217,15 @@ class Case:
 CASES: Final = {
     case.name: case
     for case in (
-        Case("epoch_host", "steps of one epoch, host feed", 1_000_000, _epoch_host),
-        Case("epoch_sink", "steps of one epoch, sink feed", 1_000_000, _epoch_sink),
+        Case("epoch_host", "steps of one epoch, host feed", 1_000_000, partial(_epoch, sink=False)),
+        Case("epoch_sink", "steps of one epoch, sink feed", 1_000_000, partial(_epoch, sink=True)),
         Case("train_calls", "calls of `train`, host and sink feed in turn", 300, _train_calls),
-        Case("models_of_cells", "Models of Cells made, trained and dropped", 60, _models_of_cells, traced=True),
+        Case("models_of_cells", "Models of Cells made, trained and dropped", 60, partial(_models, make=_cell_model),
+             traced=True),
         Case(_KERAS_ALONE, "Keras networks compiled, fit and dropped, without mixtrain", 60, _keras_alone, traced=True),
         Case(
-            "models_of_keras", "Models of Keras networks made, trained and dropped", 60, _models_of_keras, traced=True,
-            baseline=_KERAS_ALONE,
+            "models_of_keras", "Models of Keras networks made, trained and dropped", 60,
+            partial(_models, make=_keras_model), traced=True, baseline=_KERAS_ALONE,
         ),
         Case("predicts", "calls of `predict`", 100_000, _predicts),
         Case("folds", "folds, `keras.backend.clear_session()` before each", 20, _folds, traced=True),
