@@ -72,7 +72,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         value_and_gradient,
         with_backward_hook,
     )
-    from mixtrain.backend.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
+    from mixtrain.backend.tensorflow.gather import boolean_mask, gather_in_batches, gather_nd, unique_with_indices
     from mixtrain.backend.tensorflow.live_values import LiveValue
     from mixtrain.backend.tensorflow.jit import compile_once
     from mixtrain.backend.tensorflow.keras_step import with_values, without_skipped_steps
@@ -116,7 +116,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         from_channels_last,
         set_mask,
         canonical_dtype,
-        is_open_size,
+        is_unknown_dimension,
         is_symbolic,
         is_tensor,
         known_value,
@@ -171,7 +171,7 @@ else:
         value_and_gradient,
         with_backward_hook,
     )
-    from mixtrain.backend.jax.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
+    from mixtrain.backend.jax.gather import boolean_mask, gather_in_batches, gather_nd, unique_with_indices
     from mixtrain.backend.jax.live_values import LiveValue
     from mixtrain.backend.jax.jit import compile_once
     from mixtrain.backend.jax.keras_step import with_values, without_skipped_steps
@@ -215,7 +215,7 @@ else:
         from_channels_last,
         set_mask,
         canonical_dtype,
-        is_open_size,
+        is_unknown_dimension,
         is_symbolic,
         is_tensor,
         known_value,
@@ -276,7 +276,7 @@ __all__ = [
     "can_fork",
     "cast_keeping_layout",
     "choose_jit",
-    "choose_marked",
+    "boolean_mask",
     "colors",
     "compile_function",
     "compile_once",
@@ -295,7 +295,7 @@ __all__ = [
     "from_channels_last",
     "fused_batch_norm",
     "gather_in_batches",
-    "gather_places",
+    "gather_nd",
     "set_mask",
     "global_norm",
     "has_results",
@@ -305,7 +305,7 @@ __all__ = [
     "is_pipeline_source",
     "is_sparse",
     "is_one_number",
-    "is_open_size",
+    "is_unknown_dimension",
     "is_symbolic",
     "is_tensor",
     "is_tracing",
@@ -359,7 +359,7 @@ __all__ = [
     "trace_for",
     "traces",
     "truth",
-    "unique_with_places",
+    "unique_with_indices",
     "value_and_gradient",
     "warp",
     "with_backward_hook",

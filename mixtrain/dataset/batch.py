@@ -63,7 +63,7 @@ class Batch(Stage):
         return self._batch_size
 
     @property
-    def even(self) -> bool:
+    def uniform(self) -> bool:
         size = self.parents[0].size
         return self._drop_remainder or (size is not None and size % self._batch_size == 0)
 
@@ -111,7 +111,7 @@ class FunctionBatch(Stage):
         return 1 if callable(self._size) else self._size
 
     @property
-    def even(self) -> bool:
+    def uniform(self) -> bool:
         return False  # The functions may return batches of any length.
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:

@@ -59,7 +59,7 @@ class BucketBatch(Stage):
         return 1
 
     @property
-    def even(self) -> bool:
+    def uniform(self) -> bool:
         return False  # The batches of two buckets may have different sizes.
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:

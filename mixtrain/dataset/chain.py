@@ -167,7 +167,7 @@ def _run_row(
 ) -> tuple[Any, ...]:
     row = dict(zip(positions, values, strict=True))
     for transform in transforms:
-        transform.apply(transform.operation.graph, row, backend.row_random.fold(seed, transform.index))
+        transform.apply(transform.operation.graph, row, backend.row_random.fold_in(seed, transform.index))
     return tuple(row[position] for position in positions)
 
 

@@ -74,8 +74,8 @@ class Concat(Stage):
         return Concat(parts)
 
     @property
-    def even(self) -> bool:
-        return super().even and len({parent.batch_size for parent in self.parents}) == 1
+    def uniform(self) -> bool:
+        return super().uniform and len({parent.batch_size for parent in self.parents}) == 1
 
     @property
     def size(self) -> int | None:

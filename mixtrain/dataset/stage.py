@@ -54,9 +54,9 @@ class Stage(abc.ABC):
         return self.parents[0].batch_size if self.parents else 1
 
     @property
-    def even(self) -> bool:
+    def uniform(self) -> bool:
         """Whether all rows are known to be as long as the first, such as batches of one size."""
-        return bool(self.parents) and all(parent.even for parent in self.parents)
+        return bool(self.parents) and all(parent.uniform for parent in self.parents)
 
     @property
     def repeat_count(self) -> int:

@@ -40,4 +40,4 @@ def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> backend.Pipeline:
 
     size = math.inf if stage.infinite else stage.size
     pipeline = backend.pipeline_from_rows(start_pass, example, size=size, columns=stage.columns)
-    return dataclasses.replace(pipeline, even=stage.even)
+    return dataclasses.replace(pipeline, uniform=stage.uniform)

@@ -51,7 +51,7 @@ class Map(Stage):
         return self.parents[0].size
 
     @property
-    def even(self) -> bool:
+    def uniform(self) -> bool:
         return False  # The functions may return arrays of any length.
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:

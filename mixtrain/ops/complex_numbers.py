@@ -18,14 +18,14 @@ from mixtrain.ops.primitive import Primitive, configured, primitive
 from mixtrain.ops.unary import abs, sign
 
 
-def held_complex(x: Any) -> bool:
+def is_complex_tensor(x: Any) -> bool:
     """Whether a backend tensor holds complex numbers."""
     return is_complex_dtype(tensor_dtype(x))
 
 
 def as_complex(x: Any) -> Any:
     """Return a tensor as a complex one: complex128 for float64, else complex64."""
-    if held_complex(x):
+    if is_complex_tensor(x):
         return x
     return keras.ops.cast(x, complex128 if tensor_dtype(x) == float64 else complex64)
 
@@ -60,7 +60,7 @@ def view_as_real(input: Any) -> Any:
 
 def is_complex(input: Any) -> bool:
     """Whether `input` holds complex numbers. Source: MindSpore, `mindspore.ops.is_complex`."""
-    return held_complex(tensor("ops.is_complex", input))
+    return is_complex_tensor(tensor("ops.is_complex", input))
 
 
 def is_floating_point(input: Any) -> bool:
@@ -69,20 +69,20 @@ def is_floating_point(input: Any) -> bool:
 
 
 def _angle(x: Any) -> Any:
-    if held_complex(x):
+    if is_complex_tensor(x):
         return keras.ops.angle(x)
     return keras.ops.where(x < 0, keras.ops.full_like(x, math.pi), keras.ops.zeros_like(x))
 
 
 def _sgn(x: Any) -> Any:
-    if not held_complex(x):
+    if not is_complex_tensor(x):
         return sign(x)
     magnitude = keras.ops.abs(x)
     return x / as_complex(keras.ops.where(magnitude == 0, keras.ops.ones_like(magnitude), magnitude))
 
 
 def _by_dtype(of_complex: Any, of_real: Any) -> Any:
-    return lambda x: of_complex(x) if held_complex(x) else of_real(x)
+    return lambda x: of_complex(x) if is_complex_tensor(x) else of_real(x)
 
 
 def _all_true(x: Any) -> Any:

@@ -11,7 +11,7 @@ from mixtrain.dtype import promoted
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.inputs import tensor_dtype, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
-from mixtrain.ops.windows import check_data_format, check_fits, image, mode_of, sides_of, window
+from mixtrain.ops.windows import check_data_format, check_fits, image, mode_of, pads_of, window
 
 _MODES: Final = ("valid", "same", "pad")
 
@@ -57,7 +57,7 @@ def conv2d(
     count = checks.integer(where, "groups", groups, at_least=1)
     _check_weight(where, x, kernel, count)
     mode, rates = mode_of(where, pad_mode, _MODES), window(where, "dilation", dilation)
-    sides = sides_of(where, "padding", padding)
+    sides = pads_of(where, "padding", padding)
     if mode != "pad" and any(map(any, sides)):
         raise checks.fail_value(where, f'padding must be 0 with pad_mode="{mode}"', padding, 'pad_mode="pad"')
     if mode != "same":
@@ -66,7 +66,7 @@ def conv2d(
     dtype, strides = promoted(tensor_dtype(x), tensor_dtype(kernel)), window(where, "stride", stride)
     last = backend.to_channels_last(backend.cast_keeping_layout(x, dtype))
     y = convolve(
-        last, keras.ops.cast(kernel, dtype), stride=strides, pad_mode=mode, around=sides, dilation=rates, groups=count
+        last, keras.ops.cast(kernel, dtype), stride=strides, pad_mode=mode, pads=sides, dilation=rates, groups=count
     )
     if bias is not None:
         y = keras.ops.add(y, keras.ops.cast(_bias(where, bias, y.shape[-1]), dtype))
@@ -190,7 +190,7 @@ class Conv2D(Primitive):
         self.kernel_size = window(self.name, "kernel_size", kernel_size)
         self.mode = checks.one_of(self.name, "mode", mode, (1,))
         self.pad_mode = mode_of(self.name, pad_mode, _MODES)
-        self.pad = sides_of(self.name, "pad", pad)
+        self.pad = pads_of(self.name, "pad", pad)
         self.stride = window(self.name, "stride", stride)
         self.dilation = window(self.name, "dilation", dilation)
         self.group = checks.integer(self.name, "group", group, at_least=1)

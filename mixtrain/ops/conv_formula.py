@@ -8,7 +8,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend
-from mixtrain.ops.windows import Sides, Window, is_same, pad, spread
+from mixtrain.ops.windows import Pads, Window, is_same, pad, spread
 
 LAST: Final = "channels_last"
 # Bound before autocast can replace them: callers choose the dtypes.
@@ -16,7 +16,7 @@ _conv, _depthwise, _conv_transpose = keras.ops.conv, keras.ops.depthwise_conv, k
 
 
 def convolve(
-    last: Any, weight: Any, *, stride: Window, pad_mode: str, around: Sides, dilation: Window, groups: int
+    last: Any, weight: Any, *, stride: Window, pad_mode: str, pads: Pads, dilation: Window, groups: int
 ) -> Any:
     """Convolve a tensor (N, *sizes, C) with a weight.
 
@@ -25,7 +25,7 @@ def convolve(
         weight: (channels of the output, C / groups, *kernel size), of the same dtype.
         stride: Stride along each axis.
         pad_mode: "valid", "same" or "pad".
-        around: With "pad": zeros before and after each axis.
+        pads: With "pad": zeros before and after each axis.
         dilation: Dilation along each axis.
         groups: Number of groups that channels are split into.
 
@@ -35,16 +35,16 @@ def convolve(
     Example:
         >>> ones = keras.ops.ones((1, 4, 4, 1)), keras.ops.ones((2, 1, 3, 3))
         >>> tuple(convolve(
-        ...     *ones, stride=(1, 1), pad_mode="valid", around=((0, 0), (0, 0)), dilation=(1, 1), groups=1).shape)
+        ...     *ones, stride=(1, 1), pad_mode="valid", pads=((0, 0), (0, 0)), dilation=(1, 1), groups=1).shape)
         (1, 2, 2, 2)
     """
     window = tuple(weight.shape[2:])
     padding = "same" if pad_mode == "same" else "valid"
     if pad_mode == "pad":
-        if is_same(around, window, stride, dilation):
+        if is_same(pads, window, stride, dilation):
             padding = "same"
         else:
-            last = pad(last, around)
+            last = pad(last, pads)
     depthwise = groups > 1 and weight.shape[1] == 1 and len(window) == 2
     if depthwise and dilation == (1, 1) and stride[0] == stride[1]:
         # (in * multiplier, 1, height, width) -> (height, width, in, multiplier)
@@ -63,7 +63,7 @@ def convolve(
     return by_groups(conv, last, weight, groups if len(window) == 3 else 1)
 
 
-def convolve_back(last: Any, weight: Any, *, stride: Window, padding: str, dilation: Window, groups: int) -> Any:
+def transposed_convolve(last: Any, weight: Any, *, stride: Window, padding: str, dilation: Window, groups: int) -> Any:
     """Compute the transposed convolution of a tensor (N, *sizes, C) with a weight.
 
     Args:
@@ -79,7 +79,7 @@ def convolve_back(last: Any, weight: Any, *, stride: Window, padding: str, dilat
 
     Example:
         >>> ones = keras.ops.ones((1, 2, 2, 1)), keras.ops.ones((1, 3, 3, 3))
-        >>> tuple(convolve_back(*ones, stride=(2, 2), padding="valid", dilation=(1, 1), groups=1).shape)
+        >>> tuple(transposed_convolve(*ones, stride=(2, 2), padding="valid", dilation=(1, 1), groups=1).shape)
         (1, 5, 5, 3)
     """
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import checks
-from mixtrain.ops.conv_formula import convolve_back
+from mixtrain.ops.conv_formula import transposed_convolve
 from mixtrain.ops.inputs import as_floats, rank_of, values_of
 from mixtrain.ops.primitive import Primitive
-from mixtrain.ops.volumes import around_of, sizes_of, to_first, to_last
-from mixtrain.ops.windows import Sides, Window, mode_of
+from mixtrain.ops.volumes import pads_from, sizes_of, to_first, to_last
+from mixtrain.ops.windows import Pads, Window, mode_of
 
 
 class _ConvTranspose(Primitive):
@@ -26,7 +26,7 @@ class _ConvTranspose(Primitive):
         super().__init__()
         where = self.name
         self.pad_mode = mode_of(where, pad_mode, ("valid", "same", "pad"))
-        self.padding = around_of(where, padding, self._rank)
+        self.padding = pads_from(where, padding, self._rank)
         checks.one_of(where, "mode", mode, (1,))
         self.stride = sizes_of(where, "stride", stride, self._rank)
         self.dilation = sizes_of(where, "dilation", dilation, self._rank)
@@ -49,9 +49,9 @@ class _ConvTranspose(Primitive):
         axes = zip(x.shape[2:], kernel.shape[2:], self.stride, self.dilation, strict=True)
         return [(count - 1) * stride + (size - 1) * dilation + 1 for count, size, stride, dilation in axes]
 
-    def _convolve(self, x: Any, kernel: Any, sizes: Sequence[int], padding: Sides) -> Any:
+    def _convolve(self, x: Any, kernel: Any, sizes: Sequence[int], padding: Pads) -> Any:
         """Return the full output without the padding at its start, cropped or padded with zeros to `sizes`."""
-        y = convolve_back(
+        y = transposed_convolve(
             to_last(x), kernel, stride=self.stride, padding="valid", dilation=self.dilation, groups=self.group
         )
         for axis, (size, (start, _)) in enumerate(zip(sizes, padding, strict=True), start=1):
@@ -60,7 +60,7 @@ class _ConvTranspose(Primitive):
         return to_first(keras.ops.pad(y, [(0, 0), *missing, (0, 0)]) if any(map(any, missing)) else y)
 
 
-def _same_padding(full: Sequence[int], sizes: Sequence[int]) -> Sides:
+def _same_padding(full: Sequence[int], sizes: Sequence[int]) -> Pads:
     """Return the padding that "same" cuts off a full output to give `sizes`."""
     totals = [max(length - size, 0) for length, size in zip(full, sizes, strict=True)]
     return tuple((total // 2, total - total // 2) for total in totals)
@@ -99,7 +99,7 @@ class Conv2DTranspose(_ConvTranspose):
         x, kernel = self._check_inputs(dout, weight)
         shape = input_size if isinstance(input_size, (tuple, list)) else values_of(self.name, input_size).tolist()
         sizes = tuple(int(size) for size in shape)[2:]
-        padding: Sides = self.padding if self.pad_mode == "pad" else ((0, 0), (0, 0))
+        padding: Pads = self.padding if self.pad_mode == "pad" else ((0, 0), (0, 0))
         if self.pad_mode == "same":
             padding = _same_padding(self._full_sizes(x, kernel), sizes)
         return self._convolve(x, kernel, sizes, padding)
@@ -143,7 +143,7 @@ class Conv3DTranspose(_ConvTranspose):
         if self.pad_mode == "same":
             sizes = [count * stride for count, stride in zip(x.shape[2:], self.stride, strict=True)]
             return self._convolve(x, kernel, sizes, _same_padding(full, sizes))
-        padding: Sides = self.padding if self.pad_mode == "pad" else ((0, 0),) * 3
+        padding: Pads = self.padding if self.pad_mode == "pad" else ((0, 0),) * 3
         sizes = [
             size - sum(sides) + extra for size, sides, extra in zip(full, padding, self.output_padding, strict=True)
         ]

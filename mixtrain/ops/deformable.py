@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.ops.inputs import as_floats, rank_of
-from mixtrain.ops.volumes import around_of, sizes_of
+from mixtrain.ops.volumes import pads_from, sizes_of
 
 
 def deformable_conv2d(
@@ -44,7 +44,7 @@ def deformable_conv2d(
     image, kernel, shifts = as_floats(where, x), as_floats(where, weight), as_floats(where, offsets)
     height, width = sizes_of(where, "kernel_size", kernel_size, 2)
     strides, dilations = sizes_of(where, "strides", strides, 2), sizes_of(where, "dilations", dilations, 2)
-    padding = around_of(where, padding, 2)
+    padding = pads_from(where, padding, 2)
     batch, channels, *sizes = image.shape
     rows, columns = (
         (size + sum(sides) - (length - 1) * dilation - 1) // stride + 1

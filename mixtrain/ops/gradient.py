@@ -68,7 +68,7 @@ class GradOperation(Primitive):
                 raise checks.fail_type(self.name, "an input must be a tensor", inputs, "gradient(mixtrain.Tensor(x))")
             _, by_input, by_weight = differentiate(self.name, fn, inputs, kwargs, positions, variables, sens)
             if self.get_by_list:
-                by_list = as_given(weights, by_weight)
+                by_list = like_weights(weights, by_weight)
                 return (by_input, by_list) if self.get_all else by_list
             return by_input if self.get_all else by_input[0]
 
@@ -247,7 +247,7 @@ def _trainable_params(where: str, fn: Any) -> list[Any]:
     return list(fn.trainable_params())
 
 
-def as_given(weights: Any, gradients: tuple[Any, ...]) -> Any:
+def like_weights(weights: Any, gradients: tuple[Any, ...]) -> Any:
     """Return the gradients of the weights: one for one Parameter, else a tuple."""
     return gradients[0] if isinstance(weights, keras.Variable) else gradients
 
@@ -265,6 +265,6 @@ def split_sens(
     return tuple(inputs[:-1]), named, inputs[-1]
 
 
-def is_position(value: Any) -> bool:
+def is_int(value: Any) -> bool:
     """Whether `value` is an int."""
     return isinstance(value, numbers.Integral)

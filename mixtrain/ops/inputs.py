@@ -202,6 +202,6 @@ def sizes_of(where: str, shape: Any, *, name: str = "shape") -> tuple[Any, ...]:
         sizes = (shape,)
     for size in sizes:
         is_int = isinstance(size, numbers.Integral) and not isinstance(size, bool)
-        if not (is_int or size is None or backend.is_open_size(size)):
+        if not (is_int or size is None or backend.is_unknown_dimension(size)):
             raise checks.fail_type(where, f"{name} must be a tuple of ints", shape, f"{name}=(2, 3)")
     return tuple(int(size) if isinstance(size, numbers.Integral) else size for size in sizes)

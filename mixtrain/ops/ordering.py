@@ -172,7 +172,7 @@ def unique(input: Any) -> tuple[Any, Any]:
 
     Source: MindSpore, `mindspore.ops.unique`.
     """
-    return backend.unique_with_places(tensor("ops.unique", input))
+    return backend.unique_with_indices(tensor("ops.unique", input))
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:

@@ -11,7 +11,7 @@ import keras
 from mixtrain import checks
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, values_of
 from mixtrain.ops.primitive import configured
-from mixtrain.ops.volumes import around_of, sizes_of, to_first, to_last, window_parts
+from mixtrain.ops.volumes import pads_from, sizes_of, to_first, to_last, window_elements
 from mixtrain.ops.windows import Window, pad
 
 
@@ -21,8 +21,8 @@ def _columns(
     """Return the windows of images as (N, C, elements of a window, windows), and the size of a window."""
     value = tensor(where, x)
     size, gap, step = _geometry(where, kernel_size, dilation, stride)
-    padded = to_first(pad(to_last(value), around_of(where, padding, 2)))
-    parts = keras.ops.stack(window_parts(padded, size, step, gap), axis=2)
+    padded = to_first(pad(to_last(value), pads_from(where, padding, 2)))
+    parts = keras.ops.stack(window_elements(padded, size, step, gap), axis=2)
     return keras.ops.reshape(parts, (*parts.shape[:3], -1)), size
 
 
@@ -52,11 +52,11 @@ def fold(
     where, value = "ops.fold", tensor("ops.fold", input)
     high, wide = sizes_of(where, "output_size", output_size, 2)
     size, gap, step = _geometry(where, kernel_size, dilation, stride)
-    (top, bottom), (left, right) = around_of(where, padding, 2)
+    (top, bottom), (left, right) = pads_from(where, padding, 2)
     lengths = high + top + bottom, wide + left + right
     pixels = keras.ops.reshape(keras.ops.arange(math.prod(lengths)), (1, 1, *lengths))
     indices = keras.ops.concatenate(
-        [keras.ops.reshape(part, (-1,)) for part in window_parts(pixels, size, step, gap)], axis=0
+        [keras.ops.reshape(part, (-1,)) for part in window_elements(pixels, size, step, gap)], axis=0
     )
     rows = math.prod(value.shape[:2]) // math.prod(size)
     values = keras.ops.reshape(value, (rows, -1))

@@ -8,7 +8,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend
-from mixtrain.ops.windows import Pair, Sides, Window, pad, same_sides
+from mixtrain.ops.windows import Pair, Pads, Window, pad, same_pads
 
 _LAST: Final = "channels_last"
 
@@ -23,8 +23,8 @@ def means(x: Any, kernel_size: Window, stride: Window, mode: str = "valid") -> A
     return backend.pool(lambda x: keras.ops.average_pool(x, kernel_size, stride, mode, _LAST), x)
 
 
-def padded_means(
-    x: Any, kernel_size: Window, stride: Window, padding: Sides, ceil_padding: Sides, *, include_pad: bool,
+def padded_avg_pool(
+    x: Any, kernel_size: Window, stride: Window, padding: Pads, ceil_padding: Pads, *, include_pad: bool,
     divisor: int | None,
 ) -> Any:
     """Average-pool padded tensors.
@@ -48,11 +48,11 @@ def padded_means(
     return padded / means(pad(counted, ceil_padding), kernel_size, stride)
 
 
-def same_means(x: Any, kernel_size: Pair, stride: Pair, divisor: int | None = None) -> Any:
+def same_avg_pool(x: Any, kernel_size: Pair, stride: Pair, divisor: int | None = None) -> Any:
     """Average-pool images to ceil(size / stride); with `divisor`, return sums divided by it."""
     if divisor is None:
         return means(x, kernel_size, stride, "same")
-    padding = same_sides(x.shape[1:3], kernel_size, stride)
+    padding = same_pads(x.shape[1:3], kernel_size, stride)
     return _with_divisor(means(pad(x, padding), kernel_size, stride), kernel_size, divisor)
 
 
@@ -62,7 +62,7 @@ def _with_divisor(averages: Any, kernel_size: Window, divisor: int) -> Any:
 
 
 def largest_by_windows(
-    x: Any, kernel_size: Pair, stride: Pair, dilation: Pair, padding: Sides, ceil_padding: Sides, *, places: bool
+    x: Any, kernel_size: Pair, stride: Pair, dilation: Pair, padding: Pads, ceil_padding: Pads, *, places: bool
 ) -> Any:
     """Max-pool by stacking the elements of each window.
 

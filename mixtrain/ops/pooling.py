@@ -10,10 +10,10 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.ops.adaptive import pool_to
-from mixtrain.ops.pool_formula import largest, largest_by_windows, means, padded_means
+from mixtrain.ops.pool_formula import largest, largest_by_windows, means, padded_avg_pool
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.windows import (
-    NO_SIDES, Pair, Sides, check_data_format, check_fits, image, mode_of, pad, same_sides, sides_of, window,
+    NO_PADS, Pair, Pads, check_data_format, check_fits, image, mode_of, pad, same_pads, pads_of, window,
 )
 
 
@@ -105,7 +105,7 @@ def avg_pool2d(
     divisor = checks.integer(where, "divisor_override", divisor_override, at_least=0) or None
     include_pad = checks.boolean(where, "count_include_pad", count_include_pad)
     return _channels_last(
-        lambda x: padded_means(x, kernel_size, stride, sides, NO_SIDES, include_pad=include_pad, divisor=divisor), x
+        lambda x: padded_avg_pool(x, kernel_size, stride, sides, NO_PADS, include_pad=include_pad, divisor=divisor), x
     )
 
 
@@ -142,7 +142,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
 
 def _geometry(where: str, kernel_size: Any, stride: Any, padding: Any) -> tuple[Pair, Pair, Any]:
     kernel_size = window(where, "kernel_size", kernel_size)
-    sides = sides_of(where, "padding", padding)
+    sides = pads_of(where, "padding", padding)
     if any(max(pair) > size // 2 for pair, size in zip(sides, kernel_size, strict=True)):
         raise checks.fail_value(
             where, f"padding must be at most half of kernel_size {kernel_size}", padding, "padding=0"
@@ -155,10 +155,10 @@ def _channels_last(pool: Callable[[Any], Any], x: Any) -> Any:
     return backend.from_channels_last(pool(backend.to_channels_last(x)))
 
 
-def _max_pool_with_indices(x: Any, kernel_size: Pair, stride: Pair, sides: Sides) -> tuple[Any, Any]:
+def _max_pool_with_indices(x: Any, kernel_size: Pair, stride: Pair, sides: Pads) -> tuple[Any, Any]:
     """Return the maxima of windows of (N, C, H, W) and their flat indices in H * W, int64."""
     values, indices = largest_by_windows(
-        backend.to_channels_last(x), kernel_size, stride, (1, 1), sides, NO_SIDES, places=True
+        backend.to_channels_last(x), kernel_size, stride, (1, 1), sides, NO_PADS, places=True
     )
     return backend.from_channels_last(values), backend.from_channels_last(indices)
 
@@ -178,7 +178,7 @@ class _Pool(Primitive):
     def _checked(self, x: Any) -> Any:
         x = image(self.name, x)
         if self.pad_mode == "VALID":
-            check_fits(self.name, x, self.kernel_size, NO_SIDES)
+            check_fits(self.name, x, self.kernel_size, NO_PADS)
         return x
 
 
@@ -221,7 +221,7 @@ class MaxPoolWithArgmax(_Pool):
     def __call__(self, x: Any) -> tuple[Any, Any]:
         """Pool `x`."""
         x = self._checked(x)
-        sides = NO_SIDES if self.pad_mode == "VALID" else same_sides(x.shape[2:], self.kernel_size, self.strides)
+        sides = NO_PADS if self.pad_mode == "VALID" else same_pads(x.shape[2:], self.kernel_size, self.strides)
         maxima, indices = _max_pool_with_indices(x, self.kernel_size, self.strides, sides)
         channels, height, width = x.shape[1:]
         starts = keras.ops.reshape(keras.ops.arange(channels, dtype="int32") * (height * width), (1, -1, 1, 1))

@@ -68,7 +68,7 @@ def gather_nd(input_x: Any, indices: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.gather_nd`.
     """
-    return backend.gather_places(tensor("ops.gather_nd", input_x), _indices("ops.gather_nd", indices))
+    return backend.gather_nd(tensor("ops.gather_nd", input_x), _indices("ops.gather_nd", indices))
 
 
 def gather_elements(input: Any, dim: int, index: Any) -> Any:
@@ -154,7 +154,7 @@ def masked_select(input: Any, mask: Any) -> Any:
     """
     x, marks = tensor("ops.masked_select", input), as_mask("ops.masked_select", mask)
     marks = keras.ops.logical_and(marks, keras.ops.ones_like(x, dtype=bool_))
-    return backend.choose_marked(keras.ops.broadcast_to(x, keras.ops.shape(marks)), marks)
+    return backend.boolean_mask(keras.ops.broadcast_to(x, keras.ops.shape(marks)), marks)
 
 
 def slice(input_x: Any, begin: Any, size: Any) -> Any:

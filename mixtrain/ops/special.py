@@ -57,8 +57,8 @@ def _over(angles: np.ndarray, x: Any) -> tuple[Any, Any]:
 def _modified_first(order: int, scaled: bool) -> Callable[[Any], Any]:
     def near(x: Any) -> Any:
         wide, nodes = _over(np.cos(_ANGLES), x)
-        grown, shrunk = keras.ops.exp(wide * (nodes - 1)), keras.ops.exp(-wide * (nodes + 1))
-        return keras.ops.mean((grown - shrunk) * nodes if order else grown + shrunk, axis=-1) / 2
+        grown, decayed = keras.ops.exp(wide * (nodes - 1)), keras.ops.exp(-wide * (nodes + 1))
+        return keras.ops.mean((grown - decayed) * nodes if order else grown + decayed, axis=-1) / 2
 
     def far(x: Any) -> Any:
         return _series(x, order, lambda k: (-1) ** k, range(_TERMS)) / keras.ops.sqrt(2 * math.pi * x)

@@ -11,7 +11,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32
 from mixtrain.ops.array import roll
-from mixtrain.ops.complex_numbers import as_complex, complex, held_complex, view_as_real
+from mixtrain.ops.complex_numbers import as_complex, complex, is_complex_tensor, view_as_real
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
 from mixtrain.ops.primitive import REQUIRED, configured
 
@@ -42,7 +42,7 @@ def _complex(where: str, x: Any, size: int, axis: int, norm: str | None, inverse
 
 def _to_half(where: str, x: Any, size: int, axis: int, norm: str | None, inverse: bool) -> Any:
     """The first half of the spectrum of a real signal, which determines the rest."""
-    spectrum = _complex(where, keras.ops.real(x) if held_complex(x) else x, size, axis, norm, inverse)
+    spectrum = _complex(where, keras.ops.real(x) if is_complex_tensor(x) else x, size, axis, norm, inverse)
     return keras.ops.take(spectrum, np.arange(size // 2 + 1), axis=axis)
 
 
@@ -172,7 +172,7 @@ def _windows(x: Any, window: Any, n_fft: int, hop_length: int, win_length: int, 
     count = (x.shape[-1] - n_fft) // hop_length + 1
     indices = np.arange(count)[:, None] * hop_length + np.arange(n_fft)
     frames = keras.ops.take(x, indices, axis=-1) * keras.ops.cast(weights, x.dtype)
-    transform = _complex if not onesided or held_complex(frames) else _to_half
+    transform = _complex if not onesided or is_complex_tensor(frames) else _to_half
     spectra = transform("ops.stft", frames, n_fft, rank_of(frames) - 1, None, False)
     return keras.ops.swapaxes(spectra * n_fft**-0.5 if normalized else spectra, -1, -2)
 
@@ -208,10 +208,12 @@ def stft(
     if center:
         widths = [(0, 0)] * (rank_of(signal) - 1) + [(n_fft // 2, n_fft // 2)]
         signal = keras.ops.pad(signal, widths, mode=pad_mode.lower())
-    half = not held_complex(signal) if onesided is None else onesided
+    half = not is_complex_tensor(signal) if onesided is None else onesided
     hop_length = n_fft // 4 if hop_length is None else hop_length
     spectra = _windows(signal, weights, n_fft, hop_length, length, normalized, half)
-    return spectra if (held_complex(signal) if return_complex is None else return_complex) else view_as_real(spectra)
+    if return_complex is None:
+        return_complex = is_complex_tensor(signal)
+    return spectra if return_complex else view_as_real(spectra)
 
 
 def _stft(x: Any, window: Any, n_fft: int, hop_length: int, win_length: int, normalized: bool, onesided: bool,

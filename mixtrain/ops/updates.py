@@ -316,7 +316,7 @@ class ApplyPowerSign(Primitive):
         return write(var, value - lr * step), write(m, mean)
 
 
-def shrunk(value: Any, rate: Any, l1: Any, l2: Any) -> Any:
+def soft_threshold(value: Any, rate: Any, l1: Any, l2: Any) -> Any:
     """Apply the proximal operator of the L1 and L2 penalties: soft thresholding and shrinkage."""
     magnitude = keras.ops.maximum(keras.ops.abs(value) - rate * l1, 0.0)
     return keras.ops.sign(value) * magnitude / (1 + rate * l2)
@@ -331,7 +331,7 @@ class ApplyProximalGradientDescent(Primitive):
 
     def __call__(self, var: Any, alpha: Any, l1: Any, l2: Any, delta: Any) -> Any:
         value, lr, l1, l2, grad = read(self.name, var, alpha, l1, l2, delta)
-        return write(var, shrunk(value - lr * grad, lr, l1, l2))
+        return write(var, soft_threshold(value - lr * grad, lr, l1, l2))
 
 
 class ApplyCenteredRMSProp(Locking):
@@ -373,7 +373,7 @@ class ApplyProximalAdagrad(Locking):
         value, total, lr, l1, l2, grad = read(self.name, var, accum, lr, l1, l2, grad)
         total = total + grad * grad
         lr = lr / keras.ops.sqrt(total)
-        return write(var, shrunk(value - lr * grad, lr, l1, l2)), write(accum, total)
+        return write(var, soft_threshold(value - lr * grad, lr, l1, l2)), write(accum, total)
 
 
 class ApplyAdagradDA(Locking):

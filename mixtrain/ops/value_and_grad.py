@@ -9,10 +9,10 @@ import keras
 
 from mixtrain import checks
 from mixtrain.ops.gradient import (
-    as_given,
+    like_weights,
     check_function,
     differentiate,
-    is_position,
+    is_int,
     split_sens,
     tensor_positions,
     weights_of,
@@ -144,7 +144,7 @@ def _combined(grad_position: Any, by_input: tuple[Any, ...], weights: Any, by_we
     of_inputs = by_input[0] if len(by_input) == 1 else by_input
     if weights is None:
         return of_inputs
-    of_weights = as_given(weights, by_weight)
+    of_weights = like_weights(weights, by_weight)
     return of_weights if grad_position is None else (of_inputs, of_weights)
 
 
@@ -163,7 +163,7 @@ def _positions(where: str, grad_position: Any, weights: Any) -> Sequence[int]:
         return ()
     positions = tuple(grad_position) if isinstance(grad_position, (tuple, list)) else (grad_position,)
     for position in positions:
-        if not is_position(position):
+        if not is_int(position):
             raise checks.fail_type(
                 where, "grad_position must be an int or a tuple of ints", position, "grad_position=0"
             )

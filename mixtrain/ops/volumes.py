@@ -13,9 +13,9 @@ from mixtrain import backend, checks
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.inputs import as_floats, rank_of, values_of
-from mixtrain.ops.pool_formula import largest, padded_means
+from mixtrain.ops.pool_formula import largest, padded_avg_pool
 from mixtrain.ops.primitive import configured
-from mixtrain.ops.windows import Sides, Window, pad, same_sides
+from mixtrain.ops.windows import Pads, Window, pad, same_pads
 
 
 def sizes_of(where: str, name: str, value: Any, rank: int, *, at_least: int = 1) -> Window:
@@ -29,7 +29,7 @@ def sizes_of(where: str, name: str, value: Any, rank: int, *, at_least: int = 1)
     return tuple(checks.integer(where, name, item, at_least=at_least) for item in values)
 
 
-def around_of(where: str, padding: Any, rank: int) -> Sides:
+def pads_from(where: str, padding: Any, rank: int) -> Pads:
     """Return padding, an int, one for each axis or one for each side, as a pair for each axis."""
     if isinstance(padding, (tuple, list)) and len(padding) == 2 * rank:
         sides = [checks.integer(where, "padding", side, at_least=0) for side in padding]
@@ -47,7 +47,7 @@ def to_first(x: Any) -> Any:
     return keras.ops.moveaxis(x, -1, 1)
 
 
-def window_parts(x: Any, kernel_size: Window, stride: Window, dilation: Window) -> list[Any]:
+def window_elements(x: Any, kernel_size: Window, stride: Window, dilation: Window) -> list[Any]:
     """Return, for each position in the kernel, the elements of all windows there; `x` is (N, C, *sizes)."""
     counts = [
         (length - (size - 1) * gap - 1) // step + 1
@@ -63,8 +63,8 @@ def window_parts(x: Any, kernel_size: Window, stride: Window, dilation: Window) 
 
 
 def _ceil_padding(
-    lengths: Sequence[int], kernel_size: Window, stride: Window, padding: Sides, ceil_mode: bool
-) -> Sides:
+    lengths: Sequence[int], kernel_size: Window, stride: Window, padding: Pads, ceil_mode: bool
+) -> Pads:
     """Return the padding beyond `padding` that the last, partial window of `ceil_mode` needs."""
     sides = []
     for length, size, step, (before, after) in zip(lengths, kernel_size, stride, padding, strict=True):
@@ -83,7 +83,7 @@ def _convolution(where: str, rank: int, input: Any, weight: Any, bias: Any, sett
     y = convolve(
         to_last(x), keras.ops.cast(kernel, x.dtype), stride=sizes_of(where, "stride", stride, rank),
         pad_mode=str(checks.one_of(where, "pad_mode", pad_mode.lower(), ("valid", "same", "pad"))),
-        around=around_of(where, padding, rank), dilation=sizes_of(where, "dilation", dilation, rank),
+        pads=pads_from(where, padding, rank), dilation=sizes_of(where, "dilation", dilation, rank),
         groups=checks.integer(where, "groups", groups, at_least=1),
     )
     return to_first(y if bias is None else y + keras.ops.cast(as_floats(where, bias), y.dtype))
@@ -118,9 +118,9 @@ def _avg_pool(
     x = as_floats(where, x)
     kernel_size = sizes_of(where, "kernel_size", kernel_size, rank)
     stride = sizes_of(where, "stride", stride, rank)
-    sides = same_sides(x.shape[2:], kernel_size, stride) if same else around_of(where, padding, rank)
+    sides = same_pads(x.shape[2:], kernel_size, stride) if same else pads_from(where, padding, rank)
     ceil_sides = _ceil_padding(x.shape[2:], kernel_size, stride, sides, bool(ceil_mode))
-    return to_first(padded_means(
+    return to_first(padded_avg_pool(
         to_last(x), kernel_size, stride, sides, ceil_sides, include_pad=count_include_pad,
         divisor=divisor_override or None,
     ))
@@ -179,20 +179,20 @@ def _max_pool(
     """Return the maximum of each window of (N, C, *sizes), and with `return_indices` its flat index."""
     x, kernel_size = as_floats(where, x), sizes_of(where, "kernel_size", kernel_size, rank)
     stride = kernel_size if stride is None else sizes_of(where, "stride", stride, rank)
-    dilation, sides = sizes_of(where, "dilation", dilation, rank), around_of(where, padding, rank)
+    dilation, sides = sizes_of(where, "dilation", dilation, rank), pads_from(where, padding, rank)
     dilated = tuple((size - 1) * gap + 1 for size, gap in zip(kernel_size, dilation, strict=True))
     ceil_sides = _ceil_padding(x.shape[2:], dilated, stride, sides, bool(ceil_mode))
     padded = pad(pad(to_last(x), sides, -math.inf), ceil_sides, -math.inf)
     if not return_indices and max(dilation) == 1:
         return to_first(largest(padded, kernel_size, stride))
-    values = keras.ops.stack(window_parts(to_first(padded), kernel_size, stride, dilation), axis=-1)
+    values = keras.ops.stack(window_elements(to_first(padded), kernel_size, stride, dilation), axis=-1)
     argmax = keras.ops.argmax(values, axis=-1)[..., None]
     maxima = keras.ops.take_along_axis(values, argmax, axis=-1)[..., 0]
     if not return_indices:
         return maxima
     indices = keras.ops.reshape(keras.ops.arange(math.prod(x.shape[2:])), (1, *x.shape[2:], 1))
     indices = to_first(pad(pad(indices, sides, -1), ceil_sides, -1))
-    indices = keras.ops.stack(window_parts(indices, kernel_size, stride, dilation), axis=-1)
+    indices = keras.ops.stack(window_elements(indices, kernel_size, stride, dilation), axis=-1)
     indices = keras.ops.broadcast_to(indices, values.shape)
     return maxima, backend.to_tensor(keras.ops.take_along_axis(indices, argmax, axis=-1)[..., 0], "int64")
 
@@ -322,7 +322,7 @@ def _max_pool3d(
     kernel_size = sizes_of("MaxPool3D", "kernel_size", kernel_size, 3)
     strides = sizes_of("MaxPool3D", "strides", strides, 3)
     if pad_mode.lower() == "same":
-        pad_list = list(itertools.chain(*same_sides(x.shape[2:], kernel_size, strides)))
+        pad_list = list(itertools.chain(*same_pads(x.shape[2:], kernel_size, strides)))
     return max_pool3d(x, kernel_size, strides, pad_list, 1, bool(ceil_mode))
 
 

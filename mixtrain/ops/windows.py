@@ -12,9 +12,9 @@ from mixtrain.ops.inputs import rank_of, tensor
 
 Pair = tuple[int, int]
 Window = tuple[int, ...]
-Sides = tuple[Pair, ...]
+Pads = tuple[Pair, ...]
 
-NO_SIDES: Sides = ((0, 0), (0, 0))
+NO_PADS: Pads = ((0, 0), (0, 0))
 
 
 def window(where: str, name: str, value: Any) -> Pair:
@@ -28,7 +28,7 @@ def window(where: str, name: str, value: Any) -> Pair:
     return height, width
 
 
-def sides_of(where: str, name: str, value: Any) -> Sides:
+def pads_of(where: str, name: str, value: Any) -> Pads:
     """Return padding, an int, (height, width) or (top, bottom, left, right), as ((top, bottom), (left, right))."""
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * 4
     if len(values) == 2:
@@ -45,21 +45,21 @@ def mode_of(where: str, pad_mode: Any, allowed: tuple[str, ...]) -> str:
     return str(checks.one_of(where, "pad_mode", mode, allowed))
 
 
-def pad(x: Any, padding: Sides, value: float = 0.0) -> Any:
+def pad(x: Any, padding: Pads, value: float = 0.0) -> Any:
     """Pad the spatial axes of a channels-last tensor."""
     if not any(map(any, padding)):
         return x
     return keras.ops.pad(x, ((0, 0), *padding, (0, 0)), constant_values=value)
 
 
-def same_sides(sizes: Window, window: Window, stride: Window) -> Sides:
+def same_pads(sizes: Window, window: Window, stride: Window) -> Pads:
     """Return the padding of "same": outputs of ceil(size / stride), the odd element at the end."""
     axes = zip(sizes, window, stride, strict=True)
     totals = [max((-(-size // step) - 1) * step + length - size, 0) for size, length, step in axes]
     return tuple((total // 2, total - total // 2) for total in totals)
 
 
-def is_same(padding: Sides, window: Window, stride: Window, dilation: Window) -> bool:
+def is_same(padding: Pads, window: Window, stride: Window, dilation: Window) -> bool:
     """Whether explicit padding is what the backend's "same" does, whatever the input's size."""
     if any(step != 1 for step in stride):
         return False
@@ -96,7 +96,7 @@ def image(where: str, value: Any) -> Any:
     return x
 
 
-def check_fits(where: str, x: Any, window_size: Pair, padding: Sides) -> None:
+def check_fits(where: str, x: Any, window_size: Pair, padding: Pads) -> None:
     """Raise a ValueError where a window does not fit into padded images (N, C, H, W)."""
     for size, length, (before, after) in zip(x.shape[2:], window_size, padding, strict=True):
         if size is not None and size + before + after < length:

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from mixtrain import checks
-from mixtrain.ops.updates import shrunk
+from mixtrain.ops.updates import soft_threshold
 from mixtrain.optim.optimizer import Optimizer
 
 
@@ -63,4 +63,4 @@ class ProximalAdagrad(Optimizer):
         accum = self.accum[index].value + gradient * gradient
         self.accum[index].assign(accum)
         rate = rate / keras.ops.sqrt(accum)
-        return shrunk(weight - rate * gradient, rate, self.l1, self.l2)
+        return soft_threshold(weight - rate * gradient, rate, self.l1, self.l2)

@@ -7,7 +7,7 @@ from typing import Any
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import ParameterTuple
-from mixtrain.ops.gradient import as_given, check_function, differentiate, split_sens, tensor_positions, weights_of
+from mixtrain.ops.gradient import like_weights, check_function, differentiate, split_sens, tensor_positions, weights_of
 from mixtrain.step.loss_cell import WithLossCell
 
 
@@ -66,7 +66,7 @@ class ForwardValueAndGrad(Cell):
         outputs, of_inputs, gradients = differentiate(
             self.cls_name, self.network, inputs, named, positions, self._weights, sens
         )
-        of_weights = as_given(self.weights, gradients)
+        of_weights = like_weights(self.weights, gradients)
         if self.get_all:
             return outputs, (of_inputs, of_weights) if self.get_by_list else of_inputs
         return outputs, of_weights if self.get_by_list else of_inputs[0]

@@ -147,14 +147,14 @@ class Feed:
             example = tuple(map(backend.to_numpy, parts))
             arrays = functools.partial(self._arrays, [value.dtype for value in example])
             pipeline = backend.pipeline_from_rows(arrays, example, size=self.size)
-            self._graph = dataclasses.replace(pipeline, even=self._even())
+            self._graph = dataclasses.replace(pipeline, uniform=self._uniform())
         else:
             self._graph = self._pipeline
         # A backend keeps streams to begin a pass sooner, and would not find this one by its repetition.
         stream = self._graph if passes == 1 else self._graph.repeat(passes)
         return stream.graph_iterator([part.shape for part in parts], first)
 
-    def _even(self) -> bool:
+    def _uniform(self) -> bool:
         """Whether all batches are known to have the shapes of the first, which a list of batches tells."""
         if not isinstance(self.dataset, (list, tuple)):
             return False

@@ -12,7 +12,7 @@ from mixtrain import backend, checks, context
 from mixtrain.backend import JitChoice
 from mixtrain.nn.metrics import KerasMetric, Metric
 from mixtrain.nn.metrics.keras_metric import SPARSE_METRICS
-from mixtrain.nn.metrics.metric import SparseLabels, class_numbers
+from mixtrain.nn.metrics.metric import SparseLabels, class_indices
 from mixtrain.step.output_losses import one_of_outputs, outputs_by_name
 
 _PLAIN: Final = JitChoice(False, "a user's metric may have operations that XLA lacks")
@@ -69,7 +69,7 @@ class CompileMetric(Metric):
         metric = self.metric or _get_metric(self._identifier, tuple(predictions.shape), tuple(labels.shape))
         if not isinstance(metric, SPARSE_METRICS) and self._identifier not in _SPARSE_FUNCTIONS:
             return None
-        sparse = class_numbers(predictions, labels, axis=-1)
+        sparse = class_indices(predictions, labels, axis=-1)
         return dataclasses.replace(sparse, weights=weights) if sparse is not None and self._weighted else sparse
 
     def _select(self, predictions: Any, labels: Any, weights: Any = None) -> tuple[Any, Any, Any]:

@@ -41,7 +41,7 @@ def test_random_numbers_come_from_the_rows_key_alone() -> None:
     row_random = backend.row_random
 
     def draw(seed: Any, x: Any) -> Any:
-        return x, row_random.uniform(row_random.fold(seed, 3), 2.0, 5.0, (4,)), row_random.integer(seed, 1000)
+        return x, row_random.uniform(row_random.fold_in(seed, 3), 2.0, 5.0, (4,)), row_random.integer(seed, 1000)
 
     run = _function(draw)
     together, alone = run(KEYS, [ROWS]), run(KEYS[2:], [ROWS[2:]])
@@ -58,7 +58,7 @@ def test_random_numbers_are_those_of_tensorflow() -> None:
     import tensorflow as tf
 
     def draw(seed: Any, x: Any) -> Any:
-        part = backend.row_random.fold(backend.row_random.fold(seed, 3), 7)
+        part = backend.row_random.fold_in(backend.row_random.fold_in(seed, 3), 7)
         return backend.row_random.uniform(part, shape=(4,)), backend.row_random.uniform(seed, 2.0, 5.0)
 
     several, one = _function(draw)(KEYS, [ROWS])
@@ -93,7 +93,7 @@ def test_what_a_row_must_hold_is_said_before_a_later_part_fails(in_branch: bool)
     def function(seed: Any, x: Any) -> Any:
         if not in_branch:
             return (part(x),)
-        return (backend.row_random.either(x[0, 0] > 0, lambda: part(x), lambda: x[:2, :2, None]),)
+        return (backend.row_random.cond(x[0, 0] > 0, lambda: part(x), lambda: x[:2, :2, None]),)
 
     image = np.ones((1, 4, 4), np.int32)
     assert _function(function)(KEYS[:1], [image])[0].shape == (1, 2, 2, 1)
@@ -104,7 +104,7 @@ def test_what_a_row_must_hold_is_said_before_a_later_part_fails(in_branch: bool)
 def test_only_the_branch_that_is_taken_must_hold_what_it_requires() -> None:
     def function(seed: Any, x: Any) -> Any:
         low = keras.ops.max(x) < 2
-        return (backend.row_random.either(low, lambda: x, lambda: backend.row_random.one_of(
+        return (backend.row_random.cond(low, lambda: x, lambda: backend.row_random.switch(
             keras.ops.cast(x[0] // 4, "int32"), [lambda: _below(4, x), lambda: _below(6, x)])),)
 
     assert _function(function)(KEYS, [ROWS])[0].tolist() == ROWS.tolist()
@@ -116,7 +116,7 @@ def test_results_may_have_sizes_that_the_row_decides() -> None:
     def function(seed: Any, x: Any) -> Any:
         image = x[:, :, None]
         part = backend.images.crop(image, 0, 0, x[0, 0], 1)
-        return part, backend.row_random.either(x[0, 0] > 1, lambda: x, lambda: x[:1])
+        return part, backend.row_random.cond(x[0, 0] > 1, lambda: x, lambda: x[:1])
 
     run = _function(function)
     image = np.full((1, 3, 2), 2, np.int32)

@@ -49,7 +49,7 @@ def test_graph_iterator_feeds_a_compiled_loop_with_fixed_shapes_and_one_trace():
 
 def test_graph_iterator_arranges_the_parts_of_columns_as_asked():
     rows = [(np.zeros((2, 3), np.float32), np.ones((2, 1), np.float32), np.array(4.0, np.float32))]
-    pipeline = dataclasses.replace(pipeline_of(rows, size=1), even=True)
+    pipeline = dataclasses.replace(pipeline_of(rows, size=1), uniform=True)
     element = next(pipeline.graph_iterator([(2, 3), (2, 1), ()], like=({"b": 0, "a": 0}, (0,))))
     assert {name: value.shape.as_list() for name, value in element[0].items()} == {"a": [2, 3], "b": [2, 1]}
     assert [float(value) for value in element[1]] == [4.0]

@@ -42,7 +42,7 @@ def brighten(image: Any, factor: Any) -> Any:
     return saturate(image.astype(np.float32) * xp.asarray(factor, np.float32), image.dtype)
 
 
-def grey(image: Any) -> Any:
+def grayscale(image: Any) -> Any:
     """Convert red, green and blue to gray, (..., 1), in the image's dtype."""
     xp, image = space(image)
     if np.issubdtype(image.dtype, np.integer):
@@ -56,13 +56,13 @@ def grey(image: Any) -> Any:
 def contrast(image: Any, factor: Any) -> Any:
     """Scale the difference of the image to its mean gray by `factor`."""
     xp, image = space(image)
-    mean = xp.floor(xp.mean(exact(grey(image))) + 0.5)
+    mean = xp.floor(xp.mean(exact(grayscale(image))) + 0.5)
     return blend(image, mean, factor)
 
 
 def saturation(image: Any, factor: Any) -> Any:
     """Scale the difference of the image to its gray version by `factor`; 0 gives the gray version."""
-    return blend(image, grey(image), factor)
+    return blend(image, grayscale(image), factor)
 
 
 def hue(image: Any, turn: Any) -> Any:
@@ -232,7 +232,7 @@ _COMPONENTS = np.array(
 _MAGNITUDES = np.array((55.46, 4.794, 1.148), np.float32)
 
 
-def light(image: Any, amounts: Any) -> Any:
+def pca_lighting(image: Any, amounts: Any) -> Any:
     """Add an amount of each principal component of colors to the image."""
     _, image, amounts = space(image, amounts)
     added = (exact(_COMPONENTS) * (amounts * _MAGNITUDES)).sum(axis=1).astype(np.float32)

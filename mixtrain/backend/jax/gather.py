@@ -19,23 +19,23 @@ def gather_in_batches(x: Any, indices: Any, *, axis: int, batch_axes: int) -> An
     return take(jnp.asarray(x), jnp.asarray(indices))
 
 
-def gather_places(x: Any, places: Any) -> Any:
+def gather_nd(x: Any, indices: Any) -> Any:
     """Take the slices of `x` at indices (..., k) into its first k axes."""
-    places = jnp.asarray(places)
-    return jnp.asarray(x)[tuple(places[..., axis] for axis in range(places.shape[-1]))]
+    indices = jnp.asarray(indices)
+    return jnp.asarray(x)[tuple(indices[..., axis] for axis in range(indices.shape[-1]))]
 
 
-def choose_marked(x: Any, marks: Any) -> Any:
-    """Return the elements of `x` where `marks`, of the same shape, is True, in a vector.
+def boolean_mask(x: Any, mask: Any) -> Any:
+    """Return the elements of `x` where `mask`, of the same shape, is True, in a vector.
 
     Raises:
         TypeError: In a compiled function, where sizes cannot depend on values.
     """
-    _check_known("choosing marked elements", marks)
-    return jnp.asarray(x)[np.asarray(marks)]
+    _check_known("choosing marked elements", mask)
+    return jnp.asarray(x)[np.asarray(mask)]
 
 
-def unique_with_places(x: Any) -> tuple[Any, Any]:
+def unique_with_indices(x: Any) -> tuple[Any, Any]:
     """Return the unique elements in order of appearance, and the index of each element among them.
 
     Raises:

@@ -16,7 +16,7 @@ from mixtrain.backend.jax.array_namespace import is_traced, seed_words, space
 _FAN = 8  # Bits per part: `fold` takes numbers below 2**8 - 1.
 
 
-def fold(seed: Any, number: int) -> Any:
+def fold_in(seed: Any, number: int) -> Any:
     """Return the seed of the part `number` (below 255) of `seed`; a pair of ints is the seed of a whole row."""
     xp, seed = space(seed_words(np.array(seed)) if isinstance(seed, tuple) else seed)
     low, high = seed[2:3], seed[3:4]
@@ -37,7 +37,7 @@ def integer(seed: Any, bound: Any) -> Any:
     return xp.minimum((samples * bound.astype(np.float32)).astype(np.int32), bound - 1)
 
 
-def happens(seed: Any, probability: float) -> Any:
+def bernoulli(seed: Any, probability: float) -> Any:
     """Return True with the given probability: never for 0, always for 1."""
     return uniform(seed) < probability
 
@@ -53,14 +53,14 @@ def normal(seed: Any, deviation: float, shape: tuple[int, ...]) -> Any:
     return _normal(seed, tuple(shape)) * deviation
 
 
-def either(condition: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+def cond(condition: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     """Return the result of one of two functions without arguments; their sizes may differ."""
     if not is_traced(condition):
         return yes() if condition else no()
     return collected_in_branches(lambda branches: jax.lax.cond(condition, *branches), [yes, no])
 
 
-def one_of(index: Any, branches: Sequence[Callable[[], Any]]) -> Any:
+def switch(index: Any, branches: Sequence[Callable[[], Any]]) -> Any:
     """Return the result of the function number `index`; sizes may differ, dtypes and ranks may not."""
     if not is_traced(index):
         return branches[int(index)]()

@@ -27,13 +27,13 @@ class Pipeline:
         source: Makes the elements.
         columns: Names of the columns, or None where they have none.
         failures: Store the exception of Python code that iterators of `graph_iterator` run; see `raise_pending`.
-        even: Whether all elements are known to have as many rows as the first.
+        uniform: Whether all elements are known to have as many rows as the first.
     """
 
     source: Source
     columns: tuple[str, ...] | None = None
     failures: tuple[Failure, ...] = dataclasses.field(default_factory=lambda: (Failure(),))
-    even: bool = False
+    uniform: bool = False
 
     @property
     def size(self) -> int | None:
@@ -48,7 +48,7 @@ class Pipeline:
 
     def batch(self, size: int, *, drop_remainder: bool = False) -> Pipeline:
         """Stack every `size` elements on a new first axis."""
-        return self._with(row_steps.batched(self.source, size, drop_remainder=drop_remainder), even=False)
+        return self._with(row_steps.batched(self.source, size, drop_remainder=drop_remainder), uniform=False)
 
     def repeat(self, count: int | None = None) -> Pipeline:
         """Go through the stream `count` times; without end where it is None."""
@@ -73,7 +73,7 @@ class Pipeline:
 
     def concatenate(self, other: Pipeline) -> Pipeline:
         """Continue with `other` where this one ends."""
-        return self._with(row_steps.joined(self.source, other.source), even=False)
+        return self._with(row_steps.joined(self.source, other.source), uniform=False)
 
     def map(self, function: Callable[..., Any], *, columns: tuple[str, ...] | None = None) -> Pipeline:
         """Apply a function of tensors to the columns, compiled.
@@ -89,7 +89,7 @@ class Pipeline:
                 return tuple(map(np.asarray, compiled(row)))
 
         names = self.columns if columns is None else columns
-        return self._with(row_steps.mapped(self.source, call), columns=names, even=False)
+        return self._with(row_steps.mapped(self.source, call), columns=names, uniform=False)
 
     def map_python(
         self, function: Callable[..., Any], example: Row, *, columns: tuple[str, ...] | None = None
@@ -108,7 +108,7 @@ class Pipeline:
             return tuple(np.asarray(value, dtype) for value, dtype in zip(results, dtypes, strict=True))
 
         names = self.columns if columns is None else columns
-        return self._with(row_steps.mapped(self.source, call), columns=names, even=False)
+        return self._with(row_steps.mapped(self.source, call), columns=names, uniform=False)
 
     def first(self) -> tuple[Any, ...]:
         """Return one element, for its shapes and dtypes; nothing is read where an example is known."""

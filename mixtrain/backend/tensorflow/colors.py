@@ -42,7 +42,7 @@ def brighten(image: Any, factor: Any) -> Any:
     return saturate(tf.cast(image, tf.float32) * factor, image.dtype)
 
 
-def grey(image: Any) -> Any:
+def grayscale(image: Any) -> Any:
     """Convert red, green and blue to gray, (..., 1), in the image's dtype."""
     if image.dtype.is_integer:
         total = tf.reduce_sum(tf.cast(image[..., :3], tf.int32) * tf.constant(_GREY), axis=-1, keepdims=True)
@@ -53,13 +53,13 @@ def grey(image: Any) -> Any:
 
 def contrast(image: Any, factor: Any) -> Any:
     """Scale the difference of the image to its mean gray by `factor`."""
-    mean = tf.floor(tf.reduce_mean(tf.cast(grey(image), tf.float32)) + 0.5)
+    mean = tf.floor(tf.reduce_mean(tf.cast(grayscale(image), tf.float32)) + 0.5)
     return blend(image, mean, factor)
 
 
 def saturation(image: Any, factor: Any) -> Any:
     """Scale the difference of the image to its gray version by `factor`; 0 gives the gray version."""
-    return blend(image, grey(image), factor)
+    return blend(image, grayscale(image), factor)
 
 
 def hue(image: Any, turn: Any) -> Any:
@@ -204,7 +204,7 @@ _COMPONENTS = ((-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836,
 _MAGNITUDES = (55.46, 4.794, 1.148)
 
 
-def light(image: Any, amounts: Any) -> Any:
+def pca_lighting(image: Any, amounts: Any) -> Any:
     """Add an amount of each principal component of colors to the image."""
     added = tf.linalg.matvec(tf.constant(_COMPONENTS), amounts * tf.constant(_MAGNITUDES))
     return saturate(tf.cast(image, tf.float32) + added, image.dtype)

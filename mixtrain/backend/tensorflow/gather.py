@@ -12,17 +12,17 @@ def gather_in_batches(x: Any, indices: Any, *, axis: int, batch_axes: int) -> An
     return tf.gather(x, indices, axis=axis, batch_dims=batch_axes)
 
 
-def gather_places(x: Any, places: Any) -> Any:
+def gather_nd(x: Any, indices: Any) -> Any:
     """Take the slices of `x` at indices (..., k) into its first k axes."""
-    return tf.gather_nd(x, places)
+    return tf.gather_nd(x, indices)
 
 
-def choose_marked(x: Any, marks: Any) -> Any:
-    """Return the elements of `x` where `marks`, of the same shape, is True, in a vector."""
-    return tf.boolean_mask(x, marks)
+def boolean_mask(x: Any, mask: Any) -> Any:
+    """Return the elements of `x` where `mask`, of the same shape, is True, in a vector."""
+    return tf.boolean_mask(x, mask)
 
 
-def unique_with_places(x: Any) -> tuple[Any, Any]:
+def unique_with_indices(x: Any) -> tuple[Any, Any]:
     """Return the unique elements in order of appearance, and the index of each element among them."""
     values, indices = tf.unique(tf.reshape(x, (-1,)))
     return values, tf.reshape(indices, tf.shape(x))

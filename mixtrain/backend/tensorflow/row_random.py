@@ -13,7 +13,7 @@ _ALGORITHM: Final = "philox"
 _FAN: Final = 256
 
 
-def fold(seed: Seed, number: int) -> Seed:
+def fold_in(seed: Seed, number: int) -> Seed:
     """Return the seed of the part `number` (below 255) of `seed`."""
     position = seed[1] * _FAN + number + 1
     return seed[0], (position + 2**63) % 2**64 - 2**63  # Wrapped to int64.
@@ -40,7 +40,7 @@ def integer(seed: Seed, bound: Any) -> Any:
     return tf.minimum(tf.cast(sample * tf.cast(bound, tf.float64), tf.int32), bound - 1)
 
 
-def happens(seed: Seed, probability: float) -> Any:
+def bernoulli(seed: Seed, probability: float) -> Any:
     """Return True with the given probability: never for 0, always for 1."""
     return uniform(seed) < probability
 
@@ -55,14 +55,14 @@ def normal(seed: Seed, deviation: float, shape: tuple[int, ...]) -> Any:
     return tf.random.stateless_normal(shape, _pair(seed), stddev=deviation, alg=_ALGORITHM)
 
 
-def either(condition: Any, yes: Any, no: Any) -> Any:
+def cond(condition: Any, yes: Any, no: Any) -> Any:
     """Return the result of one of two functions without arguments; their sizes may differ."""
     if not tf.is_tensor(condition):
         return yes() if condition else no()
     return tf.cond(condition, yes, no)
 
 
-def one_of(index: Any, branches: Any) -> Any:
+def switch(index: Any, branches: Any) -> Any:
     """Return the result of the function number `index`; sizes may differ, dtypes and ranks may not."""
     return tf.switch_case(index, list(branches))
 

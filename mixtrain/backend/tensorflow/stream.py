@@ -33,13 +33,13 @@ class Pipeline:
         source: A `tf.data.Dataset`, or rows made by Python code.
         columns: Names of the columns, or None where they have none.
         failures: Store the exceptions that Python code in the stream raised; see `raise_pending`.
-        even: Whether all elements are known to have as many rows as the first.
+        uniform: Whether all elements are known to have as many rows as the first.
     """
 
     source: tf.data.Dataset | PythonRows
     columns: tuple[str, ...] | None = None
     failures: tuple[Failure, ...] = ()
-    even: bool = False
+    uniform: bool = False
 
     @property
     def dataset(self) -> tf.data.Dataset:
@@ -64,7 +64,7 @@ class Pipeline:
 
     def batch(self, size: int, *, drop_remainder: bool = False) -> Pipeline:
         """Stack every `size` elements on a new first axis."""
-        return dataclasses.replace(self, source=self.dataset.batch(size, drop_remainder=drop_remainder), even=False)
+        return dataclasses.replace(self, source=self.dataset.batch(size, drop_remainder=drop_remainder), uniform=False)
 
     def repeat(self, count: int | None = None) -> Pipeline:
         """Go through the stream `count` times; without end where it is None."""
@@ -89,7 +89,7 @@ class Pipeline:
     def concatenate(self, other: Pipeline) -> Pipeline:
         """Continue with `other` where this one ends."""
         joined = self.dataset.concatenate(other.dataset)
-        return dataclasses.replace(self, source=joined, failures=self.failures + other.failures, even=False)
+        return dataclasses.replace(self, source=joined, failures=self.failures + other.failures, uniform=False)
 
     def map(self, function: Callable[..., Any], *, columns: tuple[str, ...] | None = None) -> Pipeline:
         """Apply a function of tensors to the columns, compiled and in parallel.
@@ -102,7 +102,7 @@ class Pipeline:
             lambda *row: as_tuple(function(*row)), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
         )
         names = self.columns if columns is None else columns
-        return dataclasses.replace(self, source=mapped, columns=names, even=False)
+        return dataclasses.replace(self, source=mapped, columns=names, uniform=False)
 
     def map_python(
         self, function: Callable[..., Any], example: Row, *, columns: tuple[str, ...] | None = None
@@ -164,7 +164,7 @@ class Pipeline:
 
         Args:
             shapes: The shape of each column in the first batch; every dimension is then fixed, the first only where the
-                pipeline is `even`. Columns of several parts have one shape for each part.
+                pipeline is `uniform`. Columns of several parts have one shape for each part.
             like: Where columns have several parts, an element whose structure (tuples and dicts) those read have.
 
         Returns:
@@ -172,7 +172,7 @@ class Pipeline:
         """
         dataset = self.dataset
         if shapes is not None:
-            fixed = [tuple(shape) if self.even or not len(shape) else (None, *shape[1:]) for shape in shapes]
+            fixed = [tuple(shape) if self.uniform or not len(shape) else (None, *shape[1:]) for shape in shapes]
 
             def arranged(*row: Any) -> tuple[Any, ...]:
                 parts = map(tf.ensure_shape, keras.tree.flatten(row), fixed)

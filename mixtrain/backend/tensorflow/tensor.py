@@ -24,7 +24,7 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, TENSOR_TYPES)
 
 
-def is_open_size(value: Any) -> bool:
+def is_unknown_dimension(value: Any) -> bool:
     """Whether `value` is an unknown dimension, or another size that is only known at run time."""
     return is_tensor(value)
 

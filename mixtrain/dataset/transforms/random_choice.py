@@ -36,9 +36,9 @@ class RandomApply(Compound):
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
         row_random = backend.row_random
-        return row_random.either(
-            row_random.happens(row_random.fold(seed, 0), self.prob),
-            lambda: run_graph(self.transforms, value, row_random.fold(seed, 1)),
+        return row_random.cond(
+            row_random.bernoulli(row_random.fold_in(seed, 0), self.prob),
+            lambda: run_graph(self.transforms, value, row_random.fold_in(seed, 1)),
             lambda: value,
         )
 
@@ -67,10 +67,10 @@ class RandomChoice(Compound):
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
         row_random = backend.row_random
-        index = row_random.integer(row_random.fold(seed, 0), len(self.transforms))
-        branch_seed = row_random.fold(seed, 1)
+        index = row_random.integer(row_random.fold_in(seed, 0), len(self.transforms))
+        branch_seed = row_random.fold_in(seed, 1)
         branches = [functools.partial(transform.graph, value, branch_seed) for transform in self.transforms]
-        return row_random.one_of(index, branches)
+        return row_random.switch(index, branches)
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
         """Return the results for values under a seed."""
@@ -98,16 +98,16 @@ class RandomOrder(Compound):
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
         row_random = backend.row_random
-        order = row_random.permutation(row_random.fold(seed, 0), len(self.transforms))
-        parent_seed = row_random.fold(seed, 1)
+        order = row_random.permutation(row_random.fold_in(seed, 0), len(self.transforms))
+        parent_seed = row_random.fold_in(seed, 1)
         for position in range(len(self.transforms)):
             branches = [
                 lambda transform=transform, value=value, index=index: transform.graph(
-                    value, row_random.fold(parent_seed, index)
+                    value, row_random.fold_in(parent_seed, index)
                 )
                 for index, transform in enumerate(self.transforms)
             ]
-            value = row_random.one_of(order[position], branches)
+            value = row_random.switch(order[position], branches)
         return value
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:

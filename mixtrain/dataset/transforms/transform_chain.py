@@ -28,7 +28,7 @@ def for_pictures(operations: Iterable[Any], picture: bool = False) -> tuple[tupl
 def run_graph(operations: Sequence[TensorOperation], value: Any, seed: Any) -> Any:
     """Apply transforms in sequence to a tensor, each with its own random numbers."""
     for index, operation in enumerate(operations):
-        value = operation.graph(value, backend.row_random.fold(seed, index))
+        value = operation.graph(value, backend.row_random.fold_in(seed, index))
     return value
 
 

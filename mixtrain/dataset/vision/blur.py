@@ -135,6 +135,6 @@ class RandomAdjustSharpness(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return backend.row_random.either(
-            backend.row_random.happens(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
+        return backend.row_random.cond(
+            backend.row_random.bernoulli(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
         )

@@ -168,11 +168,11 @@ class RandomColorAdjust(ImageOperation):
         row_random, active = backend.row_random, []
         for index, (change, (low, high), identity) in enumerate(changes):
             if (low, high) != (identity, identity):
-                active.append((change, row_random.uniform(row_random.fold(seed, index), low, high)))
-        order = row_random.permutation(row_random.fold(seed, len(changes)), len(active))
+                active.append((change, row_random.uniform(row_random.fold_in(seed, index), low, high)))
+        order = row_random.permutation(row_random.fold_in(seed, len(changes)), len(active))
         for position in range(len(active)):
             branches = [functools.partial(change, image, amount) for change, amount in active]
-            image = row_random.one_of(order[position], branches)
+            image = row_random.switch(order[position], branches)
         return image
 
     def _factors(self, name: str, value: Any) -> tuple[float, float]:
@@ -236,4 +236,4 @@ class RandomLighting(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        return backend.colors.light(image, backend.row_random.normal(seed, self.alpha, (3,)))
+        return backend.colors.pca_lighting(image, backend.row_random.normal(seed, self.alpha, (3,)))

@@ -62,7 +62,7 @@ class ConvertColor(TensorOperation):
         )
         check_channels("ConvertColor", image, count)
         if channels is None:
-            return backend.colors.grey(image[..., 2::-1] if self.convert_mode in _BLUE_FIRST else image)[..., 0]
+            return backend.colors.grayscale(image[..., 2::-1] if self.convert_mode in _BLUE_FIRST else image)[..., 0]
         opaque = keras.ops.full_like(image[..., :1], 255 if "int" in str(image.dtype.name) else 1)
         return keras.ops.concatenate([opaque if i < 0 else image[..., i : i + 1] for i in channels], axis=-1)
 
@@ -91,7 +91,7 @@ class Grayscale(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        gray = backend.colors.grey(image)
+        gray = backend.colors.grayscale(image)
         return gray[..., 0] if self.num_output_channels == 1 else keras.ops.repeat(gray, 3, axis=-1)
 
 
@@ -118,8 +118,8 @@ class RandomGrayscale(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        applied = backend.row_random.happens(seed, self.prob)
-        return backend.row_random.either(applied, lambda: self._grayscale.image(image, seed), lambda: image)
+        applied = backend.row_random.bernoulli(seed, self.prob)
+        return backend.row_random.cond(applied, lambda: self._grayscale.image(image, seed), lambda: image)
 
 
 class HsvToRgb(TensorOperation):

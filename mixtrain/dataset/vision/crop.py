@@ -164,8 +164,8 @@ class RandomCrop(ImageOperation):
             image = self._padded(image, sides, ends, sides, ends)
         check_inside(self.name, image, 0, 0, *self.size)
         rows, columns = backend.images.size_of(image)
-        top = backend.row_random.integer(backend.row_random.fold(seed, 0), rows - self.size[0] + 1)
-        left = backend.row_random.integer(backend.row_random.fold(seed, 1), columns - self.size[1] + 1)
+        top = backend.row_random.integer(backend.row_random.fold_in(seed, 0), rows - self.size[0] + 1)
+        left = backend.row_random.integer(backend.row_random.fold_in(seed, 1), columns - self.size[1] + 1)
         return backend.images.crop(image, top, left, *self.size)
 
     def _padded(self, image: Any, left: Any, top: Any, right: Any, bottom: Any) -> Any:

@@ -48,9 +48,9 @@ class CutOut(TensorOperation):
         image = value if self.is_hwc else keras.ops.transpose(value, (1, 2, 0))
         rows, columns = backend.images.size_of(image)
         for index in range(self.num_patches):
-            patch_seed = backend.row_random.fold(seed, index)
-            top = backend.row_random.integer(backend.row_random.fold(patch_seed, 0), rows) - self.length // 2
-            left = backend.row_random.integer(backend.row_random.fold(patch_seed, 1), columns) - self.length // 2
+            patch_seed = backend.row_random.fold_in(seed, index)
+            top = backend.row_random.integer(backend.row_random.fold_in(patch_seed, 0), rows) - self.length // 2
+            left = backend.row_random.integer(backend.row_random.fold_in(patch_seed, 1), columns) - self.length // 2
             image = backend.colors.fill_box(image, top, left, top + self.length, left + self.length, 0)
         return image if self.is_hwc else keras.ops.transpose(image, (2, 0, 1))
 
@@ -105,21 +105,21 @@ class RandomErasing(TensorOperation):
         row_random, ops = backend.row_random, keras.ops
         image = ops.transpose(value, (1, 2, 0))
         rows, columns = backend.images.size_of(image)
-        area = row_random.uniform(row_random.fold(seed, 1), *self.scale, shape=(self.max_attempts,))
+        area = row_random.uniform(row_random.fold_in(seed, 1), *self.scale, shape=(self.max_attempts,))
         area = area * ops.cast(rows * columns, "float32")
         bounds = (math.log(self.ratio[0]), math.log(self.ratio[1]))
-        ratio = ops.exp(row_random.uniform(row_random.fold(seed, 2), *bounds, shape=(self.max_attempts,)))
+        ratio = ops.exp(row_random.uniform(row_random.fold_in(seed, 2), *bounds, shape=(self.max_attempts,)))
         height = ops.cast(ops.round(ops.sqrt(area * ratio)), "int32")
         width = ops.cast(ops.round(ops.sqrt(area / ratio)), "int32")
         fits = (height < rows) & (width < columns)
         first = ops.argmax(fits)
         height, width = ops.minimum(height[first], rows), ops.minimum(width[first], columns)
-        top = row_random.integer(row_random.fold(seed, 3), rows - height + 1)
-        left = row_random.integer(row_random.fold(seed, 4), columns - width + 1)
+        top = row_random.integer(row_random.fold_in(seed, 3), rows - height + 1)
+        left = row_random.integer(row_random.fold_in(seed, 4), columns - width + 1)
         erased = backend.colors.fill_box(
-            image, top, left, top + height, left + width, self._replacement(image, row_random.fold(seed, 5))
+            image, top, left, top + height, left + width, self._replacement(image, row_random.fold_in(seed, 5))
         )
-        applied = row_random.happens(row_random.fold(seed, 0), self.prob) & ops.any(fits)
+        applied = row_random.bernoulli(row_random.fold_in(seed, 0), self.prob) & ops.any(fits)
         return ops.where(applied, ops.transpose(erased, (2, 0, 1)), value)
 
     def _replacement(self, image: Any, seed: Seed) -> Any:

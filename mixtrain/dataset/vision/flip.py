@@ -66,8 +66,8 @@ class RandomHorizontalFlip(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        flipped = backend.row_random.happens(seed, self.prob)
-        return backend.row_random.either(flipped, lambda: backend.images.flip(image, self.axis), lambda: image)
+        flipped = backend.row_random.bernoulli(seed, self.prob)
+        return backend.row_random.cond(flipped, lambda: backend.images.flip(image, self.axis), lambda: image)
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):

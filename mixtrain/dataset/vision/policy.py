@@ -53,17 +53,17 @@ class RandomSelectSubpolicy(Compound):
         def apply(rules: list[tuple[Any, float]]) -> Any:
             result = value
             for index, (operation, prob) in enumerate(rules, start=1):
-                rule_seed, image = row_random.fold(seed, index), result
+                rule_seed, image = row_random.fold_in(seed, index), result
                 # Both functions are called before the loop goes on.
-                result = row_random.either(
-                    row_random.happens(row_random.fold(rule_seed, 0), prob),
-                    lambda: operation.graph(image, row_random.fold(rule_seed, 1)),  # noqa: B023
+                result = row_random.cond(
+                    row_random.bernoulli(row_random.fold_in(rule_seed, 0), prob),
+                    lambda: operation.graph(image, row_random.fold_in(rule_seed, 1)),  # noqa: B023
                     lambda: image,  # noqa: B023
                 )
             return result
 
-        index = row_random.integer(row_random.fold(seed, 0), len(self.policy))
-        return row_random.one_of(index, [functools.partial(apply, rules) for rules in self.policy])
+        index = row_random.integer(row_random.fold_in(seed, 0), len(self.policy))
+        return row_random.switch(index, [functools.partial(apply, rules) for rules in self.policy])
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
         """Return the results for values under a seed."""
@@ -103,14 +103,14 @@ class UniformAugment(Compound):
         """Return the result for a tensor."""
         row_random = backend.row_random
         for turn in range(self.num_ops):
-            turn_seed, image = row_random.fold(seed, turn), value
+            turn_seed, image = row_random.fold_in(seed, turn), value
             # All functions are called before the loop goes on.
             branches = [
-                lambda transform=transform: transform.graph(image, row_random.fold(turn_seed, 1))  # noqa: B023
+                lambda transform=transform: transform.graph(image, row_random.fold_in(turn_seed, 1))  # noqa: B023
                 for transform in self.transforms
             ]
-            index = row_random.integer(row_random.fold(turn_seed, 0), 2 * len(branches))
-            value = row_random.one_of(index, [*branches, *[lambda: image] * len(branches)])  # noqa: B023
+            index = row_random.integer(row_random.fold_in(turn_seed, 0), 2 * len(branches))
+            value = row_random.switch(index, [*branches, *[lambda: image] * len(branches)])  # noqa: B023
         return value
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:

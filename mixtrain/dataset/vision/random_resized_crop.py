@@ -66,8 +66,8 @@ class RandomResizedCrop(Resizing):
     def sample(self, rows: Any, columns: Any, seed: Seed) -> tuple[Any, Any, Any, Any]:
         """Return top, left, height and width of a random part of an image with the given size."""
         height, width, found = self._sample_size(rows, columns, seed)
-        top = backend.row_random.integer(backend.row_random.fold(seed, 2), rows - height + 1)
-        left = backend.row_random.integer(backend.row_random.fold(seed, 3), columns - width + 1)
+        top = backend.row_random.integer(backend.row_random.fold_in(seed, 2), rows - height + 1)
+        left = backend.row_random.integer(backend.row_random.fold_in(seed, 3), columns - width + 1)
         top = keras.ops.where(found, top, (rows - height) // 2)
         left = keras.ops.where(found, left, (columns - width) // 2)
         return top, left, height, width
@@ -77,9 +77,10 @@ class RandomResizedCrop(Resizing):
         # All attempts are sampled at once, without a loop, and the first that fits is used.
         ops, shape = keras.ops, (self.max_attempts,)
         rows, columns = ops.cast(rows, "float32"), ops.cast(columns, "float32")
-        area = rows * columns * backend.row_random.uniform(backend.row_random.fold(seed, 0), *self.scale, shape=shape)
+        share = backend.row_random.uniform(backend.row_random.fold_in(seed, 0), *self.scale, shape=shape)
+        area = rows * columns * share
         bounds = (math.log(self.ratio[0]), math.log(self.ratio[1]))
-        ratio = ops.exp(backend.row_random.uniform(backend.row_random.fold(seed, 1), *bounds, shape=shape))
+        ratio = ops.exp(backend.row_random.uniform(backend.row_random.fold_in(seed, 1), *bounds, shape=shape))
         width, height = ops.round(ops.sqrt(area * ratio)), ops.round(ops.sqrt(area / ratio))
         fits = (width <= columns) & (height <= rows) & (width >= 1.0) & (height >= 1.0)
         first, found = ops.argmax(fits), ops.any(fits)

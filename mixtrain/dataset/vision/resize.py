@@ -90,7 +90,7 @@ class RandomResize(Resizing):
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
         index = backend.row_random.integer(seed, len(self._choices))
-        return backend.row_random.one_of(index, [functools.partial(each.image, image, seed) for each in self._choices])
+        return backend.row_random.switch(index, [functools.partial(each.image, image, seed) for each in self._choices])
 
 
 class ResizedCrop(Resizing):

@@ -196,7 +196,7 @@ class RandomAffine(ImageOperation):
         """Return the result for a tensor (H, W, C)."""
         ranges = (self.degrees, self.scale, *self.translate, *self.shear)
         degrees, scale, right, down, shear_x, shear_y = (
-            backend.row_random.uniform(backend.row_random.fold(seed, index), *bounds)
+            backend.row_random.uniform(backend.row_random.fold_in(seed, index), *bounds)
             for index, bounds in enumerate(ranges)
         )
         return _warped(image, degrees, (right, down), scale, (shear_x, shear_y), self.sampling, self.fill_value)

@@ -158,9 +158,8 @@ class RandomSolarize(ImageOperation):
         low, high = self.threshold
         if low == high:
             return backend.colors.solarize(image, low, 255)
-        first, second = (
-            low + backend.row_random.integer(backend.row_random.fold(seed, index), high - low + 1) for index in (0, 1)
-        )
+        seeds = (backend.row_random.fold_in(seed, index) for index in (0, 1))
+        first, second = (low + backend.row_random.integer(each, high - low + 1) for each in seeds)
         start, end = keras.ops.minimum(first, second), keras.ops.maximum(first, second)
         return backend.colors.solarize(image, start, keras.ops.where(start == end, 255, end))
 
@@ -231,8 +230,8 @@ class _RandomlyApplied(ImageOperation):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        return backend.row_random.either(
-            backend.row_random.happens(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
+        return backend.row_random.cond(
+            backend.row_random.bernoulli(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
         )
 
 

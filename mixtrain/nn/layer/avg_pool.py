@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from mixtrain import checks
 from mixtrain.nn.layer.pooling import Pool
-from mixtrain.ops.pool_formula import padded_means, same_means
+from mixtrain.ops.pool_formula import padded_avg_pool, same_avg_pool
 
 
 class _AvgPool(Pool):
@@ -25,13 +25,13 @@ class _AvgPool(Pool):
     def _pool(self, x: Any) -> Any:
         divisor = self.divisor_override
         if self.pad_mode != "SAME":
-            return padded_means(
+            return padded_avg_pool(
                 x, self._kernel, self._stride, self._pads, self._overrun(x), include_pad=self.count_include_pad,
                 divisor=divisor,
             )
         if divisor is not None:
             self._require_static_size(x)
-        return same_means(x, self._kernel, self._stride, divisor)
+        return same_avg_pool(x, self._kernel, self._stride, divisor)
 
 
 class AvgPool2d(_AvgPool):

@@ -21,7 +21,7 @@ class _Conv(Convolution):
     def _convolve(self, x: Any, weight: Any) -> Any:
         """Convolve a channels-last tensor with the weight (out, in, *kernel_size)."""
         return convolve(
-            x, weight, stride=self.stride, pad_mode=self.pad_mode, around=self._pads, dilation=self.dilation,
+            x, weight, stride=self.stride, pad_mode=self.pad_mode, pads=self._pads, dilation=self.dilation,
             groups=self.group,
         )
 

@@ -11,7 +11,7 @@ from mixtrain.dtype import float32
 from mixtrain.nn.layer.convolution import Convolution
 from mixtrain.nn.layer.inputs import name_of
 from mixtrain.nn.layer.windows import window
-from mixtrain.ops.conv_formula import convolve_back
+from mixtrain.ops.conv_formula import transposed_convolve
 from mixtrain.ops.windows import Window, pad
 
 
@@ -42,7 +42,7 @@ class _ConvTranspose(Convolution):
     def _convolve(self, x: Any, weight: Any) -> Any:
         """Apply the transposed convolution by the weight (in, out, *kernel_size) to a channels-last tensor."""
         sizes = self._output_sizes(keras.ops.moveaxis(x, -1, 1)) if self.pad_mode == "pad" else []
-        y = convolve_back(
+        y = transposed_convolve(
             x, weight, stride=self.stride, padding="same" if self.pad_mode == "same" else "valid",
             dilation=self.dilation, groups=self.group,
         )

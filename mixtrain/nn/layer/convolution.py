@@ -20,7 +20,7 @@ from mixtrain.nn.layer.inputs import (
     promote,
 )
 from mixtrain.nn.layer.windows import conv_padding, window
-from mixtrain.ops.windows import Sides, Window
+from mixtrain.ops.windows import Pads, Window
 from mixtrain.precision.families import Family
 
 _AXES: Final = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
@@ -101,7 +101,7 @@ class Convolution(Cell):
             return 1, checks.integer(self.cls_name, name, value, at_least=1, example=3)
         return window(self.cls_name, name, value, self._rank)
 
-    def _padding_pairs(self, padding: Any) -> Sides:
+    def _padding_pairs(self, padding: Any) -> Pads:
         if self._rank > 1:
             return conv_padding(self.cls_name, self.pad_mode, padding, self._rank)
         padding = checks.integer(self.cls_name, "padding", padding, at_least=0)

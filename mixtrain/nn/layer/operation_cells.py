@@ -20,9 +20,9 @@ from mixtrain.ops.primitive import REQUIRED, reader_of
 from mixtrain.ops.sparse import SparseTensorDenseMatmul as _SparseProduct
 from mixtrain.ops.volumes import (
     AvgPool3D, MaxPool3D, adaptive_avg_pool3d, adaptive_max_pool2d, adaptive_max_pool3d, lp_pool1d, lp_pool2d,
-    max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d, window_parts,
+    max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d, window_elements,
 )
-from mixtrain.ops.windows import same_sides
+from mixtrain.ops.windows import same_pads
 
 
 def operation_cell(name: str, function: Callable[..., Any], summary: str, **settings: Any) -> type[Cell]:
@@ -78,8 +78,8 @@ def _unfold(x: Any, *, ksizes: Any, strides: Any, rates: Any, padding: str) -> A
     kernel_size, stride, dilation = (tuple(setting[1:3]) for setting in (ksizes, strides, rates))
     if padding.lower() == "same":
         effective = tuple((size - 1) * rate + 1 for size, rate in zip(kernel_size, dilation, strict=True))
-        x = keras.ops.pad(x, ((0, 0), (0, 0), *same_sides(x.shape[2:], effective, stride)))
-    return keras.ops.concatenate(window_parts(x, kernel_size, stride, dilation), axis=1)
+        x = keras.ops.pad(x, ((0, 0), (0, 0), *same_pads(x.shape[2:], effective, stride)))
+    return keras.ops.concatenate(window_elements(x, kernel_size, stride, dilation), axis=1)
 
 
 def _central_crop(image: Any, *, central_fraction: float) -> Any:

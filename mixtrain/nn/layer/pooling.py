@@ -10,7 +10,7 @@ from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import check_fits, check_rank, float_tensor, name_of
 from mixtrain.nn.layer.windows import pair, pool_padding
-from mixtrain.ops.windows import NO_SIDES, Pair, Sides
+from mixtrain.ops.windows import NO_PADS, Pair, Pads
 
 
 class Pool(Cell):
@@ -90,10 +90,10 @@ class Pool(Cell):
         """Pool a channels-last tensor."""
         raise NotImplementedError(f"{self.cls_name}: a subclass must define _pool(self, x).")
 
-    def _overrun(self, x: Any) -> Sides:
+    def _overrun(self, x: Any) -> Pads:
         """Return the extra padding that ceil_mode's last, partial window needs at the bottom and the right."""
         if not self.ceil_mode:
-            return NO_SIDES
+            return NO_PADS
         self._require_static_size(x)
         rows = zip(x.shape[1:3], self._effective_kernel_size(), self._stride, self._pads, strict=True)
         bottom, right = (_ceil_padding(size, kernel, stride, *pads) for size, kernel, stride, pads in rows)

@@ -6,7 +6,7 @@ import numbers
 from typing import Any
 
 from mixtrain import checks
-from mixtrain.ops.windows import Pair, Sides, Window
+from mixtrain.ops.windows import Pair, Pads, Window
 
 
 def pair(where: str, name: str, value: Any) -> Pair:
@@ -31,7 +31,7 @@ def window(where: str, name: str, value: Any, rank: int, *, at_least: int = 1) -
 _PADDING_AXES = {2: "(top, bottom, left, right)", 3: "(head, tail, top, bottom, left, right)"}
 
 
-def conv_padding(where: str, pad_mode: str, padding: Any, rank: int = 2) -> Sides:
+def conv_padding(where: str, pad_mode: str, padding: Any, rank: int = 2) -> Pads:
     """Convert a convolution's `padding` to ((top, bottom), (left, right)), with (head, tail) first for volumes.
 
     Raises:
@@ -57,7 +57,7 @@ def check_unpadded(where: str, pad_mode: str, padding: Any, padded: bool) -> Non
         )
 
 
-def pool_padding(where: str, pad_mode: str, padding: Any, kernel_size: Pair) -> Sides:
+def pool_padding(where: str, pad_mode: str, padding: Any, kernel_size: Pair) -> Pads:
     """Convert a pooling's `padding`, an int or (height, width), to ((top, bottom), (left, right)).
 
     Raises:

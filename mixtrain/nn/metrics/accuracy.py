@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain.nn.metrics.evaluation_base import EvalType, EvaluationBase
-from mixtrain.nn.metrics.metric import SparseLabels, class_numbers, rearrange_inputs
+from mixtrain.nn.metrics.metric import SparseLabels, class_indices, rearrange_inputs
 
 
 class Accuracy(EvaluationBase):
@@ -60,7 +60,7 @@ class Accuracy(EvaluationBase):
         self._total_num += correct.size
 
     def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
-        return class_numbers(*inputs) if self._type == "classification" else None
+        return class_indices(*inputs) if self._type == "classification" else None
 
     def eval(self) -> float:
         """Compute the fraction of correct predictions.

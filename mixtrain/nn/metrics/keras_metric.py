@@ -7,7 +7,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend
-from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_numbers, rearrange_inputs
+from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_indices, rearrange_inputs
 
 # Keras metrics that interpret labels as class indices.
 SPARSE_METRICS: Final = (
@@ -47,7 +47,7 @@ class KerasMetric(Metric):
         if not isinstance(self.metric, SPARSE_METRICS):
             return None
         predictions, labels = inputs
-        return class_numbers(predictions, labels, axis=-1)
+        return class_indices(predictions, labels, axis=-1)
 
     def eval(self) -> Any:
         """Return the value: a float, or an array or dict if the Keras metric returns one."""

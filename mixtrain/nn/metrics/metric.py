@@ -193,7 +193,7 @@ def rearrange_inputs(func: _FunctionT) -> _FunctionT:
     return wrapper  # type: ignore[return-value]
 
 
-def class_numbers(predictions: Any, labels: Any, axis: int = 1) -> SparseLabels | None:
+def class_indices(predictions: Any, labels: Any, axis: int = 1) -> SparseLabels | None:
     """Return the labels if they are class indices for predictions; None for others, such as one-hot rows."""
     shape = list(predictions.shape)
     classes = shape.pop(axis) if len(shape) > 1 else 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_numbers, is_one_hot, rearrange_inputs
+from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_indices, is_one_hot, rearrange_inputs
 
 
 class TopKCategoricalAccuracy(Metric):
@@ -66,7 +66,7 @@ class TopKCategoricalAccuracy(Metric):
         self._samples_num += len(predictions)
 
     def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
-        return class_numbers(*inputs)
+        return class_indices(*inputs)
 
     def eval(self) -> float:
         """Compute the fraction of correct rows.
