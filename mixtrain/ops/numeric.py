@@ -11,7 +11,7 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.ops.arithmetic import mul, pow
 from mixtrain.ops.comparison import bitwise_and, bitwise_or, bitwise_xor
-from mixtrain.ops.elementwise import binary, binary_function, renamed, unary, unary_function
+from mixtrain.ops.elementwise import binary, binary_function, named, renamed, unary, unary_function
 from mixtrain.ops.inputs import as_floats, tensor_dtype, is_number, tensor
 from mixtrain.ops.primitive import Primitive, primitive
 from mixtrain.ops.unary import exp2, reciprocal
@@ -246,9 +246,7 @@ def _scalar(name: str, compute: Any, doc: str) -> Any:
     def of_numbers(x: Any, y: Any) -> Any:
         return compute(x, y) if is_number(x) and is_number(y) else compute(tensor(name, x), tensor(name, y))
 
-    of_numbers.__name__ = of_numbers.__qualname__ = name
-    of_numbers.__doc__ = f"{doc} Example: ``ops.{name}(3, 2)``. Source: MindSpore, `mindspore.ops.{name}`."
-    return of_numbers
+    return named(of_numbers, name, f"{doc} Example: ``ops.{name}(3, 2)``.")
 
 
 scalar_add: Final = _scalar("scalar_add", lambda x, y: x + y, "The sum of the numbers `x` and `y`.")

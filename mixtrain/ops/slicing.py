@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
+from mixtrain.ops.elementwise import named
 from mixtrain.ops.indexing import flat_positions, read, scattered, written
 from mixtrain.ops.inputs import axis_of, rank_of, tensor
 from mixtrain.ops.joining import concat, known_size
@@ -264,23 +265,19 @@ _COMBINED: Final = {
 }
 
 
-def _named(
+def _named_update(
     function: Callable[..., Any], name: str, how: str, x: str = "input_x", updates: str = "`updates`",
     arguments: str = "x, indices, updates",
 ) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"`{x}` with {updates} at `indices`, {_COMBINED[how]}. Example: ``ops.{name}({arguments})``. "
-        f"Source: MindSpore, `mindspore.ops.{name}`."
-    )
-    return function
+    doc = f"`{x}` with {updates} at `indices`, {_COMBINED[how]}. Example: ``ops.{name}({arguments})``."
+    return named(function, name, doc)
 
 
 def _tensor_scatter(how: str) -> Callable[..., Any]:
     def update(input_x: Any, indices: Any, updates: Any) -> Any:
         return _updated(input_x, indices, updates, how)
 
-    return _named(update, f"tensor_scatter_{how}", how)
+    return _named_update(update, f"tensor_scatter_{how}", how)
 
 
 def _scatter(how: str) -> Callable[..., Any]:
@@ -290,7 +287,7 @@ def _scatter(how: str) -> Callable[..., Any]:
         rows = keras.ops.expand_dims(tensor(f"ops.scatter_{how}", indices), -1)
         return _assigned(input_x, _updated(input_x, rows, updates, how))
 
-    return _named(update, f"scatter_{how}", how)
+    return _named_update(update, f"scatter_{how}", how)
 
 
 def _scatter_nd(how: str) -> Callable[..., Any]:
@@ -299,7 +296,7 @@ def _scatter_nd(how: str) -> Callable[..., Any]:
     def update(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Any:
         return _assigned(input_x, _updated(input_x, indices, updates, how))
 
-    function = _named(update, f"scatter_nd_{how}", how)
+    function = _named_update(update, f"scatter_nd_{how}", how)
     function.__doc__ = f"{function.__doc__} `use_locking` is accepted."
     return function
 
@@ -331,7 +328,7 @@ def _in_place(how: str) -> Callable[..., Any]:
     def update(x: Any, v: Any, indices: Any) -> Any:
         return _updated(x, np.reshape(np.asarray(indices, np.int32), (-1, 1)), v, how)
 
-    return _named(update, f"inplace_{how}", how, "x", "the rows `v`", "x, v, (0,)")
+    return _named_update(update, f"inplace_{how}", how, "x", "the rows `v`", "x, v, (0,)")
 
 
 inplace_add: Final = _in_place("add")
@@ -405,12 +402,11 @@ def _unsorted_segment(how: str, description: str) -> Callable[..., Any]:
             outputs.append(reduce(keras.ops.where(inside, rows, initial), axis=0))
         return keras.ops.stack(outputs)
 
-    reduce_segments.__name__ = reduce_segments.__qualname__ = f"unsorted_segment_{how}"
-    reduce_segments.__doc__ = (
+    name = f"unsorted_segment_{how}"
+    return named(reduce_segments, name, (
         f"The {description} of the slices of `x` in each of `num_segments` segments, by their `segment_ids`. Example: "
-        f"``ops.unsorted_segment_{how}(x, ids, 3)``. Source: MindSpore, `mindspore.ops.unsorted_segment_{how}`."
-    )
-    return reduce_segments
+        f"``ops.{name}(x, ids, 3)``."
+    ))
 
 
 unsorted_segment_max: Final = _unsorted_segment("max", "largest element")

@@ -12,6 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32
 from mixtrain.ops.array import roll
 from mixtrain.ops.complex_numbers import as_complex, complex, is_complex_tensor, view_as_real
+from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
 from mixtrain.ops.primitive import REQUIRED, configured
 
@@ -88,7 +89,7 @@ def _one_axis(name: str) -> Callable[..., Any]:
         axes = (axis_of(where, dim, rank_of(x), name="dim"),)
         return _transform(where, x, None if n is None else (n,), axes, norm, inverse, last, last_first)
 
-    return _named(compute, name, "one axis `dim`, of `n` numbers")
+    return _transform_named(compute, name, "one axis `dim`, of `n` numbers")
 
 
 def _many_axes(name: str, default: Sequence[int] | None) -> Callable[..., Any]:
@@ -99,7 +100,7 @@ def _many_axes(name: str, default: Sequence[int] | None) -> Callable[..., Any]:
         inverse, last, last_first = _KINDS[kind]
         return _transform(where, as_floats(where, input), s, dim, norm, inverse, last, last_first)
 
-    return _named(compute, name, "the axes `dim`, of `s` numbers each")
+    return _transform_named(compute, name, "the axes `dim`, of `s` numbers each")
 
 
 _DESCRIPTIONS: Final = {
@@ -111,14 +112,12 @@ _DESCRIPTIONS: Final = {
 }
 
 
-def _named(compute: Callable[..., Any], name: str, axes: str) -> Callable[..., Any]:
-    compute.__name__ = compute.__qualname__ = name
-    compute.__doc__ = (
+def _transform_named(compute: Callable[..., Any], name: str, axes: str) -> Callable[..., Any]:
+    return named(compute, name, (
         f"{_DESCRIPTIONS[name.rstrip('2n') if name not in _DESCRIPTIONS else name]} of `input` along {axes}.\n\n"
         f"    `norm` is \"backward\" (the inverse is divided by n), \"ortho\" or \"forward\".\n\n"
-        f"    Example: ``ops.{name}(x)``. Source: MindSpore, `mindspore.ops.{name}`.\n    "
-    )
-    return compute
+        f"    Example: ``ops.{name}(x)``."
+    ))
 
 
 fft, ifft, rfft, irfft, hfft, ihfft = (_one_axis(name) for name in _KINDS)
