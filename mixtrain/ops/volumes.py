@@ -12,10 +12,11 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.conv_formula import convolve
+from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import as_floats, rank_of, values_of
 from mixtrain.ops.pool_formula import largest, padded_avg_pool
 from mixtrain.ops.primitive import configured
-from mixtrain.ops.windows import Pads, Window, pad, same_pads
+from mixtrain.ops.windows import Pads, Window, ceil_padding, pad, same_pads
 
 
 def sizes_of(where: str, name: str, value: Any, rank: int, *, at_least: int = 1) -> Window:
@@ -62,19 +63,6 @@ def window_elements(x: Any, kernel_size: Window, stride: Window, dilation: Windo
     ]
 
 
-def _ceil_padding(
-    lengths: Sequence[int], kernel_size: Window, stride: Window, padding: Pads, ceil_mode: bool
-) -> Pads:
-    """Return the padding beyond `padding` that the last, partial window of `ceil_mode` needs."""
-    sides = []
-    for length, size, step, (before, after) in zip(lengths, kernel_size, stride, padding, strict=True):
-        last = -(-(length + before + after - size) // step) * step
-        # A window that would start in the padding at the end is left out.
-        last -= step if last >= length + before else 0
-        sides.append((0, max(last + size - length - before - after, 0) if ceil_mode else 0))
-    return tuple(sides)
-
-
 def _convolution(where: str, rank: int, input: Any, weight: Any, bias: Any, settings: tuple[Any, ...]) -> Any:
     stride, pad_mode, padding, dilation, groups = settings
     x, kernel = as_floats(where, input), as_floats(where, weight)
@@ -119,7 +107,7 @@ def _avg_pool(
     kernel_size = sizes_of(where, "kernel_size", kernel_size, rank)
     stride = sizes_of(where, "stride", stride, rank)
     sides = same_pads(x.shape[2:], kernel_size, stride) if same else pads_from(where, padding, rank)
-    ceil_sides = _ceil_padding(x.shape[2:], kernel_size, stride, sides, bool(ceil_mode))
+    ceil_sides = ceil_padding(x.shape[2:], kernel_size, stride, sides) if ceil_mode else ((0, 0),) * rank
     return to_first(padded_avg_pool(
         to_last(x), kernel_size, stride, sides, ceil_sides, include_pad=count_include_pad,
         divisor=divisor_override or None,
@@ -181,7 +169,7 @@ def _max_pool(
     stride = kernel_size if stride is None else sizes_of(where, "stride", stride, rank)
     dilation, sides = sizes_of(where, "dilation", dilation, rank), pads_from(where, padding, rank)
     dilated = tuple((size - 1) * gap + 1 for size, gap in zip(kernel_size, dilation, strict=True))
-    ceil_sides = _ceil_padding(x.shape[2:], dilated, stride, sides, bool(ceil_mode))
+    ceil_sides = ceil_padding(x.shape[2:], dilated, stride, sides) if ceil_mode else ((0, 0),) * rank
     padded = pad(pad(to_last(x), sides, -math.inf), ceil_sides, -math.inf)
     if not return_indices and max(dilation) == 1:
         return to_first(largest(padded, kernel_size, stride))
@@ -239,12 +227,10 @@ def _adaptive(name: str, rank: int, inputs: str) -> Callable[..., Any]:
             return _adaptive_max_with_indices(x, sizes)
         return to_first(pool_to(to_last(x), sizes, reduce))
 
-    pool.__name__ = pool.__qualname__ = name
-    pool.__doc__ = (
+    return named(pool, name, (
         f"Pool {inputs} `input` to `output_size` by the {values} of each window; None keeps a size. "
-        f"`return_indices` adds the flat indices of the maxima. Source: MindSpore, `mindspore.ops.{name}`."
-    )
-    return pool
+        "`return_indices` adds the flat indices of the maxima."
+    ))
 
 
 def _adaptive_max_with_indices(x: Any, output_size: Sequence[int]) -> tuple[Any, Any]:
@@ -295,13 +281,10 @@ def _unpool(name: str, rank: int, inputs: str) -> Callable[..., Any]:
         )
         return keras.ops.reshape(output, (*value.shape[:2], *lengths))
 
-    unpool.__name__ = unpool.__qualname__ = name
-    unpool.__doc__ = (
+    return named(unpool, name, (
         f"The inverse of max pooling of {inputs}: `x` at the flat `indices`, zeros elsewhere. `kernel_size`, `stride` "
-        "(None for `kernel_size`) and `padding` are those of the pooling; `output_size` overrides the size they give. "
-        f"Source: MindSpore, `mindspore.ops.{name}`."
-    )
-    return unpool
+        "(None for `kernel_size`) and `padding` are those of the pooling; `output_size` overrides the size they give."
+    ))
 
 
 max_unpool1d: Final = _unpool("max_unpool1d", 1, "sequences")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -57,6 +58,17 @@ def same_pads(sizes: Window, window: Window, stride: Window) -> Pads:
     axes = zip(sizes, window, stride, strict=True)
     totals = [max((-(-size // step) - 1) * step + length - size, 0) for size, length, step in axes]
     return tuple((total // 2, total - total // 2) for total in totals)
+
+
+def ceil_padding(sizes: Sequence[int], window: Window, stride: Window, padding: Pads) -> Pads:
+    """Return the padding at the end of each axis, beyond `padding`, that the last, partial window needs."""
+    pads = []
+    for size, length, step, (before, after) in zip(sizes, window, stride, padding, strict=True):
+        start = -(-(size + before + after - length) // step) * step
+        # A window that would start in the padding at the end is left out.
+        start -= step if start >= size + before else 0
+        pads.append((0, max(start + length - size - before - after, 0)))
+    return tuple(pads)
 
 
 def is_same(padding: Pads, window: Window, stride: Window, dilation: Window) -> bool:

@@ -10,7 +10,7 @@ from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import check_fits, check_rank, float_tensor, name_of
 from mixtrain.nn.layer.windows import pair, pool_padding
-from mixtrain.ops.windows import NO_PADS, Pair, Pads
+from mixtrain.ops.windows import NO_PADS, Pair, Pads, ceil_padding
 
 
 class Pool(Cell):
@@ -95,9 +95,7 @@ class Pool(Cell):
         if not self.ceil_mode:
             return NO_PADS
         self._require_static_size(x)
-        rows = zip(x.shape[1:3], self._effective_kernel_size(), self._stride, self._pads, strict=True)
-        bottom, right = (_ceil_padding(size, kernel, stride, *pads) for size, kernel, stride, pads in rows)
-        return (0, bottom), (0, right)
+        return ceil_padding(x.shape[1:3], self._effective_kernel_size(), self._stride, self._pads)
 
     def _require_static_size(self, x: Any) -> None:
         if None in x.shape[1:3]:
@@ -109,12 +107,3 @@ class Pool(Cell):
     def extend_repr(self) -> str:
         """Return kernel size, stride and padding mode."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}"
-
-
-def _ceil_padding(size: int, kernel: int, stride: int, before: int, after: int) -> int:
-    """Return the number of elements that the last, partial window lacks at the end of an axis."""
-    start = -(-(size + before + after - kernel) // stride) * stride
-    if start >= size + before:
-        # The window would contain padding only.
-        start -= stride
-    return max(start + kernel - size - before - after, 0)
