@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from benchmarks.contender import from_text, build
+from benchmarks.contender import build, from_text
 from benchmarks.device_memory import device_peak_bytes
 
 PACKAGES = ("mixtrain", "keras", "tensorflow", "jax", "jaxlib", "torch", "mindspore", "numpy")

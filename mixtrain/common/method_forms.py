@@ -13,7 +13,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, bool_, float32, int32, is_float
 from mixtrain.ops import arithmetic, array, extremes, joining, limits, ordering, reduction, repetition, selection, unary
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, tensor_dtype, is_number, rank_of, sizes_of, spread, tensor
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, is_number, rank_of, sizes_of, spread, tensor, tensor_dtype
 
 _MISSING: Any = object()
 

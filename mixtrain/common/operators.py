@@ -15,7 +15,7 @@ from mixtrain.autocast.state import autocast_in_force
 from mixtrain.boundary import TensorLike, in_mode, to_tensors
 from mixtrain.dtype import DTYPES, is_float, promoted
 from mixtrain.ops import products
-from mixtrain.ops.inputs import dtype_of, tensor_dtype, is_number, tensor
+from mixtrain.ops.inputs import dtype_of, is_number, tensor, tensor_dtype
 
 _Operator = Callable[[Any, Any], Any]
 # Operands that a backend's own operator supports: integers, floats and Python numbers; floats and Python numbers; or

@@ -13,7 +13,7 @@ from mixtrain.ops import (
     activation, arithmetic, comparison, complex_numbers, extremes, linear_algebra, numeric, ordering, special,
     statistics, unary,
 )
-from mixtrain.ops.inputs import as_floats, tensor_dtype, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
 from mixtrain.ops.operator import operator
 
 _Method = Callable[..., Any]

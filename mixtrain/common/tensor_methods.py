@@ -12,10 +12,10 @@ from mixtrain import backend, checks
 from mixtrain.common import method_forms, uncompiled
 from mixtrain.common.method_forms import with_aliases
 from mixtrain.common.operators import matmul as matmul_operator, operators, same_shapes, with_scalars
-from mixtrain.common.views import as_view
 from mixtrain.common.tensor_in_place import InPlaceMethods
 from mixtrain.common.tensor_math import MathMethods
 from mixtrain.common.tensor_slicing import SlicingMethods
+from mixtrain.common.views import as_view
 from mixtrain.dtype import DTYPES, as_dtype
 from mixtrain.ops import (
     arithmetic, array, comparison, creation, extremes, joining, limits, ordering, products, reduction,

@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.ops.elementwise import unary, unary_function
-from mixtrain.ops.inputs import as_floats, tensor_dtype, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive, primitive
 
 sigmoid: Final = unary_function("sigmoid", keras.ops.sigmoid, "1 / (1 + exp(-`input`)).")

@@ -10,7 +10,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.dtype import promoted
-from mixtrain.ops.inputs import as_floats, tensor_dtype, rank_of
+from mixtrain.ops.inputs import as_floats, rank_of, tensor_dtype
 from mixtrain.ops.primitive import Primitive
 
 

@@ -10,7 +10,7 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import int32, is_float
 from mixtrain.ops.elementwise import binary, binary_function, renamed
-from mixtrain.ops.inputs import tensor_dtype, pair
+from mixtrain.ops.inputs import pair, tensor_dtype
 from mixtrain.ops.primitive import Primitive, primitive
 
 

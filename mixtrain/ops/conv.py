@@ -9,7 +9,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import promoted
 from mixtrain.ops.conv_formula import convolve
-from mixtrain.ops.inputs import tensor_dtype, rank_of, tensor
+from mixtrain.ops.inputs import rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.windows import check_data_format, check_fits, image, mode_of, pads_of, window
 

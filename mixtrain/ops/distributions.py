@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, float32, int32, int64, is_float
-from mixtrain.ops.inputs import as_floats, tensor_dtype, rank_of, sizes_of, tensor
+from mixtrain.ops.inputs import as_floats, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import REQUIRED, configured
 from mixtrain.seed import stream_of
 

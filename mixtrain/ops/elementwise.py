@@ -10,7 +10,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.dtype import bool_, float32, int32, is_float
-from mixtrain.ops.inputs import as_floats, tensor_dtype, is_number, pair, tensor
+from mixtrain.ops.inputs import as_floats, is_number, pair, tensor, tensor_dtype
 
 
 def unary(where: str, compute: Callable[[Any], Any], x: Any, *, floats: bool = False) -> Any:

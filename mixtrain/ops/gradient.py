@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.autocast.casting import parameter_read_dtype, parameters_read_as
-from mixtrain.boundary import in_mode, to_backend_tensors, wants_tensors, to_tensors
+from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors, wants_tensors
 from mixtrain.dtype import float32, is_float, wider
 from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.primitive import Primitive

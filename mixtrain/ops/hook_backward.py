@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.boundary import in_mode, to_backend_tensors, wants_tensors, to_tensors
+from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors, wants_tensors
 from mixtrain.dtype import is_float
 from mixtrain.ops.primitive import Primitive
 

@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import promoted
-from mixtrain.ops.inputs import axis_of, tensor_dtype, is_number, rank_of, sizes_of, tensor
+from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
 
 

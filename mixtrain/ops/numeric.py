@@ -12,7 +12,7 @@ from mixtrain import backend
 from mixtrain.ops.arithmetic import mul, pow
 from mixtrain.ops.comparison import bitwise_and, bitwise_or, bitwise_xor
 from mixtrain.ops.elementwise import binary, binary_function, named, renamed, unary, unary_function
-from mixtrain.ops.inputs import as_floats, tensor_dtype, is_number, tensor
+from mixtrain.ops.inputs import as_floats, is_number, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive, primitive
 from mixtrain.ops.unary import exp2, reciprocal
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend
-from mixtrain.ops.windows import Pair, Pads, Window, pad, same_pads
+from mixtrain.ops.windows import Pads, Pair, Window, pad, same_pads
 
 _LAST: Final = "channels_last"
 

@@ -13,7 +13,7 @@ from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.pool_formula import largest, largest_by_windows, means, padded_avg_pool
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.windows import (
-    NO_PADS, Pair, Pads, check_data_format, check_fits, image, mode_of, pad, same_pads, pads_of, window,
+    NO_PADS, Pads, Pair, check_data_format, check_fits, image, mode_of, pad, pads_of, same_pads, window,
 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
-from mixtrain.ops.inputs import as_floats, tensor_dtype, sizes_of, spread, tensor
+from mixtrain.ops.inputs import as_floats, sizes_of, spread, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
 from mixtrain.seed import stream_of
 

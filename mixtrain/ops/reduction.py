@@ -10,7 +10,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, float32, int64, is_complex, is_float
-from mixtrain.ops.inputs import as_floats, axes_of, tensor_dtype, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, axes_of, rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
 
 _Reduce = Callable[..., Any]

@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
-from mixtrain.ops.inputs import as_mask, axis_of, tensor_dtype, is_number, pair, rank_of, sizes_of, tensor
+from mixtrain.ops.inputs import as_mask, axis_of, is_number, pair, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive, primitive
 
 

@@ -9,7 +9,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.extremes import amax, amin
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, tensor_dtype, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor, tensor_dtype
 from mixtrain.ops.ordering import sort
 from mixtrain.ops.primitive import Primitive
 

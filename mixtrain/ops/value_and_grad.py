@@ -9,13 +9,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.ops.gradient import (
-    like_weights,
-    check_function,
-    differentiate,
-    is_int,
-    split_sens,
-    tensor_positions,
-    weights_of,
+    check_function, differentiate, is_int, like_weights, split_sens, tensor_positions, weights_of,
 )
 
 

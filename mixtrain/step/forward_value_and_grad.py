@@ -7,7 +7,7 @@ from typing import Any
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import ParameterTuple
-from mixtrain.ops.gradient import like_weights, check_function, differentiate, split_sens, tensor_positions, weights_of
+from mixtrain.ops.gradient import check_function, differentiate, like_weights, split_sens, tensor_positions, weights_of
 from mixtrain.step.loss_cell import WithLossCell
 
 

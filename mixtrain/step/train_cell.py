@@ -28,7 +28,7 @@ from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.grad_reducer import DistributedGradReducer
 from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.step.loss_cell import WithLossCell, sums_rows
-from mixtrain.step.recipe import StepObserver, Scaling, StepResult, run_step
+from mixtrain.step.recipe import Scaling, StepObserver, StepResult, run_step
 
 _log = logging.getLogger("mixtrain")
 # Tensors of a step that a callback can request in addition to the scalars.

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from mixtrain.backend.ahead import read_ahead
 from mixtrain.backend.rows import Failure, Row, as_tuple
-from mixtrain.backend.tensorflow.iterators import cached, start_prefetching, start, untuned
+from mixtrain.backend.tensorflow.iterators import cached, start, start_prefetching, untuned
 from mixtrain.backend.tensorflow.passes import Pass, element_bytes
 from mixtrain.backend.tensorflow.python_functions import numpy_function
 from mixtrain.backend.tensorflow.rows import PythonRows, row_specs

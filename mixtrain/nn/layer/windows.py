@@ -6,7 +6,7 @@ import numbers
 from typing import Any
 
 from mixtrain import checks
-from mixtrain.ops.windows import Pair, Pads, Window
+from mixtrain.ops.windows import Pads, Pair, Window
 
 
 def pair(where: str, name: str, value: Any) -> Pair:
