@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mixtrain import checks
-from mixtrain.train.callback.callback import HOOKS, Callback
+from mixtrain.train.callback.callback import Callback
 from mixtrain.train.run_context import RunContext
 
 Hook = Callable[[RunContext], object]
@@ -55,8 +55,20 @@ class LambdaCallback(Callback):
         on_eval_end: Hook | None = None,
     ) -> None:
         super().__init__()
-        # The parameters have the names of the hooks. A copy, because debuggers may change the dict of local names.
-        hooks = {name: value for name, value in dict(locals()).items() if name in HOOKS}
+        hooks = {
+            "on_train_epoch_begin": on_train_epoch_begin,
+            "on_train_epoch_end": on_train_epoch_end,
+            "on_train_step_begin": on_train_step_begin,
+            "on_train_step_end": on_train_step_end,
+            "on_train_begin": on_train_begin,
+            "on_train_end": on_train_end,
+            "on_eval_epoch_begin": on_eval_epoch_begin,
+            "on_eval_epoch_end": on_eval_epoch_end,
+            "on_eval_step_begin": on_eval_step_begin,
+            "on_eval_step_end": on_eval_step_end,
+            "on_eval_begin": on_eval_begin,
+            "on_eval_end": on_eval_end,
+        }
         for name, hook in hooks.items():
             if hook is None:
                 continue
