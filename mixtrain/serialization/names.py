@@ -115,7 +115,7 @@ def _of_train_cell(cell: TrainOneStepCell, known: dict[int, str]) -> Named:
             yield f"accumulated.{known.get(id(weight), weight.name)}", total
     if isinstance(cell, TrainOneStepWithLossScaleCell):
         yield "scale_sense", cell.scale_sense
-        update = cell._user_update
+        update = cell._step_scale.update
         if update is not None:
             for parameter in update.get_parameters():
                 yield parameter.name, parameter

@@ -365,12 +365,11 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
                 f"loss_scale_factor={self.driver.expected_loss_scale:g} in the optimizer",
                 f"{type(optimizer).__name__}(...) without it",
             )
-        self._scale = StepScale("TrainOneStepWithLossScaleCell", scale_sense)
-        self.state = self._scale.state
+        self._step_scale = StepScale("TrainOneStepWithLossScaleCell", scale_sense)
+        self.state = self._step_scale.state
         self._rollback = backend.Rollback(self._likely_written)
         # Not tracked: these are neither parameters nor child cells.
-        object.__setattr__(self, "scale_sense", self._scale.variable)
-        object.__setattr__(self, "_user_update", self._scale.update)
+        object.__setattr__(self, "scale_sense", self._step_scale.variable)
         # For subclasses with their own `construct`.
         object.__setattr__(self, "hyper_map", HyperMap())
         object.__setattr__(self, "loss_scaling_manager", scale_sense if isinstance(scale_sense, Cell) else None)
@@ -389,7 +388,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def advance(self, finite: Any) -> None:
         """Update the loss scale and its counters after a step."""
-        self._scale.advance(finite)
+        self._step_scale.advance(finite)
 
     def set_sense_scale(self, sens: Any) -> None:
         """Set the loss scale of the next step.
@@ -403,7 +402,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         """
         if not is_any_tensor(sens):
             raise checks.fail_type("set_sense_scale", "sens must be a scalar tensor", sens, "mixtrain.Tensor(1024.0)")
-        self.scale_sense.assign(keras.ops.cast(self._scale.scalar(sens), "float32"))
+        self.scale_sense.assign(keras.ops.cast(self._step_scale.scalar(sens), "float32"))
 
     # ---- for subclasses that write their own construct ----------------------------------------------------------
     @library
