@@ -15,7 +15,7 @@ TREES = {path: ast.parse(path.read_text()) for path in FILES}
 # A subpackage that is named here is a package of its own.
 LAYERS = [
     {"dtype", "errors", "checks", "context", "auto_parallel", "process_group", "compat.mindspore.module_paths",
-     "compat.mindspore.refused_names", "log", "text_table", "version"},
+     "compat.mindspore.refused_names", "log", "text_table", "typing", "version"},
     {"backend"},
     {"autocast", "boundary", "communication", "distribution", "network", "seed"},
     {"trace_version"},
