@@ -1,4 +1,4 @@
-"""The names MindSpore scripts use, counted, beside the names there are: `python -m tests.conformance.surface`."""
+"""Coverage of the names that MindSpore scripts use, by count: `python -m tests.conformance.surface`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "metric:": ("Metrics (`mixtrain.nn`, `mixtrain.train`)", (nn.metrics,)),
     "context:": ("Settings (`mixtrain.context`, `mixtrain`)", (mixtrain.context,)),
     "ms.": ("Top level (`mixtrain`)", (mixtrain,)),
-    "dtype.": ("Number formats (`mixtrain`, `mixtrain.dtype`)", (mixtrain.dtype,)),
+    "dtype.": ("Dtypes (`mixtrain`, `mixtrain.dtype`)", (mixtrain.dtype,)),
     "nn.": ("Layers, losses, optimizers (`mixtrain.nn`)", (nn,)),
     "initializer.": ("Initial values (`mixtrain.common.initializer`)", (mixtrain.common.initializer,)),
     "ds.": ("Datasets (`mixtrain.dataset`)", (mixtrain.dataset,)),
@@ -104,7 +104,7 @@ def counted() -> tuple[Counted, ...]:
 
 
 def coverage(rows: list[Counted]) -> float:
-    """Return which part of the uses of these names, weighted by projects, is of names that exist; in per cent."""
+    """Return the percentage of uses of these names, weighted by projects, that are of existing names."""
     return 100.0 * sum(row.everywhere for row in rows if row.exists) / sum(row.everywhere for row in rows)
 
 
@@ -117,28 +117,28 @@ def by_section() -> dict[str, list[Counted]]:
 
 
 def page_part() -> str:
-    """Return the generated part of the page: coverage, and every name that exists or does not."""
+    """Return the generated part of the page: the coverage, and the names by section."""
     rows = list(counted())
     lines = [
         BEGIN,
-        f"Of {len(rows)} names and methods counted in 2,215 public projects, {sum(row.exists for row in rows)} are "
-        f"here; weighted by the projects that use them, {coverage(rows):.1f} %.",
+        f"Of {len(rows)} names and methods counted in 2,215 public projects, mixtrain has "
+        f"{sum(row.exists for row in rows)}; weighted by the projects that use them, {coverage(rows):.1f} %.",
         "",
-        "| names | here | weighted by use |",
+        "| names | available | weighted by use |",
         "|---|---|---|",
     ]
     for section, group in by_section().items():
         lines.append(f"| {section} | {sum(row.exists for row in group)} of {len(group)} | {coverage(group):.1f} % |")
     for section, group in by_section().items():
-        here = ", ".join(f"`{row.short}`" for row in group if row.exists)
-        lines += ["", f"**{section}**: {here}."]
+        available = ", ".join(f"`{row.short}`" for row in group if row.exists)
+        lines += ["", f"**{section}**: {available}."]
         more = sorted(_uncounted(section, {row.short for row in group}))
         if more:
-            lines += ["", f"Besides: {', '.join(f'`{name}`' for name in more)}."]
-        for word, refused in (("Refused, with what to write instead", True), ("Not here", False)):
+            lines += ["", f"Also available: {', '.join(f'`{name}`' for name in more)}."]
+        for title, refused in (("Refused with an error that says what to write instead", True), ("Not available", False)):
             rest = [f"`{row.short}`" for row in group if not row.exists and row.refused is refused]
             if rest:
-                lines += ["", f"{word}: {', '.join(rest)}."]
+                lines += ["", f"{title}: {', '.join(rest)}."]
     return "\n".join([*lines, END])
 
 
@@ -148,13 +148,13 @@ def _uncounted(section: str, known: set[str]) -> set[str]:
     if module is None:
         return set()
     if module is mixtrain.common.initializer:
-        given = {name for name, value in vars(module).items() if inspect.isclass(value) and issubclass(value, _MAKES)}
+        public = {name for name, value in vars(module).items() if inspect.isclass(value) and issubclass(value, _MAKES)}
     else:
-        given = set(getattr(module, "__all__", ()))
+        public = set(getattr(module, "__all__", ()))
     elsewhere = {name for other in (nn, mixtrain.train, mixtrain.amp, mixtrain.dtype) for name in vars(other)}
     metrics = set(nn.metrics.__all__) if module in (nn, mixtrain.train) else set()
     shown_before = elsewhere if module is mixtrain else metrics
-    return {name for name in given if not name.startswith("_")} - known - shown_before
+    return {name for name in public if not name.startswith("_")} - known - shown_before
 
 
 def _has(module: Any, path: str) -> bool:

@@ -229,16 +229,16 @@ def page() -> str:
 
 HEAD = """# The network zoo
 
-Keras networks of every kind, planned at every level. This page is written by `python -m tests.precision.zoo --write`;
-`tests/precision/test_zoo.py` trains each network for a step at each level, compares the plan with what each layer takes
-and gives and with the operations of the graph, takes the plan back, lets Keras's own `fit` run, and keeps this table up
-to date.
+How each level plans Keras networks of many kinds. `python -m tests.precision.zoo --write` generates this page.
+`tests/precision/test_zoo.py` keeps it up to date: it trains each network for one step at each level, compares the plan
+with the dtypes of each layer's inputs and outputs and with the operations of the compiled graph, undoes the plan, and
+checks that Keras's own `fit` still runs.
 
-- **ok**: every layer whose arithmetic shows in the forward pass of a training step, traced for a device that multiplies
-  half formats, computes in what the plan says.
-- **half layers, float32 layers**: rows of the plan, the network itself and the layers inside composite layers included.
-- **casts**: casts between float formats in that forward pass, parameters' casts included; a loop's body counts once.
-  They are those of Keras 3.15; another version places some of them elsewhere.
+- **ok**: every layer computes in the dtype of the plan, wherever the forward pass of a training step shows it. The step
+  is traced for a device that multiplies half-precision numbers.
+- **half layers, float32 layers**: rows of the plan, including the network itself and layers inside composite layers.
+- **casts**: casts between floating-point dtypes in that forward pass, including those of parameters. The body of a loop
+  counts once. These are the counts with Keras 3.15; other versions place some casts elsewhere.
 
 | network | level | ok | half layers | float32 layers | casts |
 |---|---|---|---|---|---|"""
