@@ -1,4 +1,4 @@
-"""The races of the set "data": input pipelines from PNG files to batches, ours on both backends beside its peers'."""
+"""The races of the set "data": input pipelines from PNG files to batches, on both backends and in other libraries."""
 
 from __future__ import annotations
 

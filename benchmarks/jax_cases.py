@@ -1,6 +1,6 @@
-"""The races of the set "jax": three networks on JAX beside Keras's `fit` and hand-written loops.
+"""The races of the set "jax": three networks on JAX against Keras's `fit` and hand-written loops.
 
-Each contender has a process of its own. They wait without computing while another is timed.
+Each contender runs in its own process and is idle while another is timed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What a step of Model costs beside keras.Model.fit, on Keras networks and at several precisions.
+"""Time Model's training steps against keras.Model.fit, on Keras networks at several precisions.
 
     python -m benchmarks.keras_fit
     python -m benchmarks.keras_fit --case lenet-float32 --rounds 5 --steps 32 --print-only
 
-A case is one network, trained by Keras's own `compile` and `fit` and by mixtrain: the same first weights, batches, loss
-and optimizer, in one process, in turn. A run of all cases writes `benchmarks/results/keras_fit.json` and the table of
-`docs/benchmarks.md`.
+A case is one network, trained by Keras's own `compile` and `fit` and by mixtrain: the same initial weights, batches,
+loss and optimizer, in one process, in turn. A run of all cases writes `benchmarks/results/keras_fit.json` and the table
+of `docs/benchmarks.md`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def with_jit(race: Race, jit: Any) -> Race:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, and write what was seen."""
+    """Measure, and write the record and the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--case", action="append", choices=list(CASES), help="one of them; may be given again")
-    parser.add_argument("--rounds", type=int, help="how often each contender is timed, at least 2")
-    parser.add_argument("--steps", type=int, help="steps a round, in place of each case's own number")
+    parser.add_argument("--case", action="append", choices=list(CASES), help="one case; may be repeated")
+    parser.add_argument("--rounds", type=int, help="timed rounds of each contender, at least 2")
+    parser.add_argument("--steps", type=int, help="steps per round, instead of each case's own")
     parser.add_argument("--keras-jit", choices=list(JIT), default="auto", help="jit_compile of Keras's compile")
     parser.add_argument("--print-only", action="store_true", help="leave the record and the table as they are")
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""The cases of `benchmarks.keras_fit`: one network at one precision, ours and Keras's."""
+"""The cases of `benchmarks.keras_fit`: one network at one precision, in mixtrain and in Keras."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from benchmarks.race import Race
 from benchmarks.workloads import CIFAR, LENET, Workload
 
 
-def _case(what: str, workload: Workload, dtype: DType, policy: str, steps: int, limit: float) -> Race:
+def _case(title: str, workload: Workload, dtype: DType, policy: str, steps: int, limit: float) -> Race:
     ours, peer = "mixtrain", f"Keras fit, {policy}"
     return Race(
         workload,
         (Contender(peer, "keras", dtype), Contender(ours, "mixtrain", dtype)),
         steps=steps,
-        title=what,
-        goals=(Goal(f"{what} against Keras fit, {policy}", ours, peer, limit),),
+        title=title,
+        goals=(Goal(f"{title} against Keras fit, {policy}", ours, peer, limit),),
     )
 
 

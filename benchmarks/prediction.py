@@ -1,10 +1,10 @@
-"""What `Model.predict` costs on a small network beside its compiled call alone, a NumPy batch a call.
+"""Time `Model.predict` on a small network against its compiled call alone, one NumPy batch per call.
 
     python -m benchmarks.prediction
     KERAS_BACKEND=jax python -m benchmarks.prediction --print-only
 
-The compiled call alone is what the backend compiled, given the batch as a tensor: JAX would read a NumPy array given to
-a compiled function while Python goes on, and perhaps writes the next batch into it.
+The compiled call alone gets its batch as a tensor: JAX may read a NumPy argument of a compiled function after the call
+has returned, when the next batch may already be written into the array.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.workloads import MLP
 
 
 def pair_of(network: Any, level: str = "O0") -> tuple[Call, Call]:
-    """Return a prediction of a Model of a network, and the compiled call that it comes to."""
+    """Return a call of `Model.predict` on a network, and the compiled call that it runs."""
     batch = np.random.default_rng(0).standard_normal((MLP.batch, *MLP.shape)).astype(np.float32)
     model = mixtrain.Model(network, amp_level=level, cast_model_type=mixtrain.bfloat16)
     model.predict(batch)
@@ -30,7 +30,7 @@ def pair_of(network: Any, level: str = "O0") -> tuple[Call, Call]:
 
 
 def calls() -> dict[str, tuple[Call, Call]]:
-    """Return, by network, a prediction and the compiled call alone."""
+    """Return, by network, the call of `Model.predict` and the compiled call alone."""
     return {
         "a Keras model": pair_of(in_keras.mlp(MLP)),
         "a Keras model, O2 bfloat16": pair_of(in_keras.mlp(MLP), "O2"),

@@ -1,4 +1,4 @@
-"""What a step of Model costs beside keras.Model.fit, and what loss scaling adds to it: the set "step_overhead" alone.
+"""Run the set "step_overhead" alone: Model's step against keras.Model.fit, and the cost of loss scaling.
 
     python -m benchmarks.step_overhead
 """

@@ -1,9 +1,9 @@
-"""What operators on Tensors cost in PyNative mode, beside the same `keras.ops` calls on the backend's tensors.
+"""Time operators on Tensors in PyNative mode against the same `keras.ops` calls on backend tensors.
 
     python -m benchmarks.tensor_operators
     KERAS_BACKEND=jax python -m benchmarks.tensor_operators --print-only
 
-The tensors are small, so that what is timed is the call and not the arithmetic.
+The tensors are small, so the time is that of the call, not of the arithmetic.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PAIRS: Final = CallPairs(
 
 
 def main() -> None:
-    """Measure in PyNative mode, and write what was seen."""
+    """Measure in PyNative mode, and write the record and the table."""
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)
     PAIRS.main(str(__doc__).splitlines()[0])
 

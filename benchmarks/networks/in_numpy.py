@@ -1,4 +1,4 @@
-"""The MLP's first weights, for steps that are written without layers."""
+"""The MLP's initial weights, for steps that are written without layers."""
 
 from __future__ import annotations
 
