@@ -71,7 +71,7 @@ class CallPairs:
         return rounded({  # type: ignore[no-any-return]
             **start.metadata(f"{self.name}_{backend}", versions()),
             "rounds": rounds,
-            "calls_a_round": count,
+            "calls_per_round": count,
             "rows": rows,
         })
 
@@ -82,10 +82,10 @@ class CallPairs:
         for row in record["rows"]:
             median = row["median"]
             lines.append(line([
-                row["what"], short(median[self.peer]), short(median[self.ours]), f"{row['seen']:.2f}",
+                row["what"], short(median[self.peer]), short(median[self.ours]), f"{row['measured']:.2f}",
                 f"{row['low']:.2f} to {row['high']:.2f}", f"<= {row['limit']:.2f}", "met" if row["met"] else "not met",
             ]))
-        rounds = f"{record['rounds']} rounds of {record['calls_a_round']} calls, {self.on}."
+        rounds = f"{record['rounds']} rounds of {record['calls_per_round']} calls, {self.on}."
         return "\n\n".join([surroundings_line(record), rounds, "\n".join(lines)])
 
     def main(self, what: str, arguments: Sequence[str] | None = None) -> None:

@@ -45,7 +45,7 @@ def measured(races: Sequence[Race], before: pathlib.Path, rounds: int) -> dict[s
         findings = timed_in_turn(race, contender, before, rounds)
         all_versions |= findings.versions
         rows.append({"race": race.name, **row(contender, findings.series)})
-        print(f"{race.name}, {contender.name}: {rows[-1]['seen']:.3f}", flush=True)
+        print(f"{race.name}, {contender.name}: {rows[-1]['measured']:.3f}", flush=True)
     return rounded({  # type: ignore[no-any-return]
         **start.metadata(NAME, dict(sorted(all_versions.items()))),
         "revision_before": revision(before), "rounds": rounds, "rows": rows,
@@ -81,7 +81,7 @@ def row(contender: Contender, series: Mapping[str, Series]) -> dict[str, Any]:
     """Return the row of a contender: both times and their ratio."""
     ratio = evaluate(Goal(contender.name, "now", "before"), series)
     medians = {name: item.quartiles[1] for name, item in series.items()}
-    return {"what": contender.name, **medians, **{key: ratio[key] for key in ("seen", "low", "high")}}
+    return {"what": contender.name, **medians, **{key: ratio[key] for key in ("measured", "low", "high")}}
 
 
 def revision(checkout: pathlib.Path) -> str:
@@ -96,7 +96,7 @@ def as_text(record: Mapping[str, Any]) -> str:
     for item in record["rows"]:
         verdict = "slower" if item["low"] > 1 else "faster" if item["high"] < 1 else ""
         times = [short(item[name]) for name in ("before", "now")]
-        ratio = [f"{item['seen']:.3f}", f"{item['low']:.3f} to {item['high']:.3f}"]
+        ratio = [f"{item['measured']:.3f}", f"{item['low']:.3f} to {item['high']:.3f}"]
         lines.append(line([item["race"], item["what"], *times, *ratio, verdict]))
     trees = f"Before is {record['revision_before']}; {record['rounds']} rounds."
     return "\n\n".join([surroundings_line(record), trees, "\n".join(lines)])

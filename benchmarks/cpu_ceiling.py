@@ -92,7 +92,7 @@ def measured(*, size: int = 2048, batch: int = CIFAR.batch, rounds: int = 15) ->
     """Return the record."""
     start = RunStart()
     side, _, channels = CIFAR.shape
-    record = {"gflop_a_second": product_speeds(size, rounds), "rows": convolution_rows(batch, side, channels, rounds)}
+    record = {"gflop_per_second": product_speeds(size, rounds), "rows": convolution_rows(batch, side, channels, rounds)}
     return rounded({  # type: ignore[no-any-return]
         **start.metadata(NAME, {"numpy": np.__version__, "tensorflow": tf.__version__}),
         "matrices": size,
@@ -108,7 +108,7 @@ def as_text(record: Mapping[str, Any], step: float | None) -> str:
         record: The result of `measured`.
         step: Milliseconds of a whole step, if known.
     """
-    ceiling = record["gflop_a_second"]["float32"]
+    ceiling = record["gflop_per_second"]["float32"]
     head = ["convolution", "forward, ms", "gradient by input, ms", "gradient by filter, ms", "of the ceiling"]
     lines = [line(head), "|---" * len(head) + "|"]
     total = flop = 0.0
@@ -118,21 +118,21 @@ def as_text(record: Mapping[str, Any], step: float | None) -> str:
         name = f"{row['side']}x{row['side']}, {row['channels']} to {row['filters']} channels"
         cells = [short(row["ms"][key]) if key in row["ms"] else "" for key in ("forward", "by_input", "by_filter")]
         lines.append(line([name, *cells, f"{1e-6 * work / spent / ceiling:.0%}"]))
-    speeds = ", ".join(f"{name} {short(value)}" for name, value in record["gflop_a_second"].items())
+    speeds = ", ".join(f"{name} {short(value)}" for name, value in record["gflop_per_second"].items())
     size = record["matrices"]
     text = [
         surroundings_line(record),
-        f"Products of {size}x{size} matrices, GFLOP a second: {speeds}.",
+        f"Products of {size}x{size} matrices, GFLOP per second: {speeds}.",
         "\n".join(lines),
         f"All convolutions of a step of {record['batch']} samples: {short(total)} ms at "
         f"{1e-6 * flop / total / ceiling:.0%} of the float32 ceiling.",
     ]
     if step is not None:
-        text[-1] += f" A float32 step of ours was seen to take {short(step)} ms: they are {total / step:.0%} of that."
+        text[-1] += f" That is {total / step:.0%} of a float32 step of mixtrain, which takes {short(step)} ms."
     return "\n\n".join(text)
 
 
-def step_seen(folder: pathlib.Path = RESULTS) -> float | None:
+def measured_step(folder: pathlib.Path = RESULTS) -> float | None:
     """Return the recorded time of a float32 step of the CIFAR CNN, in milliseconds; None where there is no record."""
     for record in read_records(["cifar"], folder):
         for row in record["races"][0]["contenders"]:
@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
     options = parser.parse_args(arguments)
     record = measured()
-    text = as_text(record, step_seen())
+    text = as_text(record, measured_step())
     print(text)
     if not options.print_only:
         write_json(record, RESULTS)

@@ -147,10 +147,10 @@ def measured(name_of_set: str, pairs: Iterable[Pair], rounds: int) -> dict[str, 
         gc.collect()
         count = rounds * (_ROUNDS_FACTOR if limit is not None and limit <= _TIGHT_LIMIT else 1)
         values = interleaved(runs, rounds=count)
-        series = {key: Series(key, "ms a step", tuple(value)) for key, value in values.items()}
+        series = {key: Series(key, "ms per step", tuple(value)) for key, value in values.items()}
         judgment = evaluate(Goal(name, "watched", "plain", limit), series)
         rows.append({**judgment, "plain": series["plain"].quartiles[1], "rounds": count})
-        print(f"{name}: {rows[-1]['seen']:.3f}", flush=True)
+        print(f"{name}: {rows[-1]['measured']:.3f}", flush=True)
     return rounded({  # type: ignore[no-any-return]
         **start.metadata(f"{name_of_set}_{keras.backend.backend()}", versions()),
         "steps": STEPS, "rows": rows,
@@ -164,8 +164,8 @@ def as_text(record: Mapping[str, Any]) -> str:
     for row in record["rows"]:
         goal = ["", ""] if row["met"] is None else [f"<= {row['limit']:.2f}", "met" if row["met"] else "not met"]
         spread = f"{row['low']:.3f} to {row['high']:.3f}"
-        seen = [short(row["plain"]), str(row["rounds"]), f"{row['seen']:.3f}"]
-        lines.append(line([row["what"], *seen, spread, *goal]))
+        values = [short(row["plain"]), str(row["rounds"]), f"{row['measured']:.3f}"]
+        lines.append(line([row["what"], *values, spread, *goal]))
     steps = f"A round is an epoch of {record['steps']} steps with, and one without."
     return "\n\n".join([surroundings_line(record), steps, "\n".join(lines)])
 

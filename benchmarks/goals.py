@@ -35,14 +35,14 @@ def evaluate(goal: Goal, series: Mapping[str, Series]) -> dict[str, Any]:
         series: Measurements by contender.
 
     Returns:
-        The goal's row of the record; "seen" is None where a contender is missing.
+        The goal's row of the record; "measured" is None where a contender is missing.
     """
-    row: dict[str, Any] = {**dataclasses.asdict(goal), "seen": None, "low": None, "high": None, "met": None}
+    row: dict[str, Any] = {**dataclasses.asdict(goal), "measured": None, "low": None, "high": None, "met": None}
     if goal.ours not in series or goal.peer not in series:
         return row
     pairs = zip(series[goal.ours].values, series[goal.peer].values, strict=True)
     ratios = [ours / peer for ours, peer in pairs]
-    low, seen, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
-    row |= {"seen": seen, "low": low, "high": high}
-    row["met"] = None if goal.limit is None else seen <= goal.limit
+    low, median, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+    row |= {"measured": median, "low": low, "high": high}
+    row["met"] = None if goal.limit is None else median <= goal.limit
     return row

@@ -43,9 +43,9 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"checks": rows}
 
 
-def row(what: str, seen: float, limit: float) -> dict[str, Any]:
+def row(what: str, measured: float, limit: float) -> dict[str, Any]:
     """Return the row of a check; NaN never meets a limit."""
-    return {"what": what, "seen": float(seen), "limit": limit, "met": bool(seen <= limit)}
+    return {"what": what, "measured": float(measured), "limit": limit, "met": bool(measured <= limit)}
 
 
 def product_row(name: str) -> dict[str, Any]:
@@ -67,9 +67,9 @@ def _linear_row(
     random = np.random.default_rng(1)
     a, b = (jnp.asarray(random.standard_normal(shape, np.float32), dtype) for shape in (left, right))
     with jax.default_matmul_precision(precision):
-        seen = np.asarray(backend.product(compute, a, b), np.float64)
+        product = np.asarray(backend.product(compute, a, b), np.float64)
     wide = (np.asarray(a, np.float64), np.asarray(b, np.float64))
-    error = np.abs(seen - exact(*wide)) / exact(*map(np.abs, wide))
+    error = np.abs(product - exact(*wide)) / exact(*map(np.abs, wide))
     return row(f"{what}, {name}", error.max(), PRODUCT_TOLERANCE[name])
 
 

@@ -82,17 +82,17 @@ def limit_rows(
         flops, size = cost["flops"][policy], cost["bytes"][policy]
         arithmetic = 1e-9 * flops / ceilings[f"{precision} products"]["value"]
         moved = 1e-6 * size / ceilings["copy"]["value"]
-        seen = medians.get(contender.name)
+        measured = medians.get(contender.name)
         rows.append({
             "network": record["race"],
             "precision": precision,
             "gflop": 1e-9 * flops,
             "gbyte": 1e-9 * size,
-            "flop_a_byte": flops / size,
+            "flop_per_byte": flops / size,
             "arithmetic_ms": arithmetic,
             "bytes_ms": moved,
             "limit": "arithmetic" if arithmetic >= moved else "bytes",
-            "seen_ms": seen,
-            "share": None if seen is None else max(arithmetic, moved) / seen,
+            "measured_ms": measured,
+            "share": None if measured is None else max(arithmetic, moved) / measured,
         })
     return rows

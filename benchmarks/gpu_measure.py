@@ -127,8 +127,8 @@ class DeviceRace:
             for contender in group:
                 if contender.name in seconds and contender.name not in times.missing:
                     values = tuple(1000 * value / race.steps_of(contender) for value in seconds[contender.name])
-                    series = Series(contender.name, "ms a step", values, race.workload.batch)
-                    self._log(f"{contender.name}: {series.quartiles[1]:.3g} ms a step")
+                    series = Series(contender.name, "ms per step", values, race.workload.batch)
+                    self._log(f"{contender.name}: {series.quartiles[1]:.3g} ms per step")
                     times.series[contender.name] = series
                     peak = children[contender.name].ask("forget").get("device_peak_bytes")
                     if peak:

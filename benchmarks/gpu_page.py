@@ -50,9 +50,9 @@ def _where(record: Mapping[str, Any]) -> str:
     )
     name = info["cpu"] if device["platform"] == "cpu" else device["kind"]
     return (
-        f"{reduced}Seen on {name}{memory}, {info['cores']} cores, Python {info['python']}: {versions}. "
-        f"Load average {info['load']} when it began; {record['seconds']:.0f} s in all, {record['jobs']} contenders "
-        "made ready at once."
+        f"{reduced}Measured on {name}{memory}, {info['cores']} cores, Python {info['python']}: {versions}. "
+        f"Load average {info['load']} at the start; {record['seconds']:.0f} s in total, {record['jobs']} contenders "
+        "prepared at a time."
     )
 
 
@@ -65,10 +65,10 @@ def _checks(checks: Sequence[Mapping[str, Any]] | None) -> str:
         return f"Golden traces and float64 references: {NO}."
     met = sum(check["met"] for check in checks)
     rows = [
-        (row["what"], _number(row["seen"]), _number(row["limit"]), "holds" if row["met"] else "**WRONG**")
+        (row["what"], _number(row["measured"]), _number(row["limit"]), "holds" if row["met"] else "**WRONG**")
         for row in checks
     ]
-    return f"{met} of {len(checks)} hold.\n\n{_table(('what', 'error seen', 'limit', ''), rows)}"
+    return f"{met} of {len(checks)} hold.\n\n{_table(('what', 'error measured', 'limit', ''), rows)}"
 
 
 def _traces(traces: Sequence[Mapping[str, Any]] | None) -> str:
@@ -95,12 +95,12 @@ def _race(times: Mapping[str, Any], peaks: Mapping[str, Any]) -> str:
     """Format all contenders of a race as one table, including those that were not measured."""
     memory = {row["name"]: row["median"] for row in peaks["contenders"]}
     rows = [
-        (row["name"], short(row["median"]), f"{row['spread']:.0%}", f"{row['samples_a_second']:,.0f}",
+        (row["name"], short(row["median"]), f"{row['spread']:.0%}", f"{row['samples_per_second']:,.0f}",
          f"{memory[row['name']]:.2f}" if row["name"] in memory else NO)
         for row in times["contenders"]
     ]
     rows += [(name, NO, "", "", NO) for name in times["missing"]]
-    head = ("contender", "ms a step (median)", "spread (quartiles / median)", "samples a second", "peak device GiB")
+    head = ("contender", "ms per step (median)", "spread (quartiles / median)", "samples per second", "peak device GiB")
     missing = _missing(times["missing"], everyone=not times["contenders"])
     rounds = f"{times['rounds']} rounds.\n\n" if times["rounds"] else ""
     return rounds + _table(head, rows) + (f"\n\nNot measured: {missing}." if missing else "")
@@ -119,13 +119,14 @@ def _limits(limits: Sequence[Mapping[str, Any]]) -> str:
     if not limits:
         return f"Arithmetic or bytes, for each network and precision: {NO}."
     rows = [
-        (row["network"], row["precision"], short(row["gflop"]), short(row["gbyte"]), short(row["flop_a_byte"]),
+        (row["network"], row["precision"], short(row["gflop"]), short(row["gbyte"]), short(row["flop_per_byte"]),
          short(row["arithmetic_ms"]), short(row["bytes_ms"]), row["limit"],
-         NO if row["seen_ms"] is None else short(row["seen_ms"]), "" if row["share"] is None else f"{row['share']:.0%}")
+         NO if row["measured_ms"] is None else short(row["measured_ms"]),
+         "" if row["share"] is None else f"{row['share']:.0%}")
         for row in limits
     ]
-    head = ("network", "precision", "GFLOP a step", "GB a step", "FLOP a byte", "ms by arithmetic", "ms by bytes",
-            "limited by", "ms seen", "of the ceiling")
+    head = ("network", "precision", "GFLOP per step", "GB per step", "FLOP per byte", "ms by arithmetic", "ms by bytes",
+            "limited by", "ms measured", "of the ceiling")
     return _table(head, rows)
 
 

@@ -43,7 +43,7 @@ SIZES: Final[dict[Axis, tuple[int, ...]]] = {
     "parameters": (10**3, 10**4, 10**5, 10**6, 10**7, 10**8),
     "batch": (1, 16, 128, 1024, 8192),
 }
-MEASURES: Final = {"first": "s to the first step", "step": "ms a step", "memory": "MiB"}
+MEASURES: Final = {"first": "s to the first step", "step": "ms per step", "memory": "MiB"}
 # An exponent of 1 is linear; the rest is for noise.
 MAX_EXPONENT: Final = 1.1
 # Of the hand-written step's value: less counts as no excess.
@@ -138,7 +138,7 @@ def point(backend: Backend, axis: Axis, size: int, *, rounds: int, seconds: floa
     for reduced in (size, size // 2, size // 4, size // 8):
         workload = enlarged(axis, reduced)
         steps = steps_of(workload)
-        _log(f"{backend}: {reduced:,} {axis}, {steps} steps a round")
+        _log(f"{backend}: {reduced:,} {axis}, {steps} steps per round")
         try:
             values, versions = costs(CONTENDERS[backend], workload, steps=steps, rounds=rounds, seconds=seconds)
         except ChildFailed as error:

@@ -50,7 +50,7 @@ def step_times(race: Race, interpreters: Interpreters, log: Log) -> Findings:
                 runs[contender.name] = child.round
         findings.versions |= versions()
         seconds = interleaved(runs, rounds=race.rounds, patience=race.patience, log=log)
-    unit = "ms a batch" if race.measure == "batch time" else "ms a step"
+    unit = "ms per batch" if race.measure == "batch time" else "ms per step"
     for contender in race.contenders:
         if contender.name in seconds:
             steps = race.steps_of(contender)

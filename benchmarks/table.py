@@ -61,34 +61,34 @@ def surroundings_line(record: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     flags = " ".join(info["cpu_flags"]) or "none of those looked for"
     return (
-        f"Seen on {info['cpu']}, {info['cores']} cores ({info['device']}; {flags}), Python {info['python']}: "
+        f"Measured on {info['cpu']}, {info['cores']} cores ({info['device']}; {flags}), Python {info['python']}: "
         f"{versions}. Load average {_number(load['before'])} before and {_number(load['after'])} after, "
-        f"{record['seconds']:.0f} s in all."
+        f"{record['seconds']:.0f} s in total."
     )
 
 
 def _race(race: Mapping[str, Any]) -> str:
     units = {row["unit"] for row in race["contenders"]}
     unit = units.pop() if units else "value"
-    speed = any(row["samples_a_second"] for row in race["contenders"])
-    head = ["contender", f"{unit} (median)", "spread (quartiles / median)", *(["samples a second"] if speed else [])]
+    speed = any(row["samples_per_second"] for row in race["contenders"])
+    head = ["contender", f"{unit} (median)", "spread (quartiles / median)", *(["samples per second"] if speed else [])]
     lines = [f"{race['race']}: {race['measure']}, {race['rounds']} rounds.", "", line(head), "|---" * len(head) + "|"]
     for row in race["contenders"]:
         cells = [row["name"], short(row["median"]), f"{row['spread']:.0%}"]
-        lines.append(line([*cells, *([f"{row['samples_a_second']:,.0f}"] if speed else [])]))
+        lines.append(line([*cells, *([f"{row['samples_per_second']:,.0f}"] if speed else [])]))
     return "\n".join(lines)
 
 
 def goals_table(goals: Sequence[Mapping[str, Any]]) -> str:
     """Format goals and their measured ratios as one table."""
-    lines = ["| ratio, lower is better | seen | quartiles | goal | |", "|---|---|---|---|---|"]
+    lines = ["| ratio, lower is better | measured | quartiles | goal | |", "|---|---|---|---|---|"]
     for goal in goals:
         limit = "" if goal["limit"] is None else f"<= {goal['limit']:.2f}"
         verdict = {True: "met", False: "not met", None: ""}[goal["met"]]
-        if goal["seen"] is None:
+        if goal["measured"] is None:
             lines.append(line([goal["what"], "not measured", "", limit, verdict]))
         else:
-            cells = [f"{goal['seen']:.3f}", f"{goal['low']:.3f} to {goal['high']:.3f}"]
+            cells = [f"{goal['measured']:.3f}", f"{goal['low']:.3f} to {goal['high']:.3f}"]
             lines.append(line([goal["what"], *cells, limit, verdict]))
     return "\n".join(lines)
 

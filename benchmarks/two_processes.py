@@ -83,7 +83,7 @@ def measured(rounds: int) -> dict[str, Any]:
         run()
     values = interleaved(runs, rounds=rounds)
     shares = [1 - alone_ms / ms for alone_ms, ms in zip(values["alone"], values["together"], strict=True)]
-    steps = {name: Series(name, "ms a step", tuple(value)).quartiles for name, value in values.items()}
+    steps = {name: Series(name, "ms per step", tuple(value)).quartiles for name, value in values.items()}
     return rounded({  # type: ignore[no-any-return]
         **start.metadata(f"two_processes_{keras.backend.backend()}", versions()),
         "rounds": rounds, "bytes": size, "reductions": reductions, "steps": steps,

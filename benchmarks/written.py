@@ -37,13 +37,13 @@ def _row(steps: int, series: Series) -> dict[str, Any]:
     low, middle, high = series.quartiles
     return {
         "name": series.name,
-        "steps_a_round": steps,
+        "steps_per_round": steps,
         "unit": series.unit,
         "median": middle,
         "low": low,
         "high": high,
         "spread": series.spread,
-        "samples_a_second": 1000 * series.samples / middle if series.samples else None,
+        "samples_per_second": 1000 * series.samples / middle if series.samples else None,
     }
 
 

@@ -40,8 +40,8 @@ def test_a_small_run_has_every_number_and_its_text_the_verdicts(tmp_path: pathli
     assert [row["what"] for row in record["rows"]] == ["one", "two"]
     assert all(value > 0 for row in record["rows"] for value in row["median"].values())
     assert write_json(record, tmp_path).exists()
-    record["rows"][0] |= {"seen": 1.25, "low": 1.0, "high": 1.5, "met": True}
-    record["rows"][1] |= {"seen": 2.0, "low": 1.0, "high": 3.0, "met": False}
+    record["rows"][0] |= {"measured": 1.25, "low": 1.0, "high": 1.5, "met": True}
+    record["rows"][1] |= {"measured": 2.0, "low": 1.0, "high": 3.0, "met": False}
     first, second = pairs.as_text(record).splitlines()[-2:]
     assert first.startswith("| one |") and first.endswith("| 1.25 | 1.00 to 1.50 | <= 1.50 | met |")
     assert second.endswith("| 2.00 | 1.00 to 3.00 | <= 1.50 | not met |")

@@ -25,21 +25,21 @@ def test_the_convolutions_are_those_of_the_network() -> None:
 
 def test_a_small_run_has_every_number_and_its_text_the_shares(tmp_path: pathlib.Path) -> None:
     record = cpu_ceiling.measured(size=32, batch=1, rounds=2)
-    assert set(record["gflop_a_second"]) == {"float32", "bfloat16", "float16"}
+    assert set(record["gflop_per_second"]) == {"float32", "bfloat16", "float16"}
     assert [len(row["ms"]) for row in record["rows"]] == [2, 3, 3, 3, 3, 3]
     assert all(value > 0 for row in record["rows"] for value in row["ms"].values())
     assert write_json(record, tmp_path).exists()
-    record["gflop_a_second"]["float32"] = 100.0
+    record["gflop_per_second"]["float32"] = 100.0
     for row in record["rows"]:
-        row["ms"] = {name: 1e-7 * row["flop"] for name in row["ms"]}  # 10 GFLOP a second
+        row["ms"] = {name: 1e-7 * row["flop"] for name in row["ms"]}  # 10 GFLOP per second
     total = sum(sum(row["ms"].values()) for row in record["rows"])
     text = cpu_ceiling.as_text(record, 4 * total)
-    assert "at 10% of the float32 ceiling" in text and "they are 25% of that" in text
-    assert text.count("| 10% |") == 6 and "whole float32 step" not in cpu_ceiling.as_text(record, None)
+    assert "at 10% of the float32 ceiling" in text and "That is 25% of a float32 step" in text
+    assert text.count("| 10% |") == 6 and "of a float32 step" not in cpu_ceiling.as_text(record, None)
 
 
 def test_the_step_is_taken_from_the_record_where_there_is_one(tmp_path: pathlib.Path) -> None:
-    assert cpu_ceiling.step_seen(tmp_path) is None
+    assert cpu_ceiling.measured_step(tmp_path) is None
     rows = [{"name": "Keras fit", "median": 2.0}, {"name": "mixtrain O0", "median": 1.5}]
     write_json({"set": "cifar", "races": [{"contenders": rows}]}, tmp_path)
-    assert cpu_ceiling.step_seen(tmp_path) == 1.5
+    assert cpu_ceiling.measured_step(tmp_path) == 1.5

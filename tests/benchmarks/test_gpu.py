@@ -51,7 +51,7 @@ CEILINGS = {
     "copy": {"value": 4000.0, "unit": "GB/s", "of": "fakes"},
 }
 DEVICE = {"platform": "gpu", "kind": "Fake 9000", "memory_bytes": 80 * 2**30, "ceilings": CEILINGS, "versions": {}}
-CHECK = {"what": "a product", "seen": 1e-7, "limit": 1e-6, "met": True}
+CHECK = {"what": "a product", "measured": 1e-7, "limit": 1e-6, "met": True}
 ANSWERS: dict[str, dict[str, Any]] = {
     "ceilings": DEVICE,
     "checks": {"checks": [CHECK], "versions": {"mixtrain": "0"}},
@@ -103,7 +103,7 @@ def test_without_a_run_every_line_of_the_page_says_not_measured() -> None:
         assert names <= {line.split(" | ")[0].removeprefix("| ") for line in tables}
         rows = [line for line in tables if not line.startswith(("| ratio", "| ---"))]
         assert len(rows) > 20 and all("not measured" in line for line in rows)
-        assert not any(goal["seen"] for race in record["races"] for goal in race["goals"])
+        assert not any(goal["measured"] for race in record["races"] for goal in race["goals"])
         assert re.search(r"0 of \d+ goals were met; \d+ were not measured", text)
 
 
@@ -125,12 +125,12 @@ def test_a_run_writes_its_record_and_its_page_and_says_what_was_missing(
     assert race["missing"][TORCH.name].startswith("torch is not installed here")
     assert race["missing"][ALL_HALF.name].startswith("its process ended")
     goals = {goal["what"]: goal for goal in (*race["goals"], *record["memory"][1]["goals"])}
-    assert goals["ResNet-50: O2 float16 against O0 true float32"]["seen"] == 0.25
+    assert goals["ResNet-50: O2 float16 against O0 true float32"]["measured"] == 0.25
     assert goals["ResNet-50: dynamic scaling on against off"]["met"] is True
-    assert goals["ResNet-50: peak memory, O2 float16 against O0"]["seen"] == 0.5
-    assert goals["ResNet-50: O2 against PyTorch compiled, both float16"]["seen"] is None
+    assert goals["ResNet-50: peak memory, O2 float16 against O0"]["measured"] == 0.5
+    assert goals["ResNet-50: O2 against PyTorch compiled, both float16"]["measured"] is None
     text = page.read_text()
-    assert "Seen on Fake 9000, 80 GiB for JAX" in text and "fake 1.0" in text
+    assert "Measured on Fake 9000, 80 GiB for JAX" in text and "fake 1.0" in text
     assert f"| {FLOAT32.name} | 125 | 0% | 1,024 | 2.00 |" in text
     assert f"| {TORCH.name} | not measured |  |  | not measured |" in text
     assert "not asked for in this run" in text  # the other networks
@@ -233,7 +233,7 @@ def test_a_network_is_limited_by_what_takes_longer_at_the_devices_ceiling() -> N
     cost = {"flops": dict.fromkeys(policies, 1e12), "bytes": dict.fromkeys(policies, 4e10)}
     record = {"race": "ResNet-50", "contenders": [{"name": TF32.name, "median": 40.0}]}
     plain, tensor, *_ = limit_rows(record, cost, CEILINGS)
-    assert (plain["precision"], plain["limit"], plain["seen_ms"]) == ("float32", "arithmetic", None)
+    assert (plain["precision"], plain["limit"], plain["measured_ms"]) == ("float32", "arithmetic", None)
     assert plain["arithmetic_ms"] == pytest.approx(20.0)
     assert (tensor["limit"], tensor["bytes_ms"], tensor["share"]) == ("bytes", 10.0, 0.25)
 

@@ -60,7 +60,7 @@ def test_garbage_is_not_collected_while_a_round_is_timed() -> None:
 
 
 def test_a_series_knows_its_median_and_spread() -> None:
-    series = Series("a", "ms a step", (1.0, 2.0, 4.0, 3.0, 5.0))
+    series = Series("a", "ms per step", (1.0, 2.0, 4.0, 3.0, 5.0))
     assert series.quartiles == (2.0, 3.0, 4.0)
     assert series.spread == pytest.approx(2 / 3)
     assert Series("a", "s", (2.0,)).quartiles == (2.0, 2.0, 2.0)
@@ -71,9 +71,9 @@ def test_a_goal_is_judged_by_the_median_of_the_ratios_within_rounds(limit: float
     # The second round was slow for both.
     found = {"a": Series("a", "ms", (1.0, 50.0, 1.0)), "b": Series("b", "ms", (2.0, 100.0, 4.0))}
     row = evaluate(Goal("a against b", "a", "b", limit), found)
-    assert (row["seen"], row["low"], row["high"], row["met"]) == (0.5, 0.375, 0.5, met)
+    assert (row["measured"], row["low"], row["high"], row["met"]) == (0.5, 0.375, 0.5, met)
 
 
 def test_a_goal_whose_peer_is_missing_is_not_judged() -> None:
     row = evaluate(Goal("a against b", "a", "b", 1.0), {"a": Series("a", "ms", (1.0,))})
-    assert row["seen"] is None and row["met"] is None
+    assert row["measured"] is None and row["met"] is None

@@ -73,8 +73,8 @@ def test_a_set_writes_its_record_and_its_tables(page: pathlib.Path, capsys: pyte
     (race,) = record["races"]
     rows = {row["name"]: row for row in race["contenders"]}
     assert list(rows) == ["peer", "torch's", "ours"]
-    assert rows["ours"]["median"] == 1.0 and rows["ours"]["samples_a_second"] == 32_000
-    assert [goal["seen"] for goal in race["goals"]][0] == 0.25
+    assert rows["ours"]["median"] == 1.0 and rows["ours"]["samples_per_second"] == 32_000
+    assert [goal["measured"] for goal in race["goals"]][0] == 0.25
     assert record["versions"]["fake"] == "1.0" and "keras" in record["versions"]
     assert {"cpu", "cpu_flags", "cores", "device", "python"} <= set(record["surroundings"])
     assert set(record["load_average"]) == {"before", "after"}
@@ -116,7 +116,7 @@ def test_a_peer_that_falls_is_left_out_and_its_last_words_are_printed_but_not_re
 
 KINDS = [
     Contender("Keras fit", "keras"),
-    Contender("Keras fit, two steps a call", "keras", steps_per_execution=2),
+    Contender("Keras fit, two steps per call", "keras", steps_per_execution=2),
     Contender("host loop", "loop"),
     Contender("graph loop", "loop", sink=True),
     Contender("ours", "mixtrain", scaling="none", callback=True),
