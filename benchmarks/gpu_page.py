@@ -44,7 +44,7 @@ def _where(record: Mapping[str, Any]) -> str:
     memory = f", {device['memory_bytes'] / 2**30:.0f} GiB for JAX" if device["memory_bytes"] else ""
     info = record["surroundings"]
     reduced = (
-        "**A reduced run on a CPU**: smaller networks and batches, to see that all of it works. Its times say "
+        "**A reduced run on a CPU**: smaller networks and batches, to check that everything works. Its times say "
         "nothing about a GPU. "
         if device["platform"] == "cpu" else ""
     )
