@@ -23,6 +23,7 @@ from mixtrain.serialization.checkpoint import Checkpoint
 from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.run_state import plan_facts
 from mixtrain.text_table import aligned
+from mixtrain.typing import Network
 
 _FORMATS: Final = ("float32", "bfloat16", "float16", "float8_e5m2", "float8_e4m3fn")
 _NUMBERS: Final = ("bits", "exponent_bits", "fraction_bits", "max", "smallest_normal", "smallest_subnormal", "epsilon")
@@ -45,25 +46,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m mixtrain", description="Look at precision without a program.")
+    parser = argparse.ArgumentParser(prog="python -m mixtrain", description="Inspect precision from the command line.")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     plan = commands.add_parser("plan", help="which layer of a network computes in which dtype, and why")
-    plan.add_argument("network", help="module:name of a network, or of a function or class that makes one")
+    plan.add_argument("network", help="module:name of a network, or of a function or class that creates one")
     plan.add_argument("--amp-level", default="O2", choices=LEVEL_NAMES, help="default: O2")
-    plan.add_argument("--cast-model-type", choices=("float16", "bfloat16"), help="the half format; default: float16")
+    plan.add_argument("--cast-model-type", choices=("float16", "bfloat16"), help="the half dtype; default: float16")
     plan.set_defaults(run=_plan)
 
-    formats = commands.add_parser("formats", help="what floating-point formats hold")
+    formats = commands.add_parser("formats", help="the range and precision of floating-point formats")
     formats.set_defaults(run=_formats)
 
-    inspect = commands.add_parser("inspect", help="what a checkpoint holds")
+    inspect = commands.add_parser("inspect", help="the contents of a checkpoint")
     inspect.add_argument("file", help="a file of save_checkpoint or ModelCheckpoint")
     inspect.set_defaults(run=_inspect)
 
-    report = commands.add_parser("report", help='a page about a run, of what model.report("run.json") wrote')
+    report = commands.add_parser("report", help='an HTML page about a run, from the file of model.report("run.json")')
     report.add_argument("file", help="the JSON file")
-    report.add_argument("--output", help="the page; default: beside the file, ending in .html")
+    report.add_argument("--output", help="the page to write; default: the name of the file with .html")
     report.set_defaults(run=_report)
 
     for command in (plan, formats, inspect, report):
@@ -71,21 +72,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _plan(options: argparse.Namespace) -> tuple[Any, str]:
+def _plan(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     plan = plan_precision(_network(options.network), options.amp_level, cast_model_type=options.cast_model_type)
-    facts = plan_facts(plan)
+    plan_data = plan_facts(plan)
     names = ("path", "layer", "rule", "compute_dtype", "parameter_dtype", "output_dtype")
-    return facts | {"rows": [dict(zip(names, row, strict=True)) for row in facts["rows"]]}, str(plan)
+    rows = [dict(zip(names, row, strict=True)) for row in plan_data["rows"]]
+    return plan_data | {"rows": rows}, str(plan)
 
 
-def _network(name: str) -> Any:
-    """Return the network ``module:name``; another callable is called to create it."""
+def _network(name: str) -> Network:
+    """Return the network ``module:name``; a class or function of this name is called to create it."""
     where, example = "mixtrain plan", "python -m mixtrain plan my_networks:LeNet5"
     module_name, _, path = name.partition(":")
     if not module_name or not path:
         raise checks.fail_value(where, "the network must be given as module:name", name, example)
     try:
-        network: Any = importlib.import_module(module_name)
+        network: Network = importlib.import_module(module_name)
         for attribute in path.split("."):
             network = getattr(network, attribute)
     except (ImportError, AttributeError) as error:
@@ -93,7 +95,7 @@ def _network(name: str) -> Any:
     if isinstance(network, type) or not _is_network(network) and callable(network):
         network = network()
     if not _is_network(network):
-        raise checks.fail_type(where, f"{name} must be a Cell or a Keras layer, or make one", network, example)
+        raise checks.fail_type(where, f"{name} must be a Cell or a Keras layer, or create one", network, example)
     return network
 
 
@@ -101,7 +103,7 @@ def _is_network(value: Any) -> bool:
     return isinstance(value, keras.Layer) or is_cell(value)
 
 
-def _formats(options: argparse.Namespace) -> tuple[Any, str]:
+def _formats(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     del options
     rows = {name: {key: getattr(float_format(name), key) for key in _NUMBERS} for name in _FORMATS}
     table = [["format", *(key.replace("_", " ") for key in _NUMBERS)]]
@@ -109,7 +111,7 @@ def _formats(options: argparse.Namespace) -> tuple[Any, str]:
     return rows, "\n".join(aligned(table))
 
 
-def _inspect(options: argparse.Namespace) -> tuple[Any, str]:
+def _inspect(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     checkpoint = read_checkpoint(options.file)
     values = {name: _tensor_info(value) for name, value in checkpoint.items()}
     run_info = _run_info(checkpoint)
@@ -121,11 +123,11 @@ def _inspect(options: argparse.Namespace) -> tuple[Any, str]:
     return {"file": options.file, "values": values, "run": run_info}, "\n".join([*lines, *aligned(table)])
 
 
-def _report(options: argparse.Namespace) -> tuple[Any, str]:
+def _report(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     with open(options.file, encoding="utf-8") as file:
         data = json.load(file)
     if not isinstance(data, dict):
-        raise checks.fail_type("mixtrain report", "the file must hold a run", data, 'model.report("run.json")')
+        raise checks.fail_type("mixtrain report", "the file must be a run report", data, 'model.report("run.json")')
     output = options.output or os.path.splitext(options.file)[0] + ".html"
     page = report_html(data)
     with open(output, "w", encoding="utf-8") as file:
