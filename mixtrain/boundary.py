@@ -16,6 +16,7 @@ from typing import Any, Literal
 import keras
 
 from mixtrain import backend
+from mixtrain.typing import BackendTensor, Tensor, Tree
 
 Mode = Literal["outside", "tensors", "backend"]
 
@@ -33,7 +34,7 @@ class TensorLike:
     __slots__ = ()
 
     # The backend tensor, or a channels-last view of one.
-    held: Any
+    held: BackendTensor
 
 
 def is_any_tensor(value: Any) -> bool:
@@ -56,7 +57,7 @@ def in_mode(mode: Mode) -> Iterator[None]:
         _state.mode = previous
 
 
-def wants_tensors(*values: Any) -> bool:
+def wants_tensors(*values: Tree) -> bool:
     """Whether results are Tensors: always in a user's network, never in library code; else by the arguments.
 
     Outside of both, a Tensor or Parameter among the arguments gives Tensors, else a backend tensor gives backend
@@ -68,7 +69,7 @@ def wants_tensors(*values: Any) -> bool:
     return tensor is None or isinstance(tensor, TensorLike)
 
 
-def _first_tensor(values: Any) -> Any:
+def _first_tensor(values: Tree) -> Tensor | None:
     """Return the first Tensor in a structure; if there is none, the first backend tensor, or None."""
     backend_tensor = None
     for value in values.values() if isinstance(values, dict) else values:
@@ -83,7 +84,7 @@ def _first_tensor(values: Any) -> Any:
     return backend_tensor
 
 
-def unwrap(values: Any) -> Any:
+def unwrap(values: Tree) -> Tree:
     """Return a structure with the contents of its Tensors: backend tensors and channels-last views."""
     if isinstance(values, backend.TensorBase):
         return values.held if isinstance(values, TensorLike) else values
@@ -92,7 +93,7 @@ def unwrap(values: Any) -> Any:
     return values
 
 
-def to_backend_tensors(values: Any) -> Any:
+def to_backend_tensors(values: Tree) -> Tree:
     """Return a structure with backend tensors in place of Tensors and views."""
     if isinstance(values, backend.TensorBase):
         return values.backend_tensor()
@@ -101,7 +102,7 @@ def to_backend_tensors(values: Any) -> Any:
     return values
 
 
-def to_tensors(values: Any) -> Any:
+def to_tensors(values: Tree) -> Tree:
     """Return a structure with Tensors in place of backend tensors and views."""
     if isinstance(values, backend.TENSOR_TYPES):
         return values if isinstance(values, (TensorLike, keras.KerasTensor)) else backend.public_tensor(values)
@@ -110,7 +111,7 @@ def to_tensors(values: Any) -> Any:
     return values
 
 
-def _mapped(function: Callable[[Any], Any], values: Any) -> Any:
+def _mapped(function: Callable[[Tree], Tree], values: Tree) -> Tree:
     """Apply a function to the items of a tuple, list or dict; return the same object if none changes."""
     if isinstance(values, dict):
         items = {key: function(value) for key, value in values.items()}

@@ -9,8 +9,10 @@ from typing import Any, Final, Literal
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mixtrain import checks
+from mixtrain.typing import DTypeLike
 
 
 class DType(str):
@@ -75,7 +77,7 @@ _PYTHON_TYPES: Final = {bool: bool_, int: int64, float: float32, complex: comple
 _NO_NUMPY: Final = {bfloat16: float32}
 
 
-def as_dtype(value: Any) -> DType:
+def as_dtype(value: DTypeLike) -> DType:
     """Convert to a `DType`.
 
     Args:
@@ -118,22 +120,22 @@ def _numpy_name(dtype: np.dtype[Any]) -> str:
     return dtype.name
 
 
-def is_float(dtype: Any) -> bool:
+def is_float(dtype: DTypeLike) -> bool:
     """Whether `dtype` is a floating-point dtype (half, float32 or float64)."""
     return "float" in as_dtype(dtype)
 
 
-def is_complex(dtype: Any) -> bool:
+def is_complex(dtype: DTypeLike) -> bool:
     """Whether `dtype` is complex64 or complex128."""
     return "complex" in as_dtype(dtype)
 
 
-def is_half(dtype: Any) -> bool:
+def is_half(dtype: DTypeLike) -> bool:
     """Whether `dtype` is a half-precision dtype, float16 or bfloat16."""
     return as_dtype(dtype) in HALF_DTYPES
 
 
-def wider(first: Any, second: Any) -> DType:
+def wider(first: DTypeLike, second: DTypeLike) -> DType:
     """Return the wider of two floating-point dtypes; float16 with bfloat16 gives float32.
 
     Example:
@@ -158,7 +160,7 @@ def _bits(dtype: DType) -> int:
     return int(dtype.lstrip("uint"))
 
 
-def promoted(first: Any, second: Any) -> DType:
+def promoted(first: DTypeLike, second: DTypeLike) -> DType:
     """Promote two dtypes: floats win over integers, integers over bool, and wider dtypes over narrower ones.
 
     A signed and an unsigned integer dtype give the smallest signed one that holds both.
@@ -180,7 +182,7 @@ def promoted(first: Any, second: Any) -> DType:
     return as_dtype(f"int{min(64, max(_bits(signed), 2 * _bits(unsigned)))}")
 
 
-def dtype_to_pytype(type_: Any) -> type:
+def dtype_to_pytype(type_: DTypeLike) -> type:
     """Return the Python type of a dtype: bool, int, float or complex.
 
     Args:
@@ -196,7 +198,7 @@ def dtype_to_pytype(type_: Any) -> type:
     return bool if dtype == bool_ else complex if is_complex(dtype) else float if is_float(dtype) else int
 
 
-def dtype_to_nptype(type_: Any) -> type[np.generic]:
+def dtype_to_nptype(type_: DTypeLike) -> type[np.generic]:
     """Return the NumPy type of a dtype; bfloat16, which NumPy lacks, gives float32.
 
     Args:
@@ -215,7 +217,7 @@ def dtype_to_nptype(type_: Any) -> type[np.generic]:
     return np.dtype(_NO_NUMPY.get(dtype, dtype)).type
 
 
-def pytype_to_dtype(obj: Any) -> DType:
+def pytype_to_dtype(obj: DTypeLike) -> DType:
     """Return the dtype of a Python or NumPy type.
 
     Args:
@@ -233,7 +235,7 @@ def pytype_to_dtype(obj: Any) -> DType:
     return float64 if obj is float else as_dtype(obj)
 
 
-def get_py_obj_dtype(obj: Any) -> DType:
+def get_py_obj_dtype(obj: complex | type[Any]) -> DType:
     """Return the dtype that a Python number has as a Tensor.
 
     Args:
@@ -302,7 +304,7 @@ class FloatFormat:
         """The dtype of arrays in this format, from ml_dtypes where NumPy has none."""
         return _numpy_dtype(self.name)
 
-    def round(self, values: Any) -> Any:
+    def round(self, values: ArrayLike) -> Any:
         """Round to the nearest number of the format, ties to the even fraction.
 
         Args:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import keras
@@ -19,11 +19,12 @@ from mixtrain import backend
 from mixtrain.boundary import to_backend_tensors
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import (  # noqa: F401
-    as_dtype, bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+    DType, as_dtype, bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
 )
 from mixtrain.ops import comparison, extremes, random, statistics
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
+from mixtrain.typing import BackendTensor, DTypeLike, TensorLike
 
 _Function = Callable[..., Any]
 float_, int_ = float32, int32
@@ -73,7 +74,7 @@ _IN_LISTS: Final = ("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays"
 _NARROWED: Final = {np.dtype("float64"): np.float32, np.dtype("int64"): np.int32}
 
 
-def _as_input(value: Any) -> Any:
+def _as_input(value: TensorLike | None) -> TensorLike | None:
     """Convert an array argument to a backend tensor; float64 becomes float32, int64 int32."""
     if backend.is_tensor(value) or isinstance(value, keras.Variable) or value is None:
         return value
@@ -99,7 +100,7 @@ def _function(name: str, compute: _Function) -> _Function:
     return operator(name, compute)
 
 
-def _cast(value: Any, dtype: Any) -> Any:
+def _cast(value: BackendTensor, dtype: DTypeLike | None) -> BackendTensor:
     return value if dtype is None else keras.ops.cast(value, as_dtype(dtype))
 
 
@@ -108,7 +109,7 @@ def _of_keras(name: str, arrays: int, source: str) -> _Function:
     if function is None:
         return _on_host(name)
 
-    def compute(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    def compute(*args: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> BackendTensor | tuple[BackendTensor, ...]:
         inputs = [_as_input(value) for value in args[:arrays]]
         if inputs and not backend.is_tensor(inputs[0]):
             inputs[0] = tensor(f"numpy.{name}", inputs[0])
@@ -127,7 +128,7 @@ def _of_sequences(name: str) -> _Function:
     if function is None:
         return _on_host(name)
 
-    def compute(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+    def compute(arrays: Iterable[TensorLike], *args: Any, **kwargs: Any) -> BackendTensor:
         inputs = [tensor(f"numpy.{name}", _as_input(value)) for value in arrays]
         return function(inputs, *args, **kwargs)
 
@@ -168,15 +169,15 @@ def _on_host(name: str) -> _Function:
 
 
 def _extreme(name: str, function: _Function) -> _Function:
-    def compute(*arrays: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    def compute(*args: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> BackendTensor:
         where = kwargs.pop("where", True)
         where = None if where is True else _as_input(where)
-        return _cast(function(_as_input(arrays[0]), *arrays[1:], where=where, **kwargs), dtype)
+        return _cast(function(_as_input(args[0]), *args[1:], where=where, **kwargs), dtype)
 
     return _function(name, compute)
 
 
-def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any:
+def array(obj: TensorLike, dtype: DTypeLike | None = None, copy: bool = True, ndmin: int = 0) -> Tensor:
     """A Tensor of `obj`, in `dtype`, with at least `ndmin` axes; `copy` is accepted.
 
     Example:
@@ -192,57 +193,62 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any
     return Tensor(_cast(value, dtype))
 
 
-def asarray(a: Any, dtype: Any = None) -> Any:
+def asarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """A Tensor of `a` in `dtype`. Source: MindSpore, `mindspore.numpy.asarray`."""
     return array(a, dtype)
 
 
-def asfarray(a: Any, dtype: Any = float32) -> Any:
+def asfarray(a: TensorLike, dtype: DTypeLike = float32) -> Tensor:
     """A Tensor of `a` in the float `dtype`. Source: MindSpore, `mindspore.numpy.asfarray`."""
     return array(a, dtype)
 
 
-def _as_shape(shape: Any) -> tuple[int, ...]:
+def _as_shape(shape: TensorLike) -> tuple[int, ...]:
     return tuple(int(size) for size in np.reshape(np.asarray(_to_numpy(to_backend_tensors(shape))), (-1,)))
 
 
-def zeros(shape: Any, dtype: Any = float32) -> Any:
+def zeros(shape: TensorLike, dtype: DTypeLike = float32) -> Tensor:
     """Zeros of `shape` and `dtype`. Source: MindSpore, `mindspore.numpy.zeros`."""
     return Tensor(keras.ops.zeros(_as_shape(shape), as_dtype(dtype)))
 
 
-def ones(shape: Any, dtype: Any = float32) -> Any:
+def ones(shape: TensorLike, dtype: DTypeLike = float32) -> Tensor:
     """Ones of `shape` and `dtype`. Source: MindSpore, `mindspore.numpy.ones`."""
     return Tensor(keras.ops.ones(_as_shape(shape), as_dtype(dtype)))
 
 
-def empty(shape: Any, dtype: Any = float32) -> Any:
+def empty(shape: TensorLike, dtype: DTypeLike = float32) -> Tensor:
     """Zeros of `shape` and `dtype`: memory is never left uninitialized. Source: MindSpore, `mindspore.numpy.empty`."""
     return zeros(shape, dtype)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """`fill_value` everywhere in a Tensor of `shape` and `dtype`. Source: MindSpore, `mindspore.numpy.full`."""
     value = tensor("numpy.full", _as_input(to_backend_tensors(fill_value)))
     return Tensor(_cast(keras.ops.broadcast_to(value, _as_shape(shape)), dtype))
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float32) -> Any:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float32) -> Tensor:
     """Ones on the diagonal `k` of `N` rows and `M` columns of `dtype`. Source: MindSpore, `mindspore.numpy.eye`."""
     return Tensor(np.eye(N, M, k), as_dtype(dtype))
 
 
-def identity(n: int, dtype: Any = float32) -> Any:
+def identity(n: int, dtype: DTypeLike = float32) -> Tensor:
     """The identity matrix of `n` rows, of `dtype`. Source: MindSpore, `mindspore.numpy.identity`."""
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float32) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float32) -> Tensor:
     """Ones at and below the diagonal `k` of `N` rows and `M` columns of `dtype`. Source: MindSpore, `numpy.tri`."""
     return Tensor(np.tri(N, M, k), as_dtype(dtype))
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
+def arange(
+    start: TensorLike,
+    stop: TensorLike | None = None,
+    step: TensorLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Numbers from `start` (or 0) to `stop` by `step`, in `dtype`. Source: MindSpore, `mindspore.numpy.arange`."""
     start, stop = (0, start) if stop is None else (start, stop)
     bounds: Any = [_to_numpy(to_backend_tensors(value)) for value in (start, stop, 1 if step is None else step)]
@@ -251,7 +257,9 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
 
 
 def _spaced(name: str) -> _Function:
-    def compute(start: Any, stop: Any, num: int = 50, *args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    def compute(
+        start: TensorLike, stop: TensorLike, num: int = 50, *args: Any, dtype: DTypeLike | None = None, **kwargs: Any
+    ) -> Tensor | tuple[Tensor, Tensor]:
         start, stop = (_to_numpy(to_backend_tensors(value)) for value in (start, stop))
         result = getattr(np, name)(start, stop, num, *args, **kwargs)
         if isinstance(result, tuple):  # With `retstep`.
@@ -269,14 +277,14 @@ def _spaced(name: str) -> _Function:
 linspace, logspace, geomspace = _spaced("linspace"), _spaced("logspace"), _spaced("geomspace")
 
 
-def vstack(tup: Sequence[Any]) -> Any:
+def vstack(tup: Sequence[TensorLike]) -> Tensor:
     """Stack the arrays of `tup` vertically, vectors as rows. Source: MindSpore, `mindspore.numpy.vstack`."""
     rows = [tensor("numpy.vstack", _as_input(to_backend_tensors(value))) for value in tup]
     rows = [keras.ops.reshape(row, (1, -1)) if len(row.shape) < 2 else row for row in rows]
     return Tensor(keras.ops.concatenate(rows, axis=0))
 
 
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None) -> Tensor:
     """Indices at which `v` keeps `a` sorted (by `sorter`): before equal elements, or after them for `side` "right".
 
     Source: MindSpore, `mindspore.numpy.searchsorted`.
@@ -285,12 +293,12 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     return Tensor(statistics.searchsorted(a, v, out_int32=True, side=side, sorter=sorter))
 
 
-def around(a: Any, decimals: int = 0) -> Any:
+def around(a: TensorLike, decimals: int = 0) -> Tensor:
     """Round `a` to `decimals`. Source: MindSpore, `mindspore.numpy.around`."""
     return Tensor(keras.ops.round(tensor("numpy.around", _as_input(to_backend_tensors(a))), decimals))
 
 
-def pad(arr: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+def pad(arr: TensorLike, pad_width: TensorLike, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Tensor:
     """Pad `arr` by `pad_width` as NumPy does in each `mode`, whose options are the other arguments.
 
     "constant", "edge", "reflect", "symmetric" and "wrap" have gradients; the others are computed from values.
@@ -319,7 +327,7 @@ def pad(arr: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
     return Tensor(value)
 
 
-def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(a: TensorLike, b: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Whether `a` and `b` differ by at most `atol + rtol * |b|`; with `equal_nan`, NaN equals NaN.
 
     Source: MindSpore, `mindspore.numpy.isclose`.
@@ -328,14 +336,14 @@ def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
     return Tensor(comparison.isclose(first, second, rtol, atol, equal_nan))
 
 
-def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
+def trapz(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     """Integrate `y` along `axis` by the trapezoidal rule, at points `x` or with spacing `dx`, in float32.
 
     Source: MindSpore, `mindspore.numpy.trapz`.
     """
     y = tensor("numpy.trapz", _as_input(to_backend_tensors(y)))
     value = keras.ops.moveaxis(keras.ops.cast(y, float32), axis, -1)
-    width: Any = dx
+    width: BackendTensor | float = dx
     if x is not None:
         points = keras.ops.cast(tensor("numpy.trapz", _as_input(to_backend_tensors(x))), float32)
         points = points if len(points.shape) == 1 else keras.ops.moveaxis(points, axis, -1)
@@ -343,7 +351,13 @@ def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
     return Tensor(keras.ops.sum((value[..., 1:] + value[..., :-1]) / 2 * width, axis=-1))
 
 
-def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False) -> Any:
+def histogram(
+    a: TensorLike,
+    bins: TensorLike = 10,
+    range: tuple[float, float] | None = None,
+    weights: TensorLike | None = None,
+    density: bool = False,
+) -> tuple[Tensor, Tensor]:
     """Count how many of `a` are in each bin, in float32; return the counts and the edges. Computed from values.
 
     Args:
@@ -367,36 +381,40 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, de
     return Tensor(counts.astype(np.float32)), Tensor(_narrow(edges))
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(
+    x: TensorLike, ord: float | str | None = None, axis: int | Sequence[int] | None = None, keepdims: bool = False
+) -> Tensor:
     """The norm of order `ord` of `x` along `axis`, kept with `keepdims`. Source: MindSpore, `mindspore.numpy.norm`."""
     value = keras.ops.cast(tensor("numpy.norm", _as_input(to_backend_tensors(x))), float32)
     return Tensor(keras.ops.norm(value, ord=ord, axis=axis, keepdims=keepdims))
 
 
-def multi_dot(arrays: Sequence[Any]) -> Any:
+def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
     """The matrix product of all `arrays`. Source: MindSpore, `mindspore.numpy.multi_dot`."""
     return Tensor(functools.reduce(
         keras.ops.matmul, (tensor("numpy.multi_dot", _as_input(to_backend_tensors(value))) for value in arrays)
     ))
 
 
-def rand(*shape: int, dtype: Any = float32) -> Any:
+def rand(*shape: int, dtype: DTypeLike = float32) -> Tensor:
     """Uniform random numbers in [0, 1) of `shape` and `dtype`. Source: MindSpore, `mindspore.numpy.rand`."""
     return Tensor(random.rand(*_as_shape(shape), dtype=as_dtype(dtype)))
 
 
-def randn(*shape: int, dtype: Any = float32) -> Any:
+def randn(*shape: int, dtype: DTypeLike = float32) -> Tensor:
     """Standard normal random numbers of `shape` and `dtype`. Source: MindSpore, `mindspore.numpy.randn`."""
     return Tensor(random.randn(*_as_shape(shape), dtype=as_dtype(dtype)))
 
 
-def randint(minval: int, maxval: int | None = None, shape: Any = None, dtype: Any = int32) -> Any:
+def randint(
+    minval: int, maxval: int | None = None, shape: TensorLike | None = None, dtype: DTypeLike = int32
+) -> Tensor:
     """Random integers in [`minval` or 0, `maxval`), of `shape` and `dtype`. Source: MindSpore, `numpy.randint`."""
     low, high = (0, minval) if maxval is None else (minval, maxval)
     return Tensor(random.randint(low, high, _as_shape(() if shape is None else shape), dtype=as_dtype(dtype)))
 
 
-def result_type(*arrays_and_dtypes: Any) -> Any:
+def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype that `arrays_and_dtypes` are promoted to. Source: MindSpore, `mindspore.numpy.result_type`."""
     values = map(to_backend_tensors, arrays_and_dtypes)
     dtypes = [value if isinstance(value, type) else getattr(value, "dtype", value) for value in values]
@@ -406,7 +424,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     return as_dtype(keras.backend.result_type(*dtypes))
 
 
-def promote_types(type1: Any, type2: Any) -> Any:
+def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
     """The dtype that `type1` and `type2` are promoted to. Source: MindSpore, `mindspore.numpy.promote_types`."""
     return result_type(as_dtype(type1), as_dtype(type2))
 
@@ -417,7 +435,7 @@ class _Grid:
     def __init__(self, name: str) -> None:
         self._grid = getattr(np, name)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: slice | tuple[slice, ...]) -> Any:
         return _to_tensors(self._grid[key])
 
 

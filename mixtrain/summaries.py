@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 import numpy as np
 
 from mixtrain import backend
 from mixtrain.trace_version import note_condition
+from mixtrain.typing import Shape, Tensor
 
 
 class _State:
     """The stored values by plugin, tag, dtype and shape, and the number of active recorders."""
 
-    values: dict[tuple[Any, ...], backend.LiveValue] = {}
+    values: dict[tuple[str, str, str, Shape], backend.LiveValue] = {}
     recorders = 0
 
 
-def put_aside(plugin: str, tag: str, value: Any) -> None:
+def put_aside(plugin: str, tag: str, value: Tensor) -> None:
     """Store a tensor as the newest of its tag, if a recorder is active.
 
     Args:

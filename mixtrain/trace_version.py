@@ -9,9 +9,10 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from mixtrain.network.walk import tree_of
+from mixtrain.typing import Layer, Network
 
 _ATTRIBUTE: Final = "_mixtrain_version"
 _numbers = itertools.count(1)
@@ -32,23 +33,23 @@ class Version(NamedTuple):
 _UNCHANGED: Final = Version()
 
 
-def version_of(layer: Any) -> Version:
+def version_of(layer: Layer) -> Version:
     """Return the version of a Cell, Keras layer or operation."""
     return vars(layer).get(_ATTRIBUTE, _UNCHANGED)
 
 
-def layer_changed(layer: Any) -> None:
+def layer_changed(layer: Layer) -> None:
     """Record that the computation of a layer changed, so that compiled calls which run it are retraced."""
     _set(layer, version_of(layer)._replace(stamp=next(_numbers)))
 
 
-def network_changed(network: Any) -> None:
+def network_changed(network: Network) -> None:
     """Record that the computation of every layer of a network changed."""
     for node in tree_of(network).walk():
         layer_changed(node.layer)
 
 
-def effect_changed(layer: Any, effect: Hashable) -> None:
+def effect_changed(layer: Layer, effect: Hashable) -> None:
     """Record the effect of the plan in force on a layer; an earlier effect restores the earlier version."""
     _set(layer, version_of(layer)._replace(effect=effect))
 
@@ -62,9 +63,9 @@ class _Latest:
     number = 0
 
 
-def _set(layer: Any, version: Version) -> None:
+def _set(layer: Layer, version: Version) -> None:
     if version == _UNCHANGED:
-        vars(layer).pop(_ATTRIBUTE, None)
+        layer.__dict__.pop(_ATTRIBUTE, None)
     else:
         # Bypass the attribute tracking of Cells and Keras layers.
         object.__setattr__(layer, _ATTRIBUTE, version)
@@ -80,7 +81,7 @@ class Versions:
         plans: Whether the effects of plans are compared, too.
     """
 
-    def __init__(self, layers: Iterable[Any], *, plans: bool = True) -> None:
+    def __init__(self, layers: Iterable[Layer], *, plans: bool = True) -> None:
         self._plans = plans
         self._latest = _Latest.number
         self._versions = [(layer, version_of(layer)) for layer in layers]
@@ -119,7 +120,7 @@ class TraceState:
         modes: Whether the trace depends on the training modes of these layers, too.
     """
 
-    def __init__(self, layers: Iterable[Any], *, modes: bool = False) -> None:
+    def __init__(self, layers: Iterable[Layer], *, modes: bool = False) -> None:
         self._layers = {id(layer): layer for layer in layers}
         self._conditions: dict[Callable[[], Hashable], Hashable] = {}
         self._versions = Versions(self._layers.values())
@@ -162,7 +163,7 @@ class TraceState:
                 state._conditions.update(self._conditions)
 
 
-def note_layer(layer: Any) -> None:
+def note_layer(layer: Layer) -> None:
     """Record that the functions being traced run a layer."""
     for state in _tracing.states:
         state._layers[id(layer)] = layer
