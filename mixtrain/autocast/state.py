@@ -15,6 +15,7 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.autocast.operator_lists import RECURRENT_ROWS, TABLE, OperatorClass, normal
 from mixtrain.dtype import DType, as_dtype, float32, float64, wider
+from mixtrain.typing import Tensor, TensorLike, Tree
 
 _FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
 
@@ -111,18 +112,18 @@ def widest(dtypes: set[DType]) -> DType:
     return functools.reduce(wider, dtypes)
 
 
-def float_dtypes(values: Any, numpy_as_float32: bool = False) -> set[DType]:
+def float_dtypes(values: Tree, numpy_as_float32: bool = False) -> set[DType]:
     """Return the dtypes of the floating-point tensors, variables and arrays in a structure."""
     dtypes = {_float_dtype(value, numpy_as_float32) for value in _leaves(values)}
     return {dtype for dtype in dtypes if dtype is not None}
 
 
-def is_symbolic(values: Any) -> bool:
+def is_symbolic(values: Tree) -> bool:
     """Whether a structure contains a `KerasTensor`: a model is being built, and nothing is computed."""
     return any(isinstance(value, keras.KerasTensor) for value in _leaves(values))
 
 
-def _leaves(values: Any) -> Iterator[Any]:
+def _leaves(values: Tree) -> Iterator[Any]:
     if isinstance(values, dict):
         values = tuple(values.values())
     if isinstance(values, (tuple, list)):
@@ -143,7 +144,7 @@ def _float_dtype(value: Any, numpy_as_float32: bool) -> DType | None:
     return as_dtype(name) if name in _FLOATS else None
 
 
-def _cast_all(values: Any, dtype: DType, numpy_as_float32: bool) -> Any:
+def _cast_all(values: Tree, dtype: DType, numpy_as_float32: bool) -> Tree:
     """Cast the floating-point tensors of a structure."""
 
     def cast(value: Any) -> Any:
@@ -155,7 +156,7 @@ def _cast_all(values: Any, dtype: DType, numpy_as_float32: bool) -> Any:
     return _map(cast, values)
 
 
-def keep_mask(value: Any, cast_value: Any) -> Any:
+def keep_mask(value: TensorLike, cast_value: Tensor) -> Tensor:
     """Return a cast tensor with the mask that Keras's layers and losses read from the original."""
     mask = backend.mask_of(value) if backend.is_tensor(value) else None
     if mask is not None:
@@ -163,7 +164,7 @@ def keep_mask(value: Any, cast_value: Any) -> Any:
     return cast_value
 
 
-def _map(function: Callable[[Any], Any], values: Any) -> Any:
+def _map(function: Callable[[Any], Any], values: Tree) -> Tree:
     if isinstance(values, dict):
         return {key: _map(function, value) for key, value in values.items()}
     if isinstance(values, (tuple, list)):

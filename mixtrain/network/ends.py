@@ -6,13 +6,14 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import keras
 
 from mixtrain.network.keras_own import keras_owns
 from mixtrain.network.returned import Origin, returned_by
 from mixtrain.network.walk import children_of, is_cell
+from mixtrain.typing import Layer, Network
 
 _LIBRARY: Final = "mixtrain."
 # Layers that return the output of the layer inside them.
@@ -29,12 +30,12 @@ class CallSite:
         sources: Returns the calls whose outputs are its inputs; none for the network's own inputs.
     """
 
-    layer: Any
+    layer: Layer
     key: tuple[int, int]
     sources: Callable[[], Sequence[CallSite]]
 
 
-def output_calls(layer: Any) -> Sequence[CallSite]:
+def output_calls(layer: Layer) -> Sequence[CallSite]:
     """Return the calls inside a layer whose outputs are the layer's own; none for a layer without children.
 
     A functional model is read from its graph, a `call` or `construct` of the user's from its source. Where the source
@@ -61,7 +62,7 @@ def output_calls(layer: Any) -> Sequence[CallSite]:
     return [_in_order(children)] if origins is None else _in_code(layer, origins)
 
 
-def _in_code(network: Any, origins: Sequence[Origin]) -> list[CallSite]:
+def _in_code(network: Network, origins: Sequence[Origin]) -> list[CallSite]:
     """Return the calls of layers among the origins that a method's source shows."""
     calls = []
     for origin in origins:
@@ -75,11 +76,11 @@ def _in_code(network: Any, origins: Sequence[Origin]) -> list[CallSite]:
     return calls
 
 
-def _in_order(layers: Sequence[Any]) -> CallSite:
+def _in_order(layers: Sequence[Layer]) -> CallSite:
     return CallSite(layers[-1], (id(layers[-1]), -len(layers)), lambda: [_in_order(layers[:-1])] if layers[:-1] else [])
 
 
-def _in_graph(tensor: Any) -> CallSite:
+def _in_graph(tensor: keras.KerasTensor) -> CallSite:
     # Keras has no public attribute for the operation that made a tensor, nor for the inputs of an operation's calls but
     # the first; tests/network/test_ends.py fails if these private names change.
     operation, node, _ = tensor._keras_history

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from mixtrain.network.walk import is_cell
+from mixtrain.typing import Layer
 
 Forward = Callable[..., Any]
 
 
-def interpose(layer: Any, wrap: Callable[[Forward], Forward], *, method: str | None = None) -> Callable[[], None]:
+def interpose(layer: Layer, wrap: Callable[[Forward], Forward], *, method: str | None = None) -> Callable[[], None]:
     """Replace the forward function of one layer object by ``wrap(forward)``.
 
     Args:

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import keras
 
+from mixtrain.typing import Layer
+
 # Normalized names of classes (Cells, Keras layers and operations) and functions. A loss takes an output and nothing
 # else. What a Lambda does is unknown; most only rearrange.
 _NAMES: Final = frozenset({
@@ -20,7 +22,7 @@ _NAMES: Final = frozenset({
 })
 
 
-def preserves_values(layer: Any) -> bool:
+def preserves_values(layer: Layer) -> bool:
     """Whether the outputs of a layer are its inputs, except for order, selection and averages."""
     if isinstance(layer, keras.layers.Activation):
         return name_of(layer.activation) in ("linear", "identity")

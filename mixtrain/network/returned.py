@@ -9,7 +9,6 @@ import inspect
 import textwrap
 import types
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from mixtrain.network.passing import name_passes_on
 
@@ -83,7 +82,7 @@ class _Reader:
         elif isinstance(target, ast.Name):
             names[target.id] = origins
 
-    def _branch(self, statement: Any, names: _Names) -> None:
+    def _branch(self, statement: ast.For | ast.While | ast.If | ast.With | ast.Try, names: _Names) -> None:
         """Read each block of a compound statement, and merge the names after all of them."""
         before = dict(names)
         if isinstance(statement, ast.For) and isinstance(statement.target, ast.Name):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
 
 import keras
+
+from mixtrain.typing import Layer, Network
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Node:
     """
 
     path: str
-    layer: Any
+    layer: Layer
     children: tuple[Node, ...]
 
     def walk(self) -> Iterator[Node]:
@@ -30,30 +31,30 @@ class Node:
             yield from child.walk()
 
 
-def is_cell(layer: Any) -> bool:
+def is_cell(layer: Layer) -> bool:
     """Whether `layer` is a Cell rather than a Keras layer."""
     # By its methods: this package is below the one that defines Cells.
     return not isinstance(layer, keras.Operation) and hasattr(layer, "child_layers") and hasattr(layer, "construct")
 
 
-def children_of(layer: Any) -> dict[str, Any]:
+def children_of(layer: Layer) -> dict[str, Layer]:
     """Return the direct children of a layer by name, without InputLayers."""
     if isinstance(layer, keras.Operation):
         return _keras_children(layer)
     return layer.child_layers() if is_cell(layer) else {}
 
 
-def _keras_children(layer: keras.Operation) -> dict[str, Any]:
+def _keras_children(layer: keras.Operation) -> dict[str, Layer]:
     wrapped = getattr(layer, "mixtrain_cell", None)
     if wrapped is not None:
         return {wrapped.cls_name: wrapped}
-    layers: list[Any] = []
+    layers: list[Layer] = []
     if isinstance(layer, keras.Layer):
         layers = list(sublayers(layer))
     if isinstance(layer, keras.Model):
         operations = getattr(layer, "operations", ())
         layers += [operation for operation in operations if not isinstance(operation, keras.Layer)]
-    children: dict[str, Any] = {}
+    children: dict[str, Layer] = {}
     for child in {id(child): child for child in layers}.values():
         if isinstance(child, keras.layers.InputLayer):
             continue
@@ -72,13 +73,13 @@ def sublayers(layer: keras.Layer) -> list[keras.Layer]:
     return layer._layers  # type: ignore[no-any-return]
 
 
-def _is_functional_copy(layer: Any, child: Any) -> bool:
+def _is_functional_copy(layer: Layer, child: Layer) -> bool:
     if not isinstance(layer, keras.Sequential) or not isinstance(child, keras.Model):
         return False
     return all(child is not listed for listed in layer.layers)
 
 
-def tree_of(network: Any) -> Node:
+def tree_of(network: Network) -> Node:
     """Return the network as a tree of nodes.
 
     Args:
@@ -98,7 +99,7 @@ def tree_of(network: Any) -> Node:
     return _node("", network, set())
 
 
-def _node(path: str, layer: Any, seen: set[int]) -> Node:
+def _node(path: str, layer: Layer, seen: set[int]) -> Node:
     seen.add(id(layer))
     separator = "/" if isinstance(layer, keras.Operation) else "."
     nodes = []
