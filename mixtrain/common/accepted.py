@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from mixtrain import checks
 from mixtrain.context import set_context
+from mixtrain.typing import Tree
 
 # How much of Python's syntax a compiled function may use; there is no difference here.
 STRICT: Final = 0
@@ -74,7 +75,7 @@ def jit_class(cls: type) -> type:
 ms_class = jit_class
 
 
-def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
+def mutable(input_data: Tree, dynamic_len: bool = False) -> Tree:
     """Return `input_data` unchanged: tensors among arguments are never constants here.
 
     Args:
@@ -87,7 +88,7 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
 
 
 def _identity_decorator(name: str, reason: str) -> Callable[..., Any]:
-    def decorator(fn: Any = None, **options: Any) -> Any:
+    def decorator(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         return (lambda function: function) if fn is None else fn
 
     decorator.__name__ = decorator.__qualname__ = name

@@ -9,9 +9,10 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import DType, as_dtype, float32
+from mixtrain.typing import BackendTensor
 
 
-def to_dlpack(tensor: Any) -> Any:
+def to_dlpack(tensor: Tensor | BackendTensor) -> np.ndarray:
     """Return an object with `__dlpack__` that holds a copy of a Tensor on the CPU.
 
     Args:

@@ -9,6 +9,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.seed import get_seed, restore_seed_state, seed_state, set_seed
+from mixtrain.typing import Tensor, TensorLike
 
 
 class Generator:
@@ -45,22 +46,22 @@ class Generator:
         """Return a seed for one operation, a new one each time."""
         return int(self._rng.integers(2**31 - 1))
 
-    def get_state(self) -> Any:
+    def get_state(self) -> Tensor:
         """Return the state as a uint8 Tensor, for `set_state`."""
         return _pack({"first": self._initial_seed, "drawing": self._rng.bit_generator.state})
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: TensorLike) -> None:
         """Restore the state that `get_state` returned."""
         values = _unpack(state)
         self._initial_seed = values["first"]
         self._rng.bit_generator.state = values["drawing"]
 
 
-def _pack(state: dict[str, Any]) -> Any:
+def _pack(state: dict[str, Any]) -> Tensor:
     return backend.public_tensor(backend.to_tensor(np.frombuffer(json.dumps(state).encode(), np.uint8)))
 
 
-def _unpack(state: Any) -> Any:
+def _unpack(state: TensorLike) -> dict[str, Any]:
     return json.loads(backend.to_numpy(state).astype(np.uint8).tobytes())
 
 
@@ -74,7 +75,7 @@ def initial_seed() -> int | None:
     return get_seed()
 
 
-def get_rng_state() -> Any:
+def get_rng_state() -> Tensor:
     """Return the state of the process's random numbers as a uint8 Tensor, for `set_rng_state`.
 
     Example: ``state = mixtrain.get_rng_state()``. Source: MindSpore, `mindspore.get_rng_state`.
@@ -82,7 +83,7 @@ def get_rng_state() -> Any:
     return _pack(seed_state())
 
 
-def set_rng_state(state: Any) -> None:
+def set_rng_state(state: TensorLike) -> None:
     """Restore the state that `get_rng_state` returned.
 
     Example: ``mixtrain.set_rng_state(state)``. Source: MindSpore, `mindspore.set_rng_state`.

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from mixtrain.typing import Tensor
+
 _ids = itertools.count()
 
 
@@ -31,15 +33,15 @@ class GradientHooks:
     """The hooks of one tensor, called in the order of registration."""
 
     def __init__(self) -> None:
-        self._functions: dict[int, Callable[[Any], Any]] = {}
+        self._functions: dict[int, Callable[[Tensor], Tensor | None]] = {}
 
-    def add(self, function: Callable[[Any], Any]) -> HookHandle:
+    def add(self, function: Callable[[Tensor], Tensor | None]) -> HookHandle:
         """Add a function of the gradient; return its handle."""
         hook_id = next(_ids)
         self._functions[hook_id] = function
         return HookHandle(self._functions, hook_id)
 
-    def __call__(self, gradients: tuple[Any, ...]) -> Any:
+    def __call__(self, gradients: tuple[Tensor, ...]) -> Tensor:
         """Return the gradient, the only one of a tuple, after all hooks."""
         (gradient,) = gradients
         for function in list(self._functions.values()):

@@ -12,6 +12,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32
 from mixtrain.seed import generator
+from mixtrain.typing import DTypeLike, Tensor
 
 FanMode = Literal["fan_in", "fan_out"]
 
@@ -88,7 +89,7 @@ class One(Initializer):
 class Constant(Initializer):
     """One value everywhere. Example: ``Constant(0.5)``. Source: MindSpore, `initializer.Constant`."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: float | numbers.Number | np.ndarray) -> None:
         super().__init__(value=value)
         self.value = value
 
@@ -311,7 +312,7 @@ _BY_NAME: Final[dict[str, type[Initializer]]] = {
 }
 
 
-def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Any:
+def initializer(init: Any, shape: int | Sequence[int] | None = None, dtype: DTypeLike = float32) -> Tensor:
     """Create a tensor of initial values.
 
     Args:
@@ -333,7 +334,7 @@ def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Any:
 
     Source: MindSpore, `mindspore.common.initializer.initializer`.
     """
-    shape = (shape,) if isinstance(shape, numbers.Integral) else None if shape is None else tuple(shape)
+    shape = (shape,) if isinstance(shape, (int, numbers.Integral)) else None if shape is None else tuple(shape)
     if backend.is_tensor(init) or isinstance(init, np.ndarray):
         if shape is not None and tuple(init.shape) != shape:
             raise checks.fail_value("initializer", f"init must have shape {shape}", tuple(init.shape), "shape=None")

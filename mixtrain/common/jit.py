@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 import warnings
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, Literal
 
 import keras
@@ -17,6 +17,7 @@ from mixtrain.autocast.state import autocast_in_force
 from mixtrain.common.referenced_layers import referenced_layers
 from mixtrain.common.uncompiled import Reason, reasons
 from mixtrain.trace_version import TraceState
+from mixtrain.typing import BackendTensor, Tree
 
 JitLevel = Literal["O0", "O1", "O2"]
 
@@ -42,7 +43,7 @@ class _Trace:
     """
 
     def __init__(
-        self, function: Callable[..., Any], arguments: Any, jit: bool | None, settings: Hashable, layers: Iterable[Any]
+        self, function: Callable[..., Any], arguments: Tree, jit: bool | None, settings: Hashable, layers: Iterable[Any]
     ) -> None:
         self._function, self._arguments, self._results = function, arguments, None
         self._compiled = backend.compile_once(self._run, jit=jit)
@@ -54,11 +55,11 @@ class _Trace:
         """Whether tracing again under these settings would give the same."""
         return self._settings == settings and self.state.holds()
 
-    def __call__(self, tensors: list[Any]) -> Any:
+    def __call__(self, tensors: list[BackendTensor]) -> Tree:
         outputs = self._compiled(*tensors)  # The first call traces, which sets `_results`.
         return _combine(self._results, outputs)
 
-    def _run(self, *tensors: Any) -> tuple[Any, ...]:
+    def _run(self, *tensors: BackendTensor) -> tuple[BackendTensor, ...]:
         args, kwargs = boundary.to_tensors(_combine(self._arguments, tensors))
         token = reasons.set(self.uncompilable)
         try:
@@ -82,7 +83,7 @@ class Jitted:
         functools.update_wrapper(self, function, updated=())
         self._function, self._xla = function, xla
         self._rewritten = backend.with_branches(function)
-        self._traces: dict[Any, list[_Trace]] = {}
+        self._traces: dict[Hashable, list[_Trace]] = {}
         self._uncompilable: list[Reason] = []
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -110,7 +111,7 @@ class Jitted:
             return self._call_uncompiled(args, kwargs)
         return boundary.to_tensors(results) if returns_tensors else results
 
-    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
         leaves = keras.tree.flatten((args, kwargs))
         if any(isinstance(leaf, keras.KerasTensor) for leaf in leaves):
             return self._rewritten(*args, **kwargs)
@@ -142,23 +143,23 @@ class Jitted:
         return boundary.run_users(self._function, args, kwargs)
 
 
-def _as_argument(value: Any) -> Any:
+def _as_argument(value: Any) -> BackendTensor | None:
     """Return the tensor that an argument is traced as; None for a constant."""
     if isinstance(value, np.ndarray):
         return backend.to_tensor(value)
     return value if backend.is_tensor(value) or backend.is_sparse(value) else None
 
 
-def _as_result(value: Any) -> Any:
+def _as_result(value: Any) -> BackendTensor | None:
     """Return the tensor that a result is returned as; None for a constant."""
     # A number may differ between the branches of a condition on tensors.
     varies = isinstance(value, (bool, int, float)) and backend.tensor_decided()
     return backend.to_tensor(value) if varies or isinstance(value, keras.Variable) else _as_argument(value)
 
 
-def _partition(values: Any, tensor_of: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
+def _partition(values: Tree, tensor_of: Callable[[Any], BackendTensor | None]) -> tuple[Tree, list[BackendTensor]]:
     """Split a structure into itself with a slot for each tensor, and the tensors."""
-    tensors: list[Any] = []
+    tensors: list[BackendTensor] = []
 
     def to_slot(value: Any) -> Any:
         tensor = tensor_of(value)
@@ -170,12 +171,12 @@ def _partition(values: Any, tensor_of: Callable[[Any], Any]) -> tuple[Any, list[
     return keras.tree.map_structure(to_slot, values), tensors
 
 
-def _combine(structure: Any, tensors: Any) -> Any:
+def _combine(structure: Tree, tensors: Sequence[BackendTensor]) -> Tree:
     """Fill the slots of a structure with tensors."""
     return keras.tree.map_structure(lambda leaf: tensors[leaf.index] if isinstance(leaf, _Slot) else leaf, structure)
 
 
-def _structure_key(value: Any) -> Any:
+def _structure_key(value: Any) -> Hashable:
     """Return a hashable description of nested tuples, lists and dicts."""
     if isinstance(value, dict):
         return type(value), tuple((key, _structure_key(item)) for key, item in sorted(value.items(), key=repr))
@@ -184,7 +185,7 @@ def _structure_key(value: Any) -> Any:
     return None
 
 
-def _constant_key(value: Any) -> Any:
+def _constant_key(value: Any) -> Hashable:
     """Return a hashable key of a constant. It has the type, as 1, 1.0 and True are equal."""
     return (type(value), value) if isinstance(value, _PLAIN) else (type(value), id(value))
 

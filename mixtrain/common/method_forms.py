@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -14,7 +14,9 @@ from mixtrain import backend, checks
 from mixtrain.dtype import DType, bool_, float32, int32, is_float
 from mixtrain.ops import arithmetic, array, extremes, joining, limits, ordering, reduction, repetition, selection, unary
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, is_number, rank_of, sizes_of, spread, tensor, tensor_dtype
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
+_Axes = int | Sequence[int] | None
 _MISSING: Any = object()
 
 
@@ -42,25 +44,25 @@ def with_aliases(function: Callable[..., Any], **aliases: str) -> Callable[..., 
     return call
 
 
-def add(self: Any, other: Any, *, alpha: float = 1) -> Any:
+def add(self: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tensor:
     """self + alpha * other."""
     return arithmetic.add(self, other if alpha == 1 else arithmetic.mul(other, alpha))
 
 
-def sub(self: Any, other: Any, *, alpha: float = 1) -> Any:
+def sub(self: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tensor:
     """self - alpha * other."""
     return arithmetic.subtract(self, other, alpha=alpha)
 
 
-def round(self: Any, decimals: int = 0) -> Any:
+def round(self: TensorLike, decimals: int = 0) -> Tensor:
     """`ops.round`, with decimals by position too."""
     return unary.round(self, decimals=decimals)
 
 
 def mean(
-    self: Any, axis: Any = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING,
-    keepdims: Any = _MISSING, dtype: Any = None,
-) -> Any:
+    self: TensorLike, axis: _Axes = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING,
+    keepdims: Any = _MISSING, dtype: DTypeLike | None = None,
+) -> Tensor:
     """`ops.mean`; `dim` is an alias of `axis`, `keepdim` and `keepdims` of `keep_dims`."""
     x = tensor("Tensor.mean", self)
     x = x if dtype is None else keras.ops.cast(x, dtype)
@@ -69,53 +71,55 @@ def mean(
 
 
 def sum(
-    self: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, *, dim: Any = _MISSING,
-    keepdim: Any = _MISSING,
-) -> Any:
+    self: TensorLike, axis: _Axes = None, dtype: DTypeLike | bool | None = None, keepdims: bool = False,
+    initial: TensorLike | None = None, *, dim: Any = _MISSING, keepdim: Any = _MISSING,
+) -> Tensor:
     """`ops.sum`; a bool passed as `dtype` is `keepdims`."""
     if isinstance(dtype, bool):
-        dtype, keepdims = None, dtype
+        keepdims, dtype = dtype, None
     total = reduction.sum(self, _first(dim, default=axis), _first(keepdim, default=keepdims), dtype=dtype)
     return total if initial is None else arithmetic.add(total, initial)
 
 
 def prod(
-    self: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None, *, dim: Any = _MISSING,
-    keepdim: Any = _MISSING,
-) -> Any:
+    self: TensorLike, axis: _Axes = None, keep_dims: bool = False, dtype: DTypeLike | None = None, *,
+    dim: Any = _MISSING, keepdim: Any = _MISSING,
+) -> Tensor:
     """`ops.prod`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`."""
     return reduction.prod(self, _first(dim, default=axis), _first(keepdim, default=keep_dims), dtype)
 
 
 def all(
-    self: Any, axis: Any = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
-) -> Any:
+    self: TensorLike, axis: _Axes = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
+) -> Tensor:
     """`ops.all`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`."""
     return reduction.all(self, _first(dim, default=axis), _first(keepdim, default=keep_dims))
 
 
 def any(
-    self: Any, axis: Any = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
-) -> Any:
+    self: TensorLike, axis: _Axes = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
+) -> Tensor:
     """`ops.any`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`."""
     return reduction.any(self, _first(dim, default=axis), _first(keepdim, default=keep_dims))
 
 
 def var(
-    self: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False, *, dim: Any = _MISSING,
+    self: TensorLike, axis: _Axes = None, ddof: int | bool = 0, keepdims: bool = False, *, dim: Any = _MISSING,
     correction: Any = _MISSING, keepdim: Any = _MISSING,
-) -> Any:
+) -> Tensor:
     """`ops.var`; `dim`, `correction` and `keepdim` are aliases (`dim` alone means correction 1)."""
     ddof = _first(correction, default=ddof if dim is _MISSING else 1)
     return reduction.var(self, _first(dim, default=axis), ddof, _first(keepdim, default=keepdims))
 
 
-def std(self: Any, *args: Any, **kwargs: Any) -> Any:
+def std(self: TensorLike, *args: Any, **kwargs: Any) -> Tensor:
     """The square root of `var`, with its arguments."""
     return keras.ops.sqrt(var(self, *args, **kwargs))
 
 
-def _extreme(name: str, self: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _extreme(
+    name: str, self: TensorLike, args: tuple[Any, ...], options: dict[str, Any]
+) -> Tensor | tuple[Tensor, Tensor]:
     """Return values for ``max()`` and ``max(axis=1)``, values and indices for ``max(1)`` and ``max(dim=1)``."""
     if args and isinstance(args[0], (tuple, list)):
         args, options = args[1:], {"axis": args[0], **options}
@@ -135,24 +139,24 @@ def _extreme(name: str, self: Any, args: tuple[Any, ...], options: dict[str, Any
     return getattr(extremes, "amax" if name == "max" else "amin")(self, *args, **options)
 
 
-def max(self: Any, *args: Any, **options: Any) -> Any:
+def max(self: TensorLike, *args: Any, **options: Any) -> Tensor | tuple[Tensor, Tensor]:
     """`ops.amax` for ``max()`` and ``max(axis=1)``; values and indices for ``max(1)`` and ``max(dim=1)``."""
     return _extreme("max", self, args, options)
 
 
-def min(self: Any, *args: Any, **options: Any) -> Any:
+def min(self: TensorLike, *args: Any, **options: Any) -> Tensor | tuple[Tensor, Tensor]:
     """`ops.amin` for ``min()`` and ``min(axis=1)``; values and indices for ``min(1)`` and ``min(dim=1)``."""
     return _extreme("min", self, args, options)
 
 
 def argmax(
-    self: Any, axis: Any = None, keepdims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
-) -> Any:
+    self: TensorLike, axis: int | None = None, keepdims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
+) -> Tensor:
     """`ops.argmax`; `dim` is an alias of `axis`, `keepdim` of `keepdims`."""
     return extremes.argmax(self, _first(dim, default=axis), _first(keepdim, default=keepdims))
 
 
-def cumsum(self: Any, axis: Any = None, dtype: Any = None, *, dim: Any = _MISSING) -> Any:
+def cumsum(self: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, *, dim: Any = _MISSING) -> Tensor:
     """`ops.cumsum`, of the flattened tensor by default; `dim` is an alias of `axis`."""
     axis = _first(dim, default=axis)
     if dtype is None and tensor_dtype(tensor("Tensor.cumsum", self)) == bool_:
@@ -160,7 +164,7 @@ def cumsum(self: Any, axis: Any = None, dtype: Any = None, *, dim: Any = _MISSIN
     return extremes.cumsum(array.ravel(self) if axis is None else self, 0 if axis is None else axis, dtype)
 
 
-def clip(self: Any, min: Any = None, max: Any = None) -> Any:
+def clip(self: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
     """`ops.clip`; an integer tensor between floats becomes float32."""
     x = tensor("Tensor.clip", self)
     if not is_float(x.dtype) and (isinstance(min, float) or isinstance(max, float)):
@@ -168,18 +172,20 @@ def clip(self: Any, min: Any = None, max: Any = None) -> Any:
     return limits.clip(x, min, max)
 
 
-def sort(self: Any, axis: int = -1, descending: bool = False, *, dim: Any = _MISSING, stable: bool = False) -> Any:
+def sort(
+    self: TensorLike, axis: int = -1, descending: bool = False, *, dim: Any = _MISSING, stable: bool = False
+) -> tuple[Tensor, Tensor]:
     """`ops.sort`; `dim` is an alias of `axis`."""
     return ordering.sort(self, _first(dim, default=axis), descending)
 
 
-def diag(self: Any) -> Any:
+def diag(self: TensorLike) -> Tensor:
     """A matrix with a vector on its diagonal; for other tensors, a tensor with each axis twice."""
     x = tensor("Tensor.diag", self)
     return keras.ops.reshape(keras.ops.diagflat(x), (*x.shape, *x.shape))
 
 
-def flatten(self: Any, *args: Any, order: str = "C", start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(self: TensorLike, *args: Any, order: str = "C", start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """`ops.flatten`, by default from the first axis: ``flatten("F")``, ``flatten(1)``, ``flatten(1, 2)``."""
     if args and isinstance(args[0], str):
         order, args = args[0], args[1:]
@@ -190,7 +196,7 @@ def flatten(self: Any, *args: Any, order: str = "C", start_dim: int = 0, end_dim
     return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
 
 
-def transpose(self: Any, *axes: Any) -> Any:
+def transpose(self: TensorLike, *axes: Any) -> Tensor:
     """Reverse the axes; swap two of them, given as ints; or permute all, given as a tuple or one by one."""
     if len(axes) == 2 and is_number(axes[0]):
         return array.swapaxes(self, *axes)
@@ -198,7 +204,7 @@ def transpose(self: Any, *axes: Any) -> Any:
     return array.transpose(x, spread(axes) if axes else tuple(reversed(range(rank_of(x)))))
 
 
-def squeeze(self: Any, *axis: Any, dim: Any = _MISSING, **named: Any) -> Any:
+def squeeze(self: TensorLike, *axis: Any, dim: Any = _MISSING, **named: Any) -> Tensor:
     """`ops.squeeze`: ``squeeze()``, ``squeeze(0)``, ``squeeze((0, 2))``, ``squeeze(0, 2)``."""
     axis = _first(dim, default=named.get("axis", spread(axis) if axis else None))
     if axis is None:
@@ -209,20 +215,22 @@ def squeeze(self: Any, *axis: Any, dim: Any = _MISSING, **named: Any) -> Any:
     return array.squeeze(x, axes) if axes else x
 
 
-def split(self: Any, split_size_or_sections: Any = None, axis: int = 0, **named: Any) -> tuple[Any, ...]:
+def split(
+    self: TensorLike, split_size_or_sections: int | Sequence[int] | None = None, axis: int = 0, **named: Any
+) -> tuple[Tensor, ...]:
     """`ops.split`; `split_size` and `dim` are aliases."""
     sections = named.get("split_size", split_size_or_sections)
     return joining.split(self, sections, named.get("dim", axis))
 
 
-def repeat(self: Any, *repeats: Any, axis: Any = _MISSING) -> Any:
+def repeat(self: TensorLike, *repeats: Any, axis: Any = _MISSING) -> Tensor:
     """Tile the tensor along each axis; with `axis`, repeat each element next to itself."""
     if axis is not _MISSING:
         return repetition.repeat_interleave(self, spread(repeats), axis)
     return repetition.tile(self, spread(repeats))
 
 
-def gather(self: Any, *args: Any, batch_dims: int = 0, **named: Any) -> Any:
+def gather(self: TensorLike, *args: Any, batch_dims: int = 0, **named: Any) -> Tensor:
     """Gather slices with ``gather(indices, axis)``, single elements with ``gather(dim, index)``."""
     if "dim" in named or "index" in named or (args and is_number(args[0])):
         dim, index = (*args, *(named[key] for key in ("dim", "index") if key in named))
@@ -231,7 +239,7 @@ def gather(self: Any, *args: Any, batch_dims: int = 0, **named: Any) -> Any:
     return selection.gather(self, indices, axis, rest[0] if rest else batch_dims)
 
 
-def select(self: Any, *args: Any, **named: Any) -> Any:
+def select(self: TensorLike, *args: Any, **named: Any) -> Tensor:
     """Choose elementwise with ``select(condition, y)``, take one slice with ``select(dim, index)``."""
     names = ("condition", "y") if "condition" in named or "y" in named else ("dim", "axis", "index")
     first, second = (*args, *(named[key] for key in names if key in named))
@@ -241,12 +249,12 @@ def select(self: Any, *args: Any, **named: Any) -> Any:
     return keras.ops.take(x, int(second), axis=axis_of("Tensor.select", first, rank_of(x), name="dim"))
 
 
-def where(self: Any, condition: Any, y: Any) -> Any:
+def where(self: TensorLike, condition: TensorLike, y: TensorLike) -> Tensor:
     """self where the condition holds, else y."""
     return selection.where(condition, self, y)
 
 
-def take(self: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
+def take(self: TensorLike, indices: TensorLike, axis: int | None = None, mode: str = "clip") -> Tensor:
     """Take elements of the flattened tensor, or slices along an axis; by default indices are clipped to the range."""
     checks.one_of("Tensor.take", "mode", mode, ("clip", "wrap", "raise"))
     x = array.ravel(self) if axis is None else tensor("Tensor.take", self)
@@ -260,7 +268,7 @@ def take(self: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
     return keras.ops.take(x, indices, axis=axis)
 
 
-def view(self: Any, *shape: Any) -> Any:
+def view(self: TensorLike, *shape: Any) -> Tensor:
     """Reshape the tensor; or, for a dtype, reinterpret its bytes."""
     if len(shape) == 1 and isinstance(shape[0], DType):
         x = tensor("Tensor.view", self)
@@ -268,7 +276,7 @@ def view(self: Any, *shape: Any) -> Any:
     return array.reshape(self, spread(shape))
 
 
-def resize(self: Any, *shape: Any) -> Any:
+def resize(self: TensorLike, *shape: Any) -> Tensor:
     """The elements in order, truncated or padded with zeros to another shape."""
     flat = array.ravel(self)
     sizes = sizes_of("Tensor.resize", spread(shape))
@@ -278,7 +286,7 @@ def resize(self: Any, *shape: Any) -> Any:
     return keras.ops.reshape(flat[:new_size], sizes)
 
 
-def softmax(self: Any, axis: int = -1, dtype: Any = None) -> Any:
+def softmax(self: TensorLike, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis."""
     x = as_floats("Tensor.softmax", self)
     x = x if dtype is None else keras.ops.cast(x, dtype)

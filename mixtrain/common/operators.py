@@ -12,16 +12,17 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.boundary import TensorLike, in_mode, to_tensors
+from mixtrain.boundary import TensorLike as UserTensor, in_mode, to_tensors
 from mixtrain.dtype import DTYPES, is_float, promoted
 from mixtrain.ops import products
 from mixtrain.ops.inputs import dtype_of, is_number, tensor, tensor_dtype
+from mixtrain.typing import BackendTensor, Tensor, TensorLike
 
-_Operator = Callable[[Any, Any], Any]
+_Operator = Callable[[TensorLike, TensorLike], Tensor]
 # Operands that a backend's own operator supports: integers, floats and Python numbers; floats and Python numbers; or
 # two float tensors.
 _Supported = Literal["numbers", "floats", "float tensors"]
-_OPERANDS = (TensorLike, *backend.TENSOR_TYPES, np.ndarray, np.generic, numbers.Number, keras.Variable, list, tuple)
+_OPERANDS = (UserTensor, *backend.TENSOR_TYPES, np.ndarray, np.generic, numbers.Number, keras.Variable, list, tuple)
 # No tensor equals a list.
 _COMPARABLE = _OPERANDS[:-2]
 
@@ -66,12 +67,12 @@ def operators(
     """
     operand_types = _COMPARABLE if name in ("eq", "ne") else _OPERANDS
 
-    def compute(x: Any, y: Any, function: _Operator = function) -> Any:
+    def compute(x: TensorLike, y: TensorLike, function: _Operator = function) -> Tensor:
         # An operator of Tensors gives a Tensor, in library code too.
         with in_mode("tensors"):
             return function(x, y)
 
-    def forward(self: Any, other: Any) -> Any:
+    def forward(self: UserTensor, other: Any) -> Tensor:
         if direct is not None and autocast_in_force() is None:
             x, y = self.held, None
             kind = type(other)
@@ -91,7 +92,7 @@ def operators(
             return NotImplemented
         return compute(self, other)
 
-    def reflected(self: Any, other: Any) -> Any:
+    def reflected(self: UserTensor, other: Any) -> Tensor:
         if not isinstance(other, operand_types):
             return NotImplemented
         if direct is not None and autocast_in_force() is None:
@@ -108,7 +109,7 @@ def operators(
 def same_shapes(direct: _Operator) -> _Operator:
     """Return a comparison that raises for tensors of two shapes, which TensorFlow's own calls unequal."""
 
-    def compare(x: Any, y: Any) -> Any:
+    def compare(x: BackendTensor, y: BackendTensor | float) -> BackendTensor:
         if getattr(y, "shape", None) not in (None, x.shape):
             raise ValueError("The shapes differ.")
         return direct(x, y)
@@ -122,8 +123,8 @@ def with_scalars(function: _Operator) -> _Operator:
     MindSpore's * and / keep the dtype of the tensor with axes there; other operators promote both.
     """
 
-    def compute(x: Any, y: Any) -> Any:
-        both = isinstance(x, TensorLike) and isinstance(y, TensorLike)
+    def compute(x: TensorLike, y: TensorLike) -> Tensor:
+        both = isinstance(x, UserTensor) and isinstance(y, UserTensor)
         if both and x.dtype != y.dtype and bool(len(x.shape)) != bool(len(y.shape)):
             dtype = (x if len(x.shape) else y).dtype
             if is_float(x.dtype) == is_float(y.dtype) and "bool" not in (x.dtype, y.dtype):
@@ -133,7 +134,7 @@ def with_scalars(function: _Operator) -> _Operator:
     return compute
 
 
-def matmul(x: Any, y: Any) -> Any:
+def matmul(x: TensorLike, y: TensorLike) -> Tensor:
     """Return ``x @ y`` in the dtype of both tensors; under an autocast the dtypes may differ.
 
     Raises:

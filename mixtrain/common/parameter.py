@@ -12,11 +12,12 @@ import numpy as np
 from mixtrain import backend, boundary, checks
 from mixtrain.autocast.casting import parameter_read_dtype
 from mixtrain.common import uncompiled, views
-from mixtrain.common.initializer import initializer
+from mixtrain.common.initializer import Initializer, initializer
 from mixtrain.common.tensor import Tensor
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, is_float
 from mixtrain.ops import indexing
+from mixtrain.typing import BackendTensor, TensorLike, Variable
 
 # Callers in these packages read `Parameter.value` as Keras means it.
 _LIBRARIES: Final = frozenset(("jax", "keras", "mixtrain", "tensorflow"))
@@ -66,7 +67,7 @@ class Parameter(TensorMethods, keras.Variable):
 
     def __init__(
         self,
-        default_input: Any,
+        default_input: TensorLike,
         name: str | None = None,
         requires_grad: bool = True,
         layerwise_parallel: bool = False,
@@ -102,7 +103,7 @@ class Parameter(TensorMethods, keras.Variable):
         return self._given_name is not None
 
     @property
-    def value(self) -> Any:  # type: ignore[override]
+    def value(self) -> BackendTensor:  # type: ignore[override]
         """The value, in the dtype that the running cell casts its parameters to, if it does.
 
         Libraries get the backend tensor. Scripts, in which MindSpore's `value` is a method, get a Tensor that can also
@@ -145,7 +146,7 @@ class Parameter(TensorMethods, keras.Variable):
         """The parameter itself, as in MindSpore."""
         return self
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Tensor]:
         return iter(backend.public_tensor(self.held))
 
     def __len__(self) -> int:
@@ -161,18 +162,18 @@ class Parameter(TensorMethods, keras.Variable):
         return float(backend.public_tensor(self.held))
 
     @property
-    def held(self) -> Any:
+    def held(self) -> BackendTensor:
         """The backend tensor of the value, as operators read it."""
         return backend.to_tensor(self)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> Tensor | BackendTensor:
         view = indexing.read(self.held, index)
         return view if boundary.mode() == "backend" else views.record_index(boundary.to_tensors(view), self, index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Any, value: TensorLike) -> None:
         self.store(indexing.written(self.held, index, value))
 
-    def store(self, value: Any) -> None:
+    def store(self, value: BackendTensor) -> None:
         """Set the value to a backend tensor, cast to the stored dtype."""
         self.assign(keras.ops.cast(value, self.stored_dtype))
 
@@ -180,7 +181,7 @@ class Parameter(TensorMethods, keras.Variable):
         """Return the value as a NumPy array (bfloat16 as float32)."""
         return backend.to_numpy(self)
 
-    def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
+    def set_data(self, data: TensorLike, slice_shape: bool = False) -> Parameter:
         """Replace the value.
 
         Args:
@@ -211,7 +212,7 @@ class Parameter(TensorMethods, keras.Variable):
         self.assign(keras.ops.cast(value, self.dtype))
         return self
 
-    def assign_value(self, value: Any) -> Parameter:
+    def assign_value(self, value: TensorLike) -> Parameter:
         """Alias of `set_data`."""
         return self.set_data(value)
 
@@ -219,7 +220,7 @@ class Parameter(TensorMethods, keras.Variable):
         """Return the parameter; unlike in MindSpore, its value exists from the start."""
         return self
 
-    def clone(self, init: Any = "same") -> Parameter:
+    def clone(self, init: Initializer | str | TensorLike = "same") -> Parameter:
         """Return a new parameter of the same shape, dtype and name.
 
         Args:
@@ -249,7 +250,7 @@ class ParameterTuple(tuple[Parameter, ...]):
     Source: MindSpore, `mindspore.ParameterTuple`.
     """
 
-    def __new__(cls, parameters: Iterable[Any] = ()) -> ParameterTuple:
+    def __new__(cls, parameters: Iterable[Variable] = ()) -> ParameterTuple:
         items = tuple(parameters)
         if items and all(map(backend.is_tensor, items)):
             return items  # type: ignore[return-value]  # Results of a compiled call are rebuilt from values.
@@ -257,7 +258,7 @@ class ParameterTuple(tuple[Parameter, ...]):
             checks.instance("ParameterTuple", "each item", item, keras.Variable, "a list of Parameter")
         return super().__new__(cls, items)
 
-    def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
+    def clone(self, prefix: str, init: Initializer | str | TensorLike = "same") -> ParameterTuple:
         """Return clones whose names start with ``prefix.``; optimizers create their slots this way."""
         clones = []
         for parameter in self:

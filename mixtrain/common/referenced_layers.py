@@ -13,6 +13,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.network.walk import children_of
+from mixtrain.typing import Layer
 
 # Objects of these libraries are not searched: they hold no functions and layers of the user.
 _LIBRARIES: Final = ("keras", "tensorflow", "jax", "jaxlib", "numpy", "builtins")
@@ -26,7 +27,7 @@ _OWN_PREFIX: Final = "_mixtrain_"
 _MAX_OBJECTS: Final = 10_000
 
 
-def referenced_layers(roots: Iterable[Any]) -> list[Any]:
+def referenced_layers(roots: Iterable[Any]) -> list[Layer]:
     """Return the Cells, Keras layers and operations that functions or other objects refer to, each once.
 
     Args:
@@ -90,7 +91,7 @@ def _is_layer(value: Any) -> bool:
     return isinstance(value, keras.Operation) or hasattr(type(value), "cells_and_names")
 
 
-def _references_of_layer(layer: Any) -> list[Any]:
+def _references_of_layer(layer: Layer) -> list[Any]:
     forward = type(layer).call if isinstance(layer, keras.Operation) else type(layer).construct
     return [*children_of(layer).values(), *_attributes(layer), forward]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -11,13 +11,14 @@ import numpy as np
 from mixtrain import backend, boundary, checks
 from mixtrain.common import printing, views
 from mixtrain.ops import indexing
-from mixtrain.common.gradient_hooks import GradientHooks
+from mixtrain.common.gradient_hooks import GradientHooks, HookHandle
 from mixtrain.common.initializer import Initializer
 from mixtrain.common.operators import is_numeric
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, is_complex
 from mixtrain.ops.hook_backward import hook_gradients
 from mixtrain.ops.inputs import dtype_of, tensor as as_tensor
+from mixtrain.typing import BackendTensor, DTypeLike, TensorLike
 
 
 class _TensorType(type):
@@ -58,15 +59,15 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
     __slots__ = ("__dict__", "__weakref__", "held", "origin")
 
     # The backend tensor, or a channels-last view of one.
-    held: Any
+    held: BackendTensor
     # The tensors that this one is a view of: weak references, and the operations that lead from each to it.
-    origin: tuple[Any, ...]
+    origin: tuple[views.Origin, ...]
 
     def __init__(
         self,
-        input_data: Any = None,
-        dtype: Any = None,
-        shape: Any = None,
+        input_data: TensorLike | None = None,
+        dtype: DTypeLike | None = None,
+        shape: int | Sequence[int] | None = None,
         init: Initializer | None = None,
         internal: bool = False,
         const_arg: bool = False,
@@ -76,13 +77,13 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
             # In MindSpore both share the memory.
             views.record(self, input_data, lambda x: x)
 
-    def backend_tensor(self) -> Any:
+    def backend_tensor(self) -> BackendTensor:
         """Return the backend tensor."""
         held = self.held
         return held.backend_tensor() if isinstance(held, backend.TensorBase) else held
 
     @property
-    def nhwc(self) -> Any:
+    def nhwc(self) -> BackendTensor | None:
         """The channels-last backend tensor that this one is a view of, or None."""
         return backend.nhwc_of(self.held)
 
@@ -93,7 +94,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         return Tensor(array)
 
     @staticmethod
-    def convert_bytes_to_tensor(bytes_data: bytes, shape: Any, dtype: Any) -> Tensor:
+    def convert_bytes_to_tensor(bytes_data: bytes, shape: int | Sequence[int], dtype: DTypeLike) -> Tensor:
         """Return a Tensor of a shape and dtype from the bytes that `get_bytes` returns."""
         return Tensor(np.frombuffer(bytes_data, np.dtype(as_dtype(dtype))).reshape(shape))
 
@@ -149,21 +150,21 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         """Alias of `asnumpy`."""
         return self.asnumpy()  # type: ignore[no-any-return]
 
-    def assign_value(self, value: Any) -> Tensor:
+    def assign_value(self, value: TensorLike) -> Tensor:
         """Set the values to those of another tensor; return this tensor."""
         self.store(boundary.unwrap(value) if isinstance(value, Tensor) else Tensor(value).held)
         return self
 
-    def set_dtype(self, dtype: Any) -> DType:
+    def set_dtype(self, dtype: DTypeLike) -> DType:
         """Cast this tensor in place; return the dtype."""
         self.held = self.astype(dtype).held
         return self.dtype
 
-    def set_data(self, data: Any, slice_shape: bool = False) -> Tensor:
+    def set_data(self, data: TensorLike, slice_shape: bool = False) -> Tensor:
         """Set the values to those of another tensor; return this tensor."""
         return self.assign_value(data)
 
-    def item(self, index: Any = None) -> Any:
+    def item(self, index: int | tuple[int, ...] | None = None) -> Any:
         """Return the element at an index, or the only one, as a Python number."""
         element = self if index is None else self.reshape(-1)[index] if isinstance(index, int) else self[index]
         return TensorMethods.item(element)
@@ -178,7 +179,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         result[index] = value
         return result
 
-    def register_hook(self, hook_fn: Any) -> Any:
+    def register_hook(self, hook_fn: Callable[[Tensor], Any]) -> HookHandle:
         """Call a function with the gradient of this tensor in the computations that follow.
 
         Args:
@@ -198,15 +199,15 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
             self.gradient_hooks = hooks
         return self.gradient_hooks.add(hook_fn)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> Tensor:
         view = boundary.to_tensors(indexing.read(self.backend_tensor(), index))
         return views.record_index(view, self, index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Any, value: TensorLike) -> None:
         self.store(indexing.written(self.backend_tensor(), index, value))
         views.write_back(self)
 
-    def store(self, value: Any) -> None:
+    def store(self, value: BackendTensor) -> None:
         """Replace the backend tensor."""
         self.held = value
 
@@ -265,7 +266,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         return self.copy()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[..., Tensor], tuple[np.ndarray, str]]:
         return _unpickled, (self.asnumpy(), self.dtype.name)
 
 
@@ -273,12 +274,12 @@ def _unpickled(array: np.ndarray, dtype: str) -> Tensor:
     return Tensor(array, dtype)
 
 
-def _wrap(value: Any) -> Any:
+def _wrap(value: BackendTensor) -> Tensor | BackendTensor:
     """Return a Tensor over a backend tensor or a view; tensors of strings and the like are returned unchanged."""
     return _from_backend(value) if is_numeric(value.dtype) else value
 
 
-def _from_backend(value: Any) -> Tensor:
+def _from_backend(value: BackendTensor) -> Tensor:
     # Without `__init__`, which converts and copies.
     result = Tensor.__new__(Tensor)
     result.held = value
@@ -289,7 +290,9 @@ backend.wrap_with(_wrap)
 backend.register_tensor(Tensor, _from_backend)
 
 
-def _initial_value(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | None) -> Any:
+def _initial_value(
+    input_data: TensorLike | None, dtype: DType | None, shape: int | Sequence[int] | None, init: Initializer | None
+) -> BackendTensor:
     """Return the backend tensor for the arguments of `Tensor`."""
     if init is not None:
         checks.instance("Tensor", "init", init, Initializer, "init=mixtrain.common.initializer.Zero()")
@@ -309,7 +312,12 @@ def _initial_value(input_data: Any, dtype: DType | None, shape: Any, init: Initi
     return backend.to_tensor(as_tensor("Tensor", value), dtype)
 
 
-def tensor(input_data: Any = None, dtype: Any = None, shape: Any = None, init: Initializer | None = None) -> Tensor:
+def tensor(
+    input_data: TensorLike | None = None,
+    dtype: DTypeLike | None = None,
+    shape: int | Sequence[int] | None = None,
+    init: Initializer | None = None,
+) -> Tensor:
     """Create a `Tensor`.
 
     Args:

@@ -8,18 +8,19 @@ from typing import Any
 import keras
 
 from mixtrain import backend
-from mixtrain.boundary import TensorLike, in_mode
+from mixtrain.boundary import TensorLike as UserTensor, in_mode
 from mixtrain.common.generator import Generator
 from mixtrain.common.views import write_back
 from mixtrain.dtype import float32
 from mixtrain.ops import creation, limits, random, selection, tensor_info, unary
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
+from mixtrain.typing import Tensor, TensorLike
 
 _Method = Callable[..., Any]
 
 
-def assign(self: Any, value: Any) -> Any:
+def assign(self: Tensor, value: TensorLike) -> Tensor:
     """Set a tensor's values to another's, cast to its dtype and broadcast to its shape; return the tensor."""
     new = backend.to_tensor(backend.backend_value(tensor("Tensor", value)), tensor_info.dtype(self))
     self.store(keras.ops.broadcast_to(new, tuple(self.shape)))
@@ -35,7 +36,7 @@ def in_place(name: str, method: _Method | None = None) -> _Method:
         method: The method; by default the one of this name of the tensor's class.
     """
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         with in_mode("tensors"):
             compute = method or getattr(type(self), name)
             return assign(self, compute(self, *args, **kwargs))
@@ -45,38 +46,42 @@ def in_place(name: str, method: _Method | None = None) -> _Method:
     return call
 
 
-def _sampled(sample: Callable[..., Any]) -> _Method:
+def _sampled(sample: Callable[..., Tensor]) -> _Method:
     """Return a method that samples values of the shape of its tensor."""
     return lambda self, *args, **kwargs: sample(tensor_info.shape(self), *args, **kwargs)
 
 
-def _unit(shape: Any, generator: Generator | None) -> Any:
+def _unit(shape: tuple[int, ...], generator: Generator | None) -> Tensor:
     """Sample uniformly from [0, 1), from the operation's random stream or from a generator."""
     return keras.random.uniform(shape, seed=generator.next_seed()) if generator else random.rand(*shape, dtype=float32)
 
 
-def _normal(shape: Any, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Any:
+def _normal(
+    shape: tuple[int, ...], mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
     sample = keras.random.normal(shape, seed=generator.next_seed()) if generator else random.standard_normal(shape)
     return sample * std + mean
 
 
-def _uniform(shape: Any, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Any:
+def _uniform(
+    shape: tuple[int, ...], from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
     return _unit(shape, generator) * (to - from_) + from_
 
 
-def _exponential(shape: Any, lambd: float = 1.0, *, generator: Generator | None = None) -> Any:
+def _exponential(shape: tuple[int, ...], lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     return unary.log1p(_unit(shape, generator) * -1) / -lambd
 
 
-def _log_normal(shape: Any, mean: float = 1.0, std: float = 2.0) -> Any:
+def _log_normal(shape: tuple[int, ...], mean: float = 1.0, std: float = 2.0) -> Tensor:
     return unary.exp(random.standard_normal(shape) * std + mean)
 
 
-def _cauchy(shape: Any, median: float = 0.0, sigma: float = 1.0) -> Any:
+def _cauchy(shape: tuple[int, ...], median: float = 0.0, sigma: float = 1.0) -> Tensor:
     return unary.tan((random.rand(*shape, dtype=float32) - 0.5) * 3.1415926) * sigma + median
 
 
-def _random(self: Any, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Any:
+def _random(self: Tensor, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Tensor:
     # Every int up to 2**24 is exact in float32.
     low, high = (0, from_) if to is None and from_ else (from_, 2**24 if to is None else to)
     if generator:
@@ -84,11 +89,11 @@ def _random(self: Any, from_: int = 0, to: int | None = None, *, generator: Gene
     return random.randint(low, high, tensor_info.shape(self))
 
 
-def _put(self: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+def _put(self: Tensor, index: TensorLike, source: TensorLike, accumulate: bool = False) -> Tensor:
     return self.reshape(-1).index_put((index,), source, accumulate).reshape(tuple(self.shape))
 
 
-class InPlaceMethods(TensorLike):
+class InPlaceMethods(UserTensor):
     """Methods that change their tensor in place."""
 
     __slots__ = ()

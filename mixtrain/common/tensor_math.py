@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -15,32 +15,33 @@ from mixtrain.ops import (
 )
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
 from mixtrain.ops.operator import operator
+from mixtrain.typing import Tensor, TensorLike
 
 _Method = Callable[..., Any]
 
 
 def _allclose(
-    self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> Any:
+    self: TensorLike, other: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
     return bool(backend.to_numpy(keras.ops.all(comparison.isclose(self, other, rtol, atol, equal_nan))))
 
 
 def _with_index(largest: bool) -> _Method:
-    def compute(self: Any, axis: int = 0, keep_dims: bool = False) -> tuple[Any, Any]:
+    def compute(self: TensorLike, axis: int = 0, keep_dims: bool = False) -> tuple[Tensor, Tensor]:
         values = (extremes.max if largest else extremes.min)(self, axis, keep_dims)
         return values[0], keras.ops.cast(values[1], backend.canonical_dtype("int64"))
 
     return compute
 
 
-def _ptp(self: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def _ptp(self: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     x = tensor("Tensor.ptp", self)
     return keras.ops.max(x, axis=axis, keepdims=keepdims) - keras.ops.min(x, axis=axis, keepdims=keepdims)
 
 
 def _searchsorted(
-    self: Any, v: Any, side: str = "left", sorter: Any = None, *, right: bool = False
-) -> Any:
+    self: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None, *, right: bool = False
+) -> Tensor:
     checks.one_of("Tensor.searchsorted", "side", side, ("left", "right"))
     x = tensor("Tensor.searchsorted", self)
     x = x if sorter is None else keras.ops.take(x, tensor("Tensor.searchsorted", sorter), axis=-1)
@@ -49,7 +50,7 @@ def _searchsorted(
     return keras.ops.cast(indices, "int32")
 
 
-def _sum_to_size(self: Any, *size: Any) -> Any:
+def _sum_to_size(self: TensorLike, *size: Any) -> Tensor:
     x = tensor("Tensor.sum_to_size", self)
     shape = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
     leading = rank_of(x) - len(shape)
@@ -58,11 +59,11 @@ def _sum_to_size(self: Any, *size: Any) -> Any:
     return keras.ops.reshape(total, shape)
 
 
-def _qr(self: Any, some: bool = True) -> tuple[Any, Any]:
+def _qr(self: TensorLike, some: bool = True) -> tuple[Tensor, Tensor]:
     return tuple(keras.ops.qr(as_floats("Tensor.qr", self), mode="reduced" if some else "complete"))  # type: ignore
 
 
-def _is_signed(self: Any) -> bool:
+def _is_signed(self: TensorLike) -> bool:
     dtype: DType = tensor_dtype(tensor("Tensor", self))
     return is_float(dtype) or dtype.startswith("int")
 

@@ -23,6 +23,7 @@ from mixtrain.ops import (
 )
 from mixtrain.ops.inputs import rank_of, spread, tensor
 from mixtrain.ops.operator import operator
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 # The dtypes that Python and NumPy mean by these names in `astype`; elsewhere float is float32.
 _NUMPY_NAMES = {float: "float64", "float": "float64", "int": "int64", "bool_": "bool"}
@@ -31,11 +32,11 @@ _DEVICES = ("CPU", "GPU", "Ascend")
 _Method = Callable[..., Any]
 
 
-def _astype(self: Any, dtype: Any, copy: bool = True) -> Any:
+def _astype(self: TensorLike, dtype: DTypeLike, copy: bool = True) -> Tensor:
     return tensor_info.cast(self, _NUMPY_NAMES.get(dtype, dtype) if isinstance(dtype, (str, type)) else dtype)
 
 
-def _to(self: Any, *args: Any, dtype: Any = None, device: Any = None, **_: Any) -> Any:
+def _to(self: TensorLike, *args: Any, dtype: DTypeLike | None = None, device: str | None = None, **_: Any) -> Tensor:
     """Cast to the dtype among the arguments; a device name has no effect."""
     for value in (*args, dtype):
         if backend.is_tensor(value):
@@ -48,13 +49,13 @@ def _to(self: Any, *args: Any, dtype: Any = None, device: Any = None, **_: Any) 
     return self
 
 
-def _type(self: Any, dtype: Any = None) -> Any:
+def _type(self: TensorLike, dtype: DTypeLike | None = None) -> Tensor | str:
     if dtype is not None:
         return tensor_info.cast(self, dtype)
     return str(tensor_info.dtype(self))
 
 
-def _concrete(self: Any, method: str) -> Any:
+def _concrete(self: TensorLike, method: str) -> np.ndarray:
     """Return the values as a NumPy array.
 
     Raises:
@@ -73,20 +74,20 @@ def _concrete(self: Any, method: str) -> Any:
     return value.astype(np.float32) if value.dtype.name == "bfloat16" else value
 
 
-def _item(self: Any) -> Any:
+def _item(self: TensorLike) -> Any:
     values = _concrete(self, "item")
     if values.size != 1:
         raise checks.fail_value("Tensor.item", "the tensor must have one element", values.shape, "x[0].item()")
     return values.item()
 
 
-def _reshape(self: Any, *shape: Any, order: str = "C") -> Any:
+def _reshape(self: TensorLike, *shape: Any, order: str = "C") -> Tensor:
     if order != "C":  # `jnp.reshape` of JAX 0.8 passes NumPy's argument `order` on to this method.
         raise ValueError(f'Tensor.reshape: order must be "C"; got {order!r}. Write x.T.reshape(the sizes backwards).T.')
     return array.reshape(self, spread(shape))
 
 
-def _unchanged(self: Any) -> Any:
+def _unchanged(self: TensorLike) -> Tensor:
     return tensor("Tensor.copy", self)
 
 
@@ -94,17 +95,17 @@ def _cast_to(dtype: str) -> _Method:
     return lambda self: tensor_info.cast(self, dtype)
 
 
-def _move_to(self: Any, to: str, blocking: bool = True) -> Any:
+def _move_to(self: TensorLike, to: str, blocking: bool = True) -> Tensor:
     checks.one_of("Tensor.move_to", "to", to, _DEVICES)
     return tensor("Tensor.move_to", self)
 
 
-def _reverse_axes(self: Any) -> Any:
+def _reverse_axes(self: TensorLike) -> Tensor:
     x = tensor("Tensor.T", self)
     return keras.ops.transpose(x, tuple(reversed(range(rank_of(x)))))
 
 
-def _hash(self: Any) -> int:
+def _hash(self: TensorLike) -> int:
     return id(self)
 
 

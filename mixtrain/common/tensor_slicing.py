@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -17,11 +17,12 @@ from mixtrain.ops import array, creation, joining, random, selection, slicing, t
 from mixtrain.ops.indexing import flat_positions, read, scattered, written
 from mixtrain.ops.inputs import as_floats, axis_of, is_number, rank_of, tensor
 from mixtrain.ops.operator import operator
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 _Method = Callable[..., Any]
 
 
-def _fill_diagonal(self: Any, fill_value: Any, wrap: bool = False) -> Any:
+def _fill_diagonal(self: TensorLike, fill_value: float, wrap: bool = False) -> Tensor:
     x = tensor("Tensor.fill_diagonal", self)
     positions = keras.ops.diagonal(flat_positions(x)) if not wrap else keras.ops.reshape(flat_positions(x), (-1,))[
         :: x.shape[-1] + 1
@@ -29,7 +30,7 @@ def _fill_diagonal(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     return scattered(x, positions, keras.ops.full(positions.shape, fill_value, dtype=x.dtype))
 
 
-def _choose(self: Any, choices: Any, mode: str = "clip") -> Any:
+def _choose(self: TensorLike, choices: Sequence[TensorLike], mode: str = "clip") -> Tensor:
     checks.one_of("Tensor.choose", "mode", mode, ("clip", "wrap", "raise"))
     x = keras.ops.cast(tensor("Tensor.choose", self), "int32")
     stacked = keras.ops.stack([keras.ops.broadcast_to(tensor("", choice), x.shape) for choice in choices])
@@ -37,14 +38,14 @@ def _choose(self: Any, choices: Any, mode: str = "clip") -> Any:
     return keras.ops.take_along_axis(stacked, index[None], axis=0)[0]
 
 
-def _index_add(self: Any, *args: Any, alpha: Any = 1, **named: Any) -> Any:
+def _index_add(self: TensorLike, *args: Any, alpha: float = 1, **named: Any) -> Tensor:
     """``index_add(dim, index, source, alpha=1)`` and ``index_add(indices, y, axis)``."""
     if not (args and is_number(args[0]) or "dim" in named):
         return slicing.index_add(self, *args, **named)
     return _add_at(self, *args, alpha=alpha, **named)
 
 
-def _add_at(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+def _add_at(self: TensorLike, dim: int, index: TensorLike, source: TensorLike, *, alpha: float = 1) -> Tensor:
     x = tensor("Tensor.index_add", self)
     axis = axis_of("Tensor.index_add", dim, rank_of(x), name="dim")
     rows = keras.ops.moveaxis(x, axis, 0)
@@ -53,7 +54,7 @@ def _add_at(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> 
     return keras.ops.moveaxis(rows + keras.ops.segment_sum(updates, index, num_segments=rows.shape[0]), 0, axis)
 
 
-def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+def _index_put(self: TensorLike, indices: Sequence[TensorLike], values: TensorLike, accumulate: bool = False) -> Tensor:
     x = tensor("Tensor.index_put", self)
     if not accumulate:
         return written(x, tuple(indices), values)
@@ -65,7 +66,7 @@ def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -
 def _scatter(reduction: str) -> _Method:
     """Return ``scatter_<reduction>(indices, updates)``, where each row of the indices selects one slice."""
 
-    def compute(self: Any, indices: Any, updates: Any) -> Any:
+    def compute(self: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
         x = tensor(f"Tensor.scatter_{reduction}", self)
         rows = keras.ops.moveaxis(tensor(f"Tensor.scatter_{reduction}", indices), -1, 0)
         positions = read(flat_positions(x), tuple(keras.ops.unstack(rows)))
@@ -75,7 +76,7 @@ def _scatter(reduction: str) -> _Method:
     return compute
 
 
-def _scatter_add(self: Any, *args: Any, **named: Any) -> Any:
+def _scatter_add(self: TensorLike, *args: Any, **named: Any) -> Tensor:
     """``scatter_add(indices, updates)``, or ``scatter_add(dim, index, src)`` along one axis."""
     if len(args) + len(named) == 3:
         dim, index, src = (*args, *(named[key] for key in ("dim", "index", "src") if key in named))
@@ -83,20 +84,20 @@ def _scatter_add(self: Any, *args: Any, **named: Any) -> Any:
     return _scatter("add")(self, *args, **named)
 
 
-def _masked_scatter(self: Any, mask: Any, tensor_: Any) -> Any:
+def _masked_scatter(self: TensorLike, mask: TensorLike, tensor_: TensorLike) -> Tensor:
     x = tensor("Tensor.masked_scatter", self)
     positions = selection.masked_select(flat_positions(x), mask)
     values = keras.ops.cast(keras.ops.reshape(tensor("", tensor_), (-1,)), x.dtype)
     return scattered(x, positions, values[: keras.ops.shape(positions)[0]])
 
 
-def _stride(self: Any, dim: int | None = None) -> Any:
+def _stride(self: TensorLike, dim: int | None = None) -> Any:
     shape = tuple(self.shape)
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     return strides if dim is None else strides[dim]
 
 
-def _unfold(self: Any, dimension: int, size: int, step: int) -> Any:
+def _unfold(self: TensorLike, dimension: int, size: int, step: int) -> Tensor:
     x = tensor("Tensor.unfold", self)
     axis = axis_of("Tensor.unfold", dimension, rank_of(x), name="dimension")
     starts = np.arange(0, joining.known_size("Tensor.unfold", x, axis) - size + 1, step, dtype=np.int32)
@@ -104,14 +105,16 @@ def _unfold(self: Any, dimension: int, size: int, step: int) -> Any:
     return keras.ops.moveaxis(windows, axis + 1, -1)
 
 
-def _new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None) -> Any:
+def _new_full(
+    self: TensorLike, size: int | Sequence[int], fill_value: float, *, dtype: DTypeLike | None = None
+) -> Tensor:
     return creation.full(size, fill_value, dtype=dtype or tensor_info.dtype(self))
 
 
 def _categorical(name: str, dtype: str) -> _Method:
     """Return a method that samples columns of each row, which has weights for `multinomial`, else logits."""
 
-    def compute(self: Any, num_samples: int, *_: Any, **__: Any) -> Any:
+    def compute(self: TensorLike, num_samples: int, *_: Any, **__: Any) -> Tensor:
         x = as_floats(f"Tensor.{name}", self)
         logits = keras.ops.log(x) if name == "multinomial" else x
         # The Gumbel-max trick: the argmax of logits plus Gumbel noise has the distribution of their softmax.
@@ -122,7 +125,7 @@ def _categorical(name: str, dtype: str) -> _Method:
     return compute
 
 
-def _uniform(self: Any, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Any:
+def _uniform(self: TensorLike, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Tensor:
     sample = random.uniform(tensor_info.shape(self), keras.ops.cast(from_, float32), keras.ops.cast(to, float32))
     return keras.ops.cast(sample, tensor_info.dtype(self))
 

@@ -14,13 +14,16 @@ from typing import Any
 import keras
 
 from mixtrain import backend
-from mixtrain.boundary import TensorLike, to_backend_tensors
+from mixtrain.boundary import TensorLike as UserTensor, to_backend_tensors
 from mixtrain.ops import indexing
+from mixtrain.typing import BackendTensor, Tensor
 
-_Operation = Callable[[Any], Any]
+_Operation = Callable[[BackendTensor], BackendTensor]
+# A base tensor of a view, and the operations that lead from it to the view.
+Origin = tuple[weakref.ref[Any], tuple[_Operation, ...]]
 
 
-def record(view: Any, base: Any, operation: _Operation) -> Any:
+def record(view: Tensor, base: Tensor, operation: _Operation) -> Tensor:
     """Record that an operation on backend tensors made a view of a base tensor; return the view."""
     origin = getattr(base, "origin", ())
     inherited = tuple(
@@ -30,12 +33,12 @@ def record(view: Any, base: Any, operation: _Operation) -> Any:
     return view
 
 
-def record_index(view: Any, base: Any, index: Any) -> Any:
+def record_index(view: Tensor, base: Tensor, index: Any) -> Tensor:
     """Record that a view is ``base[index]``; return the view."""
     return record(view, base, lambda x: indexing.read(x, to_backend_tensors(index)))
 
 
-def write_back(view: Any) -> None:
+def write_back(view: Tensor) -> None:
     """Write the values of a view to its base tensors."""
     for reference, operations in getattr(view, "origin", ()):
         base = reference()
@@ -53,7 +56,7 @@ def as_view(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method whose result, or each result of a tuple, is recorded as a view of its tensor."""
 
     @functools.wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor | tuple[Tensor, ...]:
         result = method(self, *args, **kwargs)
         if isinstance(result, tuple):
             for number, item in enumerate(result):
@@ -65,11 +68,13 @@ def as_view(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _nth(number: int, method: Callable[..., Any], args: Any, kwargs: Any, x: Any) -> Any:
+def _nth(
+    number: int, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], x: BackendTensor
+) -> BackendTensor:
     return method(x, *args, **kwargs)[number]
 
 
-def _record_result(result: Any, base: Any, operation: _Operation) -> None:
+def _record_result(result: Any, base: Tensor, operation: _Operation) -> None:
     # A method that changes nothing returns the tensor itself, and in library code results are backend tensors.
-    if result is not base and isinstance(result, TensorLike) and not isinstance(result, keras.Variable):
+    if result is not base and isinstance(result, UserTensor) and not isinstance(result, keras.Variable):
         record(result, base, operation)
