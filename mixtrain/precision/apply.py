@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from mixtrain.precision.claims import claims_on
 from mixtrain.precision.keras_functions import rebuild_functions, record_network
 from mixtrain.precision.plan import PlanRow, PrecisionPlan
+from mixtrain.typing import Network
 
 _ATTRIBUTE: Final = "_mixtrain_applied"
 
@@ -25,7 +26,7 @@ class AppliedPlan:
         plan: The plan.
     """
 
-    def __init__(self, network: Any, plan: PrecisionPlan) -> None:
+    def __init__(self, network: Network, plan: PrecisionPlan) -> None:
         self.network = network
         self.plan = plan
         self.covered: dict[int, PlanRow] = {}
@@ -92,7 +93,7 @@ def _run_pending_undos() -> None:
         _pending_undos.pop().undo()
 
 
-def apply_plan(network: Any, plan: PrecisionPlan) -> AppliedPlan:
+def apply_plan(network: Network, plan: PrecisionPlan) -> AppliedPlan:
     """Apply a plan to its network, in place of a plan that is in force on it.
 
     Args:
@@ -131,13 +132,13 @@ def apply_plan(network: Any, plan: PrecisionPlan) -> AppliedPlan:
     return applied
 
 
-def applied_plan(network: Any) -> AppliedPlan | None:
+def applied_plan(network: Network) -> AppliedPlan | None:
     """Return the plan in force on a network, or None."""
     return vars(network).get(_ATTRIBUTE)
 
 
 @contextlib.contextmanager
-def under_plan(network: Any, plan: PrecisionPlan) -> Iterator[None]:
+def under_plan(network: Network, plan: PrecisionPlan) -> Iterator[None]:
     """Apply a plan for the duration of a context. Nothing that was compiled before is recompiled afterwards.
 
     Args:

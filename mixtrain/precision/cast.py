@@ -11,8 +11,9 @@ import keras
 from mixtrain import backend
 from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.autocast.state import keep_mask
-from mixtrain.boundary import TensorLike
+from mixtrain.boundary import TensorLike as UserTensor
 from mixtrain.dtype import DType, is_float
+from mixtrain.typing import Tree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +31,7 @@ class CastRule:
     outputs: DType | None = None
 
 
-def cast_floats(values: Any, dtype: DType | None) -> Any:
+def cast_floats(values: Tree, dtype: DType | None) -> Tree:
     """Cast every floating-point tensor in a structure to `dtype`; other values, and all values for None, stay.
 
     A `mixtrain.Tensor` stays one, and a tensor keeps the mask that Keras's layers and losses read.
@@ -41,13 +42,13 @@ def cast_floats(values: Any, dtype: DType | None) -> Any:
     def cast(value: Any) -> Any:
         if backend.is_tensor(value) and value.dtype != dtype and is_float(value.dtype):
             cast_value = keep_mask(value, backend.cast_keeping_layout(value, dtype))
-            return backend.public_tensor(cast_value) if isinstance(value, TensorLike) else cast_value
+            return backend.public_tensor(cast_value) if isinstance(value, UserTensor) else cast_value
         return value
 
     return keras.tree.map_structure(cast, values)
 
 
-def run_under(rule: CastRule, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def run_under(rule: CastRule, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
     """Run the forward function of a Cell with inputs, parameters and outputs cast according to a rule."""
     args, kwargs = cast_floats(args, rule.inputs), cast_floats(kwargs, rule.inputs)
     with parameters_read_as(rule.parameters):

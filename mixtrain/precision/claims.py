@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from mixtrain.precision.plan import PlanRow
 from mixtrain.precision.row_effect import AS_IT_IS, Undo, apply_row, effect_of, undo_row
 from mixtrain.trace_version import effect_changed
+from mixtrain.typing import Layer, Network
 
 _ATTRIBUTE: Final = "_mixtrain_claims"
 
@@ -21,7 +22,7 @@ class Claimant(Protocol):
         covered: The rows of the plan that a later plan overrides, by the id of the layer.
     """
 
-    network: Any
+    network: Network
     covered: dict[int, PlanRow]
 
 
@@ -35,7 +36,7 @@ class Claims:
         layer: The Cell, Keras layer or operation.
     """
 
-    def __init__(self, layer: Any) -> None:
+    def __init__(self, layer: Layer) -> None:
         self._layer = layer
         self._rows: list[tuple[Claimant, PlanRow]] = []
         self._effect: Hashable = AS_IT_IS
@@ -80,7 +81,7 @@ class Claims:
         return copied
 
 
-def claims_on(layer: Any) -> Claims:
+def claims_on(layer: Layer) -> Claims:
     """Return the claims on a layer."""
     claims = vars(layer).get(_ATTRIBUTE)
     if claims is None:

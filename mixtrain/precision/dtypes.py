@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import keras
 
@@ -14,6 +14,7 @@ from mixtrain.precision.families import family_of
 from mixtrain.precision.half_products import covered
 from mixtrain.precision.own_policy import own_policy
 from mixtrain.precision.plan_request import request_of
+from mixtrain.typing import DTypeLike, Layer, Network
 
 _ATTENTION: Final = tuple(
     getattr(keras.layers, name)
@@ -22,7 +23,7 @@ _ATTENTION: Final = tuple(
 )
 
 
-def own_dtype(layer: Any) -> DType:
+def own_dtype(layer: Layer) -> DType:
     """Return the dtype that a layer computes in without any plan."""
     if isinstance(layer, keras.Layer):
         policy = own_policy(layer)
@@ -32,7 +33,7 @@ def own_dtype(layer: Any) -> DType:
     return float32 if request is None else request.dtype
 
 
-def current_dtype(layer: Any) -> DType:
+def current_dtype(layer: Layer) -> DType:
     """Return the dtype that a layer currently computes in."""
     if isinstance(layer, keras.Layer):
         return _float_format(layer.compute_dtype)
@@ -40,19 +41,19 @@ def current_dtype(layer: Any) -> DType:
     return float32 if rule is None else rule.parameters or rule.inputs or float32
 
 
-def computed_dtypes(network: Any) -> frozenset[DType]:
+def computed_dtypes(network: Network) -> frozenset[DType]:
     """Return the dtypes that the layers of a network currently compute in."""
     return frozenset(current_dtype(node.layer) for node in tree_of(network).walk())
 
 
-def choose_step_jit(network: Any) -> backend.JitChoice:
+def choose_step_jit(network: Network) -> backend.JitChoice:
     """Choose how to compile a training step of a network, by the dtypes and operations of its layers and the device."""
     layers = [node.layer for node in tree_of(network).walk()]
     products = all(map(multiplies_by_backend, layers))
     return backend.choose_jit(computed_dtypes(network), backend.describe_device(), compilable(network), products)
 
 
-def multiplies_by_backend(layer: Any) -> bool:
+def multiplies_by_backend(layer: Layer) -> bool:
     """Whether the half-precision products of a layer, if any, go through the backend's kernels.
 
     Those of Cells do, by `mixtrain.ops`. A Keras layer of a user's own may do anything, so it counts as not.
@@ -64,7 +65,7 @@ def multiplies_by_backend(layer: Any) -> bool:
     )
 
 
-def compilable(network: Any) -> bool:
+def compilable(network: Network) -> bool:
     """Whether XLA can compile every layer of a network; some image layers of Keras's declare that it cannot.
 
     Recurrent layers declare so only to let cuDNN run them, and do compile.
@@ -73,7 +74,7 @@ def compilable(network: Any) -> bool:
     return all(getattr(layer, "supports_jit", True) or family_of(layer) == "recurrent" for layer in layers)
 
 
-def parameter_dtype_of(layer: Any) -> DType | None:
+def parameter_dtype_of(layer: Layer) -> DType | None:
     """Return the dtype in which the parameters of a layer and its sublayers are stored; None if it has none."""
     first = next(iter(layer.get_parameters() if is_cell(layer) else getattr(layer, "weights", ())), None)
     if first is None:
@@ -81,7 +82,7 @@ def parameter_dtype_of(layer: Any) -> DType | None:
     return as_dtype(getattr(first, "stored_dtype", first.dtype))
 
 
-def reason_to_stay(layer: Any) -> str | None:
+def reason_to_stay(layer: Layer) -> str | None:
     """Return why the dtype policy of a Keras layer must stay, or None if a rule may replace it."""
     if not isinstance(layer, keras.Layer):
         return None
@@ -94,7 +95,7 @@ def reason_to_stay(layer: Any) -> str | None:
     return None
 
 
-def _float_format(name: Any) -> DType:
+def _float_format(name: DTypeLike) -> DType:
     """Return a Keras compute dtype; float32 for layers of integers and strings, to which no rule applies."""
     try:
         dtype = as_dtype(name)

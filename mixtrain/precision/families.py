@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 import keras
+
+from mixtrain.typing import Layer
 
 Family = Literal["matmul", "recurrent", "normalization", "other"]
 FAMILIES: Final = get_args(Family)
@@ -44,7 +46,7 @@ FLOAT32_ALONE: Final = _known(
 _MATMUL_OPERATIONS: Final = ("Matmul", "Einsum", "Dot", "Tensordot", "Inner", "Outer", "Vdot")
 
 
-def rule_giver(layer: Any) -> Any:
+def rule_giver(layer: Layer) -> Layer:
     """Return the layer whose rules a layer follows: the layer itself, or for `TimeDistributed` the wrapped layer.
 
     Keras runs the wrapped layer as part of the wrapper, in the wrapper's dtype.
@@ -54,7 +56,7 @@ def rule_giver(layer: Any) -> Any:
     return layer
 
 
-def family_of(layer: Any) -> Family:
+def family_of(layer: Layer) -> Family:
     """Return the family of a Cell (its class's `precision_family`), Keras layer or operation."""
     return _family_of_class(rule_giver(layer).__class__)
 
@@ -72,6 +74,6 @@ def _family_of_class(kind: type) -> Family:
     return own if own in FAMILIES else "other"
 
 
-def computes_in_float32_alone(layer: Any) -> bool:
+def computes_in_float32_alone(layer: Layer) -> bool:
     """Whether Keras cannot compute a layer entirely in half precision."""
     return isinstance(rule_giver(layer), FLOAT32_ALONE)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import keras
 
 from mixtrain import backend
 from mixtrain.dtype import as_dtype, bfloat16, float16, float32
 from mixtrain.network.interpose import Forward
+from mixtrain.typing import Tensor
 
 _DTYPES: Final = (float32, float16, bfloat16)
 
 
-def reason_not_fused(layer: Any) -> str | None:
+def reason_not_fused(layer: keras.layers.BatchNormalization) -> str | None:
     """Return why a batch normalization computes in separate operations; None if the kernel can compute it.
 
     Args:
@@ -41,7 +42,7 @@ def fused(layer: keras.layers.BatchNormalization, forward: Forward) -> Forward:
         forward: The layer's own `call`.
     """
 
-    def call(inputs: Any, training: Any = None, mask: Any = None) -> Any:
+    def call(inputs: Tensor, training: Tensor | bool | None = None, mask: Tensor | None = None) -> Tensor:
         if mask is not None or not _applies(layer, inputs, training):
             return forward(inputs, training=training, mask=mask)
         shape, channels = keras.ops.shape(inputs), inputs.shape[-1]
@@ -64,13 +65,13 @@ def fused(layer: keras.layers.BatchNormalization, forward: Forward) -> Forward:
     return call
 
 
-def _applies(layer: keras.layers.BatchNormalization, inputs: Any, training: Any) -> bool:
+def _applies(layer: keras.layers.BatchNormalization, inputs: Tensor, training: Tensor | bool | None) -> bool:
     rank = len(inputs.shape)
     known = (training is None or isinstance(training, (bool, int))) and inputs.shape[-1] is not None
     return known and as_dtype(inputs.dtype) in _DTYPES and rank > 1 and layer.axis in (-1, rank - 1)
 
 
-def _update_statistics(layer: keras.layers.BatchNormalization, mean: Any, variance: Any, count: Any) -> None:
+def _update_statistics(layer: keras.layers.BatchNormalization, mean: Tensor, variance: Tensor, count: Tensor) -> None:
     """Update the moving statistics; the kernel's variance divides by n - 1, Keras's by n."""
     momentum = layer.momentum
     variance = variance * ((count - 1.0) / count)

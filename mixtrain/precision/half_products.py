@@ -9,13 +9,14 @@ import keras
 
 from mixtrain import backend
 from mixtrain.network.interpose import Forward, interpose
+from mixtrain.typing import Layer, Tensor
 
 _layers = keras.layers
 # Bound at import: inside an autocast `keras.ops` has replacements that cast, and here the dtypes are decided already.
 _matmul, _einsum = keras.ops.matmul, keras.ops.einsum
 
 
-def by_backend_products(layer: Any) -> Callable[[], None] | None:
+def by_backend_products(layer: keras.Layer) -> Callable[[], None] | None:
     """Make a layer compute its product, or its pooling, by the backend's kernels.
 
     Args:
@@ -36,7 +37,7 @@ def by_backend_products(layer: Any) -> Callable[[], None] | None:
     return interpose(layer, lambda forward: _DENSE[type(layer).call](layer, forward))
 
 
-def covered(layer: Any) -> bool:
+def covered(layer: Layer) -> bool:
     """Whether the backend can compute the product of a layer: one with the code of Keras's own dense or convolution."""
     kind = type(layer)
     if isinstance(layer, _CONVOLUTIONS):
@@ -44,15 +45,15 @@ def covered(layer: Any) -> bool:
     return getattr(kind, "call", None) in _DENSE and getattr(layer, "quantization_mode", None) is None
 
 
-def _multiplies_embeddings(layer: Any) -> bool:
+def _multiplies_embeddings(layer: keras.Layer) -> bool:
     """Whether a layer is Keras's reversible embedding, without a `reverse_dtype` chosen by the user."""
     return getattr(type(layer), "call", None) in _REVERSIBLE and layer.reverse_dtype is None
 
 
-def _reversing(layer: Any, forward: Forward) -> Forward:
+def _reversing(layer: keras.Layer, forward: Forward) -> Forward:
     """Compute the reverse product in the layer's compute dtype, as Keras documents; Keras 3.15 computes in float32."""
 
-    def call(inputs: Any, reverse: bool = False) -> Any:
+    def call(inputs: Tensor, reverse: bool = False) -> Tensor:
         if not reverse:
             return forward(inputs)
         object.__setattr__(layer, "reverse_dtype", layer.compute_dtype)
@@ -72,16 +73,16 @@ def _pooling(forward: Forward) -> Forward:
     return lambda inputs: backend.pool(forward, inputs)
 
 
-def _dense(layer: Any, forward: Forward) -> Forward:
-    def call(inputs: Any, training: Any = None) -> Any:
+def _dense(layer: keras.Layer, forward: Forward) -> Forward:
+    def call(inputs: Tensor, training: Tensor | bool | None = None) -> Tensor:
         return _finished(layer, backend.product(_matmul, inputs, layer.kernel))
 
     return call
 
 
-def _einsum_dense(layer: Any, forward: Forward) -> Forward:
-    def call(inputs: Any, training: Any = None) -> Any:
-        def multiply(x: Any, kernel: Any) -> Any:
+def _einsum_dense(layer: keras.Layer, forward: Forward) -> Forward:
+    def call(inputs: Tensor, training: Tensor | bool | None = None) -> Tensor:
+        def multiply(x: Tensor, kernel: Tensor) -> Tensor:
             return _einsum(layer.equation, x, kernel)
 
         return _finished(layer, backend.product(multiply, inputs, layer.kernel))
@@ -89,7 +90,7 @@ def _einsum_dense(layer: Any, forward: Forward) -> Forward:
     return call
 
 
-def _finished(layer: Any, outputs: Any) -> Any:
+def _finished(layer: keras.Layer, outputs: Tensor) -> Tensor:
     if layer.bias is not None:
         outputs = keras.ops.add(outputs, layer.bias)
     return outputs if layer.activation is None else layer.activation(outputs)
@@ -100,7 +101,7 @@ _CONVOLUTION_CALLS: Final = {kind.call for kind in _CONVOLUTIONS}
 _CONVOLUTION_OPS: Final = {kind.convolution_op for kind in _CONVOLUTIONS}
 _POOLINGS: Final = {kind.call for kind in (_layers.MaxPooling2D, _layers.AveragePooling2D)}
 _REVERSIBLE: Final = {kind.call for name in ("ReversibleEmbedding",) if (kind := getattr(_layers, name, None))}
-_DENSE: Final[dict[Any, Callable[[Any, Forward], Forward]]] = {
+_DENSE: Final[dict[Callable[..., Any], Callable[[keras.Layer, Forward], Forward]]] = {
     _layers.Dense.call: _dense,
     _layers.EinsumDense.call: _einsum_dense,
 }

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import keras
 
+from mixtrain.typing import Layer, Network
+
 # For each planned network: the ids of its layers, and the Keras models among them.
-_NETWORKS: Final[weakref.WeakKeyDictionary[Any, tuple[frozenset[int], tuple[weakref.ref[keras.Model], ...]]]] = (
+_NETWORKS: Final[weakref.WeakKeyDictionary[Network, tuple[frozenset[int], tuple[weakref.ref[keras.Model], ...]]]] = (
     weakref.WeakKeyDictionary()
 )
 
 
-def record_network(network: Any, layers: Iterable[Any]) -> None:
+def record_network(network: Network, layers: Iterable[Layer]) -> None:
     """Record a planned network.
 
     Args:

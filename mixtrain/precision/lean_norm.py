@@ -10,11 +10,12 @@ import keras
 from mixtrain import backend
 from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
 from mixtrain.network.interpose import Forward
+from mixtrain.typing import Layer, Tensor
 
 _DTYPES: Final = (float32, float16, bfloat16)
 
 
-def is_lean(layer: Any) -> bool:
+def is_lean(layer: Layer) -> bool:
     """Whether a layer is a normalization of Keras's that `lean` can compute."""
     # With `rms_scaling` Keras computes another formula.
     return getattr(type(layer), "call", None) in _LEAN and not getattr(layer, "rms_scaling", False)
@@ -32,7 +33,7 @@ def lean(layer: keras.Layer, forward: Forward, output: DType) -> Forward:
     """
     normalize = _LEAN[type(layer).call]
 
-    def call(inputs: Any) -> Any:
+    def call(inputs: Tensor) -> Tensor:
         if as_dtype(inputs.dtype) not in _DTYPES:
             return forward(inputs)
         return keras.ops.cast(normalize(layer, inputs), output)
@@ -40,13 +41,13 @@ def lean(layer: keras.Layer, forward: Forward, output: DType) -> Forward:
     return call
 
 
-def _by_layer(layer: keras.layers.LayerNormalization, inputs: Any) -> Any:
+def _by_layer(layer: keras.layers.LayerNormalization, inputs: Tensor) -> Tensor:
     rank = len(inputs.shape)
     axes = tuple(sorted(axis % rank for axis in layer.axis))
     return _normalized(layer, inputs, axes, [inputs.shape[axis] if axis in axes else 1 for axis in range(rank)])
 
 
-def _by_group(layer: keras.layers.GroupNormalization, inputs: Any) -> Any:
+def _by_group(layer: keras.layers.GroupNormalization, inputs: Tensor) -> Tensor:
     axis, rank, shape = layer.axis % len(inputs.shape), len(inputs.shape), keras.ops.shape(inputs)
     groups = (layer.groups, inputs.shape[axis] // layer.groups)
     split = keras.ops.reshape(inputs, (*shape[:axis], *groups, *shape[axis + 1 :]))
@@ -56,7 +57,7 @@ def _by_group(layer: keras.layers.GroupNormalization, inputs: Any) -> Any:
     return keras.ops.reshape(_normalized(layer, split, axes, parameter_shape), shape)
 
 
-def _normalized(layer: Any, inputs: Any, axes: tuple[int, ...], shape: list[int]) -> Any:
+def _normalized(layer: keras.Layer, inputs: Tensor, axes: tuple[int, ...], shape: list[int]) -> Tensor:
     """Normalize over axes, with parameters reshaped to a shape that broadcasts."""
     gamma, beta = (
         default(shape, float32) if parameter is None
@@ -66,7 +67,7 @@ def _normalized(layer: Any, inputs: Any, axes: tuple[int, ...], shape: list[int]
     return backend.normalize_axes(inputs, gamma, beta, axes=axes, epsilon=layer.epsilon)[0]
 
 
-_LEAN: Final[dict[Any, Callable[[Any, Any], Any]]] = {
+_LEAN: Final[dict[Callable[..., Any], Callable[[keras.Layer, Tensor], Tensor]]] = {
     keras.layers.LayerNormalization.call: _by_layer,
     keras.layers.GroupNormalization.call: _by_group,
 }

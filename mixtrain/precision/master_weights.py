@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import keras
 
@@ -12,12 +12,13 @@ from mixtrain import backend
 from mixtrain.dtype import HALF_DTYPES, DType, as_dtype, float32
 from mixtrain.network.walk import Node, is_cell, tree_of
 from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.typing import Layer, Network, Tensor, Variable
 
 _ATTRIBUTE: Final = "_mixtrain_master"
 _SCRATCH: Final = "_mixtrain_scratch"
 
 
-def keep_in_half(network: Any, plan: PrecisionPlan, *, masters: bool) -> list[keras.Variable]:
+def keep_in_half(network: Network, plan: PrecisionPlan, *, masters: bool) -> list[keras.Variable]:
     """Store the parameters of a network in half precision from now on.
 
     This applies to the trainable float32 parameters of layers that compute in half. Parameters of other layers, such as
@@ -50,7 +51,7 @@ def keep_in_half(network: Any, plan: PrecisionPlan, *, masters: bool) -> list[ke
     return [variable for variable, _ in parameters]
 
 
-def compute_updates_in_float32(variables: Sequence[Any]) -> None:
+def compute_updates_in_float32(variables: Sequence[Variable]) -> None:
     """Make `updating_masters` present half parameters without a master in float32 too; their value stays rounded.
 
     An optimizer that computes in the dtype of its variables needs this: 0.999, Adam's second beta, is 1 in bfloat16.
@@ -61,7 +62,7 @@ def compute_updates_in_float32(variables: Sequence[Any]) -> None:
 
 
 @contextlib.contextmanager
-def updating_masters(variables: Sequence[Any]) -> Iterator[None]:
+def updating_masters(variables: Sequence[Variable]) -> Iterator[None]:
     """Present masters as the values of variables, and set the half parameters to their cast at the end."""
     rounded = [variable for variable in variables if hasattr(variable, _SCRATCH)]
     values = [backend.snapshot(variable) for variable in rounded]
@@ -74,25 +75,25 @@ def updating_masters(variables: Sequence[Any]) -> Iterator[None]:
         variable.assign(backend.read_storage(getattr(variable, _SCRATCH)))
 
 
-def has_master(variable: Any) -> bool:
+def has_master(variable: Variable) -> bool:
     """Whether a parameter is stored in half precision with a float32 copy."""
     return hasattr(variable, _ATTRIBUTE)
 
 
-def master_value(variable: Any) -> Any:
+def master_value(variable: Variable) -> Tensor:
     """Return the value that an optimizer updates: that of the float32 copy if there is one. A tensor."""
     if has_master(variable):
         return backend.read_storage(getattr(variable, _ATTRIBUTE))
     return backend.snapshot(variable)
 
 
-def masters_shown(variables: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
+def masters_shown(variables: Sequence[Variable]) -> contextlib.AbstractContextManager[None]:
     """Make those variables that have a float32 copy read and write the copy for the duration of a context."""
     return _storage_swapped([variable for variable in variables if has_master(variable)], _ATTRIBUTE)
 
 
 @contextlib.contextmanager
-def _storage_swapped(variables: Sequence[Any], attribute: str) -> Iterator[None]:
+def _storage_swapped(variables: Sequence[Variable], attribute: str) -> Iterator[None]:
     """Exchange the storage of variables for the one in an attribute of theirs, for the duration of a context."""
     swapped = [(variable, backend.exchange_storage(variable, getattr(variable, attribute))) for variable in variables]
     try:
@@ -102,14 +103,14 @@ def _storage_swapped(variables: Sequence[Any], attribute: str) -> Iterator[None]
             backend.exchange_storage(variable, storage)
 
 
-def refresh_from_masters(variables: Sequence[Any]) -> None:
+def refresh_from_masters(variables: Sequence[Variable]) -> None:
     """Set those variables that have a float32 copy to the cast of it."""
     for variable in variables:
         if has_master(variable):
             variable.assign(backend.read_storage(getattr(variable, _ATTRIBUTE)))
 
 
-def _half_parameters(network: Any, plan: PrecisionPlan) -> list[tuple[keras.Variable, DType]]:
+def _half_parameters(network: Network, plan: PrecisionPlan) -> list[tuple[keras.Variable, DType]]:
     """Return the parameters to store in half precision, each with its dtype; not those that a float32 layer shares."""
     dtypes = {id(row.target): row.compute_dtype for row in plan.rows}
     users: dict[int, tuple[keras.Variable, set[DType]]] = {}
@@ -131,5 +132,5 @@ def _own_variables(node: Node) -> list[keras.Variable]:
     return [variable for variable in _all_variables(node.layer) if id(variable) not in below]
 
 
-def _all_variables(layer: Any) -> list[keras.Variable]:
+def _all_variables(layer: Layer) -> list[keras.Variable]:
     return list(layer.get_parameters()) if is_cell(layer) else list(getattr(layer, "weights", ()))

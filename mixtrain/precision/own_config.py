@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 
-def keep_own_config(layer: keras.Layer, policy: Any) -> Callable[[], None]:
+def keep_own_config(layer: keras.Layer, policy: keras.dtype_policies.DTypePolicy) -> Callable[[], None]:
     """Make `layer.get_config`, and so Keras's save and clone, return the user's own dtype policy.
 
     Args:

@@ -12,6 +12,7 @@ import keras
 
 from mixtrain.network.keras_own import keras_owns
 from mixtrain.network.walk import Node
+from mixtrain.typing import Layer
 
 # Attribute in which a Keras layer keeps the user's policy while a plan is in force.
 OWN_POLICY: Final = "_mixtrain_own_policy"
@@ -21,7 +22,7 @@ _MAKERS: Final = (keras.layers.RNN, keras.layers.Bidirectional)
 _UNRECORDED: Final = (*_MAKERS, keras.layers.Wrapper, keras.layers.StackedRNNCells, keras.layers.Lambda)
 
 
-def own_policy(layer: keras.Layer) -> Any:
+def own_policy(layer: keras.Layer) -> keras.dtype_policies.DTypePolicy:
     """Return the dtype policy of a layer without any plan."""
     return vars(layer).get(OWN_POLICY) or layer.dtype_policy
 
@@ -59,7 +60,7 @@ class _Choices:
         self.chosen: set[int] = set()
         self._visit(root, None)
 
-    def _has_own_object(self, layer: Any) -> bool:
+    def _has_own_object(self, layer: Layer) -> bool:
         """Whether the policy of a Keras layer is another object than a default."""
         return isinstance(layer, keras.Layer) and id(own_policy(layer)) not in self._defaults
 
@@ -129,6 +130,6 @@ def _made_from_config(layer: keras.Layer) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def _takes_dtype(kind: Any) -> bool:
+def _takes_dtype(kind: type) -> bool:
     """Whether a class is one of the few of Keras's with a `dtype` argument, whose configuration has no `trainable`."""
     return keras_owns(kind) and "dtype" in inspect.signature(kind).parameters

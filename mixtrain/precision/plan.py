@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, float32
 from mixtrain.precision.cast import CastRule
 from mixtrain.text_table import aligned
+from mixtrain.typing import Layer
 
 _PLANNED: Final = "_mixtrain_planned_rule"
 _LISTS: Final = ("white_list", "black_list")
@@ -59,7 +60,7 @@ class PlanRow:
     parameter_dtype: DType | None
     output_dtype: DType
     cast: CastRule | None = dataclasses.field(repr=False)
-    target: Any = dataclasses.field(repr=False, compare=False)
+    target: Layer = dataclasses.field(repr=False, compare=False)
     fused: bool = False
 
     @property
@@ -130,7 +131,7 @@ def _as_table(plan: PrecisionPlan) -> str:
     return "\n".join([title, separator, lines[0], separator, *lines[1:], separator, summary, *note])
 
 
-def planned_rule(layer: Any) -> PlannedRule | None:
+def planned_rule(layer: Layer) -> PlannedRule | None:
     """Return the rule by which the plan in force casts a layer, or None."""
     return getattr(layer, _PLANNED, None)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 import keras
 
 from mixtrain.network.walk import sublayers, tree_of
 from mixtrain.precision.own_policy import own_policy
 from mixtrain.trace_version import Versions
+from mixtrain.typing import Network
 
 
 class PlanInputs:
@@ -21,7 +21,7 @@ class PlanInputs:
         built: Whether every Keras layer has its variables.
     """
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: Network) -> None:
         layers = [node.layer for node in tree_of(network).walk()]
         self._default = keras.config.dtype_policy()
         self._versions = Versions(layers, plans=False)
@@ -54,6 +54,6 @@ class PlanInputs:
         return False
 
 
-def _state(layer: keras.Layer) -> tuple[bool, Any, list[keras.Layer]]:
+def _state(layer: keras.Layer) -> tuple[bool, keras.dtype_policies.DTypePolicy, list[keras.Layer]]:
     """Return what a plan depends on in a Keras layer."""
     return layer.built, layer.dtype_policy, list(sublayers(layer))

@@ -6,12 +6,13 @@ import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from mixtrain import checks
 from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
 from mixtrain.network.walk import tree_of
 from mixtrain.trace_version import network_changed
+from mixtrain.typing import DTypeLike, Layer
 
 _LayerT = TypeVar("_LayerT")
 _ATTRIBUTE: Final = "_mixtrain_request"
@@ -31,7 +32,7 @@ class Request:
     stamp: int
 
 
-def to_float(layer: _LayerT, dst_type: Any) -> _LayerT:
+def to_float(layer: _LayerT, dst_type: DTypeLike) -> _LayerT:
     """Make a layer and all of its sublayers compute in `dst_type`, whatever the level says.
 
     A later call on a sublayer overrides the rule there. The rule takes effect when a plan is applied, by `Model`,
@@ -70,7 +71,7 @@ def to_float(layer: _LayerT, dst_type: Any) -> _LayerT:
 
 
 @contextlib.contextmanager
-def requested(layers: Sequence[Any], dtype: DType) -> Iterator[None]:
+def requested(layers: Sequence[Layer], dtype: DType) -> Iterator[None]:
     """Call `to_float` on layers for the duration of a context, and restore their earlier rules at its end.
 
     Args:
@@ -93,6 +94,6 @@ def requested(layers: Sequence[Any], dtype: DType) -> Iterator[None]:
             network_changed(layer)
 
 
-def request_of(layer: Any) -> Request | None:
+def request_of(layer: Layer) -> Request | None:
     """Return the user's rule for a layer, or None."""
     return getattr(layer, _ATTRIBUTE, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import keras
 
@@ -24,6 +24,7 @@ from mixtrain.precision.plan import DTYPE_POLICY, TO_FLOAT, PlanRow, PrecisionPl
 from mixtrain.precision.probabilities import FinalProbabilities
 from mixtrain.precision.plan_request import Request, request_of
 from mixtrain.precision.rules import Entry, LayerList, Match
+from mixtrain.typing import Layer, Network
 
 # Size of a weight matrix from which on bfloat16 pays on a CPU that multiplies it in hardware, as measured by
 # `python -m benchmarks.tune_choices`.
@@ -50,7 +51,7 @@ class _Decision:
 
 
 def plan_precision(
-    network: Any,
+    network: Network,
     amp_level: AmpLevel = "O0",
     *,
     keep_batchnorm_fp32: bool | None = None,
@@ -101,7 +102,7 @@ def plan_precision(
     return PrecisionPlan(level, resolved.half, resolved.reason, tuple(planner.rows()))
 
 
-def _has_small_products(network: Any) -> bool:
+def _has_small_products(network: Network) -> bool:
     """Whether all products of a network are by small matrices; False if it has no weights yet."""
     weights = network.get_parameters() if is_cell(network) else getattr(network, "weights", ())
     shapes = [tuple(weight.shape) for weight in weights]
@@ -194,7 +195,7 @@ class _Planner:
             return _Decision(float32, decision.rule, "Keras computes it in float32 alone", covers_below=True)
         return decision
 
-    def _chooser(self, layer: Any) -> Any:
+    def _chooser(self, layer: Layer) -> Layer | None:
         """Return the layer whose dtype policy, chosen by the user, a layer follows; None without such a policy."""
         if not self._chosen:
             return None
@@ -289,7 +290,7 @@ class _Planner:
             fused=kernel == "",
         )
 
-    def _output(self, layer: Any) -> tuple[DType, bool]:
+    def _output(self, layer: Layer) -> tuple[DType, bool]:
         """Return the dtype of a layer's float outputs, and whether they are cast to it."""
         if id(layer) not in self._outputs:
             self._outputs[id(layer)] = self._output_of(*self._decided[id(layer)])
@@ -315,7 +316,7 @@ class _Planner:
         dtypes = {dtype for source in call.sources() if (dtype := self._call_dtype(source)) is not None}
         return _joint_dtype(dtypes) if dtypes else None
 
-    def _is_half_norm(self, layer: Any, decision: _Decision) -> bool:
+    def _is_half_norm(self, layer: Layer, decision: _Decision) -> bool:
         """Whether a layer normalizes in float32 between neighbors that compute in half."""
         in_half_network = self._level.default == "half" and self._lists is None
         return in_half_network and family_of(layer) == "normalization" and decision.rule not in (TO_FLOAT, DTYPE_POLICY)
@@ -326,7 +327,7 @@ def _joint_dtype(dtypes: set[DType]) -> DType:
     return next(iter(dtypes)) if len(dtypes) == 1 else float32
 
 
-def _kernel(layer: Any) -> str | None:
+def _kernel(layer: Layer) -> str | None:
     """Return "" for a batch normalization that the fused kernel computes, else why it does not; None for others."""
     if not isinstance(layer, keras.layers.BatchNormalization):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import keras
 
@@ -11,6 +11,7 @@ from mixtrain.network.ends import CallSite, output_calls
 from mixtrain.network.passing import name_of, names_of, preserves_values
 from mixtrain.network.walk import children_of, is_cell
 from mixtrain.precision.families import family_of, rule_giver
+from mixtrain.typing import Layer, Network
 
 # Keys are names of classes (Cells, Keras layers and operations) and functions, in lower case and without "_".
 _COMPUTED: Final = {
@@ -21,7 +22,7 @@ _COMPUTED: Final = {
 }
 
 
-def probability_of(layer: Any) -> str | None:
+def probability_of(layer: Layer) -> str | None:
     """Return the kind of probabilities that a layer computes last ("softmax", "sigmoid", ...), or None.
 
     Args:
@@ -32,7 +33,7 @@ def probability_of(layer: Any) -> str | None:
     return next((_COMPUTED[name] for name in names if name in _COMPUTED), None) or _by_activation(layer)
 
 
-def _by_activation(layer: Any) -> str | None:
+def _by_activation(layer: Layer) -> str | None:
     activation = getattr(layer, "activation", None)
     activation = getattr(activation, "keras_layer", activation)
     if activation is None:
@@ -53,17 +54,17 @@ class FinalProbabilities:
         network: A Cell, Keras layer or model.
     """
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: Network) -> None:
         self._computed: dict[int, str] = {}
         self._passed: dict[int, str] = {}
         self._traced: dict[tuple[int, int], str | None] = {}
         self._returned_by(network)
 
-    def computed_by(self, layer: Any) -> bool:
+    def computed_by(self, layer: Layer) -> bool:
         """Whether a layer computes such probabilities."""
         return id(layer) in self._computed
 
-    def reason(self, layer: Any) -> str | None:
+    def reason(self, layer: Layer) -> str | None:
         """Return why a layer has to compute in float32, or None if no probabilities require it."""
         if id(layer) in self._computed:
             return f"a {self._computed[id(layer)]} that ends the network"
@@ -71,7 +72,7 @@ class FinalProbabilities:
         return None if passed is None else f"passes on the {passed} that ends the network"
 
     # The kinds below are the name of a function; "" for a layer that passes its inputs on; None for anything else.
-    def _returned_by(self, layer: Any) -> str | None:
+    def _returned_by(self, layer: Layer) -> str | None:
         """Return the kind of a layer's outputs."""
         kind = probability_of(layer)
         if kind is not None:

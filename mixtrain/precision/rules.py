@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 
 from mixtrain import checks
 from mixtrain.errors import PrecisionRuleError
 from mixtrain.network.walk import Node, is_cell
+from mixtrain.typing import Layer
 
-Entry = Any  # A layer class, a layer object, or a path pattern.
+# A layer class, a path pattern, or a layer object.
+Entry: TypeAlias = type[Any] | str | Layer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +70,7 @@ class LayerList:
                 "its paths."
             )
 
-    def entry_for(self, layer: Any) -> Match | None:
+    def entry_for(self, layer: Layer) -> Match | None:
         """Return the entry that matches a layer, or None."""
         return self._matches.get(id(layer))
 
