@@ -10,6 +10,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend
+from mixtrain.typing import Tensor, Tree
 
 # A graph that XLA does not fuse makes a pass over the values for each operation.
 _COUNTING: Final = backend.JitChoice(True, "counting values is one pass over them")
@@ -17,7 +18,7 @@ _COUNTING: Final = backend.JitChoice(True, "counting values is one pass over the
 _MAX_PACKED_SIZE: Final = 2**13
 
 
-def in_one_program(function: Callable[..., Any], tensors: Sequence[Any]) -> Any:
+def in_one_program(function: Callable[..., Tree], tensors: Sequence[Tensor]) -> Tree:
     """Call a function of tensors that does not depend on their shapes; small tensors are passed as shape (n,).
 
     Args:
@@ -39,7 +40,7 @@ def in_one_program(function: Callable[..., Any], tensors: Sequence[Any]) -> Any:
         for group in small.values()
     ]
 
-    def run(*inputs: Any) -> Any:
+    def run(*inputs: Tensor) -> Tree:
         by_index = dict(zip(large, inputs[len(sizes) :], strict=True))
         order = iter(small_indices)
         for value, group_sizes in zip(inputs, sizes, strict=False):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import keras
 import numpy as np
 
 from mixtrain import backend
 from mixtrain.diagnostics.layer_calls import layer_gradients
+from mixtrain.typing import Network, Tensor, Tree
 
 # What the loss scale is divided by if gradients overflow.
 _SCALE_DIVISOR: Final = 16.0
@@ -42,7 +43,7 @@ class Pass:
         return math.inf
 
 
-def run_pass(network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: float) -> Pass:
+def run_pass(network: Network, loss_of: Callable[..., Tensor], batch: Sequence[Tree], loss_scale: float) -> Pass:
     """Run a batch forward and backward, and return its values; variables that the forward pass writes are restored."""
     gradients = layer_gradients(network, lambda: loss_of(*batch), loss_scale)
     return Pass(
@@ -52,7 +53,7 @@ def run_pass(network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], lo
 
 
 def run_pass_in_range(
-    network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: float
+    network: Network, loss_of: Callable[..., Tensor], batch: Sequence[Tree], loss_scale: float
 ) -> tuple[Pass, float]:
     """Run a pass at a loss scale or, if only its gradients overflow, at a smaller one.
 
@@ -66,7 +67,7 @@ def run_pass_in_range(
     return result, loss_scale
 
 
-def _arrays(values: Sequence[Any]) -> list[np.ndarray]:
+def _arrays(values: Sequence[Tensor | None]) -> list[np.ndarray]:
     dense = [keras.ops.cast(backend.densified(value), "float32") for value in values if value is not None]
     return [backend.to_numpy(value).astype(np.float64) for value in dense]
 

@@ -15,6 +15,7 @@ from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.seed import stream_states
+from mixtrain.typing import Network, Tensor, Tree, Variable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +29,8 @@ class LayerCall:
     """
 
     path: str
-    inputs: list[Any]
-    outputs: list[Any]
+    inputs: list[Tensor]
+    outputs: list[Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,14 +45,14 @@ class LayerGradients:
     """
 
     calls: list[LayerCall]
-    loss: Any
-    of_outputs: list[list[Any]]
-    of_parameters: dict[str, list[Any]]
+    loss: Tensor
+    of_outputs: list[list[Tensor | None]]
+    of_parameters: dict[str, list[Tensor | None]]
 
 
 def record_calls(
-    network: Any, run: Callable[[], Any], tap: Callable[[Any], Any] = lambda value: value
-) -> tuple[list[LayerCall], Any]:
+    network: Network, run: Callable[[], Tensor], tap: Callable[[Tensor], Tensor] = lambda value: value
+) -> tuple[list[LayerCall], Tensor]:
     """Run a forward pass, and record the float tensors of each layer call, innermost first.
 
     Variables that it writes (moving statistics, random states) are restored.
@@ -104,7 +105,7 @@ def _computed(value: Any) -> Any:
     return to_backend_tensors(value) if nhwc is None else nhwc
 
 
-def layer_gradients(network: Any, run: Callable[[], Any], loss_scale: Any) -> LayerGradients:
+def layer_gradients(network: Network, run: Callable[[], Tensor], loss_scale: Tensor | float) -> LayerGradients:
     """Run a forward and backward pass, and return the gradients of each layer's outputs and parameters.
 
     Args:
@@ -115,7 +116,7 @@ def layer_gradients(network: Any, run: Callable[[], Any], loss_scale: Any) -> La
     owned = parameters_by_path(network)
     variables = [variable for group in owned.values() for variable in group]
 
-    def tapped(tap: Callable[[Any], Any]) -> tuple[Any, Any]:
+    def tapped(tap: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tree]:
         calls, loss = record_calls(network, run, tap)
         return keras.ops.cast(loss, "float32"), ([(call.path, call.inputs, call.outputs) for call in calls], loss)
 
@@ -127,9 +128,9 @@ def layer_gradients(network: Any, run: Callable[[], Any], loss_scale: Any) -> La
     return LayerGradients(calls, loss, [[next(gradients) for _ in call.outputs] for call in calls], of_parameters)
 
 
-def parameters_by_path(network: Any) -> dict[str, list[Any]]:
+def parameters_by_path(network: Network) -> dict[str, list[Variable]]:
     """Return the trainable variables by the path of the innermost layer that owns them."""
-    owned: dict[str, list[Any]] = {}
+    owned: dict[str, list[Variable]] = {}
     seen: set[int] = set()
     # Children come after their parents in the walk, so the reverse visits the innermost layers first.
     for node in reversed(list(tree_of(network).walk())):

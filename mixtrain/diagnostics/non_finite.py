@@ -16,6 +16,7 @@ from mixtrain.diagnostics.finding import Finding, Kind
 from mixtrain.diagnostics.layer_calls import is_float_tensor
 from mixtrain.diagnostics.replay import CallInfo, GradientInfo, PassInfo, Replay, TensorInfo, tensor_info
 from mixtrain.dtype import float_format
+from mixtrain.typing import Tensor, Tree
 
 # Which gradient: its kind, the index of its call or the path of its layer, and its index there.
 _Key = tuple[Kind, Any, int]
@@ -34,7 +35,7 @@ class _Overflow:
 
 def find_non_finite(
     replay: Replay,
-    batch: Sequence[Any],
+    batch: Sequence[Tree],
     loss_scale: float,
     *,
     factor: float = 2.0,
@@ -87,7 +88,7 @@ def _all_finite(tensors: Sequence[TensorInfo | GradientInfo]) -> bool:
 
 
 def _first_output(
-    calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Any]
+    calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]
 ) -> tuple[int, int | None] | None:
     """Return the first call, in the order in which calls end, whose inputs were finite and whose outputs are not.
 
@@ -112,7 +113,7 @@ def _first_output(
     return (non_finite[0], None) if non_finite else None
 
 
-def _source(value: Any, finite: Sequence[Any]) -> int | None:
+def _source(value: Tensor, finite: Sequence[Tree]) -> int | None:
     """Return the index of the finite tensor that `value` is a cast of; None if there is none."""
     for index, other in enumerate(finite):
         for part in keras.tree.flatten(other):
@@ -124,7 +125,7 @@ def _source(value: Any, finite: Sequence[Any]) -> int | None:
 
 
 def _forward_finding(
-    culprit: tuple[int, int | None], calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Any]
+    culprit: tuple[int, int | None], calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]
 ) -> Finding:
     """Return the finding of a forward pass with the info of the tensor that is not finite."""
     call_index, column = culprit
@@ -245,7 +246,7 @@ def _gradient_finding(
 
 
 def _largest_finite_scale(
-    replay: Replay, batch: Sequence[Any], loss_scale: float, smaller: PassInfo, factor: float, minimum: float
+    replay: Replay, batch: Sequence[Tree], loss_scale: float, smaller: PassInfo, factor: float, minimum: float
 ) -> tuple[float, PassInfo | None]:
     """Return the largest smaller scale at which all gradients are finite, and its pass; None if there is none.
 

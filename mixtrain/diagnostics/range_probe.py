@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import keras
 
@@ -11,11 +10,12 @@ from mixtrain import backend
 from mixtrain.diagnostics.counting import in_one_program
 from mixtrain.diagnostics.layer_calls import layer_gradients
 from mixtrain.diagnostics.ranges import Kind, class_counts, largest_bits
+from mixtrain.typing import Network, Tensor, Tree
 
 
 def measured_ranges(
-    network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: Any, max_values: int | None
-) -> tuple[Any, Any, list[tuple[Kind, str]]]:
+    network: Network, loss_of: Callable[..., Tensor], batch: Sequence[Tree], loss_scale: Tensor, max_values: int | None
+) -> tuple[Tensor, Tensor, list[tuple[Kind, str]]]:
     """Run a batch forward and backward, and count the values of each layer's outputs and gradients; can be compiled.
 
     Variables that the forward pass writes are restored.
@@ -33,7 +33,7 @@ def measured_ranges(
     """
     gradients = layer_gradients(network, lambda: loss_of(*batch), loss_scale)
     calls = gradients.calls
-    measured: list[tuple[Kind, str, Any]] = []
+    measured: list[tuple[Kind, str, Tensor]] = []
     for call in calls:
         measured += [("activation", call.path, value) for value in call.outputs]
     for call, group in zip(calls, gradients.of_outputs, strict=True):
@@ -41,7 +41,7 @@ def measured_ranges(
     for path, group in gradients.of_parameters.items():
         measured += [("parameter", path, value) for value in group if value is not None]
 
-    def count(*tensors: Any) -> tuple[Any, Any]:
+    def count(*tensors: Tensor) -> tuple[Tensor, Tensor]:
         largest = keras.ops.stack([largest_bits(value) for value in tensors])
         return class_counts(tensors, max_values), largest
 

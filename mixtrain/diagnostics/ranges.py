@@ -17,6 +17,7 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.dtype import float_format
 from mixtrain.text_table import aligned
+from mixtrain.typing import Tensor, TensorLike
 
 Kind = Literal["activation", "gradient", "parameter"]
 FORMATS: Final = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -102,7 +103,7 @@ def _divided(exponents: np.ndarray, shift: int) -> np.ndarray:
     return result
 
 
-def largest_bits(tensor: Any) -> Any:
+def largest_bits(tensor: Tensor) -> Tensor:
     """Return the bits of the largest magnitude in a tensor, an int32 scalar for `magnitudes`.
 
     Bits are ordered as magnitudes are, with nan above all others. XLA computes their maximum faster than that of
@@ -129,7 +130,7 @@ def _stride(size: int, max_values: int) -> int:
     return stride
 
 
-def class_counts(tensors: Sequence[Any], max_values: int | None = None) -> Any:
+def class_counts(tensors: Sequence[Tensor], max_values: int | None = None) -> Tensor:
     """Count the values of float tensors by class of magnitude, for `TensorRanges`.
 
     Args:
@@ -177,7 +178,7 @@ class TensorRanges:
     unscaled: np.ndarray
 
     @classmethod
-    def of(cls, kind: Kind, path: str, value: Any, loss_scale: float = 1.0) -> TensorRanges:
+    def of(cls, kind: Kind, path: str, value: TensorLike, loss_scale: float = 1.0) -> TensorRanges:
         """Return the ranges of one tensor.
 
         Args:
@@ -255,9 +256,9 @@ class _Counts:
     """The counts of some tensors, with the arguments of `RangeRecords.counted`."""
 
     names: tuple[tuple[Kind, str], ...]
-    classes: Any
-    largest: Any
-    loss_scale: Any
+    classes: Tensor | np.ndarray
+    largest: Tensor | np.ndarray
+    loss_scale: Tensor | float
 
     def read(self) -> _Counts:
         """Read the counts from the device, as NumPy arrays and a float."""
@@ -300,7 +301,9 @@ class RangeRecords(Sequence[TensorRanges]):
         self._unread: list[_Counts] = []
 
     @classmethod
-    def counted(cls, names: Sequence[tuple[Kind, str]], classes: Any, largest: Any, loss_scale: Any) -> RangeRecords:
+    def counted(
+        cls, names: Sequence[tuple[Kind, str]], classes: Tensor, largest: Tensor, loss_scale: Tensor | float
+    ) -> RangeRecords:
         """Return the ranges of tensors from counts on the device.
 
         Args:

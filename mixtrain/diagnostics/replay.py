@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -23,6 +23,7 @@ from mixtrain.diagnostics.layer_calls import (
 )
 from mixtrain.diagnostics.ranges import largest_bits, magnitudes
 from mixtrain.dtype import as_dtype, float_format
+from mixtrain.typing import Network, Tensor, TensorLike, Tree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,8 +120,8 @@ class Replay:
 
     def __init__(
         self,
-        network: Any,
-        loss_of: Callable[..., Any],
+        network: Network,
+        loss_of: Callable[..., Tensor],
         *,
         float32: Callable[[], contextlib.AbstractContextManager[Any]] | None = None,
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
@@ -132,7 +133,7 @@ class Replay:
         self._measured_pass = _Measured(self._pass, compiled)
         self._measured_forward = _Measured(self._forward, compiled)
 
-    def run(self, batch: Sequence[Any], loss_scale: float, factor: float = 1.0) -> PassInfo:
+    def run(self, batch: Sequence[Tree], loss_scale: float, factor: float = 1.0) -> PassInfo:
         """Run a batch forward and backward.
 
         Args:
@@ -145,15 +146,15 @@ class Replay:
         by_path = dict(zip(self.parameters, of_parameters, strict=True))
         return PassInfo([CallInfo(*call) for call in calls], loss, of_outputs, by_path)
 
-    def in_float32(self, batch: Sequence[Any]) -> list[CallInfo] | None:
+    def in_float32(self, batch: Sequence[Tree]) -> list[CallInfo] | None:
         """Run a batch forward in float32, and return magnitudes; None if the network cannot compute in float32."""
         return None if self._float32 is None else [CallInfo(*call) for call in self._measured_forward(*batch)[0]]
 
-    def tensors(self, batch: Sequence[Any]) -> list[LayerCall]:
+    def tensors(self, batch: Sequence[Tree]) -> list[LayerCall]:
         """Run a batch forward, and return the tensors themselves."""
         return record_calls(self._network, lambda: self._loss_of(*batch))[0]
 
-    def _pass(self, scales: Any, *batch: Any) -> list[_Query]:
+    def _pass(self, scales: Tensor, *batch: Tensor) -> list[_Query]:
         loss_scale, factor = scales[0], scales[1]
         gradients = layer_gradients(self._network, lambda: self._loss_of(*batch), loss_scale)
         dtypes: dict[str, list[str]] = {}
@@ -167,7 +168,7 @@ class Replay:
         of_outputs = _Query(gradients.of_outputs, GradientInfo, factor, magnitudes=True)
         return [_Query(_as_tuples(gradients.calls)), _Query(gradients.loss), of_outputs, *of_parameters]
 
-    def _forward(self, *batch: Any) -> list[_Query]:
+    def _forward(self, *batch: Tensor) -> list[_Query]:
         with self._float32():  # type: ignore[misc]
             return [_Query(_as_tuples(self.tensors(batch)), magnitudes=True)]
 
@@ -187,13 +188,13 @@ class _Query(NamedTuple):
         magnitudes: Whether the largest magnitude is computed, as `GradientInfo` requires.
     """
 
-    tensors: Any
+    tensors: Tree
     info_type: Callable[..., TensorInfo | GradientInfo] = TensorInfo
-    factor: Any = None
+    factor: Tensor | None = None
     dtypes: tuple[str, ...] = ()
     magnitudes: bool = False
 
-    def limit(self, value: Any) -> Any:
+    def limit(self, value: Tensor) -> Tensor:
         """Return the largest magnitude that counts as finite in a tensor, float32."""
         if not is_float_tensor(value):
             return np.float32(np.inf)
@@ -230,7 +231,7 @@ class _Measured:
         self._structure: list[Any] = []
         self._compiled = None if compiled is None else compiled(self._numbers)
 
-    def __call__(self, *inputs: Any) -> list[Any]:
+    def __call__(self, *inputs: Tensor) -> list[Any]:
         """Call the function, and return its results with info in place of tensors."""
         if self._compiled is None:
             return [_map_tensors(functools.partial(_info, query), query.tensors) for query in self._function(*inputs)]
@@ -242,19 +243,19 @@ class _Measured:
 
         return [_map_tensors(info, part) for part in self._structure]
 
-    def _numbers(self, *inputs: Any) -> Any:
+    def _numbers(self, *inputs: Tensor) -> Tensor:
         """Run the function, and return the numbers of each tensor of its queries.
 
         Returns:
             int32 (3, tensors): the number of non-finite values, the size, and the result of `largest_bits`, which is
             negative if it was not computed.
         """
-        tensors: list[Any] = []
-        limits: list[Any] = []
+        tensors: list[Tensor] = []
+        limits: list[Tensor] = []
         with_largest: list[bool] = []
-        slots: dict[tuple[Any, ...], _Slot] = {}
+        slots: dict[Hashable, _Slot] = {}
 
-        def slot_of(query: _Query, value: Any) -> _Slot:
+        def slot_of(query: _Query, value: Tensor) -> _Slot:
             # The output of one layer is the input of the next: it is measured once.
             key = id(value), query.info_type, query.dtypes
             if key not in slots:
@@ -272,14 +273,14 @@ class _Measured:
         return keras.ops.stack([non_finite, keras.ops.stack(size), largest])
 
 
-def _measure(with_largest: Sequence[bool]) -> Callable[..., tuple[Any, Any]]:
+def _measure(with_largest: Sequence[bool]) -> Callable[..., tuple[Tensor, Tensor]]:
     """Return a function that counts the values of tensors beyond limits, and finds the largest magnitude of some.
 
     Args:
         with_largest: Whether the largest magnitude of each tensor is computed.
     """
 
-    def measure(limits: Any, *tensors: Any) -> tuple[Any, Any]:
+    def measure(limits: Tensor, *tensors: Tensor) -> tuple[Tensor, Tensor]:
         counts, bits = [], []
         for index, (value, wants_largest) in enumerate(zip(tensors, with_largest, strict=True)):
             counts.append(_count_beyond(value, limits[index]))
@@ -289,26 +290,26 @@ def _measure(with_largest: Sequence[bool]) -> Callable[..., tuple[Any, Any]]:
     return measure
 
 
-def _count_beyond(value: Any, limit: Any) -> Any:
+def _count_beyond(value: Tensor, limit: Tensor) -> Tensor:
     """Return how many values have a magnitude above a limit, or are nan."""
     within = keras.ops.abs(keras.ops.cast(value, "float32")) <= limit
     return keras.ops.size(value) - keras.ops.sum(keras.ops.cast(within, "int32"))
 
 
-def _map_tensors(function: Callable[[Any], Any], value: Any) -> Any:
+def _map_tensors(function: Callable[[Tensor], Any], value: Tree) -> Any:
     """Apply a function to each tensor in nested lists and tuples, and return nested lists."""
     if isinstance(value, (list, tuple)):
         return [_map_tensors(function, item) for item in value]
     return value if value is None or isinstance(value, str) else function(value)
 
 
-def _info(query: _Query, value: Any) -> TensorInfo | GradientInfo:
+def _info(query: _Query, value: Tensor) -> TensorInfo | GradientInfo:
     """Compute the info of a single tensor."""
     info = tensor_info(value, backend.to_numpy(keras.ops.cast(query.limit(value), "float32")))
     return query.info_type(info.non_finite, info.size, info.dtype, info.largest)
 
 
-def tensor_info(value: Any, limit: Any = np.inf) -> TensorInfo:
+def tensor_info(value: TensorLike, limit: float | np.ndarray = np.inf) -> TensorInfo:
     """Compute the info of a tensor or array; all integers are finite.
 
     Args:
