@@ -147,7 +147,7 @@ def run_library(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     """Return ``function(*args, **kwargs)``, computed on backend tensors; Tensors where the caller wants them."""
     state = _state
     previous = state.mode
-    # Every eager operator passes here: each extra call shows. Most have one argument or two.
+    # Every eager operator goes through here, so each extra call costs time. Most have one or two arguments.
     inputs = [*map(unwrap, args)]
     if previous == "backend":
         return function(*inputs, **(unwrap(kwargs) if kwargs else kwargs))

@@ -21,7 +21,8 @@ from mixtrain.typing import BackendTensor, Tree
 
 JitLevel = Literal["O0", "O1", "O2"]
 
-_PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), np.generic)
+# Constants of these types are compared by value, all others by identity.
+_COMPARED_BY_VALUE: Final = (bool, int, float, complex, str, bytes, type(None), np.generic)
 
 
 class _Slot:
@@ -186,8 +187,8 @@ def _structure_key(value: Any) -> Hashable:
 
 
 def _constant_key(value: Any) -> Hashable:
-    """Return a hashable key of a constant. It has the type, as 1, 1.0 and True are equal."""
-    return (type(value), value) if isinstance(value, _PLAIN) else (type(value), id(value))
+    """Return a hashable key of a constant, which includes the type, because 1, 1.0 and True are equal."""
+    return (type(value), value) if isinstance(value, _COMPARED_BY_VALUE) else (type(value), id(value))
 
 
 def jit(

@@ -76,8 +76,8 @@ class Parameter(TensorMethods, keras.Variable):
         if name is not None and not isinstance(name, str):
             raise checks.fail_type("Parameter", "name must be a str", name, 'name="weight"')
         checks.boolean("Parameter", "requires_grad", requires_grad)
-        if backend.is_tracing() and uncompiled.note(uncompiled.MAKES_PARAMETERS):
-            raise RuntimeError("Parameter: expected to be made outside a compiled function. Write the Cell before it.")
+        if backend.is_tracing() and uncompiled.note(uncompiled.CREATES_PARAMETERS):
+            raise RuntimeError("Parameter: must be created outside of a compiled function. Create the Cell before it.")
         value = Tensor(default_input).backend_tensor()
         self._given_name = name
         super().__init__(

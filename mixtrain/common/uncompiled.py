@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextvars
 from typing import Final
 
-MAKES_PARAMETERS: Final = ("makes Parameters", "Make the Cell before the function, and call it there.")
-READS_VALUES: Final = ("reads a Tensor's values", "Write asnumpy and the like outside of the function.")
+CREATES_PARAMETERS: Final = ("creates Parameters", "Create the Cell before the function, and call it there.")
+READS_VALUES: Final = ("reads a Tensor's values", "Call asnumpy and the like outside of the function.")
 
 Reason = tuple[str, str]
 

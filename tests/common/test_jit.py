@@ -361,7 +361,7 @@ def test_a_function_that_makes_cells_runs_uncompiled() -> None:
         return nn.Dense(2, 1, weight_init="ones", has_bias=False)(x)
 
     x = mixtrain.Tensor([[1.0, 2.0]])
-    with pytest.warns(UserWarning, match="jit: run makes Parameters, so it runs uncompiled. Make the Cell before"):
+    with pytest.warns(UserWarning, match="jit: run creates Parameters, so it runs uncompiled. Create the Cell before"):
         assert run(x).asnumpy().tolist() == [[3.0]]
     assert run(x).asnumpy().tolist() == [[3.0]]
 
@@ -371,7 +371,7 @@ def test_a_function_that_reads_values_runs_uncompiled() -> None:
     def run(x: Any) -> Any:
         return float(x.asnumpy()[0]), x + 1
 
-    with pytest.warns(UserWarning, match="jit: run reads a Tensor's values, so it runs uncompiled. Write asnumpy"):
+    with pytest.warns(UserWarning, match="jit: run reads a Tensor's values, so it runs uncompiled. Call asnumpy"):
         value, updated = run(mixtrain.Tensor([2.0]))
     assert value == 2.0 and updated.asnumpy().tolist() == [3.0]
     assert run(mixtrain.Tensor([5.0]))[0] == 5.0
