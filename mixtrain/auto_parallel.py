@@ -78,13 +78,13 @@ def set_auto_parallel_context(**settings: Any) -> None:
     Source: MindSpore, `mindspore.set_auto_parallel_context`.
     """
     where = "set_auto_parallel_context"
-    for name, value in settings.items():  # All are checked before any is kept.
+    for name, value in settings.items():  # All are checked before any is stored.
         checks.one_of(where, "setting", name, tuple(_DEFAULTS))
         if name == "parallel_mode":
             checks.one_of(where, name, value, ParallelMode.MODE_LIST)
         expected = _fixed_settings().get(name, value)
         if value != expected:
-            reason = "training runs in one process" if process_group.current().size == 1 else "the group says so"
+            reason = "training runs in one process" if process_group.current().size == 1 else "the group sets it"
             write = f"{name}={expected}"
             if not process_group.has_joined():
                 write = f"communication.init() before, or {write}"

@@ -18,7 +18,7 @@ class _Streams:
     seed: int | None = None
     generator: np.random.Generator = np.random.default_rng()
     # By the name and the seed of an operation; a stream lives as long as the process.
-    drawing: ClassVar[dict[tuple[str, int], keras.random.SeedGenerator]] = {}
+    of_operations: ClassVar[dict[tuple[str, int], keras.random.SeedGenerator]] = {}
 
 
 def set_seed(seed: int) -> None:
@@ -40,7 +40,7 @@ def set_seed(seed: int) -> None:
     _Streams.seed = checks.integer("set_seed", "seed", seed, at_least=0)
     _Streams.generator = np.random.default_rng(_Streams.seed)
     keras.utils.set_random_seed(_Streams.seed)
-    for name, operation_seed in _Streams.drawing:
+    for name, operation_seed in _Streams.of_operations:
         _start(name, operation_seed)
 
 
@@ -63,20 +63,20 @@ def stream_of(name: str, seed: int = 0) -> keras.random.SeedGenerator:
         name: The operation's name.
         seed: The operation's own seed, 0 for none; each has a stream of its own.
     """
-    if (name, seed) not in _Streams.drawing:
+    if (name, seed) not in _Streams.of_operations:
         with backend.eager_scope():
-            _Streams.drawing[name, seed] = keras.random.SeedGenerator(seed=_first_seed(name, seed))
-    return _Streams.drawing[name, seed]
+            _Streams.of_operations[name, seed] = keras.random.SeedGenerator(seed=_first_seed(name, seed))
+    return _Streams.of_operations[name, seed]
 
 
 def stream_states() -> list[keras.Variable]:
     """Return the state variables of the streams of operations."""
-    return [stream.state for stream in _Streams.drawing.values()]
+    return [stream.state for stream in _Streams.of_operations.values()]
 
 
 def _start(name: str, seed: int) -> None:
     """Reset a stream to its start."""
-    _Streams.drawing[name, seed].state.assign(np.array([_first_seed(name, seed), 0], np.uint32))
+    _Streams.of_operations[name, seed].state.assign(np.array([_first_seed(name, seed), 0], np.uint32))
 
 
 def _first_seed(name: str, seed: int) -> int:
@@ -98,10 +98,10 @@ def next_seed() -> int:
 
 def seed_state() -> dict[str, Any]:
     """Return the seed and the states of all generators, as plain numbers for a checkpoint."""
-    drawing = [
-        [name, seed, backend.to_numpy(stream.state).tolist()] for (name, seed), stream in _Streams.drawing.items()
+    streams = [
+        [name, seed, backend.to_numpy(stream.state).tolist()] for (name, seed), stream in _Streams.of_operations.items()
     ]
-    return {"seed": _Streams.seed, "generator": _Streams.generator.bit_generator.state, "drawing": drawing}
+    return {"seed": _Streams.seed, "generator": _Streams.generator.bit_generator.state, "drawing": streams}
 
 
 def restore_seed_state(state: Mapping[str, Any]) -> None:
@@ -113,5 +113,5 @@ def restore_seed_state(state: Mapping[str, Any]) -> None:
     for (name, seed), value in streams.items():
         stream_of(name, seed).state.assign(np.array(value, np.uint32))
     if _Streams.seed is not None:
-        for name, seed in _Streams.drawing.keys() - streams.keys():  # Created since then.
+        for name, seed in _Streams.of_operations.keys() - streams.keys():  # Created since then.
             _start(name, seed)

@@ -42,7 +42,7 @@ def _recording() -> bool:
 def begin_recording() -> None:
     """Add a recorder; with the first, compiled steps with summary operations are retraced."""
     if not _State.recorders:
-        take_values()  # What an earlier recorder left.
+        take_values()  # Drop those of an earlier recorder.
     _State.recorders += 1
 
 

@@ -112,7 +112,7 @@ def pytest_collection_finish() -> None:
 def fresh_state() -> Iterator[None]:
     """Seed every generator, clear Keras's names, and run in graph mode."""
     keras.utils.clear_session(free_memory=False)
-    _Streams.drawing.clear()  # Hundreds after a while, each of which `set_seed` starts anew.
+    _Streams.of_operations.clear()  # Hundreds after a while, each of which `set_seed` starts anew.
     mixtrain.set_seed(0)
     mixtrain.set_context(mode=mixtrain.GRAPH_MODE, jit_level="auto")
     yield

@@ -52,7 +52,7 @@ def test_a_compiled_call_puts_back_what_nobody_named() -> None:
 
 
 def test_a_stream_that_the_function_begins_stands_at_its_beginning() -> None:
-    seed._Streams.drawing.pop(("rollback", 7), None)
+    seed._Streams.of_operations.pop(("rollback", 7), None)
     call = undone(lambda: keras.random.normal((3,), seed=seed.stream_of("rollback", 7)))
     first, second = backend.to_numpy(call()), backend.to_numpy(call())
     assert first.tolist() == second.tolist()

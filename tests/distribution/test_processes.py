@@ -104,7 +104,7 @@ def test_ranks_sizes_and_collectives(results: Results) -> None:
 
 
 @pytest.mark.parametrize(("index", "message"), list(enumerate([
-    "set_auto_parallel_context: device_num must be 2: the group says so; got 4",
+    "set_auto_parallel_context: device_num must be 2: the group sets it; got 4",
     "Broadcast: root_rank must be under the number of processes, 2; got 2",
     "ReduceScatter: the first axis must divide by 2 processes; got (3,)",
     "DistributedGradReducer: degree must be 2, the number of processes; got 4",
