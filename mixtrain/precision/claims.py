@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import Any, Final, Protocol
 
 from mixtrain.precision.plan import PlanRow
-from mixtrain.precision.row_effect import AS_IT_IS, Undo, apply_row, effect_of, undo_row
+from mixtrain.precision.row_effect import UNCHANGED, Undo, apply_row, effect_of, undo_row
 from mixtrain.trace_version import effect_changed
 from mixtrain.typing import Layer, Network
 
@@ -39,7 +39,7 @@ class Claims:
     def __init__(self, layer: Layer) -> None:
         self._layer = layer
         self._rows: list[tuple[Claimant, PlanRow]] = []
-        self._effect: Hashable = AS_IT_IS
+        self._effect: Hashable = UNCHANGED
         self._undo: list[Undo] = []
 
     def put(self, claimant: Claimant, row: PlanRow) -> bool:
@@ -58,7 +58,7 @@ class Claims:
 
     def _update(self) -> bool:
         """Put the last row in force if its effect is another one than the current; return whether it is."""
-        previous, effect = self._effect, effect_of(self._rows[-1][1]) if self._rows else AS_IT_IS
+        previous, effect = self._effect, effect_of(self._rows[-1][1]) if self._rows else UNCHANGED
         for claimant, row in self._rows:
             if effect_of(row) == effect:
                 claimant.covered.pop(id(self._layer), None)
@@ -69,7 +69,7 @@ class Claims:
         undo_row(self._undo)
         self._effect = effect
         effect_changed(self._layer, effect)
-        if effect != AS_IT_IS:
+        if effect != UNCHANGED:
             apply_row(self._rows[-1][1], self._undo)
         return True
 

@@ -37,7 +37,7 @@ KERAS_FAMILIES: Final[dict[Family, tuple[type, ...]]] = {
 
 # With a mixed policy of Keras's own these fail (Keras 3.15): operations inside them mix dtypes. The last four return
 # float32 whatever their policy.
-FLOAT32_ALONE: Final = _known(
+FLOAT32_ONLY: Final = _known(
     "CutMix", "MixUp", "RandomElasticTransform", "RandomErasing", "RandomGaussianBlur", "STFTSpectrogram", "TFSMLayer",
     "CategoryEncoding", "HashedCrossing", "Hashing", "MaxNumBoundingBoxes",
 )
@@ -74,6 +74,6 @@ def _family_of_class(kind: type) -> Family:
     return own if own in FAMILIES else "other"
 
 
-def computes_in_float32_alone(layer: Layer) -> bool:
+def computes_only_in_float32(layer: Layer) -> bool:
     """Whether Keras cannot compute a layer entirely in half precision."""
-    return isinstance(rule_giver(layer), FLOAT32_ALONE)
+    return isinstance(rule_giver(layer), FLOAT32_ONLY)

@@ -81,7 +81,7 @@ def has_master(variable: Variable) -> bool:
 
 
 def master_value(variable: Variable) -> Tensor:
-    """Return the value that an optimizer updates: that of the float32 copy if there is one. A tensor."""
+    """Return the value that an optimizer updates: that of the float32 copy if there is one."""
     if has_master(variable):
         return backend.read_storage(getattr(variable, _ATTRIBUTE))
     return backend.snapshot(variable)

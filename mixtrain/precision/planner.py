@@ -15,7 +15,7 @@ from mixtrain.errors import PrecisionRuleError
 from mixtrain.network.ends import CallSite, output_calls
 from mixtrain.network.walk import Node, is_cell, tree_of
 from mixtrain.precision.cast import CastRule
-from mixtrain.precision.families import Family, computes_in_float32_alone, family_of, rule_giver
+from mixtrain.precision.families import Family, computes_only_in_float32, family_of, rule_giver
 from mixtrain.precision.dtypes import own_dtype, parameter_dtype_of, reason_to_stay
 from mixtrain.precision.fused_norm import reason_not_fused
 from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
@@ -191,7 +191,7 @@ class _Planner:
             why = f'the layer was given dtype="{name}"'
             return _Decision(dtype, DTYPE_POLICY, why, covers_below=family == "recurrent")
         decision = self._by_level(node, family, covering) if self._lists is None else self._by_list(listed, covering)
-        if decision.dtype == self._half and listed is None and computes_in_float32_alone(node.layer):
+        if decision.dtype == self._half and listed is None and computes_only_in_float32(node.layer):
             return _Decision(float32, decision.rule, "Keras computes it in float32 alone", covers_below=True)
         return decision
 
@@ -209,11 +209,11 @@ class _Planner:
             return
         expected = self._half if self._lists.name == "white_list" else float32
         if dtype != expected:
-            undo = "do not call to_float on" if rule == TO_FLOAT else f"take {rule} from"
+            undo = "do not call to_float on" if rule == TO_FLOAT else f"remove {rule} from"
             raise PrecisionRuleError(
                 f"custom_mixed_precision: two rules contradict each other at {node.path or 'the network'}: "
                 f"{self._lists.name} entry {listed.entry} means {expected.name}, {rule} means {dtype.name}. "
-                f"Take the entry out of the list, or {undo} that layer."
+                f"Remove the entry from the list, or {undo} that layer."
             )
 
     def _by_list(self, listed: Match | None, covering: _Decision | None) -> _Decision:

@@ -21,13 +21,13 @@ from mixtrain.precision.own_policy import OWN_POLICY
 from mixtrain.precision.plan import PlanRow, store_rule
 
 Undo = Callable[[], object]
-AS_IT_IS: Final = None
+UNCHANGED: Final = None
 
 
 def effect_of(row: PlanRow) -> Hashable:
-    """Return a key for the computation that a row makes of its layer; `AS_IT_IS` if it changes nothing."""
+    """Return a key for the computation that a row makes of its layer; `UNCHANGED` if it changes nothing."""
     if row.cast is None and not row.fused and not is_lean(row.target):
-        return AS_IT_IS
+        return UNCHANGED
     return row.cast, row.compute_dtype, row.output_dtype, row.fused, row.by_user
 
 

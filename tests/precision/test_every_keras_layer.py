@@ -15,7 +15,7 @@ import pytest
 
 import mixtrain
 from mixtrain import amp, backend
-from mixtrain.precision.families import FLOAT32_ALONE
+from mixtrain.precision.families import FLOAT32_ONLY
 from tests.backends import ON_TENSORFLOW, compiled
 from tests.precision.layer_table import (
     ENTRIES, GROUPS, KERAS_FAILS, LEFT_OUT, REFUSED_ON_JAX, Entry, batch_of, group_of, network_of,
@@ -121,7 +121,7 @@ GIVE_FLOAT32 = ("CategoryEncoding", "HashedCrossing", "Hashing", "MaxNumBounding
 
 @pytest.mark.tensorflow
 def test_what_is_kept_in_float32_is_what_keras_itself_does_not_compute_in_half() -> None:
-    assert {getattr(keras.layers, name) for name in (*KERAS_FAILS, *GIVE_FLOAT32)} == set(FLOAT32_ALONE)
+    assert {getattr(keras.layers, name) for name in (*KERAS_FAILS, *GIVE_FLOAT32)} == set(FLOAT32_ONLY)
     for entry in (entry for entry in ENTRIES if entry.classes[0] in KERAS_FAILS):
         policy, words = KERAS_FAILS[entry.classes[0]]
         for one in ("mixed_float16", "mixed_bfloat16") if policy is None else (policy,):
