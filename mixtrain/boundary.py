@@ -28,13 +28,13 @@ class _State(threading.local):
 _state = _State()
 
 
-class TensorLike:
+class UserTensor:
     """Base of the tensors that users see: `mixtrain.Tensor` and `mixtrain.Parameter`."""
 
     __slots__ = ()
 
     # The backend tensor, or a channels-last view of one.
-    held: BackendTensor
+    content: BackendTensor
 
 
 def is_any_tensor(value: Any) -> bool:
@@ -66,18 +66,18 @@ def wants_tensors(*values: Tree) -> bool:
     if _state.mode != "outside":
         return _state.mode == "tensors"
     tensor = _first_tensor(values)
-    return tensor is None or isinstance(tensor, TensorLike)
+    return tensor is None or isinstance(tensor, UserTensor)
 
 
 def _first_tensor(values: Tree) -> Tensor | None:
     """Return the first Tensor in a structure; if there is none, the first backend tensor, or None."""
     backend_tensor = None
     for value in values.values() if isinstance(values, dict) else values:
-        if isinstance(value, TensorLike):
+        if isinstance(value, UserTensor):
             return value
         if isinstance(value, (tuple, list, dict)):
             value = _first_tensor(value)
-            if isinstance(value, TensorLike):
+            if isinstance(value, UserTensor):
                 return value
         if backend_tensor is None and isinstance(value, backend.TENSOR_TYPES):
             backend_tensor = value
@@ -87,7 +87,7 @@ def _first_tensor(values: Tree) -> Tensor | None:
 def unwrap(values: Tree) -> Tree:
     """Return a structure with the contents of its Tensors: backend tensors and channels-last views."""
     if isinstance(values, backend.TensorBase):
-        return values.held if isinstance(values, TensorLike) else values
+        return values.content if isinstance(values, UserTensor) else values
     if isinstance(values, (tuple, list, dict)):
         return _mapped(unwrap, values)
     return values
@@ -105,7 +105,7 @@ def to_backend_tensors(values: Tree) -> Tree:
 def to_tensors(values: Tree) -> Tree:
     """Return a structure with Tensors in place of backend tensors and views."""
     if isinstance(values, backend.TENSOR_TYPES):
-        return values if isinstance(values, (TensorLike, keras.KerasTensor)) else backend.public_tensor(values)
+        return values if isinstance(values, (UserTensor, keras.KerasTensor)) else backend.public_tensor(values)
     if isinstance(values, (tuple, list, dict)):
         return _mapped(to_tensors, values)
     return values
@@ -151,7 +151,7 @@ def run_library(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     inputs = [*map(unwrap, args)]
     if previous == "backend":
         return function(*inputs, **(unwrap(kwargs) if kwargs else kwargs))
-    takes_tensor = bool(args) and isinstance(args[0], TensorLike)
+    takes_tensor = bool(args) and isinstance(args[0], UserTensor)
     returns_tensors = takes_tensor or previous == "tensors" or wants_tensors(args, kwargs)
     state.mode = "backend"
     try:

@@ -27,7 +27,7 @@ def to_dlpack(tensor: Tensor | BackendTensor) -> np.ndarray:
     """
     if not isinstance(tensor, Tensor) and not backend.is_tensor(tensor):
         raise checks.fail_type("to_dlpack", "tensor must be a Tensor", tensor, "to_dlpack(Tensor([1.0]))")
-    return np.array(backend.to_numpy(tensor.held if isinstance(tensor, Tensor) else tensor))
+    return np.array(backend.to_numpy(tensor.content if isinstance(tensor, Tensor) else tensor))
 
 
 def from_dlpack(dlpack: Any) -> Tensor:

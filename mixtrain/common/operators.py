@@ -12,7 +12,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.boundary import TensorLike as UserTensor, in_mode, to_tensors
+from mixtrain.boundary import UserTensor, in_mode, to_tensors
 from mixtrain.dtype import DTYPES, is_float, promoted
 from mixtrain.ops import products
 from mixtrain.ops.inputs import dtype_of, is_number, tensor, tensor_dtype
@@ -74,13 +74,13 @@ def operators(
 
     def forward(self: UserTensor, other: Any) -> Tensor:
         if direct is not None and autocast_in_force() is None:
-            x, y = self.held, None
+            x, y = self.content, None
             kind = type(other)
             if kind is type(self):
-                held = other.held
-                plain = not isinstance(held, backend.TensorBase) and not isinstance(x, backend.TensorBase)
-                if plain and (held.dtype is x.dtype or held.dtype == x.dtype) and _keeps_dtype(x.dtype, supports):
-                    y = held
+                content = other.content
+                plain = not isinstance(content, backend.TensorBase) and not isinstance(x, backend.TensorBase)
+                if plain and (content.dtype is x.dtype or content.dtype == x.dtype) and _keeps_dtype(x.dtype, supports):
+                    y = content
             elif kind in _scalar_types(x.dtype, supports):
                 y = other
             if y is not None:
@@ -96,7 +96,7 @@ def operators(
         if not isinstance(other, operand_types):
             return NotImplemented
         if direct is not None and autocast_in_force() is None:
-            x = self.held
+            x = self.content
             if type(other) in _scalar_types(x.dtype, supports):
                 return to_tensors(direct(other, x))
         return compute(other, self, reflected_function or function)

@@ -147,31 +147,31 @@ class Parameter(TensorMethods, keras.Variable):
         return self
 
     def __iter__(self) -> Iterator[Tensor]:
-        return iter(backend.public_tensor(self.held))
+        return iter(backend.public_tensor(self.content))
 
     def __len__(self) -> int:
-        return len(backend.public_tensor(self.held))
+        return len(backend.public_tensor(self.content))
 
     def __bool__(self) -> bool:
-        return bool(backend.public_tensor(self.held))
+        return bool(backend.public_tensor(self.content))
 
     def __int__(self) -> int:
-        return int(backend.public_tensor(self.held))
+        return int(backend.public_tensor(self.content))
 
     def __float__(self) -> float:
-        return float(backend.public_tensor(self.held))
+        return float(backend.public_tensor(self.content))
 
     @property
-    def held(self) -> BackendTensor:
+    def content(self) -> BackendTensor:
         """The backend tensor of the value, as operators read it."""
         return backend.to_tensor(self)
 
     def __getitem__(self, index: Any) -> Tensor | BackendTensor:
-        view = indexing.read(self.held, index)
+        view = indexing.read(self.content, index)
         return view if boundary.mode() == "backend" else views.record_index(boundary.to_tensors(view), self, index)
 
     def __setitem__(self, index: Any, value: TensorLike) -> None:
-        self.store(indexing.written(self.held, index, value))
+        self.store(indexing.written(self.content, index, value))
 
     def store(self, value: BackendTensor) -> None:
         """Set the value to a backend tensor, cast to the stored dtype."""

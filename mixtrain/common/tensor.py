@@ -56,10 +56,10 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
     Source: MindSpore, `mindspore.Tensor`.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "held", "origin")
+    __slots__ = ("__dict__", "__weakref__", "content", "origin")
 
     # The backend tensor, or a channels-last view of one.
-    held: BackendTensor
+    content: BackendTensor
     # The tensors that this one is a view of: weak references, and the operations that lead from each to it.
     origin: tuple[views.Origin, ...]
 
@@ -72,20 +72,20 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         internal: bool = False,
         const_arg: bool = False,
     ) -> None:
-        self.held = _initial_value(input_data, None if dtype is None else as_dtype(dtype), shape, init)
+        self.content = _initial_value(input_data, None if dtype is None else as_dtype(dtype), shape, init)
         if isinstance(input_data, Tensor) and input_data.dtype == self.dtype:
             # In MindSpore both share the memory.
             views.record(self, input_data, lambda x: x)
 
     def backend_tensor(self) -> BackendTensor:
         """Return the backend tensor."""
-        held = self.held
-        return held.backend_tensor() if isinstance(held, backend.TensorBase) else held
+        content = self.content
+        return content.backend_tensor() if isinstance(content, backend.TensorBase) else content
 
     @property
     def nhwc(self) -> BackendTensor | None:
         """The channels-last backend tensor that this one is a view of, or None."""
-        return backend.nhwc_of(self.held)
+        return backend.nhwc_of(self.content)
 
     @staticmethod
     def from_numpy(array: np.ndarray) -> Tensor:
@@ -101,17 +101,17 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
     @property
     def dtype(self) -> DType:
         """The dtype."""
-        return dtype_of(self.held.dtype)
+        return dtype_of(self.content.dtype)
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """The shape; None for a dimension that is unknown while compiling."""
-        return tuple(self.held.shape)
+        return tuple(self.content.shape)
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self.held.shape)
+        return len(self.content.shape)
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -140,7 +140,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     def copy(self) -> Tensor:
         """Return a new tensor with the same values."""
-        return _wrap(self.held)  # type: ignore[no-any-return]
+        return _wrap(self.content)  # type: ignore[no-any-return]
 
     def clone(self) -> Tensor:
         """Alias of `copy`."""
@@ -152,12 +152,12 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     def assign_value(self, value: TensorLike) -> Tensor:
         """Set the values to those of another tensor; return this tensor."""
-        self.store(boundary.unwrap(value) if isinstance(value, Tensor) else Tensor(value).held)
+        self.store(boundary.unwrap(value) if isinstance(value, Tensor) else Tensor(value).content)
         return self
 
     def set_dtype(self, dtype: DTypeLike) -> DType:
         """Cast this tensor in place; return the dtype."""
-        self.held = self.astype(dtype).held
+        self.content = self.astype(dtype).content
         return self.dtype
 
     def set_data(self, data: TensorLike, slice_shape: bool = False) -> Tensor:
@@ -195,7 +195,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
             raise checks.fail_type("Tensor.register_hook", "hook_fn must be a function", hook_fn, "a function")
         if self.gradient_hooks is None:
             hooks = GradientHooks()
-            self.held = boundary.unwrap(hook_gradients("Tensor.register_hook", (self,), hooks)[0])
+            self.content = boundary.unwrap(hook_gradients("Tensor.register_hook", (self,), hooks)[0])
             self.gradient_hooks = hooks
         return self.gradient_hooks.add(hook_fn)
 
@@ -209,7 +209,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     def store(self, value: BackendTensor) -> None:
         """Replace the backend tensor."""
-        self.held = value
+        self.content = value
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
@@ -282,7 +282,7 @@ def _wrap(value: BackendTensor) -> Tensor | BackendTensor:
 def _from_backend(value: BackendTensor) -> Tensor:
     # Without `__init__`, which converts and copies.
     result = Tensor.__new__(Tensor)
-    result.held = value
+    result.content = value
     return result
 
 

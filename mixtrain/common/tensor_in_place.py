@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend
-from mixtrain.boundary import TensorLike as UserTensor, in_mode
+from mixtrain.boundary import UserTensor, in_mode
 from mixtrain.common.generator import Generator
 from mixtrain.common.views import write_back
 from mixtrain.dtype import float32

@@ -14,7 +14,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend
-from mixtrain.boundary import TensorLike as UserTensor, to_backend_tensors
+from mixtrain.boundary import UserTensor, to_backend_tensors
 from mixtrain.ops import indexing
 from mixtrain.typing import BackendTensor, Tensor
 
@@ -44,7 +44,7 @@ def write_back(view: Tensor) -> None:
         base = reference()
         if base is None:
             continue
-        value = backend.backend_value(base.held)
+        value = backend.backend_value(base.content)
         # The operations, applied to the positions of the base's elements, tell which of them the view shows.
         positions = indexing.flat_positions(value)
         for operation in operations:

@@ -11,7 +11,7 @@ import keras
 from mixtrain import backend
 from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.autocast.state import keep_mask
-from mixtrain.boundary import TensorLike as UserTensor
+from mixtrain.boundary import UserTensor
 from mixtrain.dtype import DType, is_float
 from mixtrain.typing import Tree
 

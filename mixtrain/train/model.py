@@ -452,7 +452,7 @@ class Model(KerasCalls):
         if not inputs or inputs[0] is None or isinstance(inputs[0], str):
             raise checks.fail_type("Model.predict", "a batch must be given", inputs, "model.predict(data)")
         values = inputs if is_dataset(inputs[0]) else keras.tree.flatten(inputs)
-        as_tensors = self._networks.of_cells or any(isinstance(value, boundary.TensorLike) for value in values)
+        as_tensors = self._networks.of_cells or any(isinstance(value, boundary.UserTensor) for value in values)
         if len(inputs) == 1 and not as_tensors:
             return self._predict_batches(inputs[0], batch_size, steps)
         if batch_size is not None or steps is not None or is_dataset(inputs[0]):
