@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import keras
 
@@ -11,6 +11,7 @@ from mixtrain import checks
 from mixtrain.ops.elementwise import unary, unary_function
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.typing import Tensor, TensorLike
 
 sigmoid: Final = unary_function("sigmoid", keras.ops.sigmoid, "1 / (1 + exp(-`input`)).")
 tanh: Final = unary_function("tanh", keras.ops.tanh, "The hyperbolic tangent of `input`.")
@@ -35,7 +36,7 @@ fast_gelu: Final = unary_function(
 tanhshrink: Final = unary_function("tanhshrink", keras.ops.tanh_shrink, "`input` - tanh(`input`).")
 
 
-def relu(input: Any, inplace: bool = False) -> Any:
+def relu(input: TensorLike, inplace: bool = False) -> Tensor:
     """Return max(`input`, 0), in the dtype of `input`, which may be integer.
 
     Args:
@@ -57,7 +58,7 @@ def relu(input: Any, inplace: bool = False) -> Any:
     return unary("ops.relu", keras.ops.relu, input)
 
 
-def gelu(input: Any, approximate: str = "none") -> Any:
+def gelu(input: TensorLike, approximate: str = "none") -> Tensor:
     """Return `input` times the cumulative distribution function of the standard normal at `input`.
 
     Args:
@@ -78,11 +79,11 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return unary("ops.gelu", lambda x: keras.ops.gelu(x, approximate=use_tanh), input, floats=True)
 
 
-def _gelu_tanh(x: Any) -> Any:
+def _gelu_tanh(x: Tensor) -> Tensor:
     return gelu(x, "tanh")
 
 
-def elu(input_x: Any, alpha: float = 1.0) -> Any:
+def elu(input_x: TensorLike, alpha: float = 1.0) -> Tensor:
     """`input_x` where it is positive, else `alpha` * (exp(`input_x`) - 1).
 
     Example: ``ops.elu(x)``. Source: MindSpore, `mindspore.ops.elu` (which takes `alpha` 1 only).
@@ -91,7 +92,7 @@ def elu(input_x: Any, alpha: float = 1.0) -> Any:
     return unary("ops.elu", lambda x: keras.ops.elu(x, alpha=slope), input_x, floats=True)
 
 
-def celu(x: Any, alpha: float = 1.0) -> Any:
+def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """`x` where it is positive, else `alpha` * (exp(`x` / `alpha`) - 1).
 
     Example: ``ops.celu(x)``. Source: MindSpore, `mindspore.ops.celu`.
@@ -102,7 +103,7 @@ def celu(x: Any, alpha: float = 1.0) -> Any:
     return unary("ops.celu", lambda value: keras.ops.celu(value, alpha=slope), x, floats=True)
 
 
-def leaky_relu(input: Any, alpha: float = 0.2) -> Any:
+def leaky_relu(input: TensorLike, alpha: float = 0.2) -> Tensor:
     """`input` where it is positive, else `alpha` * `input`.
 
     Example: ``ops.leaky_relu(x)``. Source: MindSpore, `mindspore.ops.leaky_relu`.
@@ -111,7 +112,7 @@ def leaky_relu(input: Any, alpha: float = 0.2) -> Any:
     return unary("ops.leaky_relu", lambda x: keras.ops.leaky_relu(x, negative_slope=slope), input, floats=True)
 
 
-def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
+def softplus(input: TensorLike, beta: float = 1, threshold: float = 20) -> Tensor:
     """log(1 + exp(`beta` * `input`)) / `beta`; `input` itself where `beta` * `input` is above `threshold`.
 
     Example: ``ops.softplus(x)``. Source: MindSpore, `mindspore.ops.softplus`.
@@ -121,13 +122,13 @@ def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
     if slope == 0:
         raise checks.fail_value("ops.softplus", "beta must not be 0", beta, "beta=1")
 
-    def compute(x: Any) -> Any:
+    def compute(x: Tensor) -> Tensor:
         return keras.ops.where(x * slope > limit, x, keras.ops.softplus(x * slope) / slope)
 
     return unary("ops.softplus", compute, input, floats=True)
 
 
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """`input` clipped to the range from `min_val` to `max_val`.
 
     Example: ``ops.hardtanh(x)``. Source: MindSpore, `mindspore.ops.hardtanh`.
@@ -136,7 +137,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     return unary("ops.hardtanh", lambda x: keras.ops.clip(x, low, high), input, floats=True)
 
 
-def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
     """`input`, and 0 where |`input`| is at most `lambd`.
 
     Example: ``ops.hardshrink(x)``. Source: MindSpore, `mindspore.ops.hardshrink`.
@@ -144,7 +145,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     return _shrink("ops.hardshrink", keras.ops.hard_shrink, input, lambd)
 
 
-def softshrink(input: Any, lambd: float = 0.5) -> Any:
+def softshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
     """`input` moved towards 0 by `lambd`, and 0 where |`input`| is at most `lambd`.
 
     Example: ``ops.softshrink(x)``. Source: MindSpore, `mindspore.ops.softshrink`.
@@ -152,24 +153,24 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return _shrink("ops.softshrink", keras.ops.soft_shrink, input, lambd)
 
 
-def _shrink(where: str, function: Callable[..., Any], x: Any, lambd: Any) -> Any:
+def _shrink(where: str, function: Callable[..., Tensor], x: TensorLike, lambd: float) -> Tensor:
     threshold = checks.number(where, "lambd", lambd, at_least=0, example=0.5)
     return unary(where, lambda value: function(value, threshold=threshold), x, floats=True)
 
 
-def threshold(input: Any, thr: float, value: float) -> Any:
+def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
     """`input` where it is above `thr`, else `value`.
 
     Example: ``ops.threshold(x, 0.1, 0.0)``. Source: MindSpore, `mindspore.ops.threshold`.
     """
 
-    def compute(x: Any) -> Any:
+    def compute(x: Tensor) -> Tensor:
         return keras.ops.where(x > thr, x, keras.ops.cast(value, x.dtype))
 
     return unary("ops.threshold", compute, input)
 
 
-def prelu(input: Any, weight: Any) -> Any:
+def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
     """Return `input` where it is positive, else `weight` * `input`.
 
     Args:
@@ -225,6 +226,6 @@ class Elu(Primitive):
         super().__init__()
         self.alpha = checks.number(self.name, "alpha", alpha)
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: TensorLike) -> Tensor:
         """Apply the function to `input_x`."""
         return elu(input_x, self.alpha)

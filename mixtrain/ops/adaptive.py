@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import keras
 
+from mixtrain.typing import Tensor
 
-def pool_to(last: Any, sizes: Sequence[int], reduce: Callable[..., Any]) -> Any:
+
+def pool_to(last: Tensor, sizes: Sequence[int], reduce: Callable[..., Tensor]) -> Tensor:
     """Pool channels-last values to `sizes` windows along the axes between the first and the last.
 
     Window i of n along an axis of length m goes from floor(i m / n) to ceil((i + 1) m / n).

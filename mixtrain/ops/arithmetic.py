@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import keras
 
@@ -12,13 +13,14 @@ from mixtrain.dtype import float32, wider
 from mixtrain.ops.elementwise import binary, binary_function, renamed
 from mixtrain.ops.inputs import is_number, pair, tensor
 from mixtrain.ops.primitive import primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
-def _fmod(x: Any, y: Any) -> Any:
+def _fmod(x: Tensor, y: Tensor) -> Tensor:
     return keras.ops.multiply(keras.ops.sign(x), keras.ops.mod(keras.ops.abs(x), keras.ops.abs(y)))
 
 
-def _hypot(x: Any, y: Any) -> Any:
+def _hypot(x: Tensor, y: Tensor) -> Tensor:
     # In float32 at least, as squares of float16 overflow above 255.
     wide_x, wide_y = (keras.ops.cast(value, wider(x.dtype, float32)) for value in (x, y))
     return keras.ops.cast(keras.ops.sqrt(keras.ops.square(wide_x) + keras.ops.square(wide_y)), x.dtype)
@@ -55,12 +57,12 @@ squared_difference: Final = binary_function(
 sub: Final = binary_function("sub", keras.ops.subtract, "`input` - `other`.")
 
 
-def subtract(input: Any, other: Any, *, alpha: float = 1) -> Any:
+def subtract(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tensor:
     """`input` - `alpha` * `other`. Example: ``ops.subtract(x, y)``. Source: MindSpore, `mindspore.ops.subtract`."""
     return sub(input, other if alpha == 1 else mul(other, alpha))
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
     """Divide `input` by `other`; integers give float32.
 
     Args:
@@ -92,12 +94,12 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     return backend.cast_keeping_layout(truncated, keras.backend.standardize_dtype(dtype))
 
 
-def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+def divide(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
     """`div`: `input` / `other`, rounded as `rounding_mode` says. Source: MindSpore, `mindspore.ops.divide`."""
     return div(input, other, rounding_mode=rounding_mode)
 
 
-def pow(input: Any, exponent: Any) -> Any:
+def pow(input: TensorLike, exponent: TensorLike) -> Tensor:
     """Raise `input` to the power `exponent`, both tensors or numbers.
 
     Example:
@@ -110,43 +112,43 @@ def pow(input: Any, exponent: Any) -> Any:
     return binary("ops.pow", keras.ops.power, input, exponent)
 
 
-def _div_no_nan(x: Any, y: Any) -> Any:
+def _div_no_nan(x: TensorLike, y: TensorLike) -> Tensor:
     """`x` / `y`, and 0 where `y` is 0. Source: MindSpore, `mindspore.ops.DivNoNan`."""
     return binary("ops.DivNoNan", keras.ops.divide_no_nan, x, y, floats=True)
 
 
-def _truncate_div(x: Any, y: Any) -> Any:
+def _truncate_div(x: Tensor, y: Tensor) -> Tensor:
     """`x` / `y`, rounded towards zero. Source: MindSpore, `mindspore.ops.TruncateDiv`."""
     return div(x, y, rounding_mode="trunc")
 
 
-def _xdivy(x: Any, y: Any) -> Any:
+def _xdivy(x: Tensor, y: Tensor) -> Tensor:
     # The inner `where` keeps 0 / 0 out of the gradient.
     zero = keras.ops.equal(x, 0)
     return keras.ops.where(zero, keras.ops.zeros_like(x), x / keras.ops.where(zero, keras.ops.ones_like(y), y))
 
 
-def xdivy(x: Any, y: Any) -> Any:
+def xdivy(x: TensorLike, y: TensorLike) -> Tensor:
     """`x` / `y`, and 0 where `x` is 0. Source: MindSpore, `mindspore.ops.xdivy`."""
     return binary("ops.xdivy", _xdivy, x, y, floats=True, tensors=True)
 
 
-def lerp(input: Any, end: Any, weight: Any) -> Any:
+def lerp(input: TensorLike, end: TensorLike, weight: TensorLike) -> Tensor:
     """`input` + `weight` * (`end` - `input`). Source: MindSpore, `mindspore.ops.lerp`."""
     return add(input, mul(weight, sub(end, input)))
 
 
-def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Any:
+def addcmul(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, value: TensorLike = 1) -> Tensor:
     """`input` + `value` * `tensor1` * `tensor2`. Source: MindSpore, `mindspore.ops.addcmul`."""
     return add(input, mul(mul(tensor1, tensor2), value))
 
 
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Any:
+def addcdiv(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, value: TensorLike = 1) -> Tensor:
     """`input` + `value` * `tensor1` / `tensor2`. Source: MindSpore, `mindspore.ops.addcdiv`."""
     return add(input, mul(div(tensor1, tensor2), value))
 
 
-def addn(x: Any) -> Any:
+def addn(x: Sequence[TensorLike]) -> Tensor:
     """The sum of the tensors in the tuple or list `x`. Source: MindSpore, `mindspore.ops.addn`."""
     if not isinstance(x, (list, tuple)) or not x:
         raise checks.fail_type("ops.addn", "x must be a tuple or list of tensors", x, "ops.addn([a, b])")

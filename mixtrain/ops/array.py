@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import keras
@@ -11,9 +12,10 @@ from mixtrain import checks
 from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import axes_of, axis_of, is_number, rank_of, sizes_of, tensor
 from mixtrain.ops.primitive import REQUIRED, Primitive, configured, primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
-def reshape(input: Any, shape: Any) -> Any:
+def reshape(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
     """Reshape a tensor.
 
     Args:
@@ -46,7 +48,7 @@ def reshape(input: Any, shape: Any) -> Any:
     return keras.ops.reshape(x, sizes)
 
 
-def _check_count(x: Any, sizes: tuple[Any, ...]) -> None:
+def _check_count(x: Tensor, sizes: tuple[Any, ...]) -> None:
     """Raise a ValueError where the shape is known to hold another number of elements."""
     shape = tuple(x.shape)
     if None in shape or not all(isinstance(size, int) for size in sizes):
@@ -60,7 +62,7 @@ def _check_count(x: Any, sizes: tuple[Any, ...]) -> None:
         )
 
 
-def transpose(input: Any, dims: Any) -> Any:
+def transpose(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
     """Permute the axes.
 
     Args:
@@ -89,12 +91,12 @@ def transpose(input: Any, dims: Any) -> Any:
     return keras.ops.transpose(x, order)
 
 
-def permute(input: Any, axis: Any) -> Any:
+def permute(input: TensorLike, axis: int | Sequence[int]) -> Tensor:
     """`transpose`: `input` with its axes in the order `axis`. Source: MindSpore, `mindspore.ops.permute`."""
     return transpose(input, axis)
 
 
-def squeeze(input: Any, axis: Any = None) -> Any:
+def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
     """Remove axes of size 1.
 
     Args:
@@ -126,7 +128,7 @@ def squeeze(input: Any, axis: Any = None) -> Any:
     return keras.ops.squeeze(x, axis=axes) if axes else x
 
 
-def expand_dims(input_x: Any, axis: int) -> Any:
+def expand_dims(input_x: TensorLike, axis: int) -> Tensor:
     """Insert an axis of size 1.
 
     Args:
@@ -153,12 +155,12 @@ def expand_dims(input_x: Any, axis: int) -> Any:
     return x
 
 
-def unsqueeze(input: Any, dim: int) -> Any:
+def unsqueeze(input: TensorLike, dim: int) -> Tensor:
     """`expand_dims`: insert into `input` an axis of size 1 at `dim`. Source: MindSpore, `mindspore.ops.unsqueeze`."""
     return expand_dims(input, dim)
 
 
-def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Any:
+def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
     """Flatten the axes from `start_dim` to `end_dim` into one; by default all but the first.
 
     Args:
@@ -197,12 +199,12 @@ def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = 
     return keras.ops.reshape(x, (*sizes[:first], size, *sizes[last + 1:]))
 
 
-def ravel(input: Any) -> Any:
+def ravel(input: TensorLike) -> Tensor:
     """Flatten `input` to a vector. Example: ``ops.ravel(x)``. Source: MindSpore, `mindspore.ops.ravel`."""
     return keras.ops.reshape(tensor("ops.ravel", input), (-1,))
 
 
-def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
     """Exchange the axes `axis0` and `axis1` of `input`. Source: MindSpore, `mindspore.ops.swapaxes`."""
     x = tensor("ops.swapaxes", input)
     axes = [axis_of("ops.swapaxes", axis, rank_of(x)) for axis in (axis0, axis1)]
@@ -212,7 +214,7 @@ def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
 swapdims: Final = renamed(swapaxes, "swapdims")
 
 
-def movedim(x: Any, source: Any, destination: Any) -> Any:
+def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Move the axes `source` of `x` to the positions `destination`. Source: MindSpore, `mindspore.ops.movedim`."""
     value = tensor("ops.movedim", x)
     axes = [axes_of("ops.movedim", axis, rank_of(value)) for axis in (source, destination)]
@@ -222,24 +224,24 @@ def movedim(x: Any, source: Any, destination: Any) -> Any:
 moveaxis: Final = renamed(movedim, "moveaxis")
 
 
-def flip(input: Any, dims: Any) -> Any:
+def flip(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
     """Reverse the order of elements of `input` along the axes `dims`. Source: MindSpore, `mindspore.ops.flip`."""
     return _flip("ops.flip", input, "dims", dims)
 
 
-def reverse(x: Any, axis: Any) -> Any:
+def reverse(x: TensorLike, axis: int | Sequence[int]) -> Tensor:
     """`flip`: reverse the order of elements of `x` along `axis`. Source: MindSpore, `mindspore.ops.reverse`."""
     return _flip("ops.reverse", x, "axis", axis)
 
 
-def _flip(where: str, x: Any, name: str, axes: Any) -> Any:
+def _flip(where: str, x: TensorLike, name: str, axes: int | Sequence[int]) -> Tensor:
     x = tensor(where, x)
     for axis in axes_of(where, axes, rank_of(x), name=name):  # `keras.ops.flip` of Keras 3.10 takes one axis.
         x = keras.ops.flip(x, axis=axis)
     return x
 
 
-def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+def roll(input: TensorLike, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
     """Roll the elements of `input` by `shifts` along `dims` (the flat tensor for None), the last ones to the front.
 
     Source: MindSpore, `mindspore.ops.roll`.
@@ -248,13 +250,13 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     if dims is None:
         return keras.ops.roll(x, shifts)
     axes = axes_of("ops.roll", dims, rank_of(x), name="dims")
-    shifts = tuple(shifts) if isinstance(shifts, (tuple, list)) else (shifts,)
-    for shift, axis in zip(shifts, axes, strict=True):
+    amounts = tuple(shifts) if isinstance(shifts, (tuple, list)) else (shifts,)
+    for shift, axis in zip(amounts, axes, strict=True):
         x = keras.ops.roll(x, shift, axis=axis)
     return x
 
 
-def t(input: Any) -> Any:
+def t(input: TensorLike) -> Tensor:
     """The transpose of a matrix `input`; a vector is returned unchanged. Source: MindSpore, `mindspore.ops.t`."""
     x = tensor("ops.t", input)
     if rank_of(x) > 2:
@@ -265,7 +267,7 @@ def t(input: Any) -> Any:
 class Flatten(Primitive):
     """Flatten all axes but the first. Example: ``ops.Flatten()(x)``. Source: MindSpore, `mindspore.ops.Flatten`."""
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: TensorLike) -> Tensor:
         return flatten(input_x)
 
 
@@ -275,13 +277,13 @@ class Squeeze(Primitive):
     Source: MindSpore, `mindspore.ops.Squeeze`.
     """
 
-    def __init__(self, axis: Any = ()) -> None:
+    def __init__(self, axis: int | Sequence[int] = ()) -> None:
         super().__init__()
         if not is_number(axis) and not isinstance(axis, (tuple, list)):
             raise checks.fail_type("Squeeze", "axis must be an int or a tuple of ints", axis, "axis=0")
         self.axis = axis
 
-    def __call__(self, input: Any) -> Any:
+    def __call__(self, input: TensorLike) -> Tensor:
         return squeeze(input, self.axis)
 
 

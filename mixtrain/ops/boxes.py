@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 
@@ -12,9 +11,10 @@ from mixtrain import checks
 from mixtrain.dtype import promoted
 from mixtrain.ops.inputs import as_floats, rank_of, tensor_dtype
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
-def _boxes(where: str, name: str, value: Any, width: int = 4) -> Any:
+def _boxes(where: str, name: str, value: TensorLike, width: int = 4) -> Tensor:
     """Return boxes (N, width) as a float tensor."""
     x = as_floats(where, value)
     if rank_of(x) != 2 or x.shape[1] not in (None, width):
@@ -22,17 +22,17 @@ def _boxes(where: str, name: str, value: Any, width: int = 4) -> Any:
     return x
 
 
-def _promoted(x: Any, y: Any) -> tuple[Any, Any]:
+def _promoted(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Return two tensors in the wider of their dtypes."""
     dtype = promoted(tensor_dtype(x), tensor_dtype(y))
     return keras.ops.cast(x, dtype), keras.ops.cast(y, dtype)
 
 
-def _edges(boxes: Any) -> list[Any]:
+def _edges(boxes: Tensor) -> list[Tensor]:
     return list(keras.ops.unstack(boxes, 4, axis=-1))
 
 
-def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Any:
+def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Tensor:
     """Compute the overlaps of boxes; the gradient is stopped, as in MindSpore.
 
     Args:
@@ -74,7 +74,7 @@ class IOU(Primitive):
         super().__init__()
         self.mode = checks.one_of(self.name, "mode", mode, ("iou", "iof"))
 
-    def __call__(self, anchor_boxes: Any, gt_boxes: Any) -> Any:
+    def __call__(self, anchor_boxes: TensorLike, gt_boxes: TensorLike) -> Tensor:
         """Return the overlaps (M, N) of `anchor_boxes` (N, 4) with `gt_boxes` (M, 4)."""
         return iou(anchor_boxes, gt_boxes, self.mode)
 
@@ -82,17 +82,17 @@ class IOU(Primitive):
 class _Offsets(Primitive):
     """Base of encoding and decoding boxes as offsets from anchors: means and standard deviations of the offsets."""
 
-    def __init__(self, means: Any, stds: Any) -> None:
+    def __init__(self, means: float | Sequence[float], stds: float | Sequence[float]) -> None:
         super().__init__()
         self.means, self.stds = self._four("means", means), self._four("stds", stds)
 
-    def _four(self, name: str, value: Any) -> tuple[float, ...]:
-        values: Sequence[Any] = value if isinstance(value, (tuple, list)) else (value,) * 4
+    def _four(self, name: str, value: float | Sequence[float]) -> tuple[float, ...]:
+        values: Sequence[float] = value if isinstance(value, (tuple, list)) else (value,) * 4
         if len(values) != 4:
             raise checks.fail_value(self.name, f"{name} must be 4 numbers", value, f"{name}=(0.0, 0.0, 1.0, 1.0)")
         return tuple(checks.number(self.name, name, number) for number in values)
 
-    def _centers_and_sizes(self, boxes: Any) -> tuple[Any, Any, Any, Any]:
+    def _centers_and_sizes(self, boxes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the centers, widths and heights of boxes."""
         left, top, right, bottom = _edges(boxes)
         return (left + right) / 2, (top + bottom) / 2, right - left + 1, bottom - top + 1
@@ -118,10 +118,13 @@ class BoundingBoxEncode(_Offsets):
     Source: Girshick et al., 2014; MindSpore, `mindspore.ops.BoundingBoxEncode`.
     """
 
-    def __init__(self, means: Any = (0.0, 0.0, 0.0, 0.0), stds: Any = (1.0, 1.0, 1.0, 1.0)) -> None:
+    def __init__(
+        self, means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
+        stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0),
+    ) -> None:
         super().__init__(means, stds)
 
-    def __call__(self, anchor_box: Any, groundtruth_box: Any) -> Any:
+    def __call__(self, anchor_box: TensorLike, groundtruth_box: TensorLike) -> Tensor:
         """Return the offsets (N, 4) of `groundtruth_box` (N, 4) from `anchor_box` (N, 4)."""
         anchors, truths = _promoted(
             _boxes(self.name, "anchor_box", anchor_box), _boxes(self.name, "groundtruth_box", groundtruth_box)
@@ -160,9 +163,9 @@ class BoundingBoxDecode(_Offsets):
 
     def __init__(
         self,
-        max_shape: Any,
-        means: Any = (0.0, 0.0, 0.0, 0.0),
-        stds: Any = (1.0, 1.0, 1.0, 1.0),
+        max_shape: Sequence[int],
+        means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
+        stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0),
         wh_ratio_clip: float = 0.016,
     ) -> None:
         super().__init__(means, stds)
@@ -171,7 +174,7 @@ class BoundingBoxDecode(_Offsets):
         self.max_shape = tuple(checks.integer(self.name, "max_shape", size, at_least=1) for size in max_shape)
         self.wh_ratio_clip = checks.number(self.name, "wh_ratio_clip", wh_ratio_clip, above=0, example=0.016)
 
-    def __call__(self, anchor_box: Any, deltas: Any) -> Any:
+    def __call__(self, anchor_box: TensorLike, deltas: TensorLike) -> Tensor:
         """Return the boxes (N, 4) of offsets `deltas` (N, 4) from `anchor_box` (N, 4)."""
         ops = keras.ops
         anchors, offsets = _promoted(_boxes(self.name, "anchor_box", anchor_box), _boxes(self.name, "deltas", deltas))
@@ -204,7 +207,7 @@ class CheckValid(Primitive):
     Source: MindSpore, `mindspore.ops.CheckValid`.
     """
 
-    def __call__(self, bboxes: Any, img_metas: Any) -> Any:
+    def __call__(self, bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
         """Return bool (N,) for `bboxes` (N, 4) and `img_metas` (height, width, ratio that multiplies both)."""
         boxes, metas = _promoted(_boxes(self.name, "bboxes", bboxes), as_floats(self.name, img_metas))
         if tuple(metas.shape) != (3,):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import float32
 from mixtrain.ops.inputs import tensor
+from mixtrain.typing import Tensor, TensorLike, Tree
 
 
-def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) -> Any:
+def clip_by_global_norm(x: Sequence[TensorLike], clip_norm: float = 1.0, use_norm: TensorLike | None = None) -> Tree:
     """Scale tensors down by one factor where their global norm is greater than `clip_norm`.
 
     Args:
@@ -45,7 +45,7 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) ->
     return _clip([None if value is None else _tensor(value) for value in x], limit, use_norm)
 
 
-def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
+def clip_by_norm(x: TensorLike, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
     """Scale tensors down by one factor where their global norm is greater than `max_norm`.
 
     Args:
@@ -82,22 +82,22 @@ def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfi
     return type(x)(clipped) if isinstance(x, (tuple, list)) else clipped[0]
 
 
-def _tensor(value: Any) -> Any:
+def _tensor(value: TensorLike) -> Tensor:
     return value if backend.is_sparse(value) else tensor("clip_by_global_norm", value)
 
 
-def _clip(values: Sequence[Any], limit: float, use_norm: Any) -> tuple[Any, ...]:
+def _clip(values: Sequence[Tensor], limit: float, use_norm: TensorLike | None) -> tuple[Tensor, ...]:
     ops = keras.ops
     norm = _global_norm(values) if use_norm is None else ops.cast(use_norm, float32)
     divisor = ops.maximum(norm, limit)
 
-    def clip(value: Any) -> Any:
+    def clip(value: Tensor) -> Tensor:
         return ops.cast(ops.cast(value, float32) * limit / divisor, value.dtype)
 
     return tuple(None if value is None else backend.map_values(clip, value) for value in values)
 
 
-def _global_norm(values: Sequence[Any]) -> Any:
+def _global_norm(values: Sequence[Tensor]) -> Tensor:
     """Compute the Euclidean norm of all elements in float32."""
     dense = [backend.densified(value) for value in values if value is not None]
     return keras.ops.sqrt(sum(keras.ops.sum(keras.ops.square(keras.ops.cast(value, float32))) for value in dense))

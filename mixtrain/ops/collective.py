@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import keras
 
 from mixtrain import backend, checks, process_group
 from mixtrain.distribution.processes import broadcast
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, TensorLike
 
 WORLD: Final = process_group.WORLD_NAMES[0]
 
@@ -57,7 +58,7 @@ class AllReduce(_Reducing):
     Example: ``ops.AllReduce(ops.ReduceOp.SUM)(x)``. Source: MindSpore, `mindspore.ops.AllReduce`.
     """
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: TensorLike) -> Tensor:
         """Return the reduction of the tensors of all processes."""
         if self.rank_size == 1:
             return input_x
@@ -73,7 +74,7 @@ class ReduceScatter(_Reducing):
     Example: ``ops.ReduceScatter()(x)``. Source: MindSpore, `mindspore.ops.ReduceScatter`.
     """
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: TensorLike) -> Tensor:
         """Return the part of this process of the reduction."""
         if self.rank_size == 1:
             return input_x
@@ -93,7 +94,7 @@ class AllGather(_Collective):
     Example: ``ops.AllGather()(x)``. Source: MindSpore, `mindspore.ops.AllGather`.
     """
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: TensorLike) -> Tensor:
         """Return the tensors of all processes, concatenated in the order of their ranks."""
         return input_x if self.rank_size == 1 else backend.all_gather(backend.to_tensor(input_x))
 
@@ -126,7 +127,7 @@ class Broadcast(_Collective):
                 "root_rank=0",
             )
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: TensorLike) -> Tensor:
         """Return the tensors of the process `root_rank` for `input_x`, a tuple of tensors."""
         if self.rank_size == 1:
             return input_x

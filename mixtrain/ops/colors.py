@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import keras
 
 from mixtrain.ops.inputs import as_floats
 from mixtrain.ops.primitive import primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
-def _converter(where: str, convert: Any) -> Any:
+def _converter(where: str, convert: Callable[..., Tensor]) -> Callable[[TensorLike], Tensor]:
     return lambda images: convert(as_floats(where, images), data_format="channels_last")
 
 
@@ -18,7 +20,7 @@ _rgb_to_hsv = _converter("ops.RGBToHSV", keras.ops.image.rgb_to_hsv)
 _hsv_to_rgb = _converter("ops.HSVToRGB", keras.ops.image.hsv_to_rgb)
 
 
-def _adjust(images: Any, delta: Any = 0.0, scale: Any = 1.0) -> Any:
+def _adjust(images: Tensor, delta: TensorLike = 0.0, scale: TensorLike = 1.0) -> Tensor:
     hue, saturation, value = keras.ops.unstack(_rgb_to_hsv(images), 3, axis=-1)
     adjusted = (keras.ops.mod(hue + delta, 1.0), keras.ops.clip(saturation * scale, 0.0, 1.0), value)
     return _hsv_to_rgb(keras.ops.stack(adjusted, axis=-1))

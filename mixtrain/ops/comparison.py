@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import keras
 
@@ -12,12 +12,13 @@ from mixtrain.dtype import int32, is_float
 from mixtrain.ops.elementwise import binary, binary_function, renamed
 from mixtrain.ops.inputs import pair, tensor_dtype
 from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
-def _integers_only(name: str, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _integers_only(name: str, compute: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
     """Return `compute` with a check that its arguments are not floats."""
 
-    def checked(x: Any, y: Any) -> Any:
+    def checked(x: Tensor, y: Tensor) -> Tensor:
         if is_float(x.dtype):
             raise TypeError(f"ops.{name}: expected integers or bools; got {tensor_dtype(x).name}. Write x.astype(int).")
         return compute(x, y)
@@ -63,7 +64,9 @@ gt: Final = renamed(greater, "gt")
 ge: Final = renamed(greater_equal, "ge")
 
 
-def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(
+    input: TensorLike, other: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
     """Whether pairs of elements are equal within a tolerance.
 
     Args:
@@ -85,7 +88,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
     """
     checks.boolean("ops.isclose", "equal_nan", equal_nan)
 
-    def compute(x: Any, y: Any) -> Any:
+    def compute(x: Tensor, y: Tensor) -> Tensor:
         close = keras.ops.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
         if is_float(x.dtype):
             # The tolerance of an infinite `y` is infinite, and the difference of two infinities is NaN.
@@ -95,14 +98,14 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
     return binary("ops.isclose", compute, input, other)
 
 
-def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Any:
+def approximate_equal(x: TensorLike, y: TensorLike, tolerance: float = 1e-05) -> Tensor:
     """Whether `x` and `y` differ by less than `tolerance`. Source: MindSpore, `mindspore.ops.approximate_equal`."""
     return binary(
         "ops.approximate_equal", lambda a, b: keras.ops.less(keras.ops.abs(keras.ops.subtract(a, b)), tolerance), x, y
     )
 
 
-def _equal_count(x: Any, y: Any) -> Any:
+def _equal_count(x: TensorLike, y: TensorLike) -> Tensor:
     """The number of equal elements of `x` and `y`, of shape (1,). Source: MindSpore, `mindspore.ops.EqualCount`."""
     x, y = pair("ops.EqualCount", x, y)
     count = keras.ops.sum(keras.ops.cast(keras.ops.equal(x, y), int32))
@@ -119,7 +122,7 @@ class ApproximateEqual(Primitive):
         super().__init__()
         self.tolerance = checks.number("ApproximateEqual", "tolerance", tolerance)
 
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: TensorLike, y: TensorLike) -> Tensor:
         return approximate_equal(x, y, self.tolerance)
 
 

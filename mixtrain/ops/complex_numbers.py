@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import keras
 import numpy as np
@@ -16,21 +17,22 @@ from mixtrain.ops.elementwise import unary_function
 from mixtrain.ops.inputs import as_floats, tensor_dtype, pair, tensor
 from mixtrain.ops.primitive import Primitive, configured, primitive
 from mixtrain.ops.unary import abs, sign
+from mixtrain.typing import Tensor, TensorLike
 
 
-def is_complex_tensor(x: Any) -> bool:
+def is_complex_tensor(x: Tensor) -> bool:
     """Whether a backend tensor holds complex numbers."""
     return is_complex_dtype(tensor_dtype(x))
 
 
-def as_complex(x: Any) -> Any:
+def as_complex(x: TensorLike) -> Tensor:
     """Return a tensor as a complex one: complex128 for float64, else complex64."""
     if is_complex_tensor(x):
         return x
     return keras.ops.cast(x, complex128 if tensor_dtype(x) == float64 else complex64)
 
 
-def complex(real: Any, imag: Any) -> Any:
+def complex(real: TensorLike, imag: TensorLike) -> Tensor:
     """Return `real` + i * `imag` for two float tensors.
 
     Example: ``ops.Complex()(Tensor([1.0]), Tensor([2.0]))``. Source: MindSpore, `mindspore.ops.Complex`.
@@ -41,7 +43,7 @@ def complex(real: Any, imag: Any) -> Any:
     return keras.ops.view_as_complex(keras.ops.stack(parts, axis=-1))
 
 
-def polar(abs: Any, angle: Any) -> Any:
+def polar(abs: TensorLike, angle: TensorLike) -> Tensor:
     """Return the complex numbers of absolute value `abs` and `angle`, two float tensors of one shape.
 
     Example: ``ops.polar(Tensor([1.0]), Tensor([3.14]))``. Source: MindSpore, `mindspore.ops.polar`.
@@ -50,7 +52,7 @@ def polar(abs: Any, angle: Any) -> Any:
     return complex(abs * keras.ops.cos(angle), abs * keras.ops.sin(angle))
 
 
-def view_as_real(input: Any) -> Any:
+def view_as_real(input: TensorLike) -> Tensor:
     """Return the real and the imaginary part of the complex `input`, stacked on a new last axis.
 
     Example: ``ops.view_as_real(Tensor([2 + 1j]))``. Source: MindSpore, `mindspore.ops.view_as_real`.
@@ -58,34 +60,36 @@ def view_as_real(input: Any) -> Any:
     return keras.ops.view_as_real(as_complex(tensor("ops.view_as_real", input)))
 
 
-def is_complex(input: Any) -> bool:
+def is_complex(input: TensorLike) -> bool:
     """Whether `input` holds complex numbers. Source: MindSpore, `mindspore.ops.is_complex`."""
     return is_complex_tensor(tensor("ops.is_complex", input))
 
 
-def is_floating_point(input: Any) -> bool:
+def is_floating_point(input: TensorLike) -> bool:
     """Whether `input` holds floats. Source: MindSpore, `mindspore.ops.is_floating_point`."""
     return is_float(tensor_dtype(tensor("ops.is_floating_point", input)))
 
 
-def _angle(x: Any) -> Any:
+def _angle(x: Tensor) -> Tensor:
     if is_complex_tensor(x):
         return keras.ops.angle(x)
     return keras.ops.where(x < 0, keras.ops.full_like(x, math.pi), keras.ops.zeros_like(x))
 
 
-def _sgn(x: Any) -> Any:
+def _sgn(x: Tensor) -> Tensor:
     if not is_complex_tensor(x):
         return sign(x)
     magnitude = keras.ops.abs(x)
     return x / as_complex(keras.ops.where(magnitude == 0, keras.ops.ones_like(magnitude), magnitude))
 
 
-def _by_dtype(of_complex: Any, of_real: Any) -> Any:
+def _by_dtype(
+    of_complex: Callable[[Tensor], Tensor], of_real: Callable[[Tensor], Tensor]
+) -> Callable[[Tensor], Tensor]:
     return lambda x: of_complex(x) if is_complex_tensor(x) else of_real(x)
 
 
-def _all_true(x: Any) -> Any:
+def _all_true(x: Tensor) -> Tensor:
     return keras.ops.ones_like(x, dtype=bool_)
 
 
@@ -105,12 +109,12 @@ isreal: Final = unary_function(
 sgn: Final = unary_function("sgn", _sgn, "The sign of `input`; of a complex number, its direction.", floats=False)
 
 
-def conjugate_transpose(x: Any, perm: Any) -> Any:
+def conjugate_transpose(x: TensorLike, perm: TensorLike) -> Tensor:
     """Return the conjugate of `x` with its axes in the order `perm`."""
     return conj(transpose(x, perm))
 
 
-def eig(A: Any) -> tuple[Any, Any]:
+def eig(A: TensorLike) -> tuple[Tensor, Tensor]:
     """Return the complex eigenvalues and eigenvectors of the square matrices `A`.
 
     Example: ``ops.eig(Tensor([[1.0, 0.0], [0.0, 2.0]]))``. Source: MindSpore, `mindspore.ops.eig`.
@@ -119,7 +123,7 @@ def eig(A: Any) -> tuple[Any, Any]:
     return as_complex(values), as_complex(vectors)
 
 
-def eigvals(A: Any) -> Any:
+def eigvals(A: TensorLike) -> Tensor:
     """Return the complex eigenvalues of the square matrices `A`.
 
     Example: ``ops.eigvals(Tensor([[1.0, 0.0], [0.0, 2.0]]))``. Source: MindSpore, `mindspore.ops.eigvals`.
@@ -127,12 +131,12 @@ def eigvals(A: Any) -> Any:
     return eig(A)[0]
 
 
-def _eig(x: Any, compute_v: bool) -> tuple[Any, Any]:
+def _eig(x: Tensor, compute_v: bool) -> tuple[Tensor, Tensor]:
     values, vectors = eig(x)
     return values, vectors if compute_v else keras.ops.zeros((0,), vectors.dtype)
 
 
-def matrix_logarithm(x: Any) -> Any:
+def matrix_logarithm(x: TensorLike) -> Tensor:
     """Return the logarithm of diagonalizable complex square matrices."""
     values, vectors = eig(as_complex(tensor("ops.MatrixLogarithm", x)))
     logarithms = complex(keras.ops.log(keras.ops.abs(values)), keras.ops.angle(values))
