@@ -12,6 +12,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors
 from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.typing import Tensor, TensorLike, Tree
 
 
 def partial(func: Callable[..., Any], *args: Any) -> Callable[..., Any]:
@@ -109,7 +110,7 @@ def constexpr(
     return (lambda function: function) if fn is None else fn
 
 
-def get_grad(gradients: Any, identifier: Any) -> Any:
+def get_grad(gradients: Any, identifier: TensorLike) -> Tensor:
     """Return one of the gradients that `grad` returned with ``return_ids=True``.
 
     Args:
@@ -137,7 +138,7 @@ def get_grad(gradients: Any, identifier: Any) -> Any:
     )
 
 
-def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+def vmap(fn: Callable[..., Any], in_axes: int | Tree = 0, out_axes: int | Tree = 0) -> Callable[..., Any]:
     """Vectorize a function over an axis of its arguments.
 
     Args:
@@ -154,7 +155,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
     Source: MindSpore, `mindspore.vmap`.
     """
 
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: Any) -> Tree:
         axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
         arguments = [to_backend_tensors(value) for value in args]
         mapped_arguments = [
@@ -162,7 +163,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
             for value, axis in zip(arguments, axes, strict=True) if axis is not None
         ]
 
-        def call(slices: Any, function: Callable[..., Any] = fn) -> Any:
+        def call(slices: Tree, function: Callable[..., Any] = fn) -> Tree:
             remaining = iter(slices)
             values = [value if axis is None else next(remaining) for value, axis in zip(arguments, axes, strict=True)]
             with in_mode("tensors"):
@@ -183,7 +184,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
     return mapped
 
 
-def _pairs(gradients: Any) -> list[tuple[Any, Any]]:
+def _pairs(gradients: Any) -> list[tuple[Any, Tensor]]:
     if isinstance(gradients, (tuple, list)) and len(gradients) == 2 and isinstance(gradients[0], (int, str)):
         return [(gradients[0], gradients[1])]
     return [pair for part in gradients for pair in _pairs(part)] if isinstance(gradients, (tuple, list)) else []
@@ -229,7 +230,9 @@ class Morph(Primitive):
     Source: MindSpore, `mindspore.ops.Morph`.
     """
 
-    def __init__(self, fn: Callable[..., Any], infer_shape: Any, infer_dtype: Any) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], infer_shape: Callable[..., Any], infer_dtype: Callable[..., Any]
+    ) -> None:
         super().__init__()
         if not callable(fn):
             raise checks.fail_type(self.name, "fn must be a function", fn, "Morph(f, None, None)")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import keras
 
@@ -12,20 +13,21 @@ from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.inputs import rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.windows import check_data_format, check_fits, image, mode_of, pads_of, window
+from mixtrain.typing import Tensor, TensorLike
 
 _MODES: Final = ("valid", "same", "pad")
 
 
 def conv2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
+    input: TensorLike,
+    weight: TensorLike,
+    bias: TensorLike | None = None,
+    stride: int | Sequence[int] = 1,
     pad_mode: str = "valid",
-    padding: Any = 0,
-    dilation: Any = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
-) -> Any:
+) -> Tensor:
     """Convolve images with a weight.
 
     Args:
@@ -73,7 +75,7 @@ def conv2d(
     return backend.from_channels_last(y)
 
 
-def _check_weight(where: str, x: Any, weight: Any, groups: int) -> None:
+def _check_weight(where: str, x: Tensor, weight: Tensor, groups: int) -> None:
     if rank_of(weight) != 4:
         raise checks.fail_value(
             where, "weight must have axes (out, in, height, width)", tuple(weight.shape), "a weight of 4 axes"
@@ -86,14 +88,14 @@ def _check_weight(where: str, x: Any, weight: Any, groups: int) -> None:
         )
 
 
-def _bias(where: str, bias: Any, channels: Any) -> Any:
+def _bias(where: str, bias: TensorLike | None, channels: int) -> Tensor:
     values = tensor(where, bias)
     if rank_of(values) != 1 or channels not in (None, values.shape[0]):
         raise checks.fail_value(where, f"bias must have shape ({channels},)", tuple(values.shape), "one a channel")
     return values
 
 
-def bias_add(input_x: Any, bias: Any) -> Any:
+def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
     """Add a bias to the channels, axis 1.
 
     Args:
@@ -142,7 +144,7 @@ class BiasAdd(Primitive):
         super().__init__()
         self.data_format = check_data_format(self.name, data_format)
 
-    def __call__(self, input_x: Any, bias: Any) -> Any:
+    def __call__(self, input_x: TensorLike, bias: TensorLike) -> Tensor:
         """Add `bias` to the channels of `input_x`."""
         return bias_add(input_x, bias)
 
@@ -176,12 +178,12 @@ class Conv2D(Primitive):
     def __init__(
         self,
         out_channel: int,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         mode: int = 1,
         pad_mode: str = "valid",
-        pad: Any = 0,
-        stride: Any = 1,
-        dilation: Any = 1,
+        pad: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
+        dilation: int | Sequence[int] = 1,
         group: int = 1,
         data_format: str = "NCHW",
     ) -> None:
@@ -196,7 +198,7 @@ class Conv2D(Primitive):
         self.group = checks.integer(self.name, "group", group, at_least=1)
         self.data_format = check_data_format(self.name, data_format)
 
-    def __call__(self, x: Any, weight: Any) -> Any:
+    def __call__(self, x: TensorLike, weight: TensorLike) -> Tensor:
         """Convolve `x` (N, C, H, W) with `weight` (out_channel, C / group, height, width)."""
         if (weight.shape[0], *weight.shape[2:]) != (self.out_channel, *self.kernel_size):
             raise checks.fail_value(

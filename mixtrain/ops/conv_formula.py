@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import keras
 
 from mixtrain import backend
 from mixtrain.ops.windows import Pads, Window, is_same, pad, spread
+from mixtrain.typing import Tensor
 
 LAST: Final = "channels_last"
 # Bound before autocast can replace them: callers choose the dtypes.
@@ -16,8 +17,8 @@ _conv, _depthwise, _conv_transpose = keras.ops.conv, keras.ops.depthwise_conv, k
 
 
 def convolve(
-    last: Any, weight: Any, *, stride: Window, pad_mode: str, pads: Pads, dilation: Window, groups: int
-) -> Any:
+    last: Tensor, weight: Tensor, *, stride: Window, pad_mode: str, pads: Pads, dilation: Window, groups: int
+) -> Tensor:
     """Convolve a tensor (N, *sizes, C) with a weight.
 
     Args:
@@ -52,7 +53,7 @@ def convolve(
         return backend.product(lambda x, kernel: _depthwise(x, kernel, stride[0], padding, LAST), last, grouped)
     can_dilate = len(window) == 2 and groups == 1 and all(step == 1 for step in stride)
 
-    def conv(x: Any, weight: Any) -> Any:
+    def conv(x: Tensor, weight: Tensor) -> Tensor:
         kernel, rates = keras.ops.transpose(weight, (*range(2, len(window) + 2), 1, 0)), dilation
         if any(rate > 1 for rate in rates) and not can_dilate:
             # The backend has no dilation together with strides, and none for groups and volumes: dilate the kernel.
@@ -63,7 +64,9 @@ def convolve(
     return by_groups(conv, last, weight, groups if len(window) == 3 else 1)
 
 
-def transposed_convolve(last: Any, weight: Any, *, stride: Window, padding: str, dilation: Window, groups: int) -> Any:
+def transposed_convolve(
+    last: Tensor, weight: Tensor, *, stride: Window, padding: str, dilation: Window, groups: int
+) -> Tensor:
     """Compute the transposed convolution of a tensor (N, *sizes, C) with a weight.
 
     Args:
@@ -83,7 +86,7 @@ def transposed_convolve(last: Any, weight: Any, *, stride: Window, padding: str,
         (1, 5, 5, 3)
     """
 
-    def conv_transpose(x: Any, weight: Any) -> Any:
+    def conv_transpose(x: Tensor, weight: Tensor) -> Tensor:
         # The backend has no dilation together with strides: dilate the kernel.
         kernel = spread(keras.ops.transpose(weight, (*range(2, len(stride) + 2), 1, 0)), dilation)
         return backend.product(
@@ -93,7 +96,7 @@ def transposed_convolve(last: Any, weight: Any, *, stride: Window, padding: str,
     return by_groups(conv_transpose, last, weight, groups)
 
 
-def by_groups(function: Callable[[Any, Any], Any], x: Any, weight: Any, groups: int) -> Any:
+def by_groups(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, weight: Tensor, groups: int) -> Tensor:
     """Apply ``function(x, weight)`` to each group of channels of `x` (last axis) and of `weight` (first axis)."""
     if groups == 1:
         return function(x, weight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
@@ -13,6 +13,7 @@ from mixtrain.ops.inputs import as_floats, rank_of, values_of
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.volumes import pads_from, sizes_of, to_first, to_last
 from mixtrain.ops.windows import Pads, Window, mode_of
+from mixtrain.typing import Tensor, TensorLike
 
 
 class _ConvTranspose(Primitive):
@@ -21,7 +22,8 @@ class _ConvTranspose(Primitive):
     _rank: ClassVar[int]
 
     def _set(
-        self, pad_mode: Any, padding: Any, mode: int, stride: Any, dilation: Any, group: int, data_format: str
+        self, pad_mode: str, padding: int | Sequence[int], mode: int, stride: int | Sequence[int],
+        dilation: int | Sequence[int], group: int, data_format: str,
     ) -> None:
         super().__init__()
         where = self.name
@@ -33,7 +35,7 @@ class _ConvTranspose(Primitive):
         self.group = checks.integer(where, "group", group, at_least=1)
         checks.one_of(where, "data_format", data_format, ("NCHW" if self._rank == 2 else "NCDHW",))
 
-    def _check_inputs(self, dout: Any, weight: Any) -> tuple[Any, Any]:
+    def _check_inputs(self, dout: TensorLike, weight: TensorLike) -> tuple[Tensor, Tensor]:
         """Return the inputs as tensors of one dtype; raise a ValueError where their shapes do not fit."""
         x, kernel = as_floats(self.name, dout), as_floats(self.name, weight)
         if rank_of(x) != self._rank + 2 or rank_of(kernel) != self._rank + 2 or x.shape[1] != kernel.shape[0]:
@@ -44,12 +46,12 @@ class _ConvTranspose(Primitive):
             )
         return x, keras.ops.cast(kernel, x.dtype)
 
-    def _full_sizes(self, x: Any, kernel: Any) -> list[int]:
+    def _full_sizes(self, x: Tensor, kernel: Tensor) -> list[int]:
         """Return the sizes of the output without padding."""
         axes = zip(x.shape[2:], kernel.shape[2:], self.stride, self.dilation, strict=True)
         return [(count - 1) * stride + (size - 1) * dilation + 1 for count, size, stride, dilation in axes]
 
-    def _convolve(self, x: Any, kernel: Any, sizes: Sequence[int], padding: Pads) -> Any:
+    def _convolve(self, x: Tensor, kernel: Tensor, sizes: Sequence[int], padding: Pads) -> Tensor:
         """Return the full output without the padding at its start, cropped or padded with zeros to `sizes`."""
         y = transposed_convolve(
             to_last(x), kernel, stride=self.stride, padding="valid", dilation=self.dilation, groups=self.group
@@ -89,13 +91,15 @@ class Conv2DTranspose(_ConvTranspose):
     _rank = 2
 
     def __init__(
-        self, out_channel: int, kernel_size: Any, pad_mode: str = "valid", pad: Any = 0, pad_list: Any = None,
-        mode: int = 1, stride: Any = 1, dilation: Any = 1, group: int = 1, data_format: str = "NCHW",
+        self, out_channel: int, kernel_size: int | Sequence[int], pad_mode: str = "valid", pad: int | Sequence[int] = 0,
+        pad_list: Sequence[int] | None = None,
+        mode: int = 1, stride: int | Sequence[int] = 1, dilation: int | Sequence[int] = 1, group: int = 1,
+        data_format: str = "NCHW",
     ) -> None:
         self._set(pad_mode, pad if pad_list is None else pad_list, mode, stride, dilation, group, data_format)
         self.out_channel, self.kernel_size = out_channel, kernel_size
 
-    def __call__(self, dout: Any, weight: Any, input_size: Any) -> Any:
+    def __call__(self, dout: TensorLike, weight: TensorLike, input_size: TensorLike) -> Tensor:
         x, kernel = self._check_inputs(dout, weight)
         shape = input_size if isinstance(input_size, (tuple, list)) else values_of(self.name, input_size).tolist()
         sizes = tuple(int(size) for size in shape)[2:]
@@ -129,15 +133,17 @@ class Conv3DTranspose(_ConvTranspose):
     _rank = 3
 
     def __init__(
-        self, in_channel: int, out_channel: int, kernel_size: Any, mode: int = 1, pad_mode: str = "valid",
-        pad: Any = 0, stride: Any = 1, dilation: Any = 1, group: int = 1, output_padding: Any = 0,
+        self, in_channel: int, out_channel: int, kernel_size: int | Sequence[int], mode: int = 1,
+        pad_mode: str = "valid",
+        pad: int | Sequence[int] = 0, stride: int | Sequence[int] = 1, dilation: int | Sequence[int] = 1,
+        group: int = 1, output_padding: int | Sequence[int] = 0,
         data_format: str = "NCDHW",
     ) -> None:
         self._set(pad_mode, pad, mode, stride, dilation, group, data_format)
         self.in_channel, self.out_channel, self.kernel_size = in_channel, out_channel, kernel_size
         self.output_padding: Window = sizes_of(self.name, "output_padding", output_padding, 3, at_least=0)
 
-    def __call__(self, dout: Any, weight: Any) -> Any:
+    def __call__(self, dout: TensorLike, weight: TensorLike) -> Tensor:
         x, kernel = self._check_inputs(dout, weight)
         full = self._full_sizes(x, kernel)
         if self.pad_mode == "same":

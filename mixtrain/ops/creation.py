@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import keras
 
@@ -10,9 +11,12 @@ from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int64
 from mixtrain.ops.inputs import is_number, sizes_of, tensor
 from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
-def _filled(where: str, size: Any, value: Any, dtype: Any, *, name: str = "shape") -> Any:
+def _filled(
+    where: str, size: int | Sequence[int] | Tensor, value: TensorLike, dtype: DTypeLike | None, *, name: str = "shape"
+) -> Tensor:
     """Return a tensor of one value, in `dtype`, or in the dtype of the value for None."""
     sizes = sizes_of(where, size, name=name)
     if any(isinstance(entry, int) and entry < 0 for entry in sizes):
@@ -23,7 +27,7 @@ def _filled(where: str, size: Any, value: Any, dtype: Any, *, name: str = "shape
     return keras.ops.broadcast_to(scalar if dtype is None else backend.to_tensor(scalar, as_dtype(dtype)), sizes)
 
 
-def zeros(size: Any, dtype: Any = None) -> Any:
+def zeros(size: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of zeros.
 
     Args:
@@ -43,7 +47,7 @@ def zeros(size: Any, dtype: Any = None) -> Any:
     return _filled("ops.zeros", size, 0, dtype or float32, name="size")
 
 
-def ones(shape: Any, dtype: Any = None) -> Any:
+def ones(shape: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of ones of `shape` and `dtype` (float32). Example: ``ops.ones((2, 3))``.
 
     Source: MindSpore, `mindspore.ops.ones`.
@@ -51,7 +55,7 @@ def ones(shape: Any, dtype: Any = None) -> Any:
     return _filled("ops.ones", shape, 1, dtype or float32)
 
 
-def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Any:
+def full(size: int | Sequence[int] | Tensor, fill_value: TensorLike, *, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of shape `size` filled with `fill_value`, of `dtype`; the default is int64, as in MindSpore.
 
     Example:
@@ -64,7 +68,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Any:
     return _filled("ops.full", size, fill_value, dtype or int64, name="size")
 
 
-def fill(type: Any, shape: Any, value: Any) -> Any:
+def fill(type: DTypeLike, shape: int | Sequence[int] | Tensor, value: TensorLike) -> Tensor:
     """A tensor of one value; `full` with the arguments in another order.
 
     Args:
@@ -85,11 +89,11 @@ def fill(type: Any, shape: Any, value: Any) -> Any:
     return _filled("ops.fill", shape, value, as_dtype(type))
 
 
-def _like(where: str, input: Any, value: Any, dtype: Any) -> Any:
+def _like(where: str, input: TensorLike, value: TensorLike, dtype: DTypeLike | None) -> Tensor:
     return keras.ops.full_like(tensor(where, input), value, dtype=None if dtype is None else as_dtype(dtype))
 
 
-def zeros_like(input: Any, *, dtype: Any = None) -> Any:
+def zeros_like(input: TensorLike, *, dtype: DTypeLike | None = None) -> Tensor:
     """Zeros of the shape and dtype of `input`, or of `dtype`. Example: ``ops.zeros_like(x)``.
 
     Source: MindSpore, `mindspore.ops.zeros_like`.
@@ -97,7 +101,7 @@ def zeros_like(input: Any, *, dtype: Any = None) -> Any:
     return _like("ops.zeros_like", input, 0, dtype)
 
 
-def ones_like(input: Any, *, dtype: Any = None) -> Any:
+def ones_like(input: TensorLike, *, dtype: DTypeLike | None = None) -> Tensor:
     """Ones of the shape and dtype of `input`, or of `dtype`. Example: ``ops.ones_like(x)``.
 
     Source: MindSpore, `mindspore.ops.ones_like`.
@@ -105,7 +109,7 @@ def ones_like(input: Any, *, dtype: Any = None) -> Any:
     return _like("ops.ones_like", input, 1, dtype)
 
 
-def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Any:
+def full_like(input: TensorLike, fill_value: TensorLike, *, dtype: DTypeLike | None = None) -> Tensor:
     """`fill_value` in the shape and dtype of `input`, or in `dtype`. Example: ``ops.full_like(x, 2)``.
 
     Source: MindSpore, `mindspore.ops.full_like`.
@@ -113,7 +117,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Any:
     return _like("ops.full_like", input, fill_value, dtype)
 
 
-def eye(n: int, m: int | None = None, dtype: Any = None) -> Any:
+def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """A matrix of `n` rows and `m` (else `n`) columns with ones on its diagonal, of `dtype` (float32).
 
     Example: ``ops.eye(3)``. Source: MindSpore, `mindspore.ops.eye`.
@@ -123,7 +127,9 @@ def eye(n: int, m: int | None = None, dtype: Any = None) -> Any:
     return keras.ops.eye(rows, columns, dtype=as_dtype(dtype or float32))
 
 
-def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Any:
+def arange(
+    start: TensorLike = 0, end: TensorLike | None = None, step: TensorLike = 1, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """Evenly spaced numbers.
 
     Args:
@@ -154,7 +160,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
     return keras.ops.arange(start, end, step, dtype=backend.canonical_dtype(as_dtype(dtype)))
 
 
-def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Any:
+def range(start: TensorLike, end: TensorLike, step: TensorLike, maxlen: int = 1000000) -> Tensor:
     """`arange` from `start` to before `end` by `step`; `maxlen` is accepted for MindSpore scripts.
 
     Source: MindSpore, `mindspore.ops.range`.
@@ -162,7 +168,7 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Any:
     return arange(start, end, step)
 
 
-def linspace(start: Any, end: Any, steps: int) -> Any:
+def linspace(start: TensorLike, end: TensorLike, steps: int) -> Tensor:
     """`steps` evenly spaced float32 numbers from `start` to `end`, both included.
 
     Example: ``ops.linspace(0, 1, 5)``. Source: MindSpore, `mindspore.ops.linspace`.
@@ -172,17 +178,17 @@ def linspace(start: Any, end: Any, steps: int) -> Any:
     return keras.ops.linspace(first, last, count, dtype=float32)
 
 
-def _fill(dtype: Any, dims: Any, x: Any) -> Any:
+def _fill(dtype: DTypeLike, dims: int | Sequence[int] | Tensor, x: TensorLike) -> Tensor:
     """`fill` with `dtype`, shape `dims` and value `x`. Source: MindSpore, `mindspore.ops.Fill`."""
     return fill(dtype, dims, x)
 
 
-def _fill_v2(shape: Any, value: Any) -> Any:
+def _fill_v2(shape: int | Sequence[int] | Tensor, value: TensorLike) -> Tensor:
     """A tensor of `shape` and `value`, in the dtype of the value. Source: MindSpore, `mindspore.ops.FillV2`."""
     return _filled("ops.FillV2", shape, value, None)
 
 
-def _eye(n: int, m: int, dtype: Any) -> Any:
+def _eye(n: int, m: int, dtype: DTypeLike | None) -> Tensor:
     """`eye` of `n` rows and `m` columns in `dtype`. Source: MindSpore, `mindspore.ops.Eye`."""
     return eye(n, m, dtype)
 
@@ -197,7 +203,7 @@ class Range(Primitive):
         super().__init__()
         self.maxlen = checks.integer("Range", "maxlen", maxlen, at_least=1, example=1000000)
 
-    def __call__(self, start: Any, end: Any, step: Any) -> Any:
+    def __call__(self, start: TensorLike, end: TensorLike, step: TensorLike) -> Tensor:
         return arange(start, end, step)
 
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import float32, is_float
 from mixtrain.ops.labels import as_float32, check_class_numbers, check_same_shape, reduced, shape_of
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
 def cross_entropy(
-    input: Any,
-    target: Any,
-    weight: Any = None,
+    input: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Any:
+) -> Tensor:
     """Compute the cross entropy between the softmax of logits and class labels.
 
     Args:
@@ -57,13 +56,13 @@ def cross_entropy(
 
 
 def nll_loss(
-    inputs: Any,
-    target: Any,
-    weight: Any = None,
+    inputs: TensorLike,
+    target: TensorLike,
+    weight: TensorLike | None = None,
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Any:
+) -> Tensor:
     """Compute the negative log likelihood of class numbers: `cross_entropy` of log-probabilities.
 
     Args:
@@ -99,7 +98,9 @@ def nll_loss(
     return _weighted_reduction(where, losses, loss_weights, reduction)
 
 
-def classes_last(where: str, logits: Any, labels: Any, weights: Any, ignored: int) -> tuple[Any, Any]:
+def classes_last(
+    where: str, logits: Tensor, labels: Tensor, weights: Tensor | None, ignored: int
+) -> tuple[Tensor, Tensor]:
     """Return logits (..., C) in float32 with their labels: class numbers (...) or probabilities (..., C).
 
     Raises:
@@ -124,7 +125,7 @@ def classes_last(where: str, logits: Any, labels: Any, weights: Any, ignored: in
     return last, check_class_numbers(where, labels, expected, shape, one_hot, classes=shape[axis], ignored=ignored)
 
 
-def of_probabilities(log_probs: Any, labels: Any, weights: Any, smoothing: float) -> Any:
+def of_probabilities(log_probs: Tensor, labels: Tensor, weights: Tensor | None, smoothing: float) -> Tensor:
     """Return the losses (...) of log-probabilities (..., C) with probabilities as labels."""
     if smoothing:
         labels = labels * (1 - smoothing) + smoothing / log_probs.shape[-1]
@@ -134,8 +135,8 @@ def of_probabilities(log_probs: Any, labels: Any, weights: Any, smoothing: float
 
 
 def of_class_numbers(
-    logits: Any, labels: Any, weights: Any, ignored: int, smoothing: float, *, are_logs: bool = False
-) -> tuple[Any, Any]:
+    logits: Tensor, labels: Tensor, weights: Tensor | None, ignored: int, smoothing: float, *, are_logs: bool = False
+) -> tuple[Tensor, Tensor]:
     """Return the losses (...) of logits (..., C), or of log-probabilities, and their weights."""
     ops, classes = keras.ops, logits.shape[-1]
     mask = labels != ignored
@@ -155,7 +156,7 @@ def of_class_numbers(
     return losses, loss_weights
 
 
-def _weighted_reduction(where: str, losses: Any, weights: Any, reduction: str) -> Any:
+def _weighted_reduction(where: str, losses: Tensor, weights: Tensor | None, reduction: str) -> Tensor:
     if reduction == "mean":
         return keras.ops.sum(losses) / keras.ops.sum(weights)
     return reduced(where, losses, reduction)
@@ -174,7 +175,7 @@ class SoftmaxCrossEntropyWithLogits(Primitive):
     Source: MindSpore, `mindspore.ops.SoftmaxCrossEntropyWithLogits`.
     """
 
-    def __call__(self, logits: Any, labels: Any) -> tuple[Any, Any]:
+    def __call__(self, logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
         """Return the losses and gradients, float32, of `logits` (N, C) with `labels` (N, C)."""
         logits, labels = as_float32(logits), as_float32(labels)
         if len(shape_of(logits)) != 2:
@@ -206,7 +207,7 @@ class SparseSoftmaxCrossEntropyWithLogits(Primitive):
         super().__init__()
         self.is_grad = checks.boolean(self.name, "is_grad", is_grad)
 
-    def __call__(self, logits: Any, labels: Any) -> Any:
+    def __call__(self, logits: TensorLike, labels: TensorLike) -> Tensor:
         """Return the mean loss, float32, or its gradient, of `logits` (N, C) with `labels` (N,)."""
         logits, shape = as_float32(logits), shape_of(logits)
         if len(shape) != 2:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.ops.inputs import as_floats, tensor
 from mixtrain.ops.primitive import Primitive, configured
+from mixtrain.typing import Tensor, TensorLike
 
 # The log-probability of the impossible: finite, because the difference of two infinities is NaN.
 _LOG_ZERO: Final = -1e30
 
 
-def _forward(logs: Any, labels: Any) -> Any:
+def _forward(logs: Tensor, labels: Tensor) -> Tensor:
     """Compute the forward variables, log-probabilities of prefixes (T, N, 2 S + 1), of labels between blanks."""
     # No step of two to a blank, which would skip a label, or to a repeated label, which needs the blank before it.
     no_skip = keras.ops.concatenate(
@@ -35,9 +36,10 @@ def _forward(logs: Any, labels: Any) -> Any:
 
 
 def ctc_loss(
-    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
+    log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLike, target_lengths: TensorLike, blank: int = 0,
+    reduction: str = "mean",
     zero_infinity: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Tensor]:
     """Compute the CTC loss, the negative log likelihood of all alignments of the targets: ``(loss, log_alpha)``.
 
     Args:
@@ -116,7 +118,9 @@ class CTCLoss(Primitive):
             self.name, "ignore_longer_outputs_than_inputs", ignore_longer_outputs_than_inputs
         )
 
-    def __call__(self, x: Any, labels_indices: Any, labels_values: Any, sequence_length: Any) -> tuple[Any, Any]:
+    def __call__(
+        self, x: TensorLike, labels_indices: TensorLike, labels_values: TensorLike, sequence_length: TensorLike
+    ) -> tuple[Tensor, Tensor]:
         logits = as_floats(self.name, x)
         steps, samples, classes = logits.shape
         indices = keras.ops.cast(tensor(self.name, labels_indices), "int32")
@@ -124,7 +128,7 @@ class CTCLoss(Primitive):
         labels = keras.ops.scatter(indices, values, (samples, steps))
         counts = keras.ops.scatter(indices[:, :1], keras.ops.ones_like(values), (samples,))
 
-        def total_loss(logits: Any) -> tuple[Any, Any]:
+        def total_loss(logits: Tensor) -> tuple[Tensor, Tensor]:
             losses, _ = ctc_loss(
                 keras.ops.log_softmax(logits, axis=-1), labels, sequence_length, counts, classes - 1, "none",
                 self.ignore_longer_outputs_than_inputs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -10,12 +11,14 @@ import keras
 from mixtrain import checks
 from mixtrain.ops.inputs import as_floats, rank_of
 from mixtrain.ops.volumes import pads_from, sizes_of
+from mixtrain.typing import Tensor, TensorLike
 
 
 def deformable_conv2d(
-    x: Any, weight: Any, offsets: Any, kernel_size: Any, strides: Any, padding: Any, bias: Any = None,
-    dilations: Any = (1, 1, 1, 1), groups: int = 1, deformable_groups: int = 1, modulated: bool = True,
-) -> Any:
+    x: TensorLike, weight: TensorLike, offsets: TensorLike, kernel_size: int | Sequence[int],
+    strides: int | Sequence[int], padding: int | Sequence[int], bias: TensorLike | None = None,
+    dilations: int | Sequence[int] = (1, 1, 1, 1), groups: int = 1, deformable_groups: int = 1, modulated: bool = True,
+) -> Tensor:
     """Compute the modulated deformable convolution of `x` (N, C, H, W), with bilinear sampling.
 
     Args:
@@ -44,12 +47,12 @@ def deformable_conv2d(
     image, kernel, shifts = as_floats(where, x), as_floats(where, weight), as_floats(where, offsets)
     height, width = sizes_of(where, "kernel_size", kernel_size, 2)
     strides, dilations = sizes_of(where, "strides", strides, 2), sizes_of(where, "dilations", dilations, 2)
-    padding = pads_from(where, padding, 2)
+    pads = pads_from(where, padding, 2)
     batch, channels, *sizes = image.shape
     rows, columns = (
         (size + sum(sides) - (length - 1) * dilation - 1) // stride + 1
         for size, sides, length, dilation, stride in zip(
-            sizes, padding, (height, width), dilations, strides, strict=True
+            sizes, pads, (height, width), dilations, strides, strict=True
         )
     )
     expected = (batch, 3 * deformable_groups * height * width, rows, columns)
@@ -60,9 +63,9 @@ def deformable_conv2d(
     # (N, 3, groups, kernel elements, H' * W')
     shifts = ops.reshape(shifts, (batch, 3, deformable_groups, height * width, rows * columns))
 
-    def positions(axis: int, starts: Any, elements: Any) -> Any:
+    def positions(axis: int, starts: Any, elements: Any) -> Tensor:
         """Return the positions (kernel elements, H' * W') along one axis without offsets."""
-        starts = starts * strides[axis] - padding[axis][0]
+        starts = starts * strides[axis] - pads[axis][0]
         return ops.cast(elements[:, None] * dilations[axis] + starts[None], image.dtype)
 
     y = positions(0, ops.repeat(ops.arange(rows), columns), ops.repeat(ops.arange(height), width))
@@ -77,13 +80,13 @@ def deformable_conv2d(
     return result if bias is None else result + ops.reshape(as_floats(where, bias), (1, -1, 1, 1))
 
 
-def _bilinear_samples(image: Any, y: Any, x: Any) -> Any:
+def _bilinear_samples(image: Tensor, y: Tensor, x: Tensor) -> Tensor:
     """Sample images (N, G, C, H, W) at positions (N, G, K, L), with 0 outside: (N, G, C, K, L)."""
     ops = keras.ops
     batch, groups, channels, height, width = image.shape
     flat = ops.reshape(image, (batch, groups, channels, height * width))
     top, left = ops.floor(y), ops.floor(x)
-    total: Any = 0.0
+    total: Tensor = 0.0
     for row, column in itertools.product((top, top + 1), (left, left + 1)):
         inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
         weight = (1 - ops.abs(y - row)) * (1 - ops.abs(x - column)) * ops.cast(inside, image.dtype)

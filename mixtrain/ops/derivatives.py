@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -12,6 +12,7 @@ from mixtrain import checks
 from mixtrain.boundary import to_backend_tensors, to_tensors
 from mixtrain.ops.gradient import check_function
 from mixtrain.ops.value_and_grad import value_and_grad
+from mixtrain.typing import Tensor, TensorLike, Tree
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
@@ -27,7 +28,7 @@ def _without_aux(fn: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
     return (lambda *args: fn(*args)[0]) if has_aux else fn
 
 
-def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(fn: Callable[..., Any], *inputs: TensorLike, weights: Any = None, has_aux: bool = False) -> tuple[Any, ...]:
     """Compute `fn` and return ``(outputs, vjp_fn)``; `vjp_fn` computes vector-Jacobian products.
 
     Args:
@@ -48,14 +49,17 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool
     outputs = fn(*inputs)
     positions = tuple(range(len(inputs)))
 
-    def vjp_fn(*sens: Any) -> Any:
+    def vjp_fn(*sens: TensorLike) -> Tree:
         function = value_and_grad(_without_aux(fn, has_aux), positions, weights=weights, sens_param=True)
         return function(*inputs, _unpack(sens))[1]
 
     return (outputs[0], vjp_fn, _unpack(tuple(outputs[1:]))) if has_aux else (outputs, vjp_fn)
 
 
-def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(
+    fn: Callable[..., Any], inputs: TensorLike | Sequence[TensorLike], v: TensorLike | Sequence[TensorLike],
+    has_aux: bool = False,
+) -> tuple[Tree, ...]:
     """Compute `fn` and Jacobian-vector products: ``(outputs, products)``.
 
     Args:
@@ -79,12 +83,12 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     return (outputs[0], products, _unpack(tuple(outputs[1:]))) if has_aux else (outputs, products)
 
 
-def _jvp(fn: Callable[..., Any], inputs: tuple[Any, ...], vectors: tuple[Any, ...], outputs: Any) -> Any:
+def _jvp(fn: Callable[..., Any], inputs: tuple[Tensor, ...], vectors: tuple[Tensor, ...], outputs: Tree) -> Tree:
     """Compute Jacobian-vector products by two backward passes: J v is the gradient of (u J) v by u."""
     duals = tuple(to_tensors(keras.ops.ones_like(to_backend_tensors(output))) for output in _tuple(outputs))
     positions = tuple(range(len(inputs)))
 
-    def product(*duals: Any) -> Any:
+    def product(*duals: Tensor) -> Tree:
         gradients = value_and_grad(fn, positions, sens_param=True)(*inputs, _unpack(duals))[1]
         pairs = zip(_tuple(gradients), vectors, strict=True)
         return sum((gradient * vector).sum() for gradient, vector in pairs)
@@ -93,7 +97,7 @@ def _jvp(fn: Callable[..., Any], inputs: tuple[Any, ...], vectors: tuple[Any, ..
     return products if isinstance(outputs, (tuple, list)) else _tuple(products)[0]
 
 
-def linearize(fn: Callable[..., Any], inputs: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(fn: Callable[..., Any], inputs: TensorLike | Sequence[TensorLike]) -> tuple[Tree, Callable[..., Any]]:
     """Compute `fn` of `inputs` and return ``(outputs, jvp_fn)``; `jvp_fn` computes Jacobian-vector products.
 
     Example: ``outputs, jvp_fn = ops.linearize(fn, x)``. Source: MindSpore, `mindspore.ops.linearize`.
@@ -105,11 +109,13 @@ def linearize(fn: Callable[..., Any], inputs: Any) -> tuple[Any, Callable[..., A
 
 
 def _jacobian(name: str) -> Callable[..., Any]:
-    def jacobian(fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+    def jacobian(
+        fn: Callable[..., Any], grad_position: int | Sequence[int] = 0, has_aux: bool = False
+    ) -> Callable[..., Any]:
         check_function(name, fn)
         positions = _tuple(grad_position)
 
-        def compute(*inputs: Any) -> Any:
+        def compute(*inputs: Tensor) -> Tree:
             outputs = fn(*inputs)
             first = outputs[0] if has_aux else outputs
             several = isinstance(first, (tuple, list))
@@ -132,8 +138,8 @@ def _jacobian(name: str) -> Callable[..., Any]:
 
 
 def _jacobian_of_output(
-    fn: Callable[..., Any], inputs: tuple[Any, ...], positions: tuple[int, ...], index: int | None, output: Any
-) -> Any:
+    fn: Callable[..., Any], inputs: tuple[Tensor, ...], positions: tuple[int, ...], index: int | None, output: Tensor
+) -> Tree:
     """Compute the Jacobian of one output (that at `index`), with one backward pass per element."""
     shape = tuple(output.shape)
     count = math.prod(shape)
@@ -151,7 +157,7 @@ jacfwd = _jacobian("jacfwd")
 jacrev = _jacobian("jacrev")
 
 
-def derivative(fn: Callable[..., Any], primals: Any, order: int) -> tuple[Any, Any]:
+def derivative(fn: Callable[..., Any], primals: TensorLike | Sequence[TensorLike], order: int) -> tuple[Tree, Tree]:
     """Compute `fn` of `primals` and its elementwise derivative of the given `order`.
 
     Example: ``value, third = ops.derivative(fn, x, 3)``. Source: MindSpore, `mindspore.ops.derivative`.
@@ -167,7 +173,7 @@ def derivative(fn: Callable[..., Any], primals: Any, order: int) -> tuple[Any, A
 def _derivative_fn(fn: Callable[..., Any], inputs: int) -> Callable[..., Any]:
     """Return the function that sums the gradients of `fn` by its inputs."""
 
-    def compute(*args: Any) -> Any:
+    def compute(*args: Tensor) -> Tree:
         gradients = value_and_grad(fn, tuple(range(inputs)))(*args)[1]
         first, *others = _tuple(gradients)
         return sum(others, first)
@@ -175,7 +181,7 @@ def _derivative_fn(fn: Callable[..., Any], inputs: int) -> Callable[..., Any]:
     return compute
 
 
-def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
+def jet(fn: Callable[..., Any], primals: TensorLike | Sequence[TensorLike], series: TensorLike) -> tuple[Tree, Tree]:
     """Propagate a Taylor series through `fn`: its value at `primals`, and its derivatives along the series.
 
     Args:
@@ -190,7 +196,7 @@ def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
     """
     order = series.shape[0]
 
-    def along_series(t: Any) -> Any:
+    def along_series(t: Tensor) -> Tree:
         x, term = primals, t  # The terms are t ** n / n!.
         for index in range(order):
             x = x + series[index] * term

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import keras
 import numpy as np
@@ -10,11 +11,12 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.ops.inputs import tensor, values_of
 from mixtrain.ops.primitive import configured
+from mixtrain.typing import Tensor, TensorLike
 
 _ALIGNMENTS: Final = ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
-def _band(where: str, k: Any, align: str) -> tuple[int, int]:
+def _band(where: str, k: int | Sequence[int] | Tensor, align: str) -> tuple[int, int]:
     """Return the lowest and the highest diagonal of `k`."""
     checks.one_of(where, "align", align, _ALIGNMENTS)
     diagonals = values_of(where, k).reshape(-1).tolist()
@@ -39,7 +41,9 @@ def _band_indices(rows: int, columns: int, low: int, high: int, align: str) -> t
     return row, column, inside
 
 
-def matrix_diag_part(x: Any, k: Any, padding_value: Any, align: str = "RIGHT_LEFT") -> Any:
+def matrix_diag_part(
+    x: TensorLike, k: int | Sequence[int] | Tensor, padding_value: TensorLike, align: str = "RIGHT_LEFT"
+) -> Tensor:
     """The diagonals `k` (one number, or the lowest and the highest) of the matrices `x`, padded with `padding_value`.
 
     `align` is the alignment of shorter diagonals: "RIGHT_LEFT" is right for the upper and left for the lower ones.
@@ -55,7 +59,7 @@ def matrix_diag_part(x: Any, k: Any, padding_value: Any, align: str = "RIGHT_LEF
     return band[..., 0, :] if low == high else band
 
 
-def _set_band(x: Any, diagonal: Any, low: int, high: int, align: str) -> Any:
+def _set_band(x: Tensor, diagonal: Tensor, low: int, high: int, align: str) -> Tensor:
     """Return the matrices `x` with a band of their diagonals replaced."""
     rows, columns = x.shape[-2:]
     row, column, inside = _band_indices(rows, columns, low, high, align)
@@ -67,7 +71,9 @@ def _set_band(x: Any, diagonal: Any, low: int, high: int, align: str) -> Any:
     return keras.ops.where(source >= 0, keras.ops.take(flat, np.maximum(source, 0), axis=-1), x)
 
 
-def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT") -> Any:
+def matrix_set_diag(
+    x: TensorLike, diagonal: TensorLike, k: int | Sequence[int] | Tensor = 0, align: str = "RIGHT_LEFT"
+) -> Tensor:
     """The matrices `x` with their diagonals `k` replaced by `diagonal`; `align` as in `matrix_diag_part`.
 
     Source: MindSpore, `mindspore.ops.matrix_set_diag`.
@@ -79,8 +85,9 @@ def matrix_set_diag(x: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT"
 
 
 def matrix_diag(
-    x: Any, k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0, align: str = "RIGHT_LEFT"
-) -> Any:
+    x: TensorLike, k: int | Sequence[int] | Tensor = 0, num_rows: TensorLike = -1, num_cols: TensorLike = -1,
+    padding_value: TensorLike = 0, align: str = "RIGHT_LEFT",
+) -> Tensor:
     """Matrices with the diagonals `k` from `x`, and `padding_value` elsewhere.
 
     `num_rows` and `num_cols` are their sizes, -1 for the smallest; `align` as in `matrix_diag_part`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -14,6 +14,7 @@ from mixtrain.dtype import as_dtype, bool_, float32, int32, int64, is_float
 from mixtrain.ops.inputs import as_floats, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import REQUIRED, configured
 from mixtrain.seed import stream_of
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 # The lower bound of uniform samples whose logarithm is taken: the smallest normal float32.
 _TINY = float(np.finfo(np.float32).tiny)
@@ -28,16 +29,18 @@ def _stream(where: str, seed: Any, seed2: Any = 0) -> Any:
     return stream_of(where.rpartition(".")[2], checks.integer(where, "seed", number, at_least=0))
 
 
-def _uniform(shape: Any, stream: Any) -> Any:
+def _uniform(shape: int | Sequence[int] | Tensor, stream: Any) -> Tensor:
     """Sample float32 numbers uniformly from (0, 1)."""
     return keras.random.uniform(shape, _TINY, 1.0, dtype="float32", seed=stream)
 
 
-def _gumbel(shape: Any, stream: Any) -> Any:
+def _gumbel(shape: int | Sequence[int] | Tensor, stream: Any) -> Tensor:
     return -keras.ops.log(-keras.ops.log(_uniform(shape, stream)))
 
 
-def laplace(shape: Any, mean: Any, lambda_param: Any, seed: int | None = None) -> Any:
+def laplace(
+    shape: int | Sequence[int] | Tensor, mean: TensorLike, lambda_param: TensorLike, seed: int | None = None
+) -> Tensor:
     """Sample float32 numbers of `shape` from the Laplace distribution of `mean` and scale `lambda_param`.
 
     `seed` as in `normal`.
@@ -50,7 +53,7 @@ def laplace(shape: Any, mean: Any, lambda_param: Any, seed: int | None = None) -
     return mean + scale * standard_laplace(sizes, seed)
 
 
-def standard_laplace(shape: Any, seed: int | None = None) -> Any:
+def standard_laplace(shape: int | Sequence[int] | Tensor, seed: int | None = None) -> Tensor:
     """Sample float32 numbers of `shape` from the Laplace distribution of mean 0 and scale 1; `seed` as in `normal`.
 
     Example: ``ops.standard_laplace((2, 3))``. Source: MindSpore, `mindspore.ops.standard_laplace`.
@@ -59,13 +62,13 @@ def standard_laplace(shape: Any, seed: int | None = None) -> Any:
     return keras.ops.log(_uniform(sizes, stream)) - keras.ops.log(_uniform(sizes, stream))
 
 
-def cauchy(size: Any, median: float = 0.0, sigma: float = 1.0) -> Any:
+def cauchy(size: int | Sequence[int] | Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
     """Sample numbers of shape `size` from the Cauchy distribution of `median` and scale `sigma`."""
     uniform = _uniform(sizes_of("ops.Cauchy", size), _stream("ops.Cauchy", 0))
     return median + sigma * keras.ops.tan(np.pi * (uniform - 0.5))
 
 
-def random_gamma(shape: Any, alpha: Any, seed: int | None = None) -> Any:
+def random_gamma(shape: int | Sequence[int] | Tensor, alpha: TensorLike, seed: int | None = None) -> Tensor:
     """Sample `shape` numbers from the gamma distribution of each shape parameter in `alpha` and rate 1.
 
     `seed` as in `normal`. Returns a tensor of shape `shape` + that of `alpha`.
@@ -78,7 +81,9 @@ def random_gamma(shape: Any, alpha: Any, seed: int | None = None) -> Any:
     return keras.ops.cast(keras.random.gamma(sizes, alphas, dtype="float32", seed=_stream(where, seed)), a.dtype)
 
 
-def random_poisson(shape: Any, rate: Any, seed: int | None = None, dtype: Any = float32) -> Any:
+def random_poisson(
+    shape: int | Sequence[int] | Tensor, rate: TensorLike, seed: int | None = None, dtype: DTypeLike = float32
+) -> Tensor:
     """Sample `shape` numbers from the Poisson distribution of each mean in `rate`, in `dtype`.
 
     `seed` as in `normal`. Returns a tensor of shape `shape` + that of `rate`.
@@ -90,14 +95,14 @@ def random_poisson(shape: Any, rate: Any, seed: int | None = None, dtype: Any = 
     return keras.ops.cast(backend.row_random.poisson(_stream(where, seed).next(), mean, sizes), as_dtype(dtype))
 
 
-def _class_weights(where: str, input: Any) -> Any:
+def _class_weights(where: str, input: TensorLike) -> Tensor:
     x = keras.ops.cast(tensor(where, input), float32)
     if rank_of(x) not in (1, 2):
         raise checks.fail_value(where, "input must have 1 or 2 axes", tuple(x.shape), "Tensor([0.2, 0.8])")
     return x
 
 
-def _sample_classes(x: Any, count: int, replacement: bool, stream: Any) -> Any:
+def _sample_classes(x: Tensor, count: int, replacement: bool, stream: Any) -> Tensor:
     """Sample `count` classes by their weights `x` along the last axis, each at most once without replacement."""
     if not replacement:
         # The Gumbel top-k trick samples without replacement.
@@ -108,7 +113,7 @@ def _sample_classes(x: Any, count: int, replacement: bool, stream: Any) -> Any:
     return keras.ops.reshape(rows, (*x.shape[:-1], count))
 
 
-def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: int | None = None) -> Any:
+def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, seed: int | None = None) -> Tensor:
     """Sample classes by the weights in each row of `input`.
 
     Args:
@@ -134,7 +139,9 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: in
     return keras.ops.cast(_sample_classes(x, count, replacement, _stream(where, seed)), int32)
 
 
-def multinomial_with_replacement(x: Any, seed: Any, offset: Any, numsamples: int, replacement: bool = False) -> Any:
+def multinomial_with_replacement(
+    x: TensorLike, seed: Any, offset: Any, numsamples: int, replacement: bool = False
+) -> Tensor:
     """Sample `numsamples` classes by the weights in each row of `x`; `seed` + `offset` is the seed of the stream.
 
     Samples are always taken with replacement, whatever `replacement` is.
@@ -147,7 +154,7 @@ def multinomial_with_replacement(x: Any, seed: Any, offset: Any, numsamples: int
     return backend.to_tensor(classes, int64)
 
 
-def random_categorical(logits: Any, num_sample: int, seed: int = 0, dtype: Any = int64) -> Any:
+def random_categorical(logits: TensorLike, num_sample: int, seed: int = 0, dtype: DTypeLike = int64) -> Tensor:
     """Sample `num_sample` classes from each row of `logits`, in `dtype`; `seed` selects a separate stream.
 
     Example: ``ops.random_categorical(logits, 8)``. Source: MindSpore, `mindspore.ops.random_categorical`.
@@ -158,7 +165,7 @@ def random_categorical(logits: Any, num_sample: int, seed: int = 0, dtype: Any =
     return backend.to_tensor(classes, as_dtype(dtype))
 
 
-def shuffle(x: Any, seed: int | None = None) -> Any:
+def shuffle(x: TensorLike, seed: int | None = None) -> Tensor:
     """Shuffle `x` along its first axis; `seed` as in `normal`.
 
     Example: ``ops.shuffle(Tensor([1, 2, 3]))``. Source: MindSpore, `mindspore.ops.shuffle`.
@@ -167,7 +174,9 @@ def shuffle(x: Any, seed: int | None = None) -> Any:
     return keras.random.shuffle(value, seed=_stream("ops.shuffle", seed)) if rank_of(value) else value
 
 
-def randint_like(input: Any, low: int, high: int, seed: int | None = None, *, dtype: Any = None) -> Any:
+def randint_like(
+    input: TensorLike, low: int, high: int, seed: int | None = None, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """Sample ints in [`low`, `high`) of the shape and dtype of `input`, or of `dtype`; `seed` as in `randint`.
 
     Example: ``ops.randint_like(x, 0, 10)``. Source: MindSpore, `mindspore.ops.randint_like`.
@@ -177,7 +186,7 @@ def randint_like(input: Any, low: int, high: int, seed: int | None = None, *, dt
     return backend.to_tensor(values, tensor_dtype(x) if dtype is None else as_dtype(dtype))
 
 
-def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Any:
+def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
     """Softmax along `dim` of (`logits` + Gumbel noise) / `tau`; with `hard`, one-hot with the gradient of the softmax.
 
     Example: ``ops.gumbel_softmax(logits, 1.0, True)``. Source: MindSpore, `mindspore.ops.gumbel_softmax`.
@@ -192,7 +201,7 @@ def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, dim: int =
     return keras.ops.stop_gradient(one_hot - soft) + soft  # Straight-through estimator.
 
 
-def rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3) -> Any:
+def rrelu(input: TensorLike, lower: float = 1.0 / 8, upper: float = 1.0 / 3) -> Tensor:
     """Randomized leaky ReLU: negative elements of `input` times a slope sampled uniformly from `lower` to `upper`.
 
     Example: ``ops.rrelu(x)``. Source: MindSpore, `mindspore.ops.rrelu`.
@@ -202,7 +211,7 @@ def rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3) -> Any:
     return keras.ops.where(x >= 0, x, x * keras.ops.cast(slope, x.dtype))
 
 
-def choice_with_mask(input_x: Any, count: int = 256, seed: int | None = None) -> tuple[Any, Any]:
+def choice_with_mask(input_x: TensorLike, count: int = 256, seed: int | None = None) -> tuple[Tensor, Tensor]:
     """Sample the indices of up to `count` True elements of `input_x`; `seed` as in `normal`.
 
     Returns:
@@ -227,9 +236,10 @@ def choice_with_mask(input_x: Any, count: int = 256, seed: int | None = None) ->
 
 
 def _candidates(
-    where: str, probability: Callable[[Any], Any], true_classes: Any, num_sampled: int, unique: bool, range_max: int,
+    where: str, probability: Callable[[Tensor], Tensor], true_classes: TensorLike, num_sampled: int, unique: bool,
+    range_max: int,
     seed: int,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Sample classes below `range_max`; return them and the expected counts of the true and of the sampled classes."""
     stream, true = _stream(where, seed), tensor(where, true_classes)
     log_weights = keras.ops.log(probability(keras.ops.arange(range_max, dtype="float32")))
@@ -248,8 +258,9 @@ def _candidates(
 
 
 def log_uniform_candidate_sampler(
-    true_classes: Any, num_true: int = 1, num_sampled: int = 5, unique: bool = True, range_max: int = 5, seed: int = 0
-) -> tuple[Any, Any, Any]:
+    true_classes: TensorLike, num_true: int = 1, num_sampled: int = 5, unique: bool = True, range_max: int = 5,
+    seed: int = 0,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Sample classes from a log-uniform (Zipfian) distribution, as of words sorted by their frequency.
 
     Args:
@@ -274,9 +285,9 @@ def log_uniform_candidate_sampler(
 
 
 def uniform_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int = 0,
+    true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int = 0,
     remove_accidental_hits: bool = False,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """`log_uniform_candidate_sampler` with a uniform distribution of the classes.
 
     Source: MindSpore, `mindspore.ops.UniformCandidateSampler`.
@@ -287,18 +298,18 @@ def uniform_candidate_sampler(
     )
 
 
-def _with_two_seeds(function: Any) -> Any:
+def _with_two_seeds(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Return a function of one seed as a function of the two seeds that primitives have."""
     return lambda *args, seed, seed2, **settings: function(*args, seed=seed * 65537 + seed2, **settings)
 
 
-def _bernoulli(x: Any, p: Any, seed: int, offset: int) -> Any:
+def _bernoulli(x: TensorLike, p: TensorLike, seed: int, offset: int) -> Tensor:
     value = tensor("ops.Bernoulli", x)
     uniform = _uniform(keras.ops.shape(value), _stream("ops.Bernoulli", max(seed, 0), offset))
     return keras.ops.cast(uniform < keras.ops.cast(tensor("ops.Bernoulli", p), float32), value.dtype)
 
 
-def _multinomial(x: Any, num_samples: int, seed: int, seed2: int, dtype: Any) -> Any:
+def _multinomial(x: Tensor, num_samples: int, seed: int, seed2: int, dtype: DTypeLike) -> Tensor:
     return backend.to_tensor(multinomial(x, num_samples, True, seed * 65537 + seed2), as_dtype(dtype))
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.ops.inputs import as_floats, rank_of
 from mixtrain.ops.primitive import Primitive
 from mixtrain.seed import stream_of
+from mixtrain.typing import Tensor, TensorLike
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True, seed: int | None = None) -> Any:
+def dropout(input: TensorLike, p: float = 0.5, training: bool = True, seed: int | None = None) -> Tensor:
     """Drop elements at random in training, and scale up the others to keep the mean.
 
     Args:
@@ -44,7 +43,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, seed: int | None 
     return _drop(x, _keep_mask(x, keep, number), keep)
 
 
-def dropout2d(input: Any, p: float = 0.5, training: bool = True) -> Any:
+def dropout2d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
     """Drop whole channels of `input` (N, C, ...) with probability `p` in `training`, and scale up the others.
 
     Example: ``ops.dropout2d(x, 0.2)``. Source: Tompson et al., 2015; MindSpore, `mindspore.ops.dropout2d`.
@@ -52,7 +51,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True) -> Any:
     return _drop_channels("ops.dropout2d", input, p, training)
 
 
-def dropout1d(input: Any, p: float = 0.5, training: bool = True) -> Any:
+def dropout1d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
     """`dropout2d` of `input` (N, C, L), with probability `p` in `training`.
 
     Source: MindSpore, `mindspore.ops.dropout1d`.
@@ -60,7 +59,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True) -> Any:
     return _drop_channels("ops.dropout1d", input, p, training)
 
 
-def dropout3d(input: Any, p: float = 0.5, training: bool = True) -> Any:
+def dropout3d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
     """`dropout2d` of `input` (N, C, D, H, W), with probability `p` in `training`.
 
     Source: MindSpore, `mindspore.ops.dropout3d`.
@@ -68,7 +67,7 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True) -> Any:
     return _drop_channels("ops.dropout3d", input, p, training)
 
 
-def _drop_channels(where: str, input: Any, p: float, training: bool) -> Any:
+def _drop_channels(where: str, input: TensorLike, p: float, training: bool) -> Tensor:
     x = as_floats(where, input)
     keep = 1.0 - checks.number(where, "p", p, at_least=0, at_most=1, example=0.5)
     if rank_of(x) < 2:
@@ -78,12 +77,12 @@ def _drop_channels(where: str, input: Any, p: float, training: bool) -> Any:
     return _apply_mask(x, _channel_mask(x, keep), keep)
 
 
-def _channel_mask(x: Any, keep: float) -> Any:
+def _channel_mask(x: Tensor, keep: float) -> Tensor:
     uniform = keras.random.uniform(keras.ops.shape(x)[:2], seed=stream_of("Dropout2D"))
     return keras.ops.reshape(uniform < keep, (*keras.ops.shape(x)[:2], *(1,) * (rank_of(x) - 2)))
 
 
-def _keep_mask(x: Any, keep: float, seed: int) -> Any:
+def _keep_mask(x: Tensor, keep: float, seed: int) -> Tensor:
     """Sample which elements to keep."""
     stream = stream_of("Dropout", seed)
     if rank_of(x) != 4:
@@ -94,11 +93,11 @@ def _keep_mask(x: Any, keep: float, seed: int) -> Any:
     return backend.from_channels_last(uniform < keep)
 
 
-def _drop(x: Any, mask: Any, keep: float) -> Any:
+def _drop(x: Tensor, mask: Tensor, keep: float) -> Tensor:
     return backend.elementwise(lambda value, kept: _apply_mask(value, kept, keep), x, mask)
 
 
-def _apply_mask(x: Any, mask: Any, keep: float) -> Any:
+def _apply_mask(x: Tensor, mask: Tensor, keep: float) -> Tensor:
     zeros = keras.ops.zeros_like(x)
     return zeros if keep == 0 else keras.ops.where(mask, x / keep, zeros)
 
@@ -130,7 +129,7 @@ class Dropout(Primitive):
         first = checks.integer(self.name, "Seed0", Seed0, at_least=0)
         self._seed = first * 65537 + checks.integer(self.name, "Seed1", Seed1, at_least=0)
 
-    def __call__(self, x: Any) -> tuple[Any, Any]:
+    def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor]:
         """Return `x` with elements dropped, and 1 where they are kept, both in the dtype of `x`."""
         x = as_floats(self.name, x)
         mask = _keep_mask(x, self.keep_prob, self._seed)
@@ -150,7 +149,7 @@ class Dropout2D(Primitive):
         super().__init__()
         self.keep_prob = checks.number(self.name, "keep_prob", keep_prob, at_least=0, at_most=1, example=0.5)
 
-    def __call__(self, x: Any) -> tuple[Any, Any]:
+    def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor]:
         """Return `x` with channels dropped, and True where they are kept."""
         x = as_floats(self.name, x)
         mask = keras.ops.broadcast_to(_channel_mask(x, self.keep_prob), keras.ops.shape(x))
