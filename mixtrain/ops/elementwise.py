@@ -11,17 +11,19 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.dtype import bool_, float32, int32, is_float
 from mixtrain.ops.inputs import as_floats, is_number, pair, tensor, tensor_dtype
+from mixtrain.typing import Tensor, TensorLike
 
 
-def unary(where: str, compute: Callable[[Any], Any], x: Any, *, floats: bool = False) -> Any:
+def unary(where: str, compute: Callable[[Tensor], Tensor], x: TensorLike, *, floats: bool = False) -> Tensor:
     """Apply `compute` to every element; with `floats`, integers are cast to float32 first."""
     x = as_floats(where, x) if floats else tensor(where, x)
     return backend.elementwise(compute, x) if isinstance(x, backend.TensorBase) else compute(x)
 
 
 def binary(
-    where: str, compute: Callable[[Any, Any], Any], x: Any, y: Any, *, floats: bool = False, tensors: bool = False
-) -> Any:
+    where: str, compute: Callable[[Tensor, Tensor], Tensor], x: TensorLike, y: TensorLike, *, floats: bool = False,
+    tensors: bool = False,
+) -> Tensor:
     """Apply `compute` to every pair of elements; with `floats`, integers are cast to float32 first.
 
     Two bools are computed as 0 and 1, and the result is cast back to bool. With `tensors`, numbers become tensors of
@@ -47,19 +49,19 @@ def _is_bool(x: Any) -> bool:
     return isinstance(x, (bool, np.bool_)) if is_number(x) else tensor_dtype(x) == bool_
 
 
-def _as_int(x: Any) -> Any:
+def _as_int(x: Tensor) -> Tensor:
     return int(x) if is_number(x) else keras.ops.cast(x, int32)
 
 
-def _as_float(x: Any) -> Any:
+def _as_float(x: Tensor) -> Tensor:
     if is_number(x):
         return float(x)
     return x if is_float(x.dtype) else backend.cast_keeping_layout(x, float32)
 
 
 def unary_function(
-    name: str, compute: Callable[[Any], Any], doc: str, *, floats: bool = True, parameter: str = "input"
-) -> Callable[..., Any]:
+    name: str, compute: Callable[[Tensor], Tensor], doc: str, *, floats: bool = True, parameter: str = "input"
+) -> Callable[..., Tensor]:
     """Return the public function of a table row of name, computation and docstring.
 
     Args:
@@ -75,18 +77,18 @@ def unary_function(
         [1.0]
     """
 
-    def of_input(input: Any) -> Any:
+    def of_input(input: TensorLike) -> Tensor:
         return unary(f"ops.{name}", compute, input, floats=floats)
 
-    def of_x(x: Any) -> Any:
+    def of_x(x: TensorLike) -> Tensor:
         return unary(f"ops.{name}", compute, x, floats=floats)
 
     return named(of_x if parameter == "x" else of_input, name, f"{doc} Example: ``ops.{name}(x)``.")
 
 
 def binary_function(
-    name: str, compute: Callable[[Any, Any], Any], doc: str, *, floats: bool = False, tensors: bool = False
-) -> Callable[..., Any]:
+    name: str, compute: Callable[[Tensor, Tensor], Tensor], doc: str, *, floats: bool = False, tensors: bool = False
+) -> Callable[..., Tensor]:
     """Return the public function of a table row with the parameters `input` and `other`; see `unary_function`.
 
     Args:
@@ -102,7 +104,7 @@ def binary_function(
         [3.0]
     """
 
-    def of_two(input: Any, other: Any) -> Any:
+    def of_two(input: TensorLike, other: TensorLike) -> Tensor:
         return binary(f"ops.{name}", compute, input, other, floats=floats, tensors=tensors)
 
     return named(of_two, name, f"{doc} Example: ``ops.{name}(x, y)``.")
@@ -129,10 +131,10 @@ def named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., An
     return function
 
 
-def keep_integers(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def keep_integers(compute: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Return a function that applies `compute` to floats and returns integers unchanged."""
 
-    def apply(x: Any) -> Any:
+    def apply(x: Tensor) -> Tensor:
         return compute(x) if is_float(x.dtype) else keras.ops.convert_to_tensor(x)
 
     return apply

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mixtrain.ops.numeric import float_power
 from mixtrain.ops.slicing import diff
 from mixtrain.ops.unary import isnan
+from mixtrain.typing import Tensor, TensorLike
 
 
-def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff_ext(
+    input: TensorLike, n: int = 1, dim: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
+) -> Tensor:
     """The `n`-th `diff` of `input` along `dim`, with `prepend` and `append` joined to it first.
 
     Source: MindSpore, `mindspore.ops.diff_ext`.
@@ -17,11 +18,11 @@ def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append:
     return diff(input, n, dim, prepend, append)
 
 
-def float_power_ext(input: Any, exponent: Any) -> Any:
+def float_power_ext(input: TensorLike, exponent: TensorLike) -> Tensor:
     """`input` ** `exponent` in float64. Source: MindSpore, `mindspore.ops.function.math_func.float_power_ext`."""
     return float_power(input, exponent)
 
 
-def isnan_ext(input: Any) -> Any:
+def isnan_ext(input: TensorLike) -> Tensor:
     """Whether each element of `input` is NaN. Source: MindSpore, `mindspore.ops.function.math_func.isnan_ext`."""
     return isnan(input)

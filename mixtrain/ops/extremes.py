@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import keras
 
@@ -13,9 +13,13 @@ from mixtrain.dtype import as_dtype, bool_, int32, int64
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive, configured
 from mixtrain.ops.reduction import reduce
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
-def _extreme(where: str, largest: bool, x: Any, axis: Any, keepdims: bool, initial: Any, mask: Any) -> Any:
+def _extreme(
+    where: str, largest: bool, x: TensorLike, axis: int | Sequence[int] | None, keepdims: bool,
+    initial: TensorLike | None, mask: TensorLike | None,
+) -> Tensor:
     """Compute the maximum or minimum of the elements that `mask` selects and of `initial`."""
     x = tensor(where, x)
     bound, compute = (keras.ops.maximum, keras.ops.max) if largest else (keras.ops.minimum, keras.ops.min)
@@ -27,7 +31,7 @@ def _extreme(where: str, largest: bool, x: Any, axis: Any, keepdims: bool, initi
     return result if initial is None else bound(result, keras.ops.cast(initial, result.dtype))
 
 
-def _arg_extreme(where: str, largest: bool, x: Any, axis: int | None, keepdims: bool, dtype: Any) -> Any:
+def _arg_extreme(where: str, largest: bool, x: TensorLike, axis: int | None, keepdims: bool, dtype: str) -> Tensor:
     """Return the index of the largest or smallest element along one axis; of the flat tensor for None."""
     x = tensor(where, x)
     if x.dtype == bool_:
@@ -39,7 +43,10 @@ def _arg_extreme(where: str, largest: bool, x: Any, axis: int | None, keepdims: 
     return backend.to_tensor(compute(x, axis=axis, keepdims=keepdims), dtype)
 
 
-def _extreme_with_index(where: str, largest: bool, x: Any, axis: Any, keepdims: bool, initial: Any, mask: Any) -> Any:
+def _extreme_with_index(
+    where: str, largest: bool, x: TensorLike, axis: int | None, keepdims: bool, initial: TensorLike | None,
+    mask: TensorLike | None,
+) -> Tensor:
     x = tensor(where, x)
     if axis is None:
         values = _extreme(where, largest, x, None, False, initial, mask)
@@ -54,7 +61,10 @@ def _extreme_with_index(where: str, largest: bool, x: Any, axis: Any, keepdims: 
     return _extreme(where, largest, x, axis, keepdims, initial, mask), indices
 
 
-def max(input: Any, axis: int | None = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Any:
+def max(
+    input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: TensorLike | None = None,
+    where: TensorLike | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:
     """Compute the maximum along an axis, and its index.
 
     Args:
@@ -81,7 +91,10 @@ def max(input: Any, axis: int | None = None, keepdims: bool = False, *, initial:
     return _extreme_with_index("ops.max", True, input, axis, keepdims, initial, where)
 
 
-def min(input: Any, axis: int | None = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Any:
+def min(
+    input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: TensorLike | None = None,
+    where: TensorLike | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:
     """The minimum of `input` along `axis`, and its index; `keepdims`, `initial`, `where` as in `max`.
 
     Source: MindSpore, `mindspore.ops.min`.
@@ -89,7 +102,10 @@ def min(input: Any, axis: int | None = None, keepdims: bool = False, *, initial:
     return _extreme_with_index("ops.min", False, input, axis, keepdims, initial, where)
 
 
-def amax(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Any:
+def amax(
+    input: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *,
+    initial: TensorLike | None = None, where: TensorLike | None = None,
+) -> Tensor:
     """The maximum of `input` over one or several `axis`; `keepdims`, `initial`, `where` as in `max`.
 
     Source: MindSpore, `mindspore.ops.amax`.
@@ -97,7 +113,10 @@ def amax(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any =
     return _extreme("ops.amax", True, input, axis, keepdims, initial, where)
 
 
-def amin(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None) -> Any:
+def amin(
+    input: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *,
+    initial: TensorLike | None = None, where: TensorLike | None = None,
+) -> Tensor:
     """The minimum of `input` over one or several `axis`; `keepdims`, `initial`, `where` as in `max`.
 
     Source: MindSpore, `mindspore.ops.amin`.
@@ -105,7 +124,7 @@ def amin(input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any =
     return _extreme("ops.amin", False, input, axis, keepdims, initial, where)
 
 
-def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Return the indices of the maximum along an axis; the first of equal elements.
 
     Args:
@@ -129,7 +148,7 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return _arg_extreme("ops.argmax", True, input, dim, keepdim and dim is not None, int64)
 
 
-def argmin(input: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmin(input: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The indices of the minimum of `input` along `axis`, kept with size 1 by `keepdims`; int32.
 
     Source: MindSpore, `mindspore.ops.argmin`.
@@ -137,7 +156,7 @@ def argmin(input: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return _arg_extreme("ops.argmin", False, input, axis, keepdims and axis is not None, int32)
 
 
-def median(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any]:
+def median(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """The medians of `input` along `axis` (the lower of two) and their indices; `keepdims` keeps the axis.
 
     Source: MindSpore, `mindspore.ops.median`.
@@ -150,7 +169,7 @@ def median(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any
     return _elements_at(x, indices, axis, keepdims)
 
 
-def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any]:
+def nanmedian(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """`median` of `input` along `axis`, ignoring NaN; `keepdims` keeps the axis.
 
     Source: MindSpore, `mindspore.ops.nanmedian`.
@@ -163,7 +182,7 @@ def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, 
     return _elements_at(x, keras.ops.take_along_axis(order, middle, axis=axis), axis, keepdims)
 
 
-def _elements_at(x: Any, indices: Any, axis: int, keepdims: bool) -> tuple[Any, Any]:
+def _elements_at(x: Tensor, indices: Tensor, axis: int, keepdims: bool) -> tuple[Tensor, Tensor]:
     """Return the elements at `indices` along `axis`, one for each row, and the indices as int64."""
     values = keras.ops.take_along_axis(x, indices, axis=axis)
     if not keepdims:
@@ -171,7 +190,9 @@ def _elements_at(x: Any, indices: Any, axis: int, keepdims: bool) -> tuple[Any, 
     return values, backend.to_tensor(indices, int64)
 
 
-def _median(x: Any, *, global_median: bool, axis: int, keep_dims: bool, ignore_nan: bool) -> tuple[Any, Any]:
+def _median(
+    x: TensorLike, *, global_median: bool, axis: int, keep_dims: bool, ignore_nan: bool
+) -> tuple[Tensor, Tensor]:
     compute = nanmedian if ignore_nan else median
     if not global_median:
         return compute(x, axis, keep_dims)
@@ -182,14 +203,16 @@ def _median(x: Any, *, global_median: bool, axis: int, keep_dims: bool, ignore_n
 Median: Final = configured("Median", _median, global_median=False, axis=0, keep_dims=False, ignore_nan=False)
 
 
-def _cumulative(where: str, compute: Callable[..., Any], x: Any, axis: Any, dtype: Any) -> Any:
+def _cumulative(
+    where: str, compute: Callable[..., Tensor], x: TensorLike, axis: int, dtype: DTypeLike | None
+) -> Tensor:
     x = tensor(where, x)
     axis = axis_of(where, axis, rank_of(x))
     dtype = as_dtype(dtype) if dtype is not None else int64 if x.dtype == bool_ else x.dtype
     return compute(backend.to_tensor(x, dtype), axis=axis)
 
 
-def cumsum(x: Any, axis: int, dtype: Any = None) -> Any:
+def cumsum(x: TensorLike, axis: int, dtype: DTypeLike | None = None) -> Tensor:
     """The cumulative sum of `x` along `axis`, in `dtype` unless it is None.
 
     Example:
@@ -202,7 +225,7 @@ def cumsum(x: Any, axis: int, dtype: Any = None) -> Any:
     return _cumulative("ops.cumsum", keras.ops.cumsum, x, axis, dtype)
 
 
-def cumprod(input: Any, dim: int, dtype: Any = None) -> Any:
+def cumprod(input: TensorLike, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """The cumulative product of `input` along `dim`, in `dtype` unless it is None.
 
     Source: MindSpore, `mindspore.ops.cumprod`.
@@ -221,7 +244,7 @@ class CumSum(Primitive):
         self.exclusive = checks.boolean("CumSum", "exclusive", exclusive)
         self.reverse = checks.boolean("CumSum", "reverse", reverse)
 
-    def __call__(self, input: Any, axis: int) -> Any:
+    def __call__(self, input: TensorLike, axis: int) -> Tensor:
         x = tensor("ops.CumSum", input)
         axis = axis_of("ops.CumSum", axis, rank_of(x))
         x = keras.ops.flip(x, axis=axis) if self.reverse else x
@@ -238,12 +261,12 @@ class _ArgExtreme(Primitive):
 
     _largest = True
 
-    def __init__(self, axis: int = -1, output_type: Any = "int32") -> None:
+    def __init__(self, axis: int = -1, output_type: DTypeLike = "int32") -> None:
         super().__init__()
         self.axis = axis
         self.output_type = checks.one_of(self.name, "output_type", as_dtype(output_type), (int32, int64))
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: Tensor) -> Tensor:
         return _arg_extreme(f"ops.{self.name}", self._largest, input_x, self.axis, False, self.output_type)
 
 
@@ -257,7 +280,7 @@ class _ArgExtremeWithValue(Primitive):
         self.axis = axis
         self.keep_dims = checks.boolean(self.name, "keep_dims", keep_dims)
 
-    def __call__(self, input: Any) -> tuple[Any, Any]:
+    def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]:
         where = f"ops.{self.name}"
         axes_of(where, self.axis, rank_of(tensor(where, input)))
         index = _arg_extreme(where, self._largest, input, self.axis, self.keep_dims, int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import keras
 import numpy as np
@@ -10,19 +10,20 @@ import numpy as np
 from mixtrain.ops.inputs import as_floats, tensor
 from mixtrain.ops.linear_algebra import cholesky_solve, lstsq
 from mixtrain.ops.primitive import configured, primitive
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
-def _transposed(x: Any) -> Any:
+def _transposed(x: Tensor) -> Tensor:
     return keras.ops.swapaxes(x, -1, -2)
 
 
-def _unit_lower(x: Any, columns: int) -> Any:
+def _unit_lower(x: Tensor, columns: int) -> Tensor:
     """Return the unit lower triangular matrix of the elements below the diagonal."""
     below = keras.ops.tril(x, -1)[..., :columns]
     return below + keras.ops.eye(x.shape[-2], columns, dtype=x.dtype)
 
 
-def _permutation(pivots: Any, size: int, dtype: Any) -> Any:
+def _permutation(pivots: Tensor, size: int, dtype: DTypeLike) -> Tensor:
     """Return the matrix that undoes the row exchanges `pivots`, which count from 1."""
     pivots = keras.ops.cast(pivots, "int32") - 1
     indices = keras.ops.arange(size, dtype="int32")
@@ -35,8 +36,8 @@ def _permutation(pivots: Any, size: int, dtype: Any) -> Any:
 
 
 def lu_unpack(
-    LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True
-) -> tuple[Any, Any, Any]:
+    LU_data: TensorLike, LU_pivots: TensorLike, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
     """Unpack `LU_data` and `LU_pivots` to the permutation, the lower and the upper factor.
 
     `unpack_data` and `unpack_pivots` are accepted; all three are returned.
@@ -49,7 +50,7 @@ def lu_unpack(
     return _permutation(pivots, x.shape[-2], x.dtype), _unit_lower(x, size), upper
 
 
-def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:
+def lu_solve(b: TensorLike, LU_data: TensorLike, LU_pivots: TensorLike) -> Tensor:
     """Solve A @ x = `b` for the A whose packed LU factorization is `LU_data` and `LU_pivots`.
 
     Example: ``ops.lu_solve(b, packed, pivots)``. Source: MindSpore, `mindspore.ops.lu_solve`.
@@ -60,7 +61,7 @@ def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:
     return keras.ops.solve_triangular(upper, rhs)
 
 
-def geqrf(input: Any) -> tuple[Any, Any]:
+def geqrf(input: TensorLike) -> tuple[Tensor, Tensor]:
     """The packed QR factorization of the matrices `input`: R with Householder vectors below it, and their factors.
 
     Example: ``ops.geqrf(Tensor([[-2.0, -1.0], [1.0, 2.0]]))``. Source: MindSpore, `mindspore.ops.geqrf`.
@@ -92,7 +93,7 @@ def geqrf(input: Any) -> tuple[Any, Any]:
     return x, keras.ops.stack(factors, axis=-1)
 
 
-def orgqr(input: Any, input2: Any) -> Any:
+def orgqr(input: TensorLike, input2: TensorLike) -> Tensor:
     """The orthogonal matrix of the Householder vectors `input` and factors `input2` that `geqrf` returns.
 
     Example: ``ops.orgqr(*ops.geqrf(x))``. Source: MindSpore, `mindspore.ops.orgqr`.
@@ -106,7 +107,7 @@ def orgqr(input: Any, input2: Any) -> Any:
     return q[..., : x.shape[-1]]
 
 
-def _triangular_solve(matrix: Any, rhs: Any, lower: bool, adjoint: bool) -> Any:
+def _triangular_solve(matrix: TensorLike, rhs: TensorLike, lower: bool, adjoint: bool) -> Tensor:
     factor = as_floats("ops.MatrixTriangularSolve", matrix)
     factor = keras.ops.tril(factor) if lower else keras.ops.triu(factor)
     factor = _transposed(factor) if adjoint else factor
@@ -115,7 +116,7 @@ def _triangular_solve(matrix: Any, rhs: Any, lower: bool, adjoint: bool) -> Any:
     )
 
 
-def _tridiagonal_product(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -> Any:
+def _tridiagonal_product(superdiag: Tensor, maindiag: Tensor, subdiag: Tensor, rhs: Tensor) -> Tensor:
     upper, main, lower, x = (as_floats("ops.TridiagonalMatMul", value) for value in (superdiag, maindiag, subdiag, rhs))
     previous = keras.ops.pad(x[..., :-1, :], [(0, 0)] * (x.ndim - 2) + [(1, 0), (0, 0)])
     following = keras.ops.pad(x[..., 1:, :], [(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 0)])

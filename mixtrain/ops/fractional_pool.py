@@ -16,6 +16,7 @@ from mixtrain.ops.inputs import rank_of, sizes_of, tensor
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.random import rand
 from mixtrain.seed import generator
+from mixtrain.typing import Tensor, TensorLike
 
 
 def _sizes(where: str, name: str, value: Any, count: int) -> tuple[int, ...]:
@@ -44,7 +45,7 @@ def _output_sizes(where: str, size: Any, ratio: Any, input_sizes: Sequence[int])
     return tuple(int(length * float(value)) for length, value in zip(input_sizes, ratios, strict=True))
 
 
-def _starts(samples: Any, size: int, window: int, count: int) -> Any:
+def _starts(samples: Tensor, size: int, window: int, count: int) -> Tensor:
     """Return the starts of the windows along one axis, (N, C, count): the last one ends with the axis."""
     last = keras.ops.full((*samples.shape, 1), size - window, dtype="int32")
     if count == 1:
@@ -55,7 +56,9 @@ def _starts(samples: Any, size: int, window: int, count: int) -> Any:
     return keras.ops.concatenate([starts - keras.ops.cast(samples[..., None] * step, "int32"), last], axis=-1)
 
 
-def _max_pool(where: str, x: Any, window: tuple[int, ...], sizes: tuple[int, ...], samples: Any) -> tuple[Any, Any]:
+def _max_pool(
+    where: str, x: Tensor, window: tuple[int, ...], sizes: tuple[int, ...], samples: TensorLike
+) -> tuple[Tensor, Tensor]:
     """Return the maximum of each window, and its index in the flat image."""
     rank, lengths = len(window), tuple(x.shape[2:])
     for length, width, size in zip(lengths, window, sizes, strict=True):
@@ -66,7 +69,7 @@ def _max_pool(where: str, x: Any, window: tuple[int, ...], sizes: tuple[int, ...
     if samples is None:
         samples = rand(x.shape[0], x.shape[1], rank, dtype=float32)
     samples = keras.ops.cast(tensor(where, samples), float32)
-    flat: Any = 0
+    flat: Tensor = 0
     for axis in range(rank):
         # As in MindSpore, samples are in the order of the axes of a volume, but for columns first in an image.
         sample = samples[..., axis if rank == 3 else 1 - axis]
@@ -94,9 +97,10 @@ def _fractional_max_pool(rank: int) -> Callable[..., Any]:
     where, axes = f"ops.{name}", "(N, C, H, W)" if rank == 2 else "(N, C, D, H, W)"
 
     def pool(
-        input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
-        _random_samples: Any = None,
-    ) -> Any:
+        input: TensorLike, kernel_size: int | Sequence[int], output_size: int | Sequence[int] | None = None,
+        output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
+        _random_samples: TensorLike | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         x = tensor(where, input)
         if rank_of(x) not in (rank + 1, rank + 2):
             raise checks.fail_value(where, f"input must have the axes {axes}, or all but N", tuple(x.shape), axes)
@@ -132,12 +136,14 @@ class FractionalMaxPool3DWithFixedKsize(Primitive):
     Source: MindSpore, `mindspore.ops.FractionalMaxPool3DWithFixedKsize`.
     """
 
-    def __init__(self, ksize: Any, output_shape: Any, data_format: str = "NCDHW") -> None:
+    def __init__(
+        self, ksize: int | Sequence[int], output_shape: int | Sequence[int], data_format: str = "NCDHW"
+    ) -> None:
         super().__init__()
         self.ksize, self.output_shape = ksize, output_shape
         self.data_format = checks.one_of(self.name, "data_format", data_format, ("NCDHW",))
 
-    def __call__(self, x: Any, random_samples: Any) -> tuple[Any, Any]:
+    def __call__(self, x: TensorLike, random_samples: TensorLike) -> tuple[Tensor, Tensor]:
         return fractional_max_pool3d(  # type: ignore[no-any-return]
             x, self.ksize, self.output_shape, return_indices=True, _random_samples=random_samples
         )
@@ -174,7 +180,7 @@ class _FractionalPool(Primitive):
         lengths = size // count + rng.permutation(np.arange(count) < longer)
         return np.concatenate([[0], np.cumsum(lengths)])
 
-    def __call__(self, x: Any) -> tuple[Any, Any, Any]:
+    def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor, Tensor]:
         value = tensor(self.name, x)
         rng = np.random.default_rng([self.seed, self.seed2]) if self.seed or self.seed2 else generator()
         rows, columns = (self._bounds(value.shape[axis], self.pooling_ratio[axis], rng) for axis in (1, 2))

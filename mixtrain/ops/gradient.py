@@ -15,6 +15,7 @@ from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors, wants_ten
 from mixtrain.dtype import float32, is_float, wider
 from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, Tree, Variable
 
 
 class GradOperation(Primitive):
@@ -61,7 +62,7 @@ class GradOperation(Primitive):
             weights = _trainable_params(self.name, fn)
         variables = weights_of(self.name, weights) if self.get_by_list else None
 
-        def gradients(*inputs: Any, **kwargs: Any) -> Any:
+        def gradients(*inputs: Any, **kwargs: Any) -> Tree:
             inputs, kwargs, sens = split_sens(self.name, inputs, kwargs, self.sens_param)
             positions = tensor_positions(inputs) if self.get_all else () if self.get_by_list else (0,)
             if not tensor_positions(inputs) and not self.get_by_list:
@@ -81,11 +82,11 @@ def differentiate(
     inputs: Sequence[Any],
     named: dict[str, Any],
     positions: Sequence[int],
-    weights: Sequence[Any] | None,
-    sens: Any = None,
+    weights: Sequence[Variable] | None,
+    sens: Tree = None,
     *,
     only_first: bool = False,
-) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+) -> tuple[Tree, tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Run a function and differentiate its outputs.
 
     Args:
@@ -112,7 +113,7 @@ def differentiate(
     weights = list(weights or ())
     read_dtype = parameter_read_dtype()
 
-    def forward(*tensors: Any) -> tuple[Any, Any]:
+    def forward(*tensors: Tensor) -> tuple[Tensor, Tree]:
         with parameters_read_as(read_dtype):
             outputs = _call(fn, _with_tensors(inputs, watched_at, tensors), named, wants)
         first = outputs[:1] if only_first and isinstance(outputs, (tuple, list)) else outputs
@@ -123,7 +124,7 @@ def differentiate(
     dense = [_dense(gradient, source) for gradient, source in zip(gradients, [*weights, *tensors], strict=True)]
     tensor_gradients = iter(dense[len(weights) :])
 
-    def gradient_of(value: Any) -> Any:
+    def gradient_of(value: Any) -> Tensor:
         if _is_float_tensor(value):
             return next(tensor_gradients)
         return keras.ops.zeros_like(value) if backend.is_tensor(value) else value
@@ -140,7 +141,7 @@ def differentiate(
     return outputs, hooked, by_weight
 
 
-def _call(fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], wants: bool) -> Any:
+def _call(fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], wants: bool) -> Tree:
     """Call a user's function, with Tensors if its caller uses them, and return its outputs as backend tensors."""
     if not wants:
         return to_backend_tensors(fn(*inputs, **to_backend_tensors(named)))
@@ -148,7 +149,7 @@ def _call(fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], 
         return to_backend_tensors(fn(*to_tensors(inputs), **to_tensors(named)))
 
 
-def _with_tensors(inputs: Sequence[Any], positions: Sequence[int], tensors: Sequence[Any]) -> list[Any]:
+def _with_tensors(inputs: Sequence[Any], positions: Sequence[int], tensors: Sequence[Tensor]) -> list[Any]:
     """Return the inputs with the float tensors at `positions` replaced by `tensors`, in order."""
     remaining = iter(tensors)
     return [
@@ -178,7 +179,7 @@ def tensor_positions(inputs: Sequence[Any], positions: Sequence[int] | None = No
     )
 
 
-def _dense(gradient: Any, source: Any) -> Any:
+def _dense(gradient: Tensor | None, source: Tensor) -> Tensor:
     """Return a gradient as a dense tensor of the dtype of its source; zeros if it is None."""
     dtype = getattr(source, "stored_dtype", None) or tensor_dtype(source)
     if gradient is None:
@@ -186,7 +187,7 @@ def _dense(gradient: Any, source: Any) -> Any:
     return keras.ops.cast(backend.densified(gradient), dtype)
 
 
-def _weighted_sum(where: str, outputs: Any, sens: Any) -> Any:
+def _weighted_sum(where: str, outputs: Tree, sens: Tree) -> Tensor:
     """Return the float outputs times their `sens`, in at least float32, as the one tensor to differentiate."""
     tensors = [value for value in keras.tree.flatten(outputs) if backend.is_tensor(value)]
     weights = [None] * len(tensors) if sens is None else [sens] if len(tensors) == 1 else keras.tree.flatten(sens)
@@ -203,7 +204,7 @@ def _weighted_sum(where: str, outputs: Any, sens: Any) -> Any:
     return terms[0] if len(terms) == 1 else sum(keras.ops.sum(term) for term in terms)
 
 
-def _weighted(where: str, value: Any, sens: Any) -> Any:
+def _weighted(where: str, value: Tree, sens: Tree) -> Tensor:
     value = keras.ops.cast(value, wider(value.dtype, float32))
     if sens is None:
         return value
@@ -224,7 +225,7 @@ def check_function(where: str, fn: Any) -> None:
         raise checks.fail_type(where, "fn must be a Cell or a function", fn, f"{where}(net)")
 
 
-def weights_of(where: str, weights: Any) -> tuple[Any, ...] | None:
+def weights_of(where: str, weights: Any) -> tuple[Variable, ...] | None:
     """Return one weight or a list of them as a tuple; None stays None.
 
     Raises:
@@ -238,7 +239,7 @@ def weights_of(where: str, weights: Any) -> tuple[Any, ...] | None:
     return items
 
 
-def _trainable_params(where: str, fn: Any) -> list[Any]:
+def _trainable_params(where: str, fn: Any) -> list[Variable]:
     """Return the trainable parameters of a Cell."""
     if not hasattr(fn, "trainable_params"):
         raise checks.fail_value(
@@ -247,14 +248,14 @@ def _trainable_params(where: str, fn: Any) -> list[Any]:
     return list(fn.trainable_params())
 
 
-def like_weights(weights: Any, gradients: tuple[Any, ...]) -> Any:
+def like_weights(weights: Any, gradients: tuple[Tensor, ...]) -> Tree:
     """Return the gradients of the weights: one for one Parameter, else a tuple."""
     return gradients[0] if isinstance(weights, keras.Variable) else gradients
 
 
 def split_sens(
     where: str, inputs: Sequence[Any], named: dict[str, Any], has_sens: bool
-) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+) -> tuple[tuple[Any, ...], dict[str, Any], Tree]:
     """Return ``(inputs, keyword arguments, sens)``; `sens` is the keyword of that name, else the last input."""
     if not has_sens:
         return tuple(inputs), named, None

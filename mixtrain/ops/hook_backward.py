@@ -11,6 +11,7 @@ from mixtrain import backend, checks
 from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors, wants_tensors
 from mixtrain.dtype import is_float
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
 class HookBackward(Primitive):
@@ -36,14 +37,14 @@ class HookBackward(Primitive):
     Source: MindSpore, `mindspore.ops.HookBackward`.
     """
 
-    def __init__(self, hook_fn: Callable[[tuple[Any, ...]], Any], cell_id: str = "") -> None:
+    def __init__(self, hook_fn: Callable[[tuple[Tensor, ...]], Any], cell_id: str = "") -> None:
         super().__init__()
         if not callable(hook_fn):
             raise checks.fail_type(self.name, "hook_fn must be a function", hook_fn, "HookBackward(def_of_yours)")
         self.hook_fn = hook_fn
         self.cell_id = cell_id
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Return the inputs."""
         outputs = hook_gradients(self.name, inputs, self.hook_fn)
         return outputs[0] if len(outputs) == 1 else outputs
@@ -67,18 +68,20 @@ class InsertGradientOf(Primitive):
     Source: MindSpore, `mindspore.ops.InsertGradientOf`.
     """
 
-    def __init__(self, f: Callable[[Any], Any]) -> None:
+    def __init__(self, f: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
         if not callable(f):
             raise checks.fail_type(self.name, "f must be a function", f, "InsertGradientOf(def_of_yours)")
         self.f = f
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: TensorLike) -> Tensor:
         """Return `x`."""
         return hook_gradients(self.name, (x,), lambda gradients: self.f(gradients[0]))[0]
 
 
-def hook_gradients(where: str, values: Sequence[Any], hook_fn: Callable[[tuple[Any, ...]], Any]) -> tuple[Any, ...]:
+def hook_gradients(
+    where: str, values: Sequence[TensorLike], hook_fn: Callable[[tuple[Tensor, ...]], Any]
+) -> tuple[Tensor, ...]:
     """Return the values unchanged, with their gradients passed through a function.
 
     Args:
@@ -90,8 +93,8 @@ def hook_gradients(where: str, values: Sequence[Any], hook_fn: Callable[[tuple[A
     values = tuple(to_backend_tensors(values))
     positions = [index for index, value in enumerate(values) if backend.is_tensor(value) and is_float(value.dtype)]
 
-    def hook(float_gradients: tuple[Any, ...]) -> list[Any]:
-        gradients: list[Any] = [None] * len(values)
+    def hook(float_gradients: tuple[Tensor, ...]) -> list[Tensor]:
+        gradients: list[Tensor] = [None] * len(values)
         for index, gradient in zip(positions, float_gradients, strict=True):
             gradients[index] = gradient
         with in_mode("tensors"):
@@ -109,7 +112,7 @@ def hook_gradients(where: str, values: Sequence[Any], hook_fn: Callable[[tuple[A
     return to_tensors(tuple(outputs)) if wants else tuple(outputs)
 
 
-def _check_gradients(where: str, new: Any, gradients: Sequence[Any]) -> Sequence[Any]:
+def _check_gradients(where: str, new: Any, gradients: Sequence[Tensor]) -> Sequence[Tensor | None]:
     """Return the result of a hook as one gradient for each that it took."""
     if new is None:
         return gradients

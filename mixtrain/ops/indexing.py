@@ -14,11 +14,12 @@ from mixtrain import backend
 from mixtrain.boundary import to_backend_tensors
 from mixtrain.dtype import is_float
 from mixtrain.ops.inputs import is_number, tensor
+from mixtrain.typing import Tensor, TensorLike
 
 _Key = tuple[Any, ...]
 
 
-def read(x: Any, index: Any) -> Any:
+def read(x: TensorLike, index: Any) -> Tensor:
     """Return ``x[index]`` of a backend tensor.
 
     Args:
@@ -36,7 +37,7 @@ def read(x: Any, index: Any) -> Any:
     return _gather(x, key)
 
 
-def written(x: Any, index: Any, value: Any) -> Any:
+def written(x: TensorLike, index: Any, value: TensorLike) -> Tensor:
     """Return a copy of a backend tensor with `value` at ``x[index]``.
 
     Args:
@@ -75,13 +76,13 @@ def written(x: Any, index: Any, value: Any) -> Any:
     return scattered(x, positions, keras.ops.broadcast_to(value, expected)) if 0 not in expected else x
 
 
-def flat_positions(x: Any) -> Any:
+def flat_positions(x: TensorLike) -> Tensor:
     """Return an int32 tensor of the shape of `x` with the position of each element in the flat tensor."""
     sizes = tuple(_size(x, axis) for axis in range(len(x.shape)))
     return keras.ops.reshape(keras.ops.arange(math.prod(sizes), dtype="int32"), sizes)
 
 
-def scattered(x: Any, positions: Any, values: Any) -> Any:
+def scattered(x: TensorLike, positions: TensorLike, values: TensorLike) -> Tensor:
     """Return `x` with `values` at `positions` of the flat tensor."""
     sizes = tuple(_size(x, axis) for axis in range(len(x.shape)))
     flat = keras.ops.reshape(x, (-1,))
@@ -93,7 +94,7 @@ def _is_array(part: Any) -> bool:
     return backend.is_tensor(part) or isinstance(part, np.ndarray)
 
 
-def _parse(x: Any, index: Any) -> _Key:
+def _parse(x: Tensor, index: Any) -> _Key:
     """Return an index as a tuple of ints, slices and integer arrays, one for each axis, and None for new axes."""
     if isinstance(index, list) and any(isinstance(part, (list, tuple, slice)) for part in index):
         index = tuple(index)  # A list of lists is a tuple of them, as in NumPy before 1.23.
@@ -118,7 +119,7 @@ def _parse(x: Any, index: Any) -> _Key:
     return tuple(_check_key(x, key))
 
 
-def _parse_part(part: Any) -> list[Any]:
+def _parse_part(part: TensorLike) -> list[Any]:
     """Return one part of an index as ints, slices, None, Ellipsis, flags, masks and integer arrays."""
     if part is None or part is Ellipsis:
         return [part]
@@ -158,18 +159,18 @@ def _parse_part(part: Any) -> list[Any]:
 class _Flag:
     """A single bool as an index: a new axis of size 1 or 0."""
 
-    def __init__(self, value: bool) -> None:
+    def __init__(self, value: Any) -> None:
         self.value = value
 
 
 class _Mask:
     """The indices of the True elements of a mask along one of its axes, and the size of that axis."""
 
-    def __init__(self, indices: Any, size: int) -> None:
+    def __init__(self, indices: Tensor, size: int) -> None:
         self.indices, self.size = indices, size
 
 
-def _bound(value: Any) -> Any:
+def _bound(value: Tensor) -> Any:
     value = to_backend_tensors(value)
     if backend.is_tensor(value) or isinstance(value, np.ndarray):
         known = backend.known_value(value) if backend.is_tensor(value) else value
@@ -177,7 +178,7 @@ def _bound(value: Any) -> Any:
     return value
 
 
-def _check_key(x: Any, parts: list[Any]) -> list[Any]:
+def _check_key(x: Tensor, parts: list[Any]) -> list[Any]:
     """Return the parts with masks as indices; raise an IndexError where one does not fit its axis."""
     key: list[Any] = []
     axis = 0
@@ -205,7 +206,7 @@ def _check_key(x: Any, parts: list[Any]) -> list[Any]:
     return key
 
 
-def _check_range(part: Any, size: Any, axis: int) -> None:
+def _check_range(part: Tensor | np.ndarray, size: int | None, axis: int) -> None:
     known = part if isinstance(part, np.ndarray) else backend.known_value(part)
     if known is None or size is None or not known.size:
         return
@@ -217,7 +218,7 @@ def _check_range(part: Any, size: Any, axis: int) -> None:
         )
 
 
-def _gather(x: Any, key: _Key) -> Any:
+def _gather(x: Tensor, key: _Key) -> Tensor:
     """Return ``x[key]`` where the key has arrays: their broadcast shape takes the place of their axes."""
     # Slices and new axes come first. Then the axes with arrays or ints are merged, and one `take` reads from them.
     basic: list[Any] = []
@@ -236,7 +237,7 @@ def _gather(x: Any, key: _Key) -> Any:
     sizes = [_size(x, axis) for axis in axes]
     indices = _broadcast([_non_negative(part, size) for (_, part), size in zip(advanced, sizes, strict=True)])
     other_axes = [axis for axis in range(len(x.shape)) if axis not in axes]
-    flat_index: Any = indices[0]
+    flat_index: Tensor = indices[0]
     for index, size in zip(indices[1:], sizes[1:], strict=True):
         flat_index = flat_index * size + index
     transposed = keras.ops.transpose(x, (*axes, *other_axes))
@@ -252,12 +253,12 @@ def _gather(x: Any, key: _Key) -> Any:
     return keras.ops.transpose(result, order)
 
 
-def _size(x: Any, axis: int) -> Any:
+def _size(x: Tensor, axis: int) -> int | Tensor:
     size = x.shape[axis]
     return keras.ops.shape(x)[axis] if size is None else size
 
 
-def _non_negative(part: Any, size: Any) -> Any:
+def _non_negative(part: int | Tensor | np.ndarray, size: int | Tensor) -> Tensor:
     """Return indices counted from the front, as an int32 tensor."""
     if isinstance(part, (int, np.integer)):
         return backend.to_tensor(np.asarray(part + size if part < 0 else part, np.int32))
@@ -265,7 +266,7 @@ def _non_negative(part: Any, size: Any) -> Any:
     return keras.ops.where(index < 0, index + size, index)
 
 
-def _broadcast(indices: list[Any]) -> list[Any]:
+def _broadcast(indices: list[Tensor]) -> list[Tensor]:
     if len(indices) == 1:
         return indices
     try:

@@ -12,9 +12,10 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, as_dtype, bool_, complex64, float32, int64, is_complex, is_float, promoted
+from mixtrain.typing import Tensor, TensorLike
 
 
-def tensor(where: str, value: Any) -> Any:
+def tensor(where: str, value: TensorLike) -> Tensor:
     """Return `value` as a tensor; Python floats give float32.
 
     Raises:
@@ -40,7 +41,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numbers.Complex) and not isinstance(value, np.ndarray) or isinstance(value, np.bool_)
 
 
-def tensor_dtype(x: Any) -> DType:
+def tensor_dtype(x: Tensor) -> DType:
     """Return the dtype of a tensor."""
     return dtype_of(x.dtype)
 
@@ -51,7 +52,7 @@ def dtype_of(dtype: Any) -> DType:
     return as_dtype(keras.backend.standardize_dtype(dtype))
 
 
-def _dtype_with_number(x: Any, number: Any) -> DType:
+def _dtype_with_number(x: Tensor, number: complex) -> DType:
     """Return the dtype that a tensor and a Python number promote to."""
     dtype = tensor_dtype(x)
     if isinstance(number, (bool, np.bool_)) or is_complex(dtype):
@@ -65,7 +66,7 @@ def _dtype_with_number(x: Any, number: Any) -> DType:
     return float32
 
 
-def pair(where: str, x: Any, y: Any, *, broadcast: bool = True) -> tuple[Any, Any]:
+def pair(where: str, x: TensorLike, y: TensorLike, *, broadcast: bool = True) -> tuple[Tensor, Tensor]:
     """Return two arguments in the dtype they promote to; at most one of them stays a Python number.
 
     Raises:
@@ -88,7 +89,7 @@ def pair(where: str, x: Any, y: Any, *, broadcast: bool = True) -> tuple[Any, An
     return backend.cast_keeping_layout(x, dtype), backend.cast_keeping_layout(y, dtype)
 
 
-def _python_number(number: Any, dtype: DType) -> Any:
+def _python_number(number: Any, dtype: DType) -> complex:
     """Return a number as the Python type that leaves a tensor of `dtype` in its dtype."""
     if is_complex(dtype):
         return complex(number)
@@ -97,7 +98,7 @@ def _python_number(number: Any, dtype: DType) -> Any:
     return bool(number) if dtype == bool_ else int(number)
 
 
-def check_broadcast(where: str, x: Any, y: Any) -> None:
+def check_broadcast(where: str, x: Tensor, y: Tensor) -> None:
     """Raise a ValueError where two shapes are known not to broadcast."""
     for x_size, y_size in zip(reversed(tuple(x.shape)), reversed(tuple(y.shape)), strict=False):
         if isinstance(x_size, int) and isinstance(y_size, int) and x_size != y_size and 1 not in (x_size, y_size):
@@ -107,13 +108,13 @@ def check_broadcast(where: str, x: Any, y: Any) -> None:
             )
 
 
-def as_floats(where: str, value: Any) -> Any:
+def as_floats(where: str, value: TensorLike) -> Tensor:
     """Return `value` as a float or complex tensor; integers and bools become float32."""
     x = tensor(where, value)
     return x if tensor_dtype(x).startswith(("float", "bfloat", "complex")) else keras.ops.cast(x, float32)
 
 
-def values_of(where: str, value: Any) -> np.ndarray:
+def values_of(where: str, value: TensorLike) -> np.ndarray:
     """Return numbers that must be known while compiling: an int, a list, an array, or a constant tensor.
 
     Raises:
@@ -125,7 +126,7 @@ def values_of(where: str, value: Any) -> np.ndarray:
     return values
 
 
-def as_mask(where: str, value: Any) -> Any:
+def as_mask(where: str, value: TensorLike) -> Tensor:
     """Return `value` as a tensor of bools.
 
     Raises:
@@ -138,7 +139,7 @@ def as_mask(where: str, value: Any) -> Any:
     return x
 
 
-def rank_of(x: Any) -> int:
+def rank_of(x: Tensor) -> int:
     """Return the number of axes."""
     return len(x.shape)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Sequence
 
 import keras
 
@@ -11,9 +11,10 @@ from mixtrain import backend, checks
 from mixtrain.dtype import promoted
 from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
-def _tensors(where: str, values: Any) -> list[Any]:
+def _tensors(where: str, values: Sequence[TensorLike]) -> list[Tensor]:
     """Return the values as tensors of the dtype they promote to."""
     if not isinstance(values, (tuple, list)) or not values:
         raise checks.fail_type(where, "a tuple or list of tensors was needed", values, f"{where}((x, y))")
@@ -22,7 +23,7 @@ def _tensors(where: str, values: Any) -> list[Any]:
     return [backend.cast_keeping_layout(value, dtype) for value in tensors]
 
 
-def _check_shapes(where: str, values: list[Any], skipped_axis: int | None) -> None:
+def _check_shapes(where: str, values: list[Tensor], skipped_axis: int | None) -> None:
     """Raise a ValueError unless the tensors have one shape, apart from `skipped_axis`."""
     shapes = [tuple(value.shape) for value in values]
     for shape in shapes:
@@ -38,7 +39,7 @@ def _check_shapes(where: str, values: list[Any], skipped_axis: int | None) -> No
             )
 
 
-def cat(tensors: Any, axis: int = 0) -> Any:
+def cat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Concatenate tensors along an axis.
 
     Args:
@@ -62,12 +63,12 @@ def cat(tensors: Any, axis: int = 0) -> Any:
     return _concat("ops.cat", tensors, axis)
 
 
-def concat(tensors: Any, axis: int = 0) -> Any:
+def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """`cat`: concatenate `tensors` along `axis`. Source: MindSpore, `mindspore.ops.concat`."""
     return _concat("ops.concat", tensors, axis)
 
 
-def _concat(where: str, tensors: Any, axis: int) -> Any:
+def _concat(where: str, tensors: Sequence[TensorLike], axis: int) -> Tensor:
     values = _tensors(where, tensors)
     if not rank_of(values[0]):
         raise ValueError(f"{where}: expected tensors with axes; got a scalar. Write ops.stack((x, y)).")
@@ -76,7 +77,7 @@ def _concat(where: str, tensors: Any, axis: int) -> Any:
     return backend.join_along(keras.ops.concatenate, values, axis)
 
 
-def stack(tensors: Any, axis: int = 0) -> Any:
+def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Stack tensors of one shape along a new axis.
 
     Args:
@@ -102,7 +103,7 @@ def stack(tensors: Any, axis: int = 0) -> Any:
     return keras.ops.stack(values, axis=axis)
 
 
-def split(tensor: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
+def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Split a tensor along an axis.
 
     Args:
@@ -141,7 +142,7 @@ def split(tensor: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any,
 _as_tensor = tensor
 
 
-def known_size(where: str, x: Any, axis: int) -> int:
+def known_size(where: str, x: Tensor, axis: int) -> int:
     """Return the size of an axis.
 
     Raises:
@@ -156,11 +157,11 @@ def known_size(where: str, x: Any, axis: int) -> int:
     return int(size)
 
 
-def _split(x: Any, indices: list[int], axis: int) -> tuple[Any, ...]:
+def _split(x: Tensor, indices: list[int], axis: int) -> tuple[Tensor, ...]:
     return tuple(keras.ops.split(x, indices, axis=axis)) if indices else (x,)
 
 
-def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
+def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """Split `input` along `axis` into at most `chunks` pieces of one size; the last may be smaller.
 
     Example: ``ops.chunk(x, 2)``. Source: MindSpore, `mindspore.ops.chunk`.
@@ -171,7 +172,7 @@ def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
     return split(x, max(1, -(-known_size("ops.chunk", x, axis) // count)), axis)
 
 
-def unstack(input_x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(input_x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
     """Unstack `input_x` along `axis` into tensors without that axis. Source: MindSpore, `mindspore.ops.unstack`."""
     x = tensor("ops.unstack", input_x)
     axis = axis_of("ops.unstack", axis, rank_of(x))
@@ -179,12 +180,12 @@ def unstack(input_x: Any, axis: int = 0) -> tuple[Any, ...]:
     return tuple(keras.ops.unstack(x, axis=axis))
 
 
-def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+def unbind(input: TensorLike, dim: int = 0) -> tuple[Tensor, ...]:
     """`unstack`: unstack `input` along `dim`. Source: MindSpore, `mindspore.ops.unbind`."""
     return unstack(input, dim)
 
 
-def hstack(tensors: Any) -> Any:
+def hstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Concatenate `tensors` along their second axis, vectors along their only one.
 
     Source: MindSpore, `mindspore.ops.hstack`.
@@ -192,7 +193,7 @@ def hstack(tensors: Any) -> Any:
     return keras.ops.hstack(_tensors("ops.hstack", tensors))
 
 
-def vstack(inputs: Any) -> Any:
+def vstack(inputs: Sequence[TensorLike]) -> Tensor:
     """Concatenate `inputs` along their first axis, vectors as rows. Source: MindSpore, `mindspore.ops.vstack`."""
     values = _tensors("ops.vstack", inputs)
     rows = [value if rank_of(value) > 1 else keras.ops.reshape(value, (1, -1)) for value in values]
@@ -212,14 +213,14 @@ class _Joining(Primitive):
 class Concat(_Joining):
     """`concat` along a fixed `axis`. Example: ``ops.Concat(1)((x, y))``. Source: MindSpore, `mindspore.ops.Concat`."""
 
-    def __call__(self, *tensors: Any) -> Any:
+    def __call__(self, *tensors: TensorLike) -> Tensor:
         return _concat("ops.Concat", tensors[0] if len(tensors) == 1 else tensors, self.axis)
 
 
 class Stack(_Joining):
     """`stack` along a fixed new `axis`. Example: ``ops.Stack(1)((x, y))``. Source: MindSpore, `mindspore.ops.Stack`."""
 
-    def __call__(self, *tensors: Any) -> Any:
+    def __call__(self, *tensors: TensorLike) -> Tensor:
         return stack(tensors[0] if len(tensors) == 1 else tensors, self.axis)
 
 
@@ -233,7 +234,7 @@ class Unstack(_Joining):
         super().__init__(axis)
         self.num = num
 
-    def __call__(self, input_x: Any) -> tuple[Any, ...]:
+    def __call__(self, input_x: TensorLike) -> tuple[Tensor, ...]:
         pieces = unstack(input_x, self.axis)
         if self.num not in (None, len(pieces)):
             raise checks.fail_value("Unstack", f"num must be {len(pieces)}, the size of the axis", self.num, "num=None")
@@ -263,7 +264,7 @@ class Split(Primitive):
         self.axis = axis
         self.output_num = checks.integer("Split", "output_num", output_num, at_least=1)
 
-    def __call__(self, input_x: Any) -> tuple[Any, ...]:
+    def __call__(self, input_x: TensorLike) -> tuple[Tensor, ...]:
         x = tensor("ops.Split", input_x)
         axis = axis_of("ops.Split", self.axis, rank_of(x))
         size = known_size("ops.Split", x, axis)
