@@ -219,7 +219,7 @@ def split(
     self: TensorLike, split_size_or_sections: int | Sequence[int] | None = None, axis: int = 0, **named: Any
 ) -> tuple[Tensor, ...]:
     """`ops.split`; `split_size` and `dim` are aliases."""
-    sections = named.get("split_size", split_size_or_sections)
+    sections: Any = named.get("split_size", split_size_or_sections)
     return joining.split(self, sections, named.get("dim", axis))
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
+from mixtrain.typing import Tensor, TensorLike
 
 Shape = tuple[int | None, ...]
 
 
-def as_float32(value: Any) -> Any:
+def as_float32(value: TensorLike) -> Tensor:
     """Return a tensor, array or number as a float32 tensor."""
     return keras.ops.cast(backend.to_tensor(value), float32)
 
 
-def reduced(where: str, losses: Any, reduction: Any) -> Any:
+def reduced(where: str, losses: Tensor, reduction: str | None) -> Tensor:
     """Return the mean or the sum of losses, or the losses themselves for "none"."""
     checks.one_of(where, "reduction", reduction, ("mean", "sum", "none"))
     if reduction == "none":
@@ -25,7 +24,7 @@ def reduced(where: str, losses: Any, reduction: Any) -> Any:
     return keras.ops.mean(losses) if reduction == "mean" else keras.ops.sum(losses)
 
 
-def shape_of(value: Any) -> Shape:
+def shape_of(value: Tensor) -> Shape:
     """Return the shape of a tensor as a tuple, with None for an unknown dimension."""
     return tuple(value.shape)
 
@@ -35,7 +34,7 @@ def fits(first: Shape, second: Shape) -> bool:
     return len(first) == len(second) and all(x == y or None in (x, y) for x, y in zip(first, second, strict=True))
 
 
-def check_same_shape(where: str, x: Any, label: Any, names: tuple[str, str] = ("logits", "labels")) -> None:
+def check_same_shape(where: str, x: Tensor, label: Tensor, names: tuple[str, str] = ("logits", "labels")) -> None:
     """Raise a ValueError unless both have the same shape."""
     if not fits(shape_of(x), shape_of(label)):
         raise ValueError(
@@ -44,7 +43,7 @@ def check_same_shape(where: str, x: Any, label: Any, names: tuple[str, str] = ("
         )
 
 
-def check_broadcast(where: str, shape: Shape, name: str, value: Any) -> None:
+def check_broadcast(where: str, shape: Shape, name: str, value: Tensor) -> None:
     """Raise a ValueError unless `value` broadcasts to `shape`."""
     got = shape_of(value)
     tail = shape[len(shape) - len(got) :] if len(got) <= len(shape) else ()
@@ -65,14 +64,14 @@ def _reshaping(name: str, got: Shape, expected: Shape) -> str:
 
 def check_class_numbers(
     where: str,
-    labels: Any,
+    labels: TensorLike,
     expected: Shape,
     logits: Shape,
     one_hot: str,
     *,
     classes: int | None,
     ignored: int | None = None,
-) -> Any:
+) -> Tensor:
     """Return labels as a tensor of class numbers.
 
     Args:
@@ -105,7 +104,7 @@ def check_class_numbers(
 
 
 def require_classes(
-    where: str, labels: Any, classes: int | None, ignored: int | None = None, weights: Any = None
+    where: str, labels: Tensor, classes: int | None, ignored: int | None = None, weights: Tensor | None = None
 ) -> None:
     """Check that labels are class numbers: now, or while compiling, in each batch before the compiled step runs.
 
@@ -127,7 +126,7 @@ def require_classes(
             raise backend.LabelOutOfRange(where, outside[1], classes)
 
 
-def check_range(where: str, name: str, value: Any, low: float, high: float) -> None:
+def check_range(where: str, name: str, value: Tensor, low: float, high: float) -> None:
     """Raise a ValueError where a value is outside [low, high]; skipped in compiled functions, which have no values."""
     if backend.is_tracing():
         return

@@ -18,12 +18,13 @@ from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import rank_of, tensor
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.tensor_info import shape
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
 def _at_least(rank: int) -> Callable[..., Any]:
     name = f"atleast_{rank}d"
 
-    def expand(value: Any) -> Any:
+    def expand(value: TensorLike) -> Tensor:
         x = tensor(f"ops.{name}", value)
         missing = rank - rank_of(x)
         if missing <= 0:
@@ -32,7 +33,7 @@ def _at_least(rank: int) -> Callable[..., Any]:
         leading = 1 if rank > 1 and rank_of(x) < 2 else 0
         return keras.ops.reshape(x, (*(1,) * leading, *x.shape, *(1,) * (missing - leading)))
 
-    def at_least(inputs: Any) -> Any:
+    def at_least(inputs: TensorLike | Sequence[TensorLike]) -> Tensor | tuple[Tensor, ...]:
         return tuple(map(expand, inputs)) if isinstance(inputs, (tuple, list)) else expand(inputs)
 
     doc = f"`inputs`, a tensor or a tuple of them, with at least {rank} axes. Example: ``ops.{name}(x)``."
@@ -44,7 +45,7 @@ atleast_2d: Final = _at_least(2)
 atleast_3d: Final = _at_least(3)
 
 
-def column_stack(tensors: Sequence[Any]) -> Any:
+def column_stack(tensors: Sequence[TensorLike]) -> Tensor:
     """Concatenate `tensors` along their second axis, vectors as columns.
 
     Source: MindSpore, `mindspore.ops.column_stack`.
@@ -54,12 +55,12 @@ def column_stack(tensors: Sequence[Any]) -> Any:
     return keras.ops.concatenate(columns, axis=1)
 
 
-def dstack(tensors: Sequence[Any]) -> Any:
+def dstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Concatenate `tensors` along their third axis. Source: MindSpore, `mindspore.ops.dstack`."""
     return keras.ops.concatenate(list(atleast_3d([tensor("ops.dstack", value) for value in tensors])), axis=2)
 
 
-def cartesian_prod(*inputs: Any) -> Any:
+def cartesian_prod(*inputs: TensorLike) -> Tensor:
     """The Cartesian product of the vectors `inputs`, one combination per row.
 
     Source: MindSpore, `mindspore.ops.cartesian_prod`.
@@ -69,7 +70,7 @@ def cartesian_prod(*inputs: Any) -> Any:
     return columns[0] if len(columns) == 1 else keras.ops.stack(columns, axis=-1)
 
 
-def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All combinations of `r` elements of the vector `input`, one per row; `with_replacement`, elements may repeat.
 
     Source: MindSpore, `mindspore.ops.combinations`.
@@ -80,12 +81,12 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     return keras.ops.take(x, indices, axis=0)
 
 
-def view_as(input: Any, other: Any) -> Any:
+def view_as(input: TensorLike, other: TensorLike) -> Tensor:
     """`input` in the shape of `other`. Source: MindSpore, `mindspore.ops.view_as`."""
     return reshape(input, shape(other))
 
 
-def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Tensor:
     """Rearrange `input` (..., C * r², H, W) to (..., C, H * r, W * r), where r is `upscale_factor`.
 
     Source: MindSpore, `mindspore.ops.pixel_shuffle`.
@@ -99,7 +100,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return keras.ops.reshape(pixels, (*batch, channels // r**2, height * r, width * r))
 
 
-def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Tensor:
     """Rearrange `input` (..., C, H * r, W * r) to (..., C * r², H, W), where r is `downscale_factor`.
 
     Source: MindSpore, `mindspore.ops.pixel_unshuffle`.
@@ -113,7 +114,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return keras.ops.reshape(blocks, (*batch, channels * r**2, height // r, width // r))
 
 
-def channel_shuffle(x: Any, groups: int) -> Any:
+def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
     """Interleave the channels of the `groups` of `x` (N, C, ...).
 
     Source: MindSpore, `mindspore.ops.channel_shuffle`.
@@ -124,7 +125,7 @@ def channel_shuffle(x: Any, groups: int) -> Any:
     return keras.ops.reshape(grouped, (batch, channels, *sizes))
 
 
-def space_to_depth(x: Any, block_size: int) -> Any:
+def space_to_depth(x: TensorLike, block_size: int) -> Tensor:
     """Move blocks of `block_size` x `block_size` pixels of `x` (N, C, H, W) into channels.
 
     Source: MindSpore, `mindspore.ops.SpaceToDepth`.
@@ -135,7 +136,7 @@ def space_to_depth(x: Any, block_size: int) -> Any:
     return keras.ops.reshape(blocks, (n, c * r * r, h // r, w // r))
 
 
-def depth_to_space(x: Any, block_size: int) -> Any:
+def depth_to_space(x: TensorLike, block_size: int) -> Tensor:
     """Move channels of `x` (N, C, H, W) into blocks of `block_size` x `block_size` pixels.
 
     Source: MindSpore, `mindspore.ops.DepthToSpace`.
@@ -156,7 +157,7 @@ class SpaceToDepth(Primitive):
         super().__init__()
         self.block_size = checks.integer(self.name, "block_size", block_size, at_least=2)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: TensorLike) -> Tensor:
         return space_to_depth(x, self.block_size)
 
 
@@ -170,13 +171,13 @@ class DepthToSpace(Primitive):
         super().__init__()
         self.block_size = checks.integer(self.name, "block_size", block_size, at_least=2)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: TensorLike) -> Tensor:
         return depth_to_space(x, self.block_size)
 
 
 def kaiser_window(
-    window_length: Any, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None
-) -> Any:
+    window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The Kaiser window of `window_length` numbers and shape `beta`, in `dtype` (float64), `periodic` or symmetric.
 
     Example: ``ops.kaiser_window(5)``. Source: MindSpore, `mindspore.ops.kaiser_window`.
@@ -187,7 +188,7 @@ def kaiser_window(
     return backend.to_tensor(values, float64 if dtype is None else as_dtype(dtype))
 
 
-def sequence_mask(lengths: Any, maxlen: int | None = None) -> Any:
+def sequence_mask(lengths: TensorLike, maxlen: int | None = None) -> Tensor:
     """Masks that are True for the first `lengths` of `maxlen` positions; None is the greatest length.
 
     Source: MindSpore, `mindspore.ops.sequence_mask`.
@@ -197,8 +198,8 @@ def sequence_mask(lengths: Any, maxlen: int | None = None) -> Any:
     return keras.ops.cast(keras.ops.arange(size), x.dtype) < x[..., None]
 
 
-def _triangle_indices(name: str, function: Callable[..., Any], position: str) -> Callable[..., Any]:
-    def indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64) -> Any:
+def _triangle_indices(name: str, function: Callable[..., Any], position: str) -> Callable[..., Tensor]:
+    def indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = int64) -> Tensor:
         return backend.to_tensor(np.stack(function(row, offset, col)), backend.canonical_dtype(as_dtype(dtype)))
 
     doc = f"The indices (2, n) at and {position} the diagonal `offset` of a `row` x `col` matrix, in `dtype`."
@@ -209,7 +210,7 @@ tril_indices: Final = _triangle_indices("tril_indices", np.tril_indices, "below"
 triu_indices: Final = _triangle_indices("triu_indices", np.triu_indices, "above")
 
 
-def vander(x: Any, N: int | None = None) -> Any:
+def vander(x: TensorLike, N: int | None = None) -> Tensor:
     """The Vandermonde matrix of the vector `x`: `N` powers as columns, the highest first.
 
     Source: MindSpore, `mindspore.ops.vander`.
@@ -219,7 +220,7 @@ def vander(x: Any, N: int | None = None) -> Any:
     return keras.ops.power(value[:, None], keras.ops.cast(powers, value.dtype))
 
 
-def logspace(start: Any, end: Any, steps: int, base: Any = 10, *, dtype: Any = float32) -> Any:
+def logspace(start: TensorLike, end: TensorLike, steps: int, base: float = 10, *, dtype: DTypeLike = float32) -> Tensor:
     """`steps` numbers from `base` ** `start` to `base` ** `end`, evenly spaced on a log scale, in `dtype`.
 
     Source: MindSpore, `mindspore.ops.logspace`.
@@ -231,8 +232,10 @@ def logspace(start: Any, end: Any, steps: int, base: Any = 10, *, dtype: Any = f
 
 def _window(
     name: str, function: Callable[..., np.ndarray], title: str, default_dtype: DType = float32
-) -> Callable[..., Any]:
-    def window(window_length: int, periodic: bool = True, *shape: float, dtype: Any = None, **kwargs: float) -> Any:
+) -> Callable[..., Tensor]:
+    def window(
+        window_length: int, periodic: bool = True, *shape: float, dtype: DTypeLike | None = None, **kwargs: float
+    ) -> Tensor:
         is_int = isinstance(window_length, numbers.Integral)
         length = int(window_length if is_int else backend.to_numpy(tensor(f"ops.{name}", window_length)))
         dtype = backend.canonical_dtype(as_dtype(dtype or default_dtype))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mixtrain import checks
 from mixtrain.dtype import is_float
 from mixtrain.ops.arithmetic import maximum, minimum
 from mixtrain.ops.inputs import is_number, tensor
+from mixtrain.typing import Tensor, TensorLike
 
 
-def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
+def clip_by_value(
+    x: TensorLike, clip_value_min: TensorLike | None = None, clip_value_max: TensorLike | None = None
+) -> Tensor:
     """Clip every element to two bounds.
 
     Args:
@@ -44,11 +45,11 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
     return result
 
 
-def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
     """`clip_by_value`: clip `input` to `min` and `max`. Source: MindSpore, `mindspore.ops.clamp`."""
     return clip_by_value(input, min, max)
 
 
-def clip(input: Any, min: Any = None, max: Any = None) -> Any:
+def clip(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
     """`clip_by_value`: clip `input` to `min` and `max`. Source: MindSpore, `mindspore.ops.clip`."""
     return clip_by_value(input, min, max)

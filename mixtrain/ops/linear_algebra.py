@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import keras
 
@@ -17,14 +18,17 @@ from mixtrain.ops.inputs import as_floats, pair, rank_of, tensor
 from mixtrain.ops.primitive import Primitive, configured, primitive
 from mixtrain.ops.products import bmm, matmul, mv, outer
 from mixtrain.ops.reduction import norm
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
-def adjoint(x: Any) -> Any:
+def adjoint(x: TensorLike) -> Tensor:
     """The conjugate transpose of the matrices `x`. Source: MindSpore, `mindspore.ops.adjoint`."""
     return conj(swapaxes(x, -1, -2))
 
 
-def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addbmm(
+    input: TensorLike, batch1: TensorLike, batch2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1
+) -> Tensor:
     """`beta` * `input` + `alpha` * the sum of the products of `batch1` and `batch2`.
 
     Source: MindSpore, `mindspore.ops.addbmm`.
@@ -32,27 +36,29 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     return add(mul(input, beta), mul(keras.ops.sum(bmm(batch1, batch2), axis=0), alpha))
 
 
-def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmv(
+    input: TensorLike, mat: TensorLike, vec: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1
+) -> Tensor:
     """`beta` * `input` + `alpha` * (`mat` @ `vec`). Source: MindSpore, `mindspore.ops.addmv`."""
     return add(mul(input, beta), mul(mv(mat, vec), alpha))
 
 
-def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addr(x: TensorLike, vec1: TensorLike, vec2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
     """`beta` * `x` + `alpha` * the outer product of `vec1` and `vec2`. Source: MindSpore, `mindspore.ops.addr`."""
     return add(mul(x, beta), mul(outer(vec1, vec2), alpha))
 
 
-def ger(input: Any, vec2: Any) -> Any:
+def ger(input: TensorLike, vec2: TensorLike) -> Tensor:
     """`outer` of `input` and `vec2`. Source: MindSpore, `mindspore.ops.ger`."""
     return outer(input, vec2)
 
 
-def inner(input: Any, other: Any) -> Any:
+def inner(input: TensorLike, other: TensorLike) -> Tensor:
     """The dot products over the last axes of `input` and `other`. Source: MindSpore, `mindspore.ops.inner`."""
     return keras.ops.inner(*pair("ops.inner", input, other, broadcast=False))
 
 
-def kron(input: Any, other: Any) -> Any:
+def kron(input: TensorLike, other: TensorLike) -> Tensor:
     """The Kronecker product of `input` and `other`. Source: MindSpore, `mindspore.ops.kron`."""
     # `keras.ops.kron` is newer than Keras 3.10, and fails in compiled functions on TensorFlow.
     x, y = pair("ops.kron", input, other, broadcast=False)
@@ -67,7 +73,7 @@ def kron(input: Any, other: Any) -> Any:
     return keras.ops.reshape(product, [x_size * y_size for x_size, y_size in sizes])
 
 
-def cross(input: Any, other: Any, dim: int | None = None) -> Any:
+def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tensor:
     """Cross products of `input` and `other` along `dim`; without it, along the first axis of length 3.
 
     Source: MindSpore, `mindspore.ops.cross`.
@@ -79,7 +85,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     return keras.ops.cross(x, y, axis=shape.index(3) if dim is None else dim)
 
 
-def dense(input: Any, weight: Any, bias: Any = None) -> Any:
+def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
     """`input` times the transpose of `weight` (out, in), plus `bias`.
 
     Example:
@@ -94,7 +100,7 @@ def dense(input: Any, weight: Any, bias: Any = None) -> Any:
     return product if bias is None else add(product, bias)
 
 
-def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
     """`input1` @ `weight` @ `input2` for each output of `weight` (out, in1, in2), plus `bias`.
 
     Source: MindSpore, `mindspore.ops.bidense`.
@@ -104,12 +110,12 @@ def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     return product if bias is None else add(product, bias)
 
 
-def vecdot(x: Any, y: Any, *, axis: int = -1) -> Any:
+def vecdot(x: TensorLike, y: TensorLike, *, axis: int = -1) -> Tensor:
     """The dot products of `x` and `y` along `axis`. Source: MindSpore, `mindspore.ops.vecdot`."""
     return keras.ops.sum(mul(x, y), axis=axis)
 
 
-def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Any:
+def batch_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
     """The dot products of `x1` and `x2` over one axis each, `axes`, for every sample of the batch.
 
     Source: MindSpore, `mindspore.ops.batch_dot`.
@@ -126,19 +132,19 @@ def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Any:
     return keras.ops.expand_dims(product, -1) if len(labels) == 1 else product
 
 
-def det(input: Any) -> Any:
+def det(input: TensorLike) -> Tensor:
     """The determinants of the matrices `input`. Source: MindSpore, `mindspore.ops.det`."""
     return keras.ops.det(as_floats("ops.det", input))
 
 
-def logdet(input: Any) -> Any:
+def logdet(input: TensorLike) -> Tensor:
     """The logarithms of the determinants of `input`. Source: MindSpore, `mindspore.ops.logdet`."""
     # Not `keras.ops.logdet`, which on TensorFlow is for positive definite matrices only.
     sign, logarithm = keras.ops.slogdet(as_floats("ops.logdet", input))
     return keras.ops.log(sign) + logarithm
 
 
-def slogdet(input: Any) -> tuple[Any, Any]:
+def slogdet(input: TensorLike) -> tuple[Tensor, Tensor]:
     """The signs of the determinants of `input`, and the logarithms of their absolute values.
 
     Source: MindSpore, `mindspore.ops.slogdet`.
@@ -146,17 +152,19 @@ def slogdet(input: Any) -> tuple[Any, Any]:
     return tuple(keras.ops.slogdet(as_floats("ops.slogdet", input)))  # type: ignore[return-value]
 
 
-def inverse(input: Any) -> Any:
+def inverse(input: TensorLike) -> Tensor:
     """The inverses of the matrices `input`. Source: MindSpore, `mindspore.ops.inverse`."""
     return keras.ops.inv(as_floats("ops.inverse", input))
 
 
-def _inverse(x: Any, adjoint: bool) -> Any:
+def _inverse(x: Tensor, adjoint: bool) -> Tensor:
     result = inverse(x)
     return keras.ops.swapaxes(result, -1, -2) if adjoint else result
 
 
-def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
+def pinv(
+    x: TensorLike, *, atol: TensorLike | None = None, rtol: TensorLike | None = None, hermitian: bool = False
+) -> Tensor:
     """The pseudo-inverses of the matrices `x`; singular values below `atol` or `rtol` times the largest count as 0.
 
     Args:
@@ -177,13 +185,13 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     return keras.ops.matmul(keras.ops.swapaxes(v, -1, -2) * reciprocal[..., None, :], keras.ops.swapaxes(u, -1, -2))
 
 
-def cholesky(input_x: Any, upper: bool = False) -> Any:
+def cholesky(input_x: TensorLike, upper: bool = False) -> Tensor:
     """The Cholesky factor of `input_x`, lower or `upper`. Source: MindSpore, `mindspore.ops.cholesky`."""
     lower = keras.ops.cholesky(as_floats("ops.cholesky", input_x))  # Keras 3.10 has no `upper`.
     return swapaxes(lower, -1, -2) if upper else lower
 
 
-def cholesky_inverse(input_x: Any, upper: bool = False) -> Any:
+def cholesky_inverse(input_x: TensorLike, upper: bool = False) -> Tensor:
     """The inverse of the matrix whose factor, lower or `upper`, is `input_x`.
 
     Source: MindSpore, `mindspore.ops.cholesky_inverse`.
@@ -193,7 +201,7 @@ def cholesky_inverse(input_x: Any, upper: bool = False) -> Any:
     return keras.ops.inv(keras.ops.matmul(transposed, x) if upper else keras.ops.matmul(x, transposed))
 
 
-def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
+def cholesky_solve(input: TensorLike, input2: TensorLike, upper: bool = False) -> Tensor:
     """Solve A @ x = `input` for the A whose Cholesky factor, lower or `upper`, is `input2`.
 
     Source: MindSpore, `mindspore.ops.cholesky_solve`.
@@ -203,7 +211,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
     return keras.ops.matmul(inverse, as_floats("ops.cholesky_solve", input))
 
 
-def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Any:
+def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False) -> Tensor:
     """Solve `matrix` @ x = `rhs`; with `adjoint`, for the transpose of `matrix`.
 
     Source: MindSpore, `mindspore.ops.matrix_solve`.
@@ -212,7 +220,7 @@ def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Any:
     return keras.ops.solve(keras.ops.swapaxes(x, -1, -2) if adjoint else x, as_floats("ops.matrix_solve", rhs))
 
 
-def matrix_power(input: Any, n: int) -> Any:
+def matrix_power(input: TensorLike, n: int) -> Tensor:
     """The matrices `input` to the power `n`. Source: MindSpore, `mindspore.ops.matrix_power`."""
     x = as_floats("ops.matrix_power", input)
     x = x if n >= 0 else keras.ops.inv(x)
@@ -222,12 +230,12 @@ def matrix_power(input: Any, n: int) -> Any:
     return product
 
 
-def lstsq(input: Any, A: Any) -> Any:
+def lstsq(input: TensorLike, A: TensorLike) -> Tensor:
     """The least-squares solution x of `input` @ x = `A`. Source: MindSpore, `mindspore.ops.lstsq`."""
     return keras.ops.lstsq(as_floats("ops.lstsq", input), as_floats("ops.lstsq", A))
 
 
-def qr(input: Any, mode: str = "reduced") -> tuple[Any, Any]:
+def qr(input: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """The orthogonal and the triangular factor of `input`; `mode` "complete" keeps all columns.
 
     Source: MindSpore, `mindspore.ops.qr`.
@@ -235,7 +243,9 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Any, Any]:
     return tuple(keras.ops.qr(as_floats("ops.qr", input), mode=mode))  # type: ignore[return-value]
 
 
-def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
+def svd(
+    input: TensorLike, full_matrices: bool = False, compute_uv: bool = True
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
     """Singular values of `input`, and with `compute_uv` the matrices u and v, square where `full_matrices`.
 
     Source: MindSpore, `mindspore.ops.svd`.
@@ -247,12 +257,15 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
     return s, u, keras.ops.swapaxes(v, -1, -2)
 
 
-def trace(input: Any) -> Any:
+def trace(input: TensorLike) -> Tensor:
     """The sum of the diagonal of `input`. Source: MindSpore, `mindspore.ops.trace`."""
     return keras.ops.trace(tensor("ops.trace", input))
 
 
-def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
+def vector_norm(
+    x: TensorLike, ord: float = 2, axis: int | Sequence[int] | None = None, keepdims: bool = False, *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """The norm of order `ord` of vectors along `axis` of `x`, computed in `dtype`; `keepdims` keeps the axes.
 
     Source: MindSpore, `mindspore.ops.vector_norm`.
@@ -264,8 +277,9 @@ def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, 
 
 
 def matrix_norm(
-    A: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool = False, *, dtype: Any = None
-) -> Any:
+    A: TensorLike, ord: float | str = "fro", axis: Sequence[int] = (-2, -1), keepdims: bool = False, *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """The norm of order `ord` of the matrices on `axis` of `A`, computed in `dtype`; `keepdims` keeps the axes.
 
     Source: MindSpore, `mindspore.ops.matrix_norm`.
@@ -275,19 +289,19 @@ def matrix_norm(
     return keras.ops.norm(value, ord=ord, axis=tuple(axis), keepdims=keepdims)
 
 
-def dist(input: Any, other: Any, p: float = 2.0) -> Any:
+def dist(input: TensorLike, other: TensorLike, p: float = 2.0) -> Tensor:
     """The norm of order `p` of `input` - `other`. Source: MindSpore, `mindspore.ops.dist`."""
     x, y = pair("ops.dist", input, other)
     return vector_norm(keras.ops.subtract(x, y), p)
 
 
-def cdist(x1: Any, x2: Any, p: float = 2.0) -> Any:
+def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     """Distances of order `p` between the rows of `x1` and those of `x2`. Source: MindSpore, `mindspore.ops.cdist`."""
     x, y = pair("ops.cdist", x1, x2, broadcast=False)
     return _row_norms(x[..., :, None, :] - y[..., None, :, :], p)
 
 
-def pdist(input: Any, p: float = 2.0) -> Any:
+def pdist(input: TensorLike, p: float = 2.0) -> Tensor:
     """Distances of order `p` between all pairs of rows of `input`. Source: MindSpore, `mindspore.ops.pdist`."""
     x = as_floats("ops.pdist", input)
     pairs = list(itertools.combinations(range(x.shape[-2]), 2))
@@ -295,7 +309,7 @@ def pdist(input: Any, p: float = 2.0) -> Any:
     return _row_norms(keras.ops.take(x, first, axis=-2) - keras.ops.take(x, second, axis=-2), p)
 
 
-def _row_norms(x: Any, p: float) -> Any:
+def _row_norms(x: Tensor, p: float) -> Tensor:
     """Compute the norms of order `p` of the rows of `x`."""
     magnitude = keras.ops.abs(x)
     if p == math.inf:
@@ -305,18 +319,18 @@ def _row_norms(x: Any, p: float) -> Any:
     return _lp_norm(magnitude, p, -1)
 
 
-def _lp_norm(magnitude: Any, p: float, axis: Any, keepdims: bool = False) -> Any:
+def _lp_norm(magnitude: Tensor, p: float, axis: int | Sequence[int] | None, keepdims: bool = False) -> Tensor:
     wide = _widened(magnitude)
     norms = keras.ops.power(keras.ops.sum(keras.ops.power(wide, p), axis=axis, keepdims=keepdims), 1 / p)
     return keras.ops.cast(norms, magnitude.dtype)
 
 
-def _widened(x: Any) -> Any:
+def _widened(x: Tensor) -> Tensor:
     """Return a half-precision tensor as float32, as sums of squares overflow float16."""
     return keras.ops.cast(x, float32) if is_half(x.dtype) else x
 
 
-def cond(A: Any, p: Any = None) -> Any:
+def cond(A: TensorLike, p: float | str | None = None) -> Tensor:
     """The condition number of the matrices `A` in the norm `p`; None is the ratio of the extreme singular values.
 
     Source: MindSpore, `mindspore.ops.cond`.
@@ -329,7 +343,7 @@ def cond(A: Any, p: Any = None) -> Any:
     return keras.ops.norm(x, ord=p, axis=(-2, -1)) * keras.ops.norm(keras.ops.inv(x), ord=p, axis=(-2, -1))
 
 
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any:
+def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-08) -> Tensor:
     """The cosine similarity of vectors along `dim` of `x1` and `x2`; `eps` is the least product of their norms.
 
     Source: MindSpore, `mindspore.ops.cosine_similarity`.
@@ -341,7 +355,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any
     return keras.ops.cast(similarity, dtype) if is_half(dtype) else similarity
 
 
-def block_diag(*inputs: Any) -> Any:
+def block_diag(*inputs: TensorLike) -> Tensor:
     """The block-diagonal matrix of the matrices `inputs`. Source: MindSpore, `mindspore.ops.block_diag`."""
     blocks = [tensor("ops.block_diag", value) for value in inputs]
     blocks = [keras.ops.reshape(block, (1,) * (2 - rank_of(block)) + tuple(block.shape)) for block in blocks]
@@ -352,7 +366,7 @@ def block_diag(*inputs: Any) -> Any:
     return keras.ops.concatenate(rows, axis=0)
 
 
-def matrix_band_part(x: Any, lower: int, upper: int) -> Any:
+def matrix_band_part(x: TensorLike, lower: int, upper: int) -> Tensor:
     """The matrices `x` with zeros outside a band of `lower` diagonals below the main one and `upper` above it.
 
     Source: MindSpore, `mindspore.ops.matrix_band_part`.
@@ -386,11 +400,11 @@ class LpNorm(Primitive):
     Example: ``ops.LpNorm(axis=[0, 1], p=2)(x)``. Source: MindSpore, `mindspore.ops.LpNorm`.
     """
 
-    def __init__(self, axis: Any, p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12) -> None:
+    def __init__(self, axis: int | Sequence[int], p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12) -> None:
         super().__init__()
         self.axis, self.p, self.keep_dims, self.epsilon = axis, p, keep_dims, epsilon
 
-    def __call__(self, input: Any) -> Any:
+    def __call__(self, input: TensorLike) -> Tensor:
         axis = tuple(self.axis) if isinstance(self.axis, (list, tuple)) else self.axis
         norms = _lp_norm(keras.ops.abs(as_floats("ops.LpNorm", input)), self.p, axis, self.keep_dims)
         return keras.ops.maximum(norms, self.epsilon)

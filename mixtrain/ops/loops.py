@@ -7,6 +7,7 @@ from typing import Any
 
 from mixtrain.boundary import run_users, to_backend_tensors
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tree
 
 
 class ForiLoop(Primitive):
@@ -21,8 +22,8 @@ class ForiLoop(Primitive):
     """
 
     def __call__(
-        self, lower: int, upper: int, loop_func: Callable[[int, Any], Any], init_val: Any, unroll: bool = True
-    ) -> Any:
+        self, lower: int, upper: int, loop_func: Callable[[int, Any], Any], init_val: Tree, unroll: bool = True
+    ) -> Tree:
         for index in range(int(lower), int(upper)):
             init_val = run_users(loop_func, (index, init_val), {})
         return init_val
@@ -39,7 +40,7 @@ class WhileLoop(Primitive):
     Source: MindSpore, `mindspore.ops.WhileLoop`.
     """
 
-    def __call__(self, cond_func: Callable[[Any], Any], loop_func: Callable[[Any], Any], init_val: Any) -> Any:
+    def __call__(self, cond_func: Callable[[Any], Any], loop_func: Callable[[Any], Any], init_val: Tree) -> Tree:
         while to_backend_tensors(run_users(cond_func, (init_val,), {})):
             init_val = run_users(loop_func, (init_val,), {})
         return init_val
@@ -59,9 +60,9 @@ class Scan(Primitive):
     """
 
     def __call__(
-        self, loop_func: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Sequence[Any] | None,
+        self, loop_func: Callable[[Any, Any], tuple[Any, Any]], init: Tree, xs: Sequence[Any] | None,
         length: int | None = None, unroll: bool = True,
-    ) -> tuple[Any, list[Any]]:
+    ) -> tuple[Tree, list[Tree]]:
         results = []
         for element in [None] * int(length or 0) if xs is None else xs:
             init, result = run_users(loop_func, (init, element), {})

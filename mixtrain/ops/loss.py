@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Final
+from typing import Final
 
 import keras
 
@@ -11,12 +11,13 @@ from mixtrain import checks
 from mixtrain.ops.inputs import check_broadcast as check_two
 from mixtrain.ops.labels import as_float32, check_broadcast, check_range, check_same_shape, reduced, shape_of
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, TensorLike
 
 # Added to probabilities before their logarithm, as in MindSpore: the largest loss is -log(1e-12) = 27.631021.
 _EPSILON: Final = 1e-12
 
 
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The squared difference of `input` and `target`, float32; `reduction` is "mean", "sum" or "none".
 
     Example: ``ops.mse_loss(x, y)``. Source: MindSpore, `mindspore.ops.mse_loss`.
@@ -24,7 +25,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduced("ops.mse_loss", keras.ops.square(_difference("ops.mse_loss", input, target)), reduction)
 
 
-def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The absolute difference of `input` and `target`, float32; `reduction` is "mean", "sum" or "none".
 
     Example: ``ops.l1_loss(x, y)``. Source: MindSpore, `mindspore.ops.l1_loss`.
@@ -32,7 +33,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduced("ops.l1_loss", keras.ops.absolute(_difference("ops.l1_loss", input, target)), reduction)
 
 
-def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Any:
+def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, reduction: str = "none") -> Tensor:
     """Return the squared difference / (2 `beta`) below `beta`, and the absolute difference - `beta` / 2 from there on.
 
     Args:
@@ -64,7 +65,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
     return reduced(where, losses, reduction)
 
 
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
+def huber_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """`smooth_l1_loss` of `input` and `target` with `beta` = `delta`, times `delta`; `reduction` as there.
 
     Example: ``ops.huber_loss(x, y)``. Source: Huber, 1964; MindSpore, `mindspore.ops.huber_loss`.
@@ -75,7 +76,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     return reduced("ops.huber_loss", losses, reduction)
 
 
-def _difference(where: str, x: Any, y: Any) -> Any:
+def _difference(where: str, x: TensorLike, y: TensorLike) -> Tensor:
     """Return x - y in float32; warn if both are broadcast."""
     x, y = as_float32(x), as_float32(y)
     check_two(where, x, y)
@@ -89,7 +90,9 @@ def _difference(where: str, x: Any, y: Any) -> Any:
     return result
 
 
-def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = "mean") -> Any:
+def binary_cross_entropy(
+    logits: TensorLike, labels: TensorLike, weight: TensorLike | None = None, reduction: str = "mean"
+) -> Tensor:
     """Compute the binary cross entropy between probabilities and labels.
 
     Args:
@@ -119,8 +122,9 @@ def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction
 
 
 def binary_cross_entropy_with_logits(
-    input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
-) -> Any:
+    input: TensorLike, target: TensorLike, weight: TensorLike | None = None, pos_weight: TensorLike | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Compute the binary cross entropy between the sigmoid of logits and labels, without overflow.
 
     Args:
@@ -151,7 +155,7 @@ def binary_cross_entropy_with_logits(
     return reduced(where, _times(where, losses, weight), reduction)
 
 
-def _times(where: str, x: Any, weight: Any, *, name: str = "weight") -> Any:
+def _times(where: str, x: Tensor, weight: Tensor | None, *, name: str = "weight") -> Tensor:
     if weight is None:
         return x
     weight = as_float32(weight)
@@ -159,7 +163,7 @@ def _times(where: str, x: Any, weight: Any, *, name: str = "weight") -> Any:
     return x * weight
 
 
-def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Any:
+def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> Tensor:
     """`labels` * (log(`labels`) - `logits`), float32; `reduction` "mean", "sum", "none" or "batchmean".
 
     Example: ``ops.kl_div(ops.log_softmax(x), y)``. Source: MindSpore, `mindspore.ops.kl_div`.
@@ -186,7 +190,7 @@ class SigmoidCrossEntropyWithLogits(Primitive):
     Source: MindSpore, `mindspore.ops.SigmoidCrossEntropyWithLogits`.
     """
 
-    def __call__(self, logits: Any, label: Any) -> Any:
+    def __call__(self, logits: TensorLike, label: TensorLike) -> Tensor:
         """Return the losses, float32, of `logits` with `label`, of one shape."""
         return binary_cross_entropy_with_logits(logits, label, reduction="none")
 
@@ -215,6 +219,6 @@ class SmoothL1Loss(Primitive):
         self.beta = checks.number(self.name, "beta", beta, above=0, example=1.0)
         self.reduction = checks.one_of(self.name, "reduction", reduction, ("none", "mean", "sum"))
 
-    def __call__(self, prediction: Any, target: Any) -> Any:
+    def __call__(self, prediction: TensorLike, target: TensorLike) -> Tensor:
         """Return the losses of `prediction` with `target`, of one shape."""
         return smooth_l1_loss(prediction, target, self.beta, self.reduction)

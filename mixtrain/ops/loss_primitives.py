@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
@@ -12,6 +12,7 @@ from mixtrain.ops.inputs import as_floats
 from mixtrain.ops.labels import as_float32, reduced
 from mixtrain.ops.loss import binary_cross_entropy, binary_cross_entropy_with_logits, kl_div
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
 class _Reduced(Primitive):
@@ -27,7 +28,7 @@ class _Reduced(Primitive):
 class BinaryCrossEntropy(_Reduced):
     """`binary_cross_entropy` with a fixed `reduction`. Source: MindSpore, `mindspore.ops.BinaryCrossEntropy`."""
 
-    def __call__(self, input: Any, target: Any, weight: Any = None) -> Any:
+    def __call__(self, input: TensorLike, target: TensorLike, weight: TensorLike | None = None) -> Tensor:
         """Return the loss of probabilities `input` with `target`, weighted by `weight`."""
         return binary_cross_entropy(input, target, weight, self.reduction)
 
@@ -38,7 +39,10 @@ class BCEWithLogitsLoss(_Reduced):
     Source: MindSpore, `mindspore.ops.BCEWithLogitsLoss`.
     """
 
-    def __call__(self, input: Any, target: Any, weight: Any = None, posWeight: Any = None) -> Any:  # noqa: N803
+    def __call__(
+        self, input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
+        posWeight: TensorLike | None = None,
+    ) -> Tensor:  # noqa: N803
         """Return the loss of logits `input` with `target`, weighted by `weight` and `posWeight`."""
         return binary_cross_entropy_with_logits(input, target, weight, posWeight, self.reduction)
 
@@ -48,7 +52,7 @@ class KLDivLoss(_Reduced):
 
     _reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none", "batchmean")
 
-    def __call__(self, logits: Any, labels: Any) -> Any:
+    def __call__(self, logits: TensorLike, labels: TensorLike) -> Tensor:
         """Return the divergence of `labels` from exp(`logits`)."""
         return kl_div(logits, labels, self.reduction)
 
@@ -77,7 +81,7 @@ class NLLLoss(Primitive):
         self.reduction = checks.one_of(self.name, "reduction", reduction, ("mean", "sum", "none"))
         self.ignore_index = checks.integer(self.name, "ignore_index", ignore_index, at_least=-(2**31), example=-100)
 
-    def __call__(self, logits: Any, labels: Any, weight: Any) -> tuple[Any, Any]:
+    def __call__(self, logits: TensorLike, labels: TensorLike, weight: TensorLike) -> tuple[Tensor, Tensor]:
         """Return the loss of `logits` (N, C) with `labels` (N,), and the sum of the classes' `weight` (C,)."""
         weights = as_float32(weight)
         log_probs, labels = classes_last(self.name, logits, labels, weights, self.ignore_index)
@@ -91,7 +95,7 @@ class NLLLoss(Primitive):
 class L2Loss(Primitive):
     """Half the sum of squares. Example: ``ops.L2Loss()(x)``. Source: MindSpore, `mindspore.ops.L2Loss`."""
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: TensorLike) -> Tensor:
         """Return sum(`input_x` ** 2) / 2, in the dtype of `input_x`."""
         x = as_floats(self.name, input_x)
         return keras.ops.cast(keras.ops.sum(keras.ops.square(as_float32(x))) / 2, x.dtype)

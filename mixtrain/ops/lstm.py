@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.ops.inputs import as_floats, rank_of
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, TensorLike
 
-State = tuple[Any, ...]
+State = tuple[Tensor, ...]
 
 
-def lstm_step(by_input: Any, by_state: Any, state: State) -> State:
+def lstm_step(by_input: Tensor, by_state: Tensor, state: State) -> State:
     """Return the next (output, cell) for the products of the weights with the input and with the last output."""
     input_gate, forget_gate, candidate, output_gate = keras.ops.split(by_input + by_state, 4, axis=-1)
     sigmoid, tanh = keras.ops.sigmoid, keras.ops.tanh
@@ -21,7 +20,9 @@ def lstm_step(by_input: Any, by_state: Any, state: State) -> State:
     return sigmoid(output_gate) * tanh(cell), cell
 
 
-def _run(x: Any, state: State, kernel: Any, recurrent_kernel: Any, bias: Any) -> tuple[Any, State]:
+def _run(
+    x: Tensor, state: State, kernel: Tensor, recurrent_kernel: Tensor, bias: Tensor | None
+) -> tuple[Tensor, State]:
     """Run over the first axis of (T, N, C); return all outputs and the last state."""
     # The inputs of all steps are multiplied at once.
     products, outputs = backend.product(keras.ops.matmul, x, kernel), []
@@ -72,7 +73,9 @@ class LSTM(Primitive):
             if value:
                 raise checks.fail_value(self.name, f"{argument} must be 0 here", value, "nn.LSTM, which has dropout")
 
-    def __call__(self, input: Any, h: Any, c: Any, w: Any) -> tuple[Any, Any, Any, Any, Any]:
+    def __call__(
+        self, input: TensorLike, h: TensorLike, c: TensorLike, w: TensorLike
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         x, hidden, cell, flat = (as_floats(self.name, value) for value in (input, h, c, w))
         directions, rows = (2 if self.bidirectional else 1), 4 * self.hidden_size
         runs = self.num_layers * directions
@@ -102,7 +105,7 @@ class LSTM(Primitive):
         last_output, last_cell = (keras.ops.stack(values) for values in zip(*states, strict=True))
         return x, last_output, last_cell, reserved, reserved
 
-    def _split_weights(self, flat: Any, widths: list[int], rows: int) -> list[tuple[Any, Any, Any]]:
+    def _split_weights(self, flat: Tensor, widths: list[int], rows: int) -> list[tuple[Tensor, Tensor, Tensor]]:
         """Return the kernel (in, 4 * hidden), recurrent kernel (hidden, 4 * hidden) and bias of each run."""
         hidden, runs = self.hidden_size, len(widths)
         size = rows * (sum(widths) + runs * hidden + runs * (2 if self.has_bias else 0))

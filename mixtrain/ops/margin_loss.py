@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import keras
 
 from mixtrain import checks
 from mixtrain.ops.labels import as_float32, check_same_shape, reduced
 from mixtrain.ops.primitive import configured
+from mixtrain.typing import Tensor, TensorLike
 
 
-def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+def soft_margin_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-`target` * `input`)); `reduction` is "mean", "sum" or "none".
 
     Source: MindSpore, `mindspore.ops.soft_margin_loss`.
@@ -20,7 +21,9 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduced("ops.soft_margin_loss", keras.ops.softplus(-as_float32(target) * as_float32(input)), reduction)
 
 
-def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reduction: str = "mean") -> Any:
+def hinge_embedding_loss(
+    inputs: TensorLike, targets: TensorLike, margin: float = 1.0, reduction: str = "mean"
+) -> Tensor:
     """`inputs` where `targets` are 1, max(0, `margin` - `inputs`) where they are -1; `reduction` as in `mse_loss`.
 
     Source: MindSpore, `mindspore.ops.hinge_embedding_loss`.
@@ -32,8 +35,8 @@ def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reducti
 
 
 def cosine_embedding_loss(
-    input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
-) -> Any:
+    input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
     """1 - cos of `input1` and `input2` where `target` is 1, max(0, cos - `margin`) where it is -1.
 
     `reduction` is "mean", "sum" or "none". Source: MindSpore, `mindspore.ops.cosine_embedding_loss`.
@@ -45,7 +48,9 @@ def cosine_embedding_loss(
     return reduced("ops.cosine_embedding_loss", losses, reduction)
 
 
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
+def margin_ranking_loss(
+    input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
     """max(0, `margin` - `target` * (`input1` - `input2`)); `reduction` is "mean", "sum" or "none".
 
     Source: MindSpore, `mindspore.ops.margin_ranking_loss`.
@@ -55,8 +60,9 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
 
 
 def multi_margin_loss(
-    input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean"
-) -> Any:
+    input: TensorLike, target: TensorLike, p: int = 1, margin: float = 1, weight: TensorLike | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The mean over classes of max(0, `margin` - the score of the class `target` + that of each other)^`p`.
 
     Args:
@@ -79,7 +85,9 @@ def multi_margin_loss(
     return reduced(where, keras.ops.sum(losses, axis=1) / x.shape[1], reduction)
 
 
-def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
+def multilabel_soft_margin_loss(
+    input: TensorLike, target: TensorLike, weight: TensorLike | None = None, reduction: str = "mean"
+) -> Tensor:
     """The mean over classes of the cross entropy of sigmoid(`input`) with `target`, times `weight`.
 
     `reduction` is "mean", "sum" or "none". Source: MindSpore, `mindspore.ops.multilabel_soft_margin_loss`.
@@ -90,7 +98,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
     return reduced("ops.multilabel_soft_margin_loss", keras.ops.mean(losses, axis=-1), reduction)
 
 
-def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The sum of max(0, 1 - target score + other score) over such pairs, divided by the number of classes.
 
     Args:
@@ -111,8 +119,8 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
 
 
 def gaussian_nll_loss(
-    x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
-) -> Any:
+    x: TensorLike, target: TensorLike, var: TensorLike, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
+) -> Tensor:
     """(log(`var`) + (`x` - `target`)^2 / `var`) / 2, with variances of at least `eps`.
 
     `full` adds log(2 pi) / 2; `reduction` is "mean", "sum" or "none".
@@ -124,8 +132,9 @@ def gaussian_nll_loss(
 
 
 def poisson_nll_loss(
-    input: Any, target: Any, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
-) -> Any:
+    input: TensorLike, target: TensorLike, log_input: bool = True, full: bool = False, eps: float = 1e-8,
+    reduction: str = "mean",
+) -> Tensor:
     """exp(`input`) - `target` * `input`; without `log_input`, `input` - `target` * log(`input` + `eps`).
 
     `full` adds Stirling's approximation of log(target!); `reduction` is "mean", "sum" or "none".
@@ -142,15 +151,15 @@ def poisson_nll_loss(
 
 
 def triplet_margin_loss(
-    anchor: Any, positive: Any, negative: Any, p: float = 2, eps: float = 1e-6, swap: bool = False,
+    anchor: TensorLike, positive: TensorLike, negative: TensorLike, p: float = 2, eps: float = 1e-6, swap: bool = False,
     reduction: str = "mean", margin: float = 1.0,
-) -> Any:
+) -> Tensor:
     """max(0, `margin` + the distance of `anchor` to `positive` - that to `negative`), by the norm of order `p`.
 
     `eps` is added to differences; with `swap` the distance to `negative` is the smaller one of `anchor` and `positive`;
     `reduction` is "mean", "sum" or "none". Source: MindSpore, `mindspore.ops.triplet_margin_loss`.
     """
-    def distance(x: Any, y: Any) -> Any:
+    def distance(x: Tensor, y: Tensor) -> Tensor:
         return keras.ops.sum(keras.ops.abs(x - y + eps) ** p, axis=-1) ** (1 / p)
 
     anchor, positive, negative = (as_float32(value) for value in (anchor, positive, negative))
@@ -161,7 +170,9 @@ def triplet_margin_loss(
     return reduced("ops.triplet_margin_loss", losses, reduction)
 
 
-def _multi_margin(x: Any, target: Any, weight: Any = None, *, p: int, margin: float, reduction: str) -> Any:
+def _multi_margin(
+    x: Tensor, target: Tensor, weight: TensorLike | None = None, *, p: int, margin: float, reduction: str
+) -> Tensor:
     return multi_margin_loss(x, target, p, margin, weight, reduction)
 
 

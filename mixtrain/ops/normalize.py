@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 
@@ -11,6 +10,7 @@ from mixtrain import backend, checks
 from mixtrain.dtype import float32
 from mixtrain.ops.inputs import as_floats, axes_of, rank_of
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
 class L2Normalize(Primitive):
@@ -32,12 +32,12 @@ class L2Normalize(Primitive):
     Source: MindSpore, `mindspore.ops.L2Normalize`.
     """
 
-    def __init__(self, axis: Any = 0, epsilon: float = 1e-4) -> None:
+    def __init__(self, axis: int | Sequence[int] = 0, epsilon: float = 1e-4) -> None:
         super().__init__()
         self.axis = axis
         self.epsilon = checks.number(self.name, "epsilon", epsilon, at_least=0, example=1e-4)
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: TensorLike) -> Tensor:
         """Normalize `input_x`; its shape and dtype stay."""
         x = as_floats(self.name, input_x)
         axes = axes_of(self.name, self.axis, rank_of(x))
@@ -45,7 +45,7 @@ class L2Normalize(Primitive):
         return x * keras.ops.cast(keras.ops.rsqrt(keras.ops.maximum(squares, self.epsilon)), x.dtype)
 
 
-def _scaled(x: Any, weight: Any, bias: Any, shape: Sequence[int]) -> Any:
+def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Sequence[int]) -> Tensor:
     """Return `x` * `weight` + `bias`, reshaped to `shape`, which broadcasts; None omits a factor or term."""
     if weight is not None:
         x = x * keras.ops.reshape(keras.ops.cast(as_floats("ops", weight), float32), shape)
@@ -54,13 +54,16 @@ def _scaled(x: Any, weight: Any, bias: Any, shape: Sequence[int]) -> Any:
     return x
 
 
-def _normalized(x: Any, axes: Any, eps: float) -> tuple[Any, Any, Any]:
+def _normalized(x: Tensor, axes: int | tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
     mean = keras.ops.mean(x, axis=axes, keepdims=True)
     variance = keras.ops.mean(keras.ops.square(x - mean), axis=axes, keepdims=True)
     return (x - mean) / keras.ops.sqrt(variance + eps), mean, variance
 
 
-def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def layer_norm(
+    input: TensorLike, normalized_shape: Sequence[int], weight: TensorLike | None = None,
+    bias: TensorLike | None = None, eps: float = 1e-5,
+) -> Tensor:
     """Normalize the last axes of each sample, in float32.
 
     Args:
@@ -84,7 +87,10 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     return keras.ops.cast(_scaled(y, weight, bias, sizes), x.dtype)
 
 
-def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def group_norm(
+    input: TensorLike, num_groups: int, weight: TensorLike | None = None, bias: TensorLike | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
     """Normalize groups of channels of each sample of `input` (N, C, ...), then scale and shift each channel.
 
     Args:
@@ -104,9 +110,10 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
 
 
 def batch_norm(
-    input_x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool = False,
+    input_x: TensorLike, running_mean: TensorLike, running_var: TensorLike, weight: TensorLike, bias: TensorLike,
+    training: bool = False,
     momentum: float = 0.1, eps: float = 1e-5,
-) -> Any:
+) -> Tensor:
     """Normalize the channels of (N, C, ...): by running statistics, or in training by those of the batch.
 
     Args:
@@ -158,7 +165,7 @@ class LayerNorm(Primitive):
         super().__init__()
         self.begin_norm_axis, self.begin_params_axis, self.epsilon = begin_norm_axis, begin_params_axis, epsilon
 
-    def __call__(self, input_x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any]:
+    def __call__(self, input_x: TensorLike, gamma: TensorLike, beta: TensorLike) -> tuple[Tensor, Tensor, Tensor]:
         """Normalize `input_x`, then scale it by `gamma` and shift it by `beta`."""
         x = as_floats(self.name, input_x)
         rank = rank_of(x)

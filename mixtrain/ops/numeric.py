@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import keras
@@ -15,29 +16,30 @@ from mixtrain.ops.elementwise import binary, binary_function, named, renamed, un
 from mixtrain.ops.inputs import as_floats, is_number, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive, primitive
 from mixtrain.ops.unary import exp2, reciprocal
+from mixtrain.typing import Tensor, TensorLike
 
 
-def _copysign(x: Any, y: Any) -> Any:
+def _copysign(x: Tensor, y: Tensor) -> Tensor:
     return keras.ops.where(keras.ops.signbit(y), -keras.ops.abs(x), keras.ops.abs(x))
 
 
-def _xlogy(x: Any, y: Any) -> Any:
+def _xlogy(x: Tensor, y: Tensor) -> Tensor:
     return keras.ops.where(x == 0, keras.ops.zeros_like(x), x * keras.ops.log(y))
 
 
-def _ignoring_nan(extreme: Any) -> Any:
+def _ignoring_nan(extreme: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
     """Return `extreme` of two numbers, or the other number where one is NaN."""
 
-    def compute(x: Any, y: Any) -> Any:
+    def compute(x: Tensor, y: Tensor) -> Tensor:
         return keras.ops.where(keras.ops.isnan(x), y, keras.ops.where(keras.ops.isnan(y), x, extreme(x, y)))
 
     return compute
 
 
-def _gcd(x: Any, y: Any) -> Any:
+def _gcd(x: Tensor, y: Tensor) -> Tensor:
     """Euclid's algorithm."""
 
-    def step(a: Any, b: Any) -> Any:
+    def step(a: Tensor, b: Tensor) -> Tensor:
         running = b != 0
         return keras.ops.where(running, b, a), keras.ops.where(running, a % keras.ops.where(running, b, 1), b)
 
@@ -47,25 +49,25 @@ def _gcd(x: Any, y: Any) -> Any:
     return keras.ops.while_loop(lambda a, b: keras.ops.any(b != 0), step, pair)[0]
 
 
-def _lcm(x: Any, y: Any) -> Any:
+def _lcm(x: Tensor, y: Tensor) -> Tensor:
     return keras.ops.abs(x // keras.ops.maximum(_gcd(x, y), 1) * y)
 
 
-def _logaddexp2(x: Any, y: Any) -> Any:
+def _logaddexp2(x: Tensor, y: Tensor) -> Tensor:
     # The difference of infinities of one sign would be NaN.
     distance = keras.ops.abs(keras.ops.where(x == y, keras.ops.zeros_like(x), x - y))
     return keras.ops.maximum(x, y) + keras.ops.log1p(keras.ops.exp2(-distance)) / math.log(2)
 
 
-def _heaviside(x: Any, at_zero: Any) -> Any:
+def _heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
     step = keras.ops.where(x < 0, keras.ops.zeros_like(x), keras.ops.where(x > 0, keras.ops.ones_like(x), x))
     return keras.ops.where(x == 0, at_zero, step)
 
 
-def _shift(function: Any) -> Any:
+def _shift(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
     """Return a shift of 32 or 64 bits, by the count modulo their number, as processors shift."""
 
-    def compute(x: Any, y: Any) -> Any:
+    def compute(x: Tensor, y: Tensor) -> Tensor:
         bits = 64 if "64" in tensor_dtype(x) else 32
         wide = x if str(bits) in tensor_dtype(x) else keras.ops.cast(x, "int32")
         count = keras.ops.mod(keras.ops.cast(y, wide.dtype), bits)
@@ -74,11 +76,11 @@ def _shift(function: Any) -> Any:
     return compute
 
 
-def _truncated_remainder(x: Any, y: Any) -> Any:
+def _truncated_remainder(x: Tensor, y: Tensor) -> Tensor:
     return x - keras.ops.cast(keras.ops.trunc(keras.ops.divide(x, y)), x.dtype) * y
 
 
-def _truncated_quotient(x: Any, y: Any) -> Any:
+def _truncated_quotient(x: Tensor, y: Tensor) -> Tensor:
     return keras.ops.cast(keras.ops.trunc(keras.ops.divide(x, y)), x.dtype)
 
 
@@ -89,7 +91,7 @@ _LANCZOS: Final = (
 )
 
 
-def _lgamma_above_half(x: Any) -> Any:
+def _lgamma_above_half(x: Tensor) -> Tensor:
     z = x - 1
     total = keras.ops.ones_like(z) * 0.99999999999980993
     for index, coefficient in enumerate(_LANCZOS, start=1):
@@ -98,7 +100,7 @@ def _lgamma_above_half(x: Any) -> Any:
     return 0.5 * math.log(2 * math.pi) + (z + 0.5) * keras.ops.log(t) - t + keras.ops.log(total)
 
 
-def _lgamma(x: Any) -> Any:
+def _lgamma(x: Tensor) -> Tensor:
     wide = keras.ops.cast(x, backend.canonical_dtype("float64"))
     low = wide < 0.5
     above = _lgamma_above_half(keras.ops.where(low, 1 - wide, wide))
@@ -107,7 +109,7 @@ def _lgamma(x: Any) -> Any:
     return keras.ops.cast(keras.ops.where(low, reflected, above), x.dtype)
 
 
-def _digamma_above(x: Any) -> Any:
+def _digamma_above(x: Tensor) -> Tensor:
     """Return the asymptotic series at `x` + 6, taken back to `x` by the recurrence."""
     total = keras.ops.zeros_like(x)
     for _ in range(6):
@@ -117,7 +119,7 @@ def _digamma_above(x: Any) -> Any:
     return total + keras.ops.log(x) - 0.5 / x - series
 
 
-def _digamma(x: Any) -> Any:
+def _digamma(x: Tensor) -> Tensor:
     wide = keras.ops.cast(x, backend.canonical_dtype("float64"))
     low = wide < 0.5
     above = _digamma_above(keras.ops.where(low, 1 - wide, wide))
@@ -169,17 +171,17 @@ xlogy: Final = binary_function(
 )
 
 
-def heaviside(input: Any, values: Any) -> Any:
+def heaviside(input: TensorLike, values: TensorLike) -> Tensor:
     """0 below zero, 1 above, and `values` where `input` is zero. Source: MindSpore, `mindspore.ops.heaviside`."""
     return binary("ops.heaviside", _heaviside, input, values, tensors=True)
 
 
-def truncate_div(x: Any, y: Any) -> Any:
+def truncate_div(x: TensorLike, y: TensorLike) -> Tensor:
     """`x` / `y` rounded towards zero, for integers too. Source: MindSpore, `mindspore.ops.truncate_div`."""
     return binary("ops.truncate_div", _truncated_quotient, x, y, tensors=True)
 
 
-def truncate_mod(x: Any, y: Any) -> Any:
+def truncate_mod(x: TensorLike, y: TensorLike) -> Tensor:
     """The remainder of `truncate_div` of `x` and `y`, with the sign of `x`.
 
     Source: MindSpore, `mindspore.ops.truncate_mod`.
@@ -187,36 +189,36 @@ def truncate_mod(x: Any, y: Any) -> Any:
     return binary("ops.truncate_mod", _truncated_remainder, x, y, tensors=True)
 
 
-def float_power(input: Any, exponent: Any) -> Any:
+def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
     """`input` ** `exponent` in float64. Source: MindSpore, `mindspore.ops.float_power`."""
     return pow(keras.ops.cast(tensor("ops.float_power", input), backend.canonical_dtype("float64")), exponent)
 
 
-def ldexp(x: Any, other: Any) -> Any:
+def ldexp(x: TensorLike, other: TensorLike) -> Tensor:
     """`x` * 2 ** `other`. Source: MindSpore, `mindspore.ops.ldexp`."""
     return mul(x, exp2(other))
 
 
-def logit(input: Any, eps: float | None = None) -> Any:
+def logit(input: TensorLike, eps: float | None = None) -> Tensor:
     """log(p / (1 - p)) of `input`, clipped to between `eps` and 1 - `eps` unless that is None.
 
     Example: ``ops.logit(p, eps=1e-5)``. Source: MindSpore, `mindspore.ops.logit`.
     """
 
-    def compute(x: Any) -> Any:
+    def compute(x: Tensor) -> Tensor:
         x = x if eps is None else keras.ops.clip(x, eps, 1 - eps)
         return keras.ops.log(x / (1 - x))
 
     return unary("ops.logit", compute, input, floats=True)
 
 
-def mvlgamma(input: Any, p: int) -> Any:
+def mvlgamma(input: TensorLike, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of `p` dimensions at `input`.
 
     Source: MindSpore, `mindspore.ops.mvlgamma`.
     """
 
-    def compute(x: Any) -> Any:
+    def compute(x: Tensor) -> Tensor:
         total = keras.ops.zeros_like(x) + 0.25 * p * (p - 1) * math.log(math.pi)
         for index in range(p):
             total = total + _lgamma(x - index / 2)
@@ -225,12 +227,12 @@ def mvlgamma(input: Any, p: int) -> Any:
     return unary("ops.mvlgamma", compute, input, floats=True)
 
 
-def is_nonzero(input: Any) -> bool:
+def is_nonzero(input: TensorLike) -> bool:
     """Whether the one element of `input` is not zero. Source: MindSpore, `mindspore.ops.is_nonzero`."""
     return bool(np.any(backend.to_numpy(tensor("ops.is_nonzero", input))))
 
 
-def eps(x: Any) -> Any:
+def eps(x: TensorLike) -> Tensor:
     """The machine epsilon of the dtype of `x`, for each of its elements.
 
     Source: MindSpore, `mindspore.ops.eps`.
@@ -240,7 +242,7 @@ def eps(x: Any) -> Any:
     return keras.ops.full_like(value, step)
 
 
-def _scalar(name: str, compute: Any, doc: str) -> Any:
+def _scalar(name: str, compute: Callable[[Any, Any], Any], doc: str) -> Callable[[Any, Any], Any]:
     """Return a function of two Python numbers; tensors are computed as tensors."""
 
     def of_numbers(x: Any, y: Any) -> Any:
@@ -292,7 +294,7 @@ class Logit(Primitive):
         super().__init__()
         self.eps = eps
 
-    def __call__(self, input: Any) -> Any:
+    def __call__(self, input: TensorLike) -> Tensor:
         return logit(input, None if self.eps < 0 else self.eps)
 
 
@@ -303,5 +305,5 @@ class Mvlgamma(Primitive):
         super().__init__()
         self.p = p
 
-    def __call__(self, input: Any) -> Any:
+    def __call__(self, input: TensorLike) -> Tensor:
         return mvlgamma(input, self.p)
