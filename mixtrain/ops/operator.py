@@ -65,7 +65,7 @@ def operator(name: str, function: _Function) -> _Function:
     return call
 
 
-def primitive_call(call: Any) -> _Function:
+def primitive_call(call: Callable[..., Any]) -> _Function:
     """Return the `__call__` of a primitive's class as an operator; its name is that of the class."""
     function = call.__func__ if isinstance(call, staticmethod) else call
     takes_self = not isinstance(call, staticmethod)

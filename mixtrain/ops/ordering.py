@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import keras
 
@@ -11,9 +11,10 @@ from mixtrain import backend, checks
 from mixtrain.dtype import bool_, int32, is_float
 from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
-def _order(x: Any, axis: int, descending: bool) -> Any:
+def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
     """Return the indices of a stable sort of `x`."""
     if not descending:
         return keras.ops.argsort(x, axis=axis)
@@ -22,7 +23,7 @@ def _order(x: Any, axis: int, descending: bool) -> Any:
     return keras.ops.subtract(keras.ops.shape(x)[axis] - 1, order)
 
 
-def argsort(input: Any, axis: int = -1, descending: bool = False) -> Any:
+def argsort(input: TensorLike, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices that sort `input` along `axis`, the largest first where `descending`; int32.
 
     Example:
@@ -37,7 +38,7 @@ def argsort(input: Any, axis: int = -1, descending: bool = False) -> Any:
     return keras.ops.cast(_order(x, axis_of("ops.argsort", axis, rank_of(x)), descending), int32)
 
 
-def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Any, Any]:
+def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """Sort along an axis.
 
     Args:
@@ -66,7 +67,9 @@ def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Any, A
     return keras.ops.take_along_axis(x, order, axis=axis), keras.ops.cast(order, int32)
 
 
-def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
+def topk(
+    input: TensorLike, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
+) -> tuple[Tensor, Tensor]:
     """Find the largest elements along an axis.
 
     Args:
@@ -102,7 +105,9 @@ def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorte
     return keras.ops.swapaxes(values, axis, -1), keras.ops.cast(keras.ops.swapaxes(indices, axis, -1), int32)
 
 
-def one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1) -> Any:
+def one_hot(
+    indices: TensorLike, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, axis: int = -1
+) -> Tensor:
     """Encode class indices as one-hot vectors.
 
     Args:
@@ -139,14 +144,14 @@ def one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, axi
     return keras.ops.where(marks, on, keras.ops.cast(off, on.dtype))
 
 
-def _triangle(where: str, compute: Callable[..., Any], x: Any, diagonal: int) -> Any:
+def _triangle(where: str, compute: Callable[..., Tensor], x: TensorLike, diagonal: int) -> Tensor:
     x = tensor(where, x)
     if rank_of(x) < 2:
         raise ValueError(f"{where}: expected at least 2 axes; got shape {tuple(x.shape)}. Write a matrix.")
     return compute(x, k=checks.integer(where, "diagonal", diagonal, at_least=-(2**31), example=0))
 
 
-def tril(input: Any, diagonal: int = 0) -> Any:
+def tril(input: TensorLike, diagonal: int = 0) -> Tensor:
     """`input` with zeros above the diagonal `diagonal` above the main one.
 
     Example: ``ops.tril(x)``. Source: MindSpore, `mindspore.ops.tril`.
@@ -154,7 +159,7 @@ def tril(input: Any, diagonal: int = 0) -> Any:
     return _triangle("ops.tril", keras.ops.tril, input, diagonal)
 
 
-def triu(input: Any, diagonal: int = 0) -> Any:
+def triu(input: TensorLike, diagonal: int = 0) -> Tensor:
     """`input` with zeros below the diagonal `diagonal` above the main one.
 
     Example: ``ops.triu(x)``. Source: MindSpore, `mindspore.ops.triu`.
@@ -162,12 +167,12 @@ def triu(input: Any, diagonal: int = 0) -> Any:
     return _triangle("ops.triu", keras.ops.triu, input, diagonal)
 
 
-def diag(input: Any) -> Any:
+def diag(input: TensorLike) -> Tensor:
     """A matrix with the vector `input` on its diagonal. Source: MindSpore, `mindspore.ops.diag`."""
     return keras.ops.diag(tensor("ops.diag", input))
 
 
-def unique(input: Any) -> tuple[Any, Any]:
+def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
     """The unique elements of `input` in order of appearance, and the index of each element among them.
 
     Source: MindSpore, `mindspore.ops.unique`.
@@ -175,7 +180,7 @@ def unique(input: Any) -> tuple[Any, Any]:
     return backend.unique_with_indices(tensor("ops.unique", input))
 
 
-def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
     """A tensor of zeros of `shape` to which `updates` are added at `indices`.
 
     Example: ``ops.scatter_nd(indices, updates, (4,))``. Source: MindSpore, `mindspore.ops.scatter_nd`.
@@ -198,7 +203,7 @@ class OneHot(Primitive):
             raise checks.fail_type("OneHot", "axis must be an int", axis, "axis=-1")
         self.axis = axis
 
-    def __call__(self, indices: Any, depth: int, on_value: Any, off_value: Any) -> Any:
+    def __call__(self, indices: TensorLike, depth: int, on_value: TensorLike, off_value: TensorLike) -> Tensor:
         return one_hot(indices, depth, on_value, off_value, self.axis)
 
 
@@ -212,7 +217,7 @@ class TopK(Primitive):
         super().__init__()
         self.sorted = checks.boolean("TopK", "sorted", sorted)
 
-    def __call__(self, input_x: Any, k: int) -> tuple[Any, Any]:
+    def __call__(self, input_x: TensorLike, k: int) -> tuple[Tensor, Tensor]:
         return topk(input_x, k)
 
 
@@ -224,7 +229,7 @@ class Sort(Primitive):
         self.axis = axis
         self.descending = checks.boolean("Sort", "descending", descending)
 
-    def __call__(self, x: Any) -> tuple[Any, Any]:
+    def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor]:
         return sort(x, self.axis, self.descending)
 
 
@@ -239,14 +244,14 @@ class _Triangle(Primitive):
 class Tril(_Triangle):
     """`tril` with a fixed `diagonal`. Example: ``ops.Tril()(x)``. Source: MindSpore, `mindspore.ops.Tril`."""
 
-    def __call__(self, input: Any) -> Any:
+    def __call__(self, input: TensorLike) -> Tensor:
         return tril(input, self.diagonal)
 
 
 class Triu(_Triangle):
     """`triu` with a fixed `diagonal`. Example: ``ops.Triu()(x)``. Source: MindSpore, `mindspore.ops.Triu`."""
 
-    def __call__(self, input: Any) -> Any:
+    def __call__(self, input: TensorLike) -> Tensor:
         return triu(input, self.diagonal)
 
 

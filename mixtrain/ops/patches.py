@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import keras
 
@@ -13,11 +14,13 @@ from mixtrain.ops.inputs import as_floats, rank_of, tensor, values_of
 from mixtrain.ops.primitive import configured
 from mixtrain.ops.volumes import pads_from, sizes_of, to_first, to_last, window_elements
 from mixtrain.ops.windows import Window, pad
+from mixtrain.typing import Tensor, TensorLike
 
 
 def _columns(
-    where: str, x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
-) -> tuple[Any, Window]:
+    where: str, x: TensorLike, kernel_size: int | Sequence[int], dilation: int | Sequence[int],
+    padding: int | Sequence[int], stride: int | Sequence[int],
+) -> tuple[Tensor, Window]:
     """Return the windows of images as (N, C, elements of a window, windows), and the size of a window."""
     value = tensor(where, x)
     size, gap, step = _geometry(where, kernel_size, dilation, stride)
@@ -26,12 +29,17 @@ def _columns(
     return keras.ops.reshape(parts, (*parts.shape[:3], -1)), size
 
 
-def _geometry(where: str, kernel_size: Any, dilation: Any, stride: Any) -> tuple[Window, ...]:
+def _geometry(
+    where: str, kernel_size: int | Sequence[int], dilation: int | Sequence[int], stride: int | Sequence[int]
+) -> tuple[Window, ...]:
     settings = {"kernel_size": kernel_size, "dilation": dilation, "stride": stride}
     return tuple(sizes_of(where, name, value, 2) for name, value in settings.items())
 
 
-def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def unfold(
+    input: TensorLike, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1,
+) -> Tensor:
     """The windows of images `input` (N, C, H, W) as columns (N, C * window, windows).
 
     `kernel_size`, `dilation`, `padding` and `stride` are an int or (height, width).
@@ -42,8 +50,9 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 
 
 def fold(
-    input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-) -> Any:
+    input: TensorLike, output_size: int | Sequence[int], kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1,
+) -> Tensor:
     """Add up columns `input` (N, C * window, windows) to images of `output_size`, the adjoint of `unfold`.
 
     `kernel_size`, `dilation`, `padding` and `stride` are an int or (height, width).
@@ -68,18 +77,25 @@ def fold(
     return images[:, :, top : top + high, left : left + wide]
 
 
-def _im2col(x: Any, *, ksizes: Any, strides: Any, dilations: Any, pads: Any) -> Any:
+def _im2col(
+    x: Tensor, *, ksizes: int | Sequence[int], strides: int | Sequence[int], dilations: int | Sequence[int],
+    pads: int | Sequence[int],
+) -> Tensor:
     return _columns("Im2Col", x, ksizes, dilations, pads, strides)[0]
 
 
-def _col2im(x: Any, output_size: Any, *, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+def _col2im(
+    x: Tensor, output_size: int | Sequence[int], *, kernel_size: int | Sequence[int], dilation: int | Sequence[int],
+    padding: int | Sequence[int], stride: int | Sequence[int],
+) -> Tensor:
     columns = keras.ops.reshape(x, (x.shape[0], -1, x.shape[-1]))
     return fold(columns, output_size, kernel_size, dilation, padding, stride)
 
 
 def col2im(
-    input_x: Any, output_size: Any, kernel_size: Any, dilation: Any, padding_value: Any, stride: Any
-) -> Any:
+    input_x: TensorLike, output_size: int | Sequence[int], kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int], padding_value: int | Sequence[int], stride: int | Sequence[int],
+) -> Tensor:
     """`fold` of columns `input_x` (N, C, window, windows) into images of `output_size`.
 
     `kernel_size`, `dilation`, `padding_value` and `stride` are pairs. Source: MindSpore, `mindspore.ops.col2im`.
@@ -89,7 +105,9 @@ def col2im(
     )
 
 
-def space_to_batch_nd(input_x: Any, block_size: Any, paddings: Any) -> Any:
+def space_to_batch_nd(
+    input_x: TensorLike, block_size: int | Sequence[int], paddings: Sequence[Sequence[int]]
+) -> Tensor:
     """Pad `input_x` (N, C, ...) by `paddings`, and move each position in blocks of `block_size` to the batch axis.
 
     Source: MindSpore, `mindspore.ops.space_to_batch_nd`.
@@ -103,7 +121,7 @@ def space_to_batch_nd(input_x: Any, block_size: Any, paddings: Any) -> Any:
     )
 
 
-def batch_to_space_nd(input_x: Any, block_size: Any, crops: Any) -> Any:
+def batch_to_space_nd(input_x: TensorLike, block_size: int | Sequence[int], crops: Sequence[Sequence[int]]) -> Tensor:
     """The inverse of `space_to_batch_nd`: images of blocks of `block_size` of `input_x`, cropped by `crops`.
 
     Source: MindSpore, `mindspore.ops.batch_to_space_nd`.
@@ -122,7 +140,7 @@ def batch_to_space_nd(input_x: Any, block_size: Any, crops: Any) -> Any:
     return x[(slice(None), slice(None), *cropped)]
 
 
-def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Any:
+def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
     """The sampling grid of an affine map `theta`, for an output of `size` (N, C, H, W) or (N, C, D, H, W).
 
     Args:
@@ -146,7 +164,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Any:
     return keras.ops.reshape(points, (matrix.shape[0], *lengths, len(lengths)))
 
 
-def _reflected(x: Any, low: float, high: float) -> Any:
+def _reflected(x: Tensor, low: float, high: float) -> Tensor:
     if high <= low:
         return keras.ops.zeros_like(x)
     span = high - low
@@ -155,8 +173,9 @@ def _reflected(x: Any, low: float, high: float) -> Any:
 
 
 def grid_sample(
-    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
-) -> Any:
+    input: TensorLike, grid: TensorLike, mode: str = "bilinear", padding_mode: str = "zeros",
+    align_corners: bool = False,
+) -> Tensor:
     """Sample `input` (N, C, H, W) or (N, C, D, H, W) at the points `grid` (N, ..., 2 or 3), from -1 to 1.
 
     Args:
@@ -202,9 +221,9 @@ def grid_sample(
 
 
 def crop_and_resize(
-    image: Any, boxes: Any, box_indices: Any, crop_size: Any, method: str = "bilinear",
+    image: TensorLike, boxes: TensorLike, box_indices: TensorLike, crop_size: Sequence[int], method: str = "bilinear",
     extrapolation_value: float = 0.0,
-) -> Any:
+) -> Tensor:
     """Crops of `image` (N, H, W, C) at `boxes` (y1, x1, y2, x2 from 0 to 1), resized to `crop_size`.
 
     Args:
@@ -247,9 +266,9 @@ def crop_and_resize(
 
 
 def lrn(
-    x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
+    x: TensorLike, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
     norm_region: str = "ACROSS_CHANNELS",
-) -> Any:
+) -> Tensor:
     """`x` / (`bias` + `alpha` * the sum of squares of the channels within `depth_radius`) ^ `beta`.
 
     `norm_region` is "ACROSS_CHANNELS". Source: Krizhevsky et al., 2012; MindSpore, `mindspore.ops.lrn`.
@@ -262,7 +281,7 @@ def lrn(
     return value / (bias + alpha * total) ** beta
 
 
-def padding(x: Any, pad_dim_size: int = 8) -> Any:
+def padding(x: TensorLike, pad_dim_size: int = 8) -> Tensor:
     """`x` with its last axis, of length 1, padded with zeros to `pad_dim_size`.
 
     Source: MindSpore, `mindspore.ops.padding`.
@@ -271,7 +290,7 @@ def padding(x: Any, pad_dim_size: int = 8) -> Any:
     return keras.ops.pad(value, [*[(0, 0)] * (rank_of(value) - 1), (0, pad_dim_size - value.shape[-1])])
 
 
-def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Any:
+def mirror_pad(input_x: TensorLike, paddings: TensorLike, mode: str) -> Tensor:
     """Pad `input_x` by `paddings` with mirrored elements, including the edge itself for `mode` "SYMMETRIC".
 
     Source: MindSpore, `mindspore.ops.mirror_pad`.
@@ -280,7 +299,9 @@ def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Any:
     return keras.ops.pad(tensor("ops.mirror_pad", input_x), pairs, mode=mode.lower())
 
 
-def _grid_sampler(x: Any, grid: Any, *, interpolation_mode: str, padding_mode: str, align_corners: bool) -> Any:
+def _grid_sampler(
+    x: Tensor, grid: Tensor, *, interpolation_mode: str, padding_mode: str, align_corners: bool
+) -> Tensor:
     return grid_sample(x, grid, interpolation_mode, padding_mode, align_corners)
 
 

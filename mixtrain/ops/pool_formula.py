@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import keras
 
 from mixtrain import backend
 from mixtrain.ops.windows import Pads, Pair, Window, pad, same_pads
+from mixtrain.typing import Tensor
 
 _LAST: Final = "channels_last"
 
 
-def largest(x: Any, kernel_size: Window, stride: Window, mode: str = "valid") -> Any:
+def largest(x: Tensor, kernel_size: Window, stride: Window, mode: str = "valid") -> Tensor:
     """Max-pool; `mode` is "valid" or "same"."""
     return backend.pool(lambda x: keras.ops.max_pool(x, kernel_size, stride, mode, _LAST), x)
 
 
-def means(x: Any, kernel_size: Window, stride: Window, mode: str = "valid") -> Any:
+def means(x: Tensor, kernel_size: Window, stride: Window, mode: str = "valid") -> Tensor:
     """Average-pool; with `mode` "same", padding is not counted."""
     return backend.pool(lambda x: keras.ops.average_pool(x, kernel_size, stride, mode, _LAST), x)
 
 
 def padded_avg_pool(
-    x: Any, kernel_size: Window, stride: Window, padding: Pads, ceil_padding: Pads, *, include_pad: bool,
+    x: Tensor, kernel_size: Window, stride: Window, padding: Pads, ceil_padding: Pads, *, include_pad: bool,
     divisor: int | None,
-) -> Any:
+) -> Tensor:
     """Average-pool padded tensors.
 
     Args:
@@ -48,7 +49,7 @@ def padded_avg_pool(
     return padded / means(pad(counted, ceil_padding), kernel_size, stride)
 
 
-def same_avg_pool(x: Any, kernel_size: Pair, stride: Pair, divisor: int | None = None) -> Any:
+def same_avg_pool(x: Tensor, kernel_size: Pair, stride: Pair, divisor: int | None = None) -> Tensor:
     """Average-pool images to ceil(size / stride); with `divisor`, return sums divided by it."""
     if divisor is None:
         return means(x, kernel_size, stride, "same")
@@ -56,14 +57,14 @@ def same_avg_pool(x: Any, kernel_size: Pair, stride: Pair, divisor: int | None =
     return _with_divisor(means(pad(x, padding), kernel_size, stride), kernel_size, divisor)
 
 
-def _with_divisor(averages: Any, kernel_size: Window, divisor: int) -> Any:
+def _with_divisor(averages: Tensor, kernel_size: Window, divisor: int) -> Tensor:
     """Return means over whole windows as sums divided by `divisor`."""
     return averages * (math.prod(kernel_size) / divisor)
 
 
 def largest_by_windows(
-    x: Any, kernel_size: Pair, stride: Pair, dilation: Pair, padding: Pads, ceil_padding: Pads, *, places: bool
-) -> Any:
+    x: Tensor, kernel_size: Pair, stride: Pair, dilation: Pair, padding: Pads, ceil_padding: Pads, *, places: bool
+) -> Tensor:
     """Max-pool by stacking the elements of each window.
 
     Args:

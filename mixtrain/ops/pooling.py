@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -15,17 +15,18 @@ from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.windows import (
     NO_PADS, Pads, Pair, check_data_format, check_fits, image, mode_of, pad, pads_of, same_pads, window,
 )
+from mixtrain.typing import Tensor, TensorLike
 
 
 def max_pool2d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    x: TensorLike,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
     return_indices: bool = False,
     ceil_mode: bool = False,
-) -> Any:
+) -> Tensor:
     """Max-pool images.
 
     Args:
@@ -64,14 +65,14 @@ def max_pool2d(
 
 
 def avg_pool2d(
-    input_x: Any,
-    kernel_size: Any = 1,
-    stride: Any = 1,
-    padding: Any = 0,
+    input_x: TensorLike,
+    kernel_size: int | Sequence[int] = 1,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int = 0,
-) -> Any:
+) -> Tensor:
     """Average-pool images.
 
     Args:
@@ -109,7 +110,7 @@ def avg_pool2d(
     )
 
 
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool2d(input: TensorLike, output_size: int | Sequence[int]) -> Tensor:
     """Average-pool images to a given size.
 
     Args:
@@ -140,7 +141,9 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     return _channels_last(lambda x: pool_to(x, sizes, keras.ops.mean), x)
 
 
-def _geometry(where: str, kernel_size: Any, stride: Any, padding: Any) -> tuple[Pair, Pair, Any]:
+def _geometry(
+    where: str, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None, padding: int | Sequence[int]
+) -> tuple[Pair, Pair, Any]:
     kernel_size = window(where, "kernel_size", kernel_size)
     sides = pads_of(where, "padding", padding)
     if any(max(pair) > size // 2 for pair, size in zip(sides, kernel_size, strict=True)):
@@ -150,12 +153,12 @@ def _geometry(where: str, kernel_size: Any, stride: Any, padding: Any) -> tuple[
     return kernel_size, kernel_size if stride is None else window(where, "stride", stride), sides
 
 
-def _channels_last(pool: Callable[[Any], Any], x: Any) -> Any:
+def _channels_last(pool: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Apply a pooling of channels-last images to (N, C, H, W)."""
     return backend.from_channels_last(pool(backend.to_channels_last(x)))
 
 
-def _max_pool_with_indices(x: Any, kernel_size: Pair, stride: Pair, sides: Pads) -> tuple[Any, Any]:
+def _max_pool_with_indices(x: Tensor, kernel_size: Pair, stride: Pair, sides: Pads) -> tuple[Tensor, Tensor]:
     """Return the maxima of windows of (N, C, H, W) and their flat indices in H * W, int64."""
     values, indices = largest_by_windows(
         backend.to_channels_last(x), kernel_size, stride, (1, 1), sides, NO_PADS, places=True
@@ -167,7 +170,8 @@ class _Pool(Primitive):
     """A pooling with fixed settings."""
 
     def __init__(
-        self, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "valid", data_format: str = "NCHW"
+        self, kernel_size: int | Sequence[int] = 1, strides: int | Sequence[int] = 1, pad_mode: str = "valid",
+        data_format: str = "NCHW",
     ) -> None:
         super().__init__()
         self.kernel_size = window(self.name, "kernel_size", kernel_size)
@@ -175,7 +179,7 @@ class _Pool(Primitive):
         self.pad_mode = mode_of(self.name, pad_mode, ("valid", "same")).upper()
         self.data_format = check_data_format(self.name, data_format)
 
-    def _checked(self, x: Any) -> Any:
+    def _checked(self, x: Tensor) -> Tensor:
         x = image(self.name, x)
         if self.pad_mode == "VALID":
             check_fits(self.name, x, self.kernel_size, NO_PADS)
@@ -190,7 +194,7 @@ class MaxPool(_Pool):
     Example: ``ops.MaxPool(2, 2)(x)`` for x (N, C, H, W). Source: MindSpore, `mindspore.ops.MaxPool`.
     """
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: TensorLike) -> Tensor:
         """Pool `x`."""
         mode = self.pad_mode.lower()
         return _channels_last(lambda x: largest(x, self.kernel_size, self.strides, mode), self._checked(x))
@@ -204,7 +208,7 @@ class AvgPool(_Pool):
     Example: ``ops.AvgPool(2, 2)(x)`` for x (N, C, H, W). Source: MindSpore, `mindspore.ops.AvgPool`.
     """
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: TensorLike) -> Tensor:
         """Pool `x`."""
         mode = self.pad_mode.lower()
         return _channels_last(lambda x: means(x, self.kernel_size, self.strides, mode), self._checked(x))
@@ -218,7 +222,7 @@ class MaxPoolWithArgmax(_Pool):
     Example: ``ops.MaxPoolWithArgmax(2, 2)(x)``. Source: MindSpore, `mindspore.ops.MaxPoolWithArgmax`.
     """
 
-    def __call__(self, x: Any) -> tuple[Any, Any]:
+    def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor]:
         """Pool `x`."""
         x = self._checked(x)
         sides = NO_PADS if self.pad_mode == "VALID" else same_pads(x.shape[2:], self.kernel_size, self.strides)

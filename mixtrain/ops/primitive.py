@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from mixtrain import checks
@@ -66,7 +66,7 @@ class Primitive:
         self.attrs[name] = value
         return self
 
-    def init_prim_io_names(self, inputs: Any, outputs: Any) -> None:
+    def init_prim_io_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         """Store the names of inputs and outputs in `attrs`.
 
         Args:

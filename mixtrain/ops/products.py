@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import keras
 
@@ -11,6 +12,7 @@ from mixtrain.dtype import promoted
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.inputs import rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
 # Bound at import: an autocast replaces the functions in `keras.ops` by ones that cast, but dtypes are settled here.
@@ -19,7 +21,7 @@ _matmul_of, _dot_of, _tensordot_of, _einsum_of = (
 )
 
 
-def _two(where: str, x: Any, y: Any, ranks: tuple[int, ...] = ()) -> tuple[Any, Any]:
+def _two(where: str, x: TensorLike, y: TensorLike, ranks: tuple[int, ...] = ()) -> tuple[Tensor, Tensor]:
     """Return two tensors of their common dtype; with `ranks`, check that each has one of them."""
     x, y = tensor(where, x), tensor(where, y)
     for value in (x, y):
@@ -35,7 +37,7 @@ def _two(where: str, x: Any, y: Any, ranks: tuple[int, ...] = ()) -> tuple[Any, 
     return keras.ops.cast(x, dtype), keras.ops.cast(y, dtype)
 
 
-def matmul(input: Any, other: Any) -> Any:
+def matmul(input: TensorLike, other: TensorLike) -> Tensor:
     """Multiply matrices, vectors, or batches of matrices whose leading axes broadcast.
 
     Args:
@@ -58,12 +60,12 @@ def matmul(input: Any, other: Any) -> Any:
     return _matmul("ops.matmul", *_two("ops.matmul", input, other))
 
 
-def plain_matmul(x: Any, y: Any) -> Any:
+def plain_matmul(x: TensorLike, y: TensorLike) -> Tensor:
     """`matmul` of two backend tensors of one dtype."""
     return _matmul("Tensor", x, y)
 
 
-def _matmul(where: str, x: Any, y: Any) -> Any:
+def _matmul(where: str, x: Tensor, y: Tensor) -> Tensor:
     if not rank_of(x) or not rank_of(y):
         raise ValueError(f"{where}: expected vectors or matrices; got a scalar. Write ops.mul(x, y).")
     inner, outer = x.shape[-1], y.shape[-2] if rank_of(y) > 1 else y.shape[-1]
@@ -76,7 +78,7 @@ def _matmul(where: str, x: Any, y: Any) -> Any:
     return backend.product(_matmul_of, x, y)
 
 
-def bmm(input_x: Any, mat2: Any) -> Any:
+def bmm(input_x: TensorLike, mat2: TensorLike) -> Tensor:
     """Multiply the matrices of two batches (..., n, k) `input_x` and (..., k, m) `mat2`.
 
     Source: MindSpore, `mindspore.ops.bmm`.
@@ -84,17 +86,17 @@ def bmm(input_x: Any, mat2: Any) -> Any:
     return _matmul("ops.bmm", *_two("ops.bmm", input_x, mat2, (3, 4, 5, 6)))
 
 
-def mm(input: Any, mat2: Any) -> Any:
+def mm(input: TensorLike, mat2: TensorLike) -> Tensor:
     """Multiply the matrices `input` (n, k) and `mat2` (k, m). Source: MindSpore, `mindspore.ops.mm`."""
     return _matmul("ops.mm", *_two("ops.mm", input, mat2, (2,)))
 
 
-def mv(mat: Any, vec: Any) -> Any:
+def mv(mat: TensorLike, vec: TensorLike) -> Tensor:
     """Multiply the matrix `mat` (n, k) by the vector `vec` (k,). Source: MindSpore, `mindspore.ops.mv`."""
     return _matmul("ops.mv", *_two("ops.mv", mat, vec))
 
 
-def dot(input: Any, other: Any) -> Any:
+def dot(input: TensorLike, other: TensorLike) -> Tensor:
     """Sum products over the last axis of `input` and the last but one of `other`.
 
     Source: MindSpore, `mindspore.ops.dot`.
@@ -102,12 +104,12 @@ def dot(input: Any, other: Any) -> Any:
     return backend.product(_dot_of, *_two("ops.dot", input, other))
 
 
-def outer(input: Any, vec2: Any) -> Any:
+def outer(input: TensorLike, vec2: TensorLike) -> Tensor:
     """Every element of the vector `input` times every one of `vec2`. Source: MindSpore, `mindspore.ops.outer`."""
     return keras.ops.outer(*_two("ops.outer", input, vec2, (1,)))
 
 
-def tensor_dot(x1: Any, x2: Any, axes: Any) -> Any:
+def tensor_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequence[Sequence[int]]) -> Tensor:
     """Sum products of `x1` and `x2` over `axes`: their number, or a pair of tuples of axes.
 
     Source: MindSpore, `mindspore.ops.tensor_dot`.
@@ -115,7 +117,7 @@ def tensor_dot(x1: Any, x2: Any, axes: Any) -> Any:
     return backend.product(lambda x, y: _tensordot_of(x, y, axes=axes), *_two("ops.tensor_dot", x1, x2))
 
 
-def einsum(equation: str, *operands: Any) -> Any:
+def einsum(equation: str, *operands: TensorLike) -> Tensor:
     """Sum products of `operands` as `equation` says. Example: ``ops.einsum("ij,jk->ik", a, b)``.
 
     Source: MindSpore, `mindspore.ops.einsum`.
@@ -126,12 +128,16 @@ def einsum(equation: str, *operands: Any) -> Any:
     return _einsum_of(equation, *tensors)
 
 
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmm(
+    input: TensorLike, mat1: TensorLike, mat2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1
+) -> Tensor:
     """`beta` * `input` + `alpha` * (`mat1` @ `mat2`). Source: MindSpore, `mindspore.ops.addmm`."""
     return add(mul(input, beta), mul(mm(mat1, mat2), alpha))
 
 
-def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+def baddbmm(
+    input: TensorLike, batch1: TensorLike, batch2: TensorLike, beta: TensorLike = 1, alpha: TensorLike = 1
+) -> Tensor:
     """`beta` * `input` + `alpha` * (`batch1` @ `batch2`). Source: MindSpore, `mindspore.ops.baddbmm`."""
     product = matmul if rank_of(tensor("ops.baddbmm", batch1)) == 2 else bmm
     return add(mul(input, beta), mul(product(batch1, batch2), alpha))
@@ -163,7 +169,7 @@ class MatMul(Primitive):
         self.transpose_a = checks.boolean(self.name, "transpose_a", transpose_a)
         self.transpose_b = checks.boolean(self.name, "transpose_b", transpose_b)
 
-    def __call__(self, input: Any, mat2: Any) -> Any:
+    def __call__(self, input: TensorLike, mat2: TensorLike) -> Tensor:
         where = f"ops.{self.name}"
         x, y = _two(where, input, mat2, self._ranks)
         if self.transpose_a:
@@ -181,5 +187,5 @@ class BatchMatMul(MatMul):
 
     _ranks: ClassVar[tuple[int, ...]] = (2, 3, 4, 5, 6)
 
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: TensorLike, y: TensorLike) -> Tensor:
         return super().__call__(x, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -12,9 +13,13 @@ from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
 from mixtrain.ops.inputs import as_floats, sizes_of, spread, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
 from mixtrain.seed import stream_of
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
-def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype: Any = float32) -> Any:
+def uniform(
+    shape: int | Sequence[int] | Tensor, minval: TensorLike, maxval: TensorLike, seed: int | None = None,
+    dtype: DTypeLike = float32,
+) -> Tensor:
     """Draw numbers uniformly from [`minval`, `maxval`).
 
     Args:
@@ -43,7 +48,9 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype
     return backend.to_tensor(values if is_float(dtype) else keras.ops.floor(values), dtype)
 
 
-def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Any:
+def normal(
+    shape: int | Sequence[int] | Tensor, mean: TensorLike, stddev: TensorLike, seed: int | None = None
+) -> Tensor:
     """Draw numbers from normal distributions.
 
     Args:
@@ -67,7 +74,7 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Any:
     return mean + stddev * _standard(where, _broadcast(where, shape, mean, stddev), "normal", seed)
 
 
-def standard_normal(shape: Any, seed: int | None = None) -> Any:
+def standard_normal(shape: int | Sequence[int] | Tensor, seed: int | None = None) -> Tensor:
     """Draw float32 numbers of `shape` from the normal distribution of mean 0 and deviation 1; `seed` as in `normal`.
 
     Example: ``ops.standard_normal((2, 3))``. Source: MindSpore, `mindspore.ops.standard_normal`.
@@ -75,7 +82,7 @@ def standard_normal(shape: Any, seed: int | None = None) -> Any:
     return _standard("ops.standard_normal", sizes_of("ops.standard_normal", shape), "StandardNormal", seed)
 
 
-def rand(*size: Any, dtype: Any = None, seed: int | None = None) -> Any:
+def rand(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) -> Tensor:
     """Draw numbers uniformly from [0, 1): ``ops.rand(2, 3)`` or ``ops.rand((2, 3))``; `size`, `dtype` float32.
 
     `seed` gives a stream of its own. Source: MindSpore, `mindspore.ops.rand`.
@@ -84,7 +91,7 @@ def rand(*size: Any, dtype: Any = None, seed: int | None = None) -> Any:
     return keras.ops.cast(_unit("ops.rand", shape, "rand", seed), _float("ops.rand", dtype))
 
 
-def randn(*size: Any, dtype: Any = None, seed: int | None = None) -> Any:
+def randn(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) -> Tensor:
     """Draw normal numbers, mean 0 and deviation 1: ``ops.randn(2, 3)``; `size`, `dtype` float32.
 
     `seed` gives a stream of its own. Source: MindSpore, `mindspore.ops.randn`.
@@ -93,7 +100,9 @@ def randn(*size: Any, dtype: Any = None, seed: int | None = None) -> Any:
     return keras.ops.cast(_standard("ops.randn", shape, "randn", seed), _float("ops.randn", dtype))
 
 
-def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: Any = None) -> Any:
+def randint(
+    low: int, high: int, size: int | Sequence[int] | Tensor, seed: int | None = None, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """Draw ints from `low` to `high` - 1.
 
     Args:
@@ -125,7 +134,7 @@ def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: A
     return backend.to_tensor(values, dtype)
 
 
-def rand_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Any:
+def rand_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """`rand` of the shape of `input`, in its dtype or in `dtype`; `seed` as there.
 
     Example: ``ops.rand_like(x)``. Source: MindSpore, `mindspore.ops.rand_like`.
@@ -135,7 +144,7 @@ def rand_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Any:
     return keras.ops.cast(_unit("ops.rand_like", keras.ops.shape(x), "rand_like", seed), dtype)
 
 
-def randn_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Any:
+def randn_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """`randn` of the shape of `input`, in its dtype or in `dtype`; `seed` as there.
 
     Example: ``ops.randn_like(x)``. Source: MindSpore, `mindspore.ops.randn_like`.
@@ -145,7 +154,7 @@ def randn_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Any
     return keras.ops.cast(_standard("ops.randn_like", keras.ops.shape(x), "randn_like", seed), dtype)
 
 
-def randperm(n: int, seed: int = 0, offset: int = 0, dtype: Any = int64) -> Any:
+def randperm(n: int, seed: int = 0, offset: int = 0, dtype: DTypeLike = int64) -> Tensor:
     """Return the ints from 0 to `n` - 1 in random order.
 
     Args:
@@ -165,7 +174,7 @@ def randperm(n: int, seed: int = 0, offset: int = 0, dtype: Any = int64) -> Any:
     return backend.to_tensor(keras.ops.argsort(_unit("ops.randperm", (count,), "randperm", seed)), as_dtype(dtype))
 
 
-def bernoulli(input: Any, p: Any = 0.5, seed: int | None = None) -> Any:
+def bernoulli(input: TensorLike, p: TensorLike = 0.5, seed: int | None = None) -> Tensor:
     """Draw 1 with probability `p` (a number or tensor), else 0, of the shape and dtype of `input`; `seed` as in `rand`.
 
     Example: ``ops.bernoulli(x, 0.2)``. Source: MindSpore, `mindspore.ops.bernoulli`.
@@ -175,12 +184,12 @@ def bernoulli(input: Any, p: Any = 0.5, seed: int | None = None) -> Any:
     return keras.ops.cast(values < keras.ops.cast(as_floats("ops.bernoulli", p), float32), x.dtype)
 
 
-def _broadcast(where: str, shape: Any, *tensors: Any) -> tuple[int, ...]:
+def _broadcast(where: str, shape: int | Sequence[int] | Tensor, *tensors: Tensor) -> tuple[int, ...]:
     """Return the shape that `shape` and those of the tensors broadcast to."""
     return np.broadcast_shapes(sizes_of(where, shape), *(tuple(value.shape) for value in tensors))
 
 
-def _float(where: str, dtype: Any) -> Any:
+def _float(where: str, dtype: DTypeLike | None) -> str:
     dtype = float32 if dtype is None else as_dtype(dtype)
     if not is_float(dtype):
         raise checks.fail_value(where, "dtype must be a float format", dtype, "dtype=mixtrain.float32")
@@ -191,11 +200,11 @@ def _stream(where: str, name: str, seed: Any) -> Any:
     return stream_of(name, 0 if seed is None else checks.integer(where, "seed", seed, at_least=0))
 
 
-def _unit(where: str, shape: Any, name: str, seed: Any) -> Any:
+def _unit(where: str, shape: int | Sequence[int] | Tensor, name: str, seed: Any) -> Tensor:
     return keras.random.uniform(shape, dtype="float32", seed=_stream(where, name, seed))
 
 
-def _standard(where: str, shape: Any, name: str, seed: Any) -> Any:
+def _standard(where: str, shape: int | Sequence[int] | Tensor, name: str, seed: Any) -> Tensor:
     return keras.random.normal(shape, dtype="float32", seed=_stream(where, name, seed))
 
 
@@ -215,7 +224,7 @@ class UniformReal(_Random):
     Source: MindSpore, `mindspore.ops.UniformReal`.
     """
 
-    def __call__(self, shape: Any) -> Any:
+    def __call__(self, shape: int | Sequence[int] | Tensor) -> Tensor:
         """Draw numbers of `shape`."""
         return _unit(self.name, sizes_of(self.name, shape), self.name, self._seed)
 
@@ -228,7 +237,7 @@ class StandardNormal(_Random):
     Source: MindSpore, `mindspore.ops.StandardNormal`.
     """
 
-    def __call__(self, shape: Any) -> Any:
+    def __call__(self, shape: int | Sequence[int] | Tensor) -> Tensor:
         """Draw numbers of `shape`."""
         return _standard(self.name, sizes_of(self.name, shape), self.name, self._seed)
 
@@ -241,7 +250,7 @@ class UniformInt(_Random):
     Source: MindSpore, `mindspore.ops.UniformInt`.
     """
 
-    def __call__(self, shape: Any, minval: Any, maxval: Any) -> Any:
+    def __call__(self, shape: int | Sequence[int] | Tensor, minval: TensorLike, maxval: TensorLike) -> Tensor:
         """Draw ints of `shape`."""
         low, high = (keras.ops.cast(tensor(self.name, limit), float32) for limit in (minval, maxval))
         values = _unit(self.name, sizes_of(self.name, shape), self.name, self._seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import keras
@@ -12,17 +12,21 @@ from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, float32, int64, is_complex, is_float
 from mixtrain.ops.inputs import as_floats, axes_of, rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 _Reduce = Callable[..., Any]
 
 
-def reduce(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool) -> Any:
+def reduce(where: str, compute: _Reduce, x: TensorLike, axis: int | Sequence[int] | None, keep_dims: bool) -> Tensor:
     """Apply a Keras reduction over checked axes."""
     checks.boolean(where, "keep_dims", keep_dims)
     return backend.reduce_axes(compute, x, axes_of(where, axis, rank_of(x)), keep_dims)
 
 
-def _accumulated(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool, dtype: Any) -> Any:
+def _accumulated(
+    where: str, compute: _Reduce, x: TensorLike, axis: int | Sequence[int] | None, keep_dims: bool,
+    dtype: DTypeLike | None,
+) -> Tensor:
     """Reduce in `dtype`, by default int64 for integers and bools and their own dtype for floats."""
     x = tensor(where, x)
     if dtype is not None:
@@ -32,7 +36,9 @@ def _accumulated(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: boo
     return backend.to_tensor(reduce(where, compute, backend.to_tensor(x, dtype), axis, keep_dims), dtype)
 
 
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def sum(
+    input: TensorLike, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """Add up elements.
 
     Args:
@@ -57,7 +63,9 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     return _accumulated("ops.sum", keras.ops.sum, input, dim, keepdim, dtype)
 
 
-def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Any:
+def prod(
+    input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False, dtype: DTypeLike | None = None
+) -> Tensor:
     """Multiply the elements of `input` over `axis` (None: all), in `dtype`; `keep_dims` keeps the axes with size 1.
 
     Example: ``ops.prod(x, axis=0)``. Source: MindSpore, `mindspore.ops.prod`.
@@ -65,7 +73,7 @@ def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = Non
     return _accumulated("ops.prod", keras.ops.prod, input, axis, keep_dims, dtype)
 
 
-def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Any:
+def mean(x: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False) -> Tensor:
     """Average elements.
 
     Args:
@@ -92,7 +100,7 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Any:
     )
 
 
-def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+def logsumexp(input: TensorLike, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
     """log(sum(exp(`input`))) over the axis `dim`, without overflow; `keepdim` keeps the axis with size 1.
 
     Example: ``ops.logsumexp(x, 1)``. Source: MindSpore, `mindspore.ops.logsumexp`.
@@ -100,11 +108,11 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     return reduce("ops.logsumexp", keras.ops.logsumexp, as_floats("ops.logsumexp", input), dim, keepdim)
 
 
-def _logic(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool) -> Any:
+def _logic(where: str, compute: _Reduce, x: TensorLike, axis: int | Sequence[int] | None, keep_dims: bool) -> Tensor:
     return reduce(where, compute, keras.ops.cast(tensor(where, x), bool_), axis, keep_dims)
 
 
-def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Any:
+def all(input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False) -> Tensor:
     """Whether all of `input` is True over `axis` (None: all); `keep_dims` keeps the axes with size 1.
 
     Example: ``ops.all(x > 0)``. Source: MindSpore, `mindspore.ops.all`.
@@ -112,7 +120,7 @@ def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Any:
     return _logic("ops.all", keras.ops.all, input, axis, keep_dims)
 
 
-def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Any:
+def any(input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False) -> Tensor:
     """Whether any of `input` is True over `axis` (None: all); `keep_dims` keeps the axes with size 1.
 
     Example: ``ops.any(x > 0)``. Source: MindSpore, `mindspore.ops.any`.
@@ -120,7 +128,9 @@ def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Any:
     return _logic("ops.any", keras.ops.any, input, axis, keep_dims)
 
 
-def var(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> Any:
+def var(
+    input: TensorLike, axis: int | Sequence[int] | None = None, ddof: int | bool = 0, keepdims: bool = False
+) -> Tensor:
     """The variance.
 
     Args:
@@ -147,7 +157,9 @@ def var(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = Fal
     return total / keras.ops.cast(math.prod(sizes) - int(ddof), x.dtype)
 
 
-def std(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> Any:
+def std(
+    input: TensorLike, axis: int | Sequence[int] | None = None, ddof: int | bool = 0, keepdims: bool = False
+) -> Tensor:
     """The square root of `var`; `input`, `axis`, `ddof` and `keepdims` mean the same.
 
     Example: ``ops.std(x, axis=0)``. Source: MindSpore, `mindspore.ops.std`.
@@ -155,19 +167,24 @@ def std(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = Fal
     return keras.ops.sqrt(var(input, axis, ddof, keepdims))
 
 
-def var_mean(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> tuple[Any, Any]:
+def var_mean(
+    input: TensorLike, axis: int | Sequence[int] | None = None, ddof: int | bool = 0, keepdims: bool = False
+) -> tuple[Tensor, Tensor]:
     """`var` and `mean` of `input` over `axis` (`ddof`, `keepdims`). Source: MindSpore, `mindspore.ops.var_mean`."""
     return var(input, axis, ddof, keepdims), mean(input, axis, keepdims)
 
 
-def std_mean(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> tuple[Any, Any]:
+def std_mean(
+    input: TensorLike, axis: int | Sequence[int] | None = None, ddof: int | bool = 0, keepdims: bool = False
+) -> tuple[Tensor, Tensor]:
     """`std` and `mean` of `input` over `axis` (`ddof`, `keepdims`). Source: MindSpore, `mindspore.ops.std_mean`."""
     return std(input, axis, ddof, keepdims), mean(input, axis, keepdims)
 
 
 def norm(
-    A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
+    A: TensorLike, ord: float | str | None = None, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """The norm of vectors or matrices.
 
     Args:
@@ -201,7 +218,9 @@ def norm(
     return keras.ops.norm(x, ord=ord, axis=axes if len(axes) == 2 else axes[0], keepdims=keepdim)
 
 
-def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = "int32") -> Any:
+def count_nonzero(
+    x: TensorLike, axis: int | Sequence[int] | None = (), keep_dims: bool = False, dtype: DTypeLike = "int32"
+) -> Tensor:
     """Count the nonzero elements of `x` over `axis` (all for ()), as `dtype`; `keep_dims` keeps the axes.
 
     Source: MindSpore, `mindspore.ops.count_nonzero`.
@@ -221,7 +240,7 @@ class _Reduction(Primitive):
         super().__init__()
         self.keep_dims = checks.boolean(self.name, "keep_dims", keep_dims)
 
-    def __call__(self, x: Any, axis: Any = ()) -> Any:
+    def __call__(self, x: TensorLike, axis: int | Sequence[int] | None = ()) -> Tensor:
         x = tensor(f"ops.{self.name}", x)
         return keras.ops.cast(reduce(f"ops.{self.name}", type(self)._compute, x, axis, self.keep_dims), x.dtype)
 
@@ -245,7 +264,7 @@ def reduction(name: str, compute: _Reduce, doc: str) -> type[_Reduction]:
     return type(name, (_Reduction,), {"_compute": staticmethod(compute), "__doc__": text, "__module__": __name__})
 
 
-def _mean(x: Any, **options: Any) -> Any:
+def _mean(x: Tensor, **options: Any) -> Tensor:
     return keras.ops.mean(x if is_float(x.dtype) else keras.ops.cast(x, float32), **options)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import checks
@@ -11,6 +9,7 @@ from mixtrain.dtype import float32
 from mixtrain.ops.inputs import as_floats, rank_of
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.windows import image
+from mixtrain.typing import Tensor, TensorLike
 
 
 class NMSWithMask(Primitive):
@@ -39,7 +38,7 @@ class NMSWithMask(Primitive):
             self.name, "iou_threshold", iou_threshold, at_least=0, at_most=1, example=0.5
         )
 
-    def __call__(self, bboxes: Any) -> tuple[Any, Any, Any]:
+    def __call__(self, bboxes: TensorLike) -> tuple[Tensor, Tensor, Tensor]:
         """Return ``(boxes by descending score (N, 5), their indices 0 to N - 1, bool (N,))`` of `bboxes` (N, 5)."""
         ops, boxes = keras.ops, as_floats(self.name, bboxes)
         if rank_of(boxes) != 2 or boxes.shape[1] not in (None, 5):
@@ -53,7 +52,7 @@ class NMSWithMask(Primitive):
         suppresses = self._overlaps(boxes) > self.iou_threshold
         indices = ops.arange(count)
 
-        def suppress(index: Any, marked: Any) -> Any:
+        def suppress(index: Tensor, marked: Tensor) -> Tensor:
             worse = ops.logical_and(ops.take(suppresses, index, axis=0), indices > index)
             # A box that is suppressed itself suppresses no other.
             return ops.logical_and(marked, ops.logical_not(ops.logical_and(worse, ops.take(marked, index, axis=0))))
@@ -61,7 +60,7 @@ class NMSWithMask(Primitive):
         marked = ops.fori_loop(0, count, suppress, ops.ones((count,), dtype="bool"))
         return boxes, ops.cast(indices, "int32"), marked
 
-    def _overlaps(self, boxes: Any) -> Any:
+    def _overlaps(self, boxes: Tensor) -> Tensor:
         ops = keras.ops
         left, top, right, bottom = ops.unstack(ops.cast(boxes[:, :4], float32), 4, axis=-1)
         area = (right - left) * (bottom - top)
@@ -108,7 +107,7 @@ class ROIAlign(Primitive):
         self.sample_num = checks.integer(self.name, "sample_num", sample_num, at_least=1, example=2)
         self.roi_end_mode = checks.one_of(self.name, "roi_end_mode", roi_end_mode, (0, 1))
 
-    def __call__(self, features: Any, rois: Any) -> Any:
+    def __call__(self, features: TensorLike, rois: TensorLike) -> Tensor:
         """Return (R, C, pooled_height, pooled_width) of `features` (N, C, H, W) in `rois` (R, 5): image and box."""
         ops, x, boxes = keras.ops, image(self.name, features), _float32(self.name, rois)
         if rank_of(boxes) != 2 or boxes.shape[1] not in (None, 5):
@@ -122,7 +121,7 @@ class ROIAlign(Primitive):
         maps = ops.cast(ops.take(x, ops.cast(image_index, "int32"), axis=0), float32)
         return ops.cast(ops.einsum("rih,rchw,rjw->rcij", down, maps, across), x.dtype)
 
-    def _weights(self, start: Any, end: Any, cells: int, size: Any) -> Any:
+    def _weights(self, start: Tensor, end: Tensor, cells: int, size: int) -> Tensor:
         """Return the weight of each of `size` pixels in each of `cells`, (R, cells, size)."""
         ops, samples = keras.ops, self.sample_num
         first = start * self.spatial_scale
@@ -139,6 +138,6 @@ class ROIAlign(Primitive):
         return ops.mean(ops.reshape(weights, (-1, cells, samples, size)), axis=2)
 
 
-def _float32(where: str, value: Any) -> Any:
+def _float32(where: str, value: TensorLike) -> Tensor:
     """Return boxes as a float32 tensor."""
     return keras.ops.cast(as_floats(where, value), float32)

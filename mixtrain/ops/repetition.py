@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 import keras
@@ -10,9 +11,10 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, values_of
 from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
-def tile(input: Any, dims: Any) -> Any:
+def tile(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
     """Repeat a tensor along its axes.
 
     Args:
@@ -32,7 +34,7 @@ def tile(input: Any, dims: Any) -> Any:
     return keras.ops.tile(tensor("ops.tile", input), sizes_of("ops.tile", dims, name="dims"))
 
 
-def broadcast_to(input: Any, shape: Any) -> Any:
+def broadcast_to(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
     """Broadcast a tensor to a shape.
 
     Args:
@@ -71,12 +73,12 @@ def broadcast_to(input: Any, shape: Any) -> Any:
     return keras.ops.broadcast_to(x, sizes)
 
 
-def expand(input_x: Any, size: Any) -> Any:
+def expand(input_x: TensorLike, size: int | Sequence[int] | Tensor) -> Tensor:
     """`broadcast_to` of `input_x` and the shape `size`. Source: MindSpore, `mindspore.ops.expand`."""
     return broadcast_to(input_x, size)
 
 
-def repeat_interleave(input: Any, repeats: Any, axis: int | None = None) -> Any:
+def repeat_interleave(input: TensorLike, repeats: TensorLike, axis: int | None = None) -> Tensor:
     """Repeat each element, with its copies next to it.
 
     Args:
@@ -101,12 +103,12 @@ def repeat_interleave(input: Any, repeats: Any, axis: int | None = None) -> Any:
     return keras.ops.repeat(x, repeats, axis=axis)
 
 
-def repeat_elements(x: Any, rep: int, axis: int = 0) -> Any:
+def repeat_elements(x: TensorLike, rep: int, axis: int = 0) -> Tensor:
     """Repeat each element of `x` `rep` times along `axis`. Source: MindSpore, `mindspore.ops.repeat_elements`."""
     return repeat_interleave(x, checks.integer("ops.repeat_elements", "rep", rep, at_least=1, example=2), axis)
 
 
-def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Any, ...]:
+def meshgrid(*inputs: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:
     """The coordinates of a grid.
 
     Args:
@@ -147,7 +149,9 @@ def _source_indices(size: int, before: int, after: int, mode: str) -> np.ndarray
     return np.minimum(indices, period - indices)
 
 
-def pad(input_x: Any, padding: Any, mode: PadMode = "constant", value: float | None = None) -> Any:
+def pad(
+    input_x: TensorLike, padding: int | Sequence[int] | Tensor, mode: PadMode = "constant", value: float | None = None
+) -> Tensor:
     """Pad a tensor; pairs of padding start with the last axis.
 
     Args:
@@ -182,7 +186,7 @@ def pad(input_x: Any, padding: Any, mode: PadMode = "constant", value: float | N
     return _padded(x, pairs, mode, 0 if value is None else value)
 
 
-def _padded(x: Any, pairs: list[tuple[int, int]], mode: str, value: float = 0) -> Any:
+def _padded(x: Tensor, pairs: list[tuple[int, int]], mode: str, value: float = 0) -> Tensor:
     if mode == "constant":
         # Negative padding crops.
         crops = tuple(slice(max(0, -before), None if after >= 0 else after) for before, after in pairs)
@@ -211,7 +215,7 @@ class Pad(Primitive):
     Source: MindSpore, `mindspore.ops.Pad`.
     """
 
-    def __init__(self, paddings: Any) -> None:
+    def __init__(self, paddings: Sequence[Sequence[int]]) -> None:
         super().__init__()
         if not isinstance(paddings, (tuple, list)):
             raise checks.fail_type("Pad", "paddings must be a tuple of pairs", paddings, "((0, 0), (1, 1))")
@@ -220,7 +224,7 @@ class Pad(Primitive):
                 raise checks.fail_value("Pad", "paddings must hold pairs of sizes", pair, "((0, 0), (1, 1))")
         self.paddings = tuple((before, after) for before, after in paddings)
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: TensorLike) -> Tensor:
         return _padded_by_axis("Pad", tensor("ops.Pad", input_x), self.paddings, "constant")
 
 
@@ -234,12 +238,12 @@ class MirrorPad(Primitive):
         super().__init__()
         self.mode = checks.one_of("MirrorPad", "mode", mode, ("REFLECT", "SYMMETRIC"))
 
-    def __call__(self, input_x: Any, paddings: Any) -> Any:
+    def __call__(self, input_x: TensorLike, paddings: TensorLike) -> Tensor:
         pairs = [tuple(int(item) for item in pair) for pair in values_of("ops.MirrorPad", paddings)]
         return _padded_by_axis("MirrorPad", tensor("ops.MirrorPad", input_x), pairs, self.mode.lower())
 
 
-def _padded_by_axis(where: str, x: Any, pairs: Any, mode: str) -> Any:
+def _padded_by_axis(where: str, x: Tensor, pairs: Any, mode: str) -> Tensor:
     if len(pairs) != rank_of(x):
         raise checks.fail_value(where, f"paddings must hold {rank_of(x)} pairs", pairs, "((0, 0), (1, 1))")
     return keras.ops.pad(x, pairs, mode=mode)
@@ -251,11 +255,11 @@ class BroadcastTo(Primitive):
     Source: MindSpore, `mindspore.ops.BroadcastTo`.
     """
 
-    def __init__(self, shape: Any) -> None:
+    def __init__(self, shape: int | Sequence[int] | Tensor) -> None:
         super().__init__()
         self.shape = sizes_of("BroadcastTo", shape)
 
-    def __call__(self, input: Any) -> Any:
+    def __call__(self, input: TensorLike) -> Tensor:
         return broadcast_to(input, self.shape)
 
 
@@ -269,7 +273,7 @@ class Meshgrid(Primitive):
         super().__init__()
         self.indexing = checks.one_of("Meshgrid", "indexing", indexing, ("xy", "ij"))
 
-    def __call__(self, inputs: Any) -> tuple[Any, ...]:
+    def __call__(self, inputs: Sequence[TensorLike]) -> tuple[Tensor, ...]:
         return meshgrid(*inputs, indexing=self.indexing)
 
 

@@ -12,6 +12,7 @@ from mixtrain import checks
 from mixtrain.dtype import float32
 from mixtrain.ops.inputs import rank_of, tensor, values_of
 from mixtrain.ops.primitive import configured
+from mixtrain.typing import Tensor, TensorLike
 
 
 def _coordinates(old: int, new: int, grid: str, scale: float | None) -> np.ndarray:
@@ -68,7 +69,10 @@ _WEIGHTS: Final[dict[str, Callable[..., np.ndarray]]] = {
 }
 
 
-def resampled(x: Any, axes: Sequence[int], sizes: Sequence[int], mode: str, grid: str, scales: Any = None) -> Any:
+def resampled(
+    x: TensorLike, axes: Sequence[int], sizes: Sequence[int], mode: str, grid: str,
+    scales: Sequence[float | None] | None = None,
+) -> Tensor:
     """Return `x` resized to `sizes` along `axes`, in its dtype."""
     output = keras.ops.cast(x, float32)
     scales = [None] * len(axes) if scales is None else scales
@@ -78,7 +82,7 @@ def resampled(x: Any, axes: Sequence[int], sizes: Sequence[int], mode: str, grid
     return keras.ops.cast(output, x.dtype)
 
 
-def _sizes(where: str, x: Any, size: Any, scales: Any) -> list[int]:
+def _sizes(where: str, x: Tensor, size: Any, scales: Any) -> list[int]:
     if size is None and scales is None:
         raise checks.fail_value(where, "output_size or scales must be given", None, "output_size=[4, 4, 4]")
     if size is None:
@@ -86,8 +90,11 @@ def _sizes(where: str, x: Any, size: Any, scales: Any) -> list[int]:
     return [int(item) for item in values_of(where, size).reshape(-1)]
 
 
-def _volume(mode: str) -> Callable[..., Any]:
-    def compute(x: Any, output_size: Any = None, scales: Any = None, *, align_corners: bool = False) -> Any:
+def _volume(mode: str) -> Callable[..., Tensor]:
+    def compute(
+        x: TensorLike, output_size: int | Sequence[int] | None = None, scales: Sequence[float] | None = None, *,
+        align_corners: bool = False,
+    ) -> Tensor:
         value = tensor("ops.Upsample3D", x)
         sizes = _sizes("ops.Upsample3D", value, output_size, scales)
         return resampled(value, (2, 3, 4), sizes, mode, "corners" if align_corners else "centers", scales)
@@ -95,8 +102,10 @@ def _volume(mode: str) -> Callable[..., Any]:
     return compute
 
 
-def _images(mode: str, first: int) -> Callable[..., Any]:
-    def compute(images: Any, size: Any, *, align_corners: bool, half_pixel_centers: bool = False) -> Any:
+def _images(mode: str, first: int) -> Callable[..., Tensor]:
+    def compute(
+        images: TensorLike, size: int | Sequence[int], *, align_corners: bool, half_pixel_centers: bool = False
+    ) -> Tensor:
         value = tensor("ops.Resize", images)
         grid = "corners" if align_corners else "centers" if half_pixel_centers else "starts"
         output = resampled(keras.ops.cast(value, float32), (first, first + 1), values_of("", size).tolist(), mode, grid)
@@ -108,7 +117,7 @@ def _images(mode: str, first: int) -> Callable[..., Any]:
 _GRIDS: Final = {"align_corners": "corners", "half_pixel": "centers", "asymmetric": "starts"}
 
 
-def _line(x: Any, size: Any, *, coordinate_transformation_mode: str) -> Any:
+def _line(x: TensorLike, size: int, *, coordinate_transformation_mode: str) -> Tensor:
     grid = _GRIDS[checks.one_of(
         "ops.ResizeLinear1D", "coordinate_transformation_mode", coordinate_transformation_mode, tuple(_GRIDS)
     )]

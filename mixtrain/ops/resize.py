@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 import keras
@@ -14,19 +14,20 @@ from mixtrain.dtype import float32, is_float
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.inputs import rank_of, tensor
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, TensorLike
 
 Grid = Literal["corners", "centers", "starts"]
 _MODES: Final = ("nearest", "nearest-exact", "linear", "bilinear", "area")
 
 
 def interpolate(
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
+    input: TensorLike,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
-) -> Any:
+) -> Tensor:
     """Resize images (N, C, H, W) or sequences (N, C, L).
 
     Args:
@@ -64,7 +65,7 @@ def interpolate(
     return _resized(where, x, sizes, mode, bool(align_corners))
 
 
-def _resized(where: str, x: Any, sizes: tuple[int, ...], mode: str, align_corners: bool) -> Any:
+def _resized(where: str, x: Tensor, sizes: tuple[int, ...], mode: str, align_corners: bool) -> Tensor:
     if mode == "area":
         return backend.from_channels_last(pool_to(backend.to_channels_last(x), sizes, keras.ops.mean))
     if mode in ("linear", "bilinear"):
@@ -72,7 +73,7 @@ def _resized(where: str, x: Any, sizes: tuple[int, ...], mode: str, align_corner
     return nearest(where, x, sizes, "centers" if mode == "nearest-exact" else "starts")
 
 
-def _sizes(where: str, x: Any, size: Any, scale: Any) -> tuple[int, ...]:
+def _sizes(where: str, x: Tensor, size: Any, scale: Any) -> tuple[int, ...]:
     old = tuple(x.shape[2:])
     if (size is None) == (scale is None):
         raise checks.fail_value(where, "give one of size and scale_factor", (size, scale), "size=(32, 32)")
@@ -88,12 +89,12 @@ def _sizes(where: str, x: Any, size: Any, scale: Any) -> tuple[int, ...]:
     return tuple(checks.integer(where, "size", item, at_least=1, example=32) for item in values)
 
 
-def bilinear(where: str, x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
+def bilinear(where: str, x: TensorLike, sizes: tuple[int, ...], grid: Grid) -> Tensor:
     """Resize (N, C, H, W) by bilinear interpolation; integers become float32."""
     if not is_float(x.dtype):
         x = keras.ops.cast(x, float32)
 
-    def resize_axis(value: Any, axis: int, coordinates: np.ndarray) -> Any:
+    def resize_axis(value: Tensor, axis: int, coordinates: np.ndarray) -> Tensor:
         low = np.floor(coordinates).astype(np.int32)
         high = np.minimum(low + 1, value.shape[axis] - 1)
         weight = keras.ops.cast((coordinates - low).reshape([-1, *[1] * (3 - axis)]), value.dtype)
@@ -103,10 +104,10 @@ def bilinear(where: str, x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
     return _by_axis(where, resize_axis, x, sizes, grid)
 
 
-def nearest(where: str, x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
+def nearest(where: str, x: TensorLike, sizes: tuple[int, ...], grid: Grid) -> Tensor:
     """Resize (N, C, H, W) by nearest-neighbor interpolation."""
 
-    def resize_axis(value: Any, axis: int, coordinates: np.ndarray) -> Any:
+    def resize_axis(value: Tensor, axis: int, coordinates: np.ndarray) -> Tensor:
         shift = {"corners": 0.5, "centers": 0.5, "starts": 0.0}[grid]
         index = np.minimum(np.floor(coordinates + np.float32(shift)), value.shape[axis] - 1).astype(np.int32)
         return keras.ops.take(value, index, axis=axis)
@@ -114,7 +115,7 @@ def nearest(where: str, x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
     return _by_axis(where, resize_axis, x, sizes, grid)
 
 
-def _by_axis(where: str, resize_axis: Callable[..., Any], x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
+def _by_axis(where: str, resize_axis: Callable[..., Tensor], x: Tensor, sizes: tuple[int, ...], grid: Grid) -> Tensor:
     if None in x.shape[2:]:
         raise checks.fail_value(where, "images must be of one known size", tuple(x.shape), "images of one size")
     value = backend.to_channels_last(x)
@@ -136,7 +137,7 @@ def _coordinates(old: int, new: int, grid: Grid) -> np.ndarray:
 class _Resize(Primitive):
     """A resize with fixed settings."""
 
-    def __init__(self, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> None:
+    def __init__(self, size: Sequence[int], align_corners: bool = False, half_pixel_centers: bool = False) -> None:
         super().__init__()
         values = tuple(size) if isinstance(size, (tuple, list)) else (size,)
         if len(values) != 2 or not all(isinstance(item, numbers.Integral) for item in values):
@@ -150,7 +151,7 @@ class _Resize(Primitive):
             )
         self._grid: Grid = "corners" if align_corners else "centers" if half_pixel_centers else "starts"
 
-    def _checked(self, value: Any) -> Any:
+    def _checked(self, value: TensorLike) -> Tensor:
         x = tensor(self.name, value)
         if rank_of(x) != 4:
             raise checks.fail_value(self.name, "the input must have axes (N, C, H, W)", tuple(x.shape), "x of 4 axes")
@@ -165,7 +166,7 @@ class ResizeBilinear(_Resize):
     Example: ``ops.ResizeBilinear((32, 32))(x)``. Source: MindSpore 1, `mindspore.ops.ResizeBilinear`.
     """
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: TensorLike) -> Tensor:
         """Resize `x`; integers become float32."""
         return bilinear(self.name, self._checked(x), self.size, self._grid)
 
@@ -178,6 +179,6 @@ class ResizeNearestNeighbor(_Resize):
     Example: ``ops.ResizeNearestNeighbor((32, 32))(x)``. Source: MindSpore, `mindspore.ops.ResizeNearestNeighbor`.
     """
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: TensorLike) -> Tensor:
         """Resize `input_x`, of any dtype."""
         return nearest(self.name, self._checked(input_x), self.size, self._grid)
