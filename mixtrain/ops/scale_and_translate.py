@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import keras
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.ops.inputs import as_floats, rank_of, values_of
 from mixtrain.ops.primitive import configured
+from mixtrain.typing import Tensor, TensorLike
 
 
 def _lanczos(radius: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -49,8 +50,9 @@ def _weights(old: int, new: int, scale: float, shift: float, kernel: str, antial
 
 
 def scale_and_translate(
-    images: Any, size: Any, scale: Any, translation: Any, *, kernel_type: str = "lanczos3", antialias: bool = True
-) -> Any:
+    images: TensorLike, size: TensorLike, scale: TensorLike, translation: TensorLike, *, kernel_type: str = "lanczos3",
+    antialias: bool = True,
+) -> Tensor:
     """Scale images (N, H, W, C) by `scale`, translate them by `translation`, and crop or pad to `size`; float32.
 
     Args:

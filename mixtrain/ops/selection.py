@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 from typing import Any, Final
 
 import keras
@@ -11,9 +12,10 @@ from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.inputs import as_mask, axis_of, is_number, pair, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
-def _indices(where: str, value: Any) -> Any:
+def _indices(where: str, value: TensorLike) -> Tensor:
     """Return a tensor of integers.
 
     Raises:
@@ -27,7 +29,7 @@ def _indices(where: str, value: Any) -> Any:
     return x
 
 
-def gather(input_params: Any, input_indices: Any, axis: int, batch_dims: int = 0) -> Any:
+def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch_dims: int = 0) -> Tensor:
     """Gather slices along an axis.
 
     Args:
@@ -58,7 +60,7 @@ def gather(input_params: Any, input_indices: Any, axis: int, batch_dims: int = 0
     return backend.gather_in_batches(x, indices, axis=axis, batch_axes=batch_dims)
 
 
-def gather_nd(input_x: Any, indices: Any) -> Any:
+def gather_nd(input_x: TensorLike, indices: TensorLike) -> Tensor:
     """Gather the slices of `input_x` at `indices`, whose last axis indexes its leading axes.
 
     Example:
@@ -71,7 +73,7 @@ def gather_nd(input_x: Any, indices: Any) -> Any:
     return backend.gather_nd(tensor("ops.gather_nd", input_x), _indices("ops.gather_nd", indices))
 
 
-def gather_elements(input: Any, dim: int, index: Any) -> Any:
+def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
     """Gather one element of `input` along `dim` for each element of `index`.
 
     Example: ``ops.gather_elements(x, 1, index)``. Source: MindSpore, `mindspore.ops.gather_elements`.
@@ -85,12 +87,12 @@ def gather_elements(input: Any, dim: int, index: Any) -> Any:
     return keras.ops.take_along_axis(x[block], indices, axis=dim)
 
 
-def gather_d(x: Any, dim: int, index: Any) -> Any:
+def gather_d(x: TensorLike, dim: int, index: TensorLike) -> Tensor:
     """`gather_elements` of `x` along `dim` by `index`. Source: MindSpore, `mindspore.ops.gather_d`."""
     return gather_elements(x, dim, index)
 
 
-def index_select(input: Any, axis: int, index: Any) -> Any:
+def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
     """Gather the slices of `input` along `axis` at the vector `index`.
 
     Source: MindSpore, `mindspore.ops.index_select`.
@@ -98,7 +100,7 @@ def index_select(input: Any, axis: int, index: Any) -> Any:
     return gather(input, index, axis)
 
 
-def where(condition: Any, input: Any, other: Any) -> Any:
+def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
     """Select elements of one of two tensors by a condition.
 
     Args:
@@ -122,18 +124,18 @@ def where(condition: Any, input: Any, other: Any) -> Any:
     return _select("ops.where", condition, input, other)
 
 
-def select(condition: Any, input: Any, other: Any) -> Any:
+def select(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
     """`where`: `input` where `condition` is True, else `other`. Source: MindSpore, `mindspore.ops.select`."""
     return _select("ops.select", condition, input, other)
 
 
-def _select(name: str, condition: Any, x: Any, y: Any) -> Any:
+def _select(name: str, condition: TensorLike, x: TensorLike, y: TensorLike) -> Tensor:
     x, y = pair(name, x, y)
     dtype = (y if is_number(x) else x).dtype
     return keras.ops.where(as_mask(name, condition), keras.ops.cast(x, dtype), keras.ops.cast(y, dtype))
 
 
-def masked_fill(input_x: Any, mask: Any, value: Any) -> Any:
+def masked_fill(input_x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor:
     """Replace the elements of `input_x` where `mask` is True by `value`; the dtype stays.
 
     Example:
@@ -147,7 +149,7 @@ def masked_fill(input_x: Any, mask: Any, value: Any) -> Any:
     return keras.ops.where(as_mask("ops.masked_fill", mask), keras.ops.cast(tensor("", value), x.dtype), x)
 
 
-def masked_select(input: Any, mask: Any) -> Any:
+def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
     """The elements of `input` where `mask` is True, in a vector. (Its length is not known while compiling with XLA.)
 
     Example: ``ops.masked_select(x, x > 0)``. Source: MindSpore, `mindspore.ops.masked_select`.
@@ -157,7 +159,7 @@ def masked_select(input: Any, mask: Any) -> Any:
     return backend.boolean_mask(keras.ops.broadcast_to(x, keras.ops.shape(marks)), marks)
 
 
-def slice(input_x: Any, begin: Any, size: Any) -> Any:
+def slice(input_x: TensorLike, begin: Sequence[int] | Tensor, size: Sequence[int] | Tensor) -> Tensor:
     """Slice `input_x` from the indices `begin`, to the shape `size` (-1 for the end of the axis).
 
     Example:
@@ -188,16 +190,16 @@ def slice(input_x: Any, begin: Any, size: Any) -> Any:
 
 
 def strided_slice(
-    input_x: Any,
-    begin: Any,
-    end: Any,
-    strides: Any,
+    input_x: TensorLike,
+    begin: Sequence[int] | Tensor,
+    end: Sequence[int] | Tensor,
+    strides: Sequence[int] | Tensor,
     begin_mask: int = 0,
     end_mask: int = 0,
     ellipsis_mask: int = 0,
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
-) -> Any:
+) -> Tensor:
     """Compute ``input_x[begin:end:strides]``, with one entry for each axis.
 
     Args:
@@ -237,7 +239,7 @@ def strided_slice(
     return x[tuple(index)]
 
 
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+def nonzero(input: TensorLike, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """The indices of the nonzero elements of `input`: (n, axes), or with `as_tuple` a vector for each axis.
 
     Source: MindSpore, `mindspore.ops.nonzero`.
@@ -254,7 +256,7 @@ class Gather(Primitive):
         super().__init__()
         self.batch_dims = checks.integer("Gather", "batch_dims", batch_dims, at_least=0)
 
-    def __call__(self, input_params: Any, input_indices: Any, axis: int) -> Any:
+    def __call__(self, input_params: TensorLike, input_indices: TensorLike, axis: int) -> Tensor:
         return gather(input_params, input_indices, axis, self.batch_dims)
 
 
@@ -284,7 +286,10 @@ class StridedSlice(Primitive):
         super().__init__()
         self.masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
 
-    def __call__(self, input_x: Any, begin: Any, end: Any, strides: Any) -> Any:
+    def __call__(
+        self, input_x: TensorLike, begin: Sequence[int] | Tensor, end: Sequence[int] | Tensor,
+        strides: Sequence[int] | Tensor,
+    ) -> Tensor:
         return strided_slice(input_x, begin, end, strides, *self.masks)
 
 

@@ -11,9 +11,10 @@ from mixtrain import backend
 from mixtrain.dtype import as_dtype, float32, int32, int64
 from mixtrain.ops.inputs import as_floats, tensor
 from mixtrain.ops.primitive import configured, primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
-def _no_repeat(state_seq: Any, log_probs: Any, ngram_size: int) -> Any:
+def _no_repeat(state_seq: TensorLike, log_probs: TensorLike, ngram_size: int) -> Tensor:
     """Set the scores of words that would repeat an n-gram to the minimum of float32."""
     words, scores = tensor("ops.NoRepeatNGram", state_seq), tensor("ops.NoRepeatNGram", log_probs)
     length, prefix = words.shape[-1], ngram_size - 1
@@ -28,8 +29,8 @@ def _no_repeat(state_seq: Any, log_probs: Any, ngram_size: int) -> Any:
 
 
 def ctc_greedy_decoder(
-    inputs: Any, sequence_length: Any, merge_repeated: bool = True
-) -> tuple[Any, Any, Any, Any]:
+    inputs: TensorLike, sequence_length: TensorLike, merge_repeated: bool = True
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the best path of each sequence of a CTC network, as a sparse matrix.
 
     Args:
@@ -64,14 +65,14 @@ def ctc_greedy_decoder(
     )
 
 
-def _difference(x: Any, y: Any, out_idx: Any) -> tuple[Any, Any]:
+def _difference(x: TensorLike, y: TensorLike, out_idx: Tensor) -> tuple[Tensor, Tensor]:
     """The elements of `x` that are not in `y`, and their indices."""
     x, y = tensor("ops.ListDiff", x), tensor("ops.ListDiff", y)
     (indices,) = keras.ops.nonzero(keras.ops.logical_not(keras.ops.any(x[:, None] == y[None], axis=1)))
     return keras.ops.take(x, indices), backend.to_tensor(indices, as_dtype(out_idx))
 
 
-def _within(input_x: Any, max_num: Any, offset: Any) -> tuple[Any, Any]:
+def _within(input_x: TensorLike, max_num: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
     """`input_x` - `offset` where that is from 0 to `max_num` - 1, and the indices of these elements."""
     shifted = tensor("ops.SubAndFilter", input_x) - offset
     (indices,) = keras.ops.nonzero(keras.ops.logical_and(shifted >= 0, shifted < max_num))
@@ -88,7 +89,7 @@ def _levenshtein(source: list[Any], target: list[Any]) -> int:
     return row[-1]
 
 
-def _sequences(where: str, indices: Any, values: Any) -> dict[tuple[int, ...], list[Any]]:
+def _sequences(where: str, indices: Tensor, values: Tensor) -> dict[tuple[int, ...], list[Any]]:
     """The sequences along the last axis of a sparse tensor, by their other indices."""
     sequences: dict[tuple[int, ...], list[Any]] = {}
     rows, words = (backend.to_numpy(tensor(where, x)) for x in (indices, values))
@@ -98,9 +99,10 @@ def _sequences(where: str, indices: Any, values: Any) -> dict[tuple[int, ...], l
 
 
 def _edit_distance(
-    hypothesis_indices: Any, hypothesis_values: Any, hypothesis_shape: Any, truth_indices: Any, truth_values: Any,
-    truth_shape: Any, *, normalize: bool,
-) -> Any:
+    hypothesis_indices: Tensor, hypothesis_values: Tensor, hypothesis_shape: TensorLike, truth_indices: Tensor,
+    truth_values: Tensor,
+    truth_shape: TensorLike, *, normalize: bool,
+) -> Tensor:
     """The edit distance of the sequences of two sparse tensors; outside compiled functions."""
     where = "ops.EditDistance"
     hypotheses = _sequences(where, hypothesis_indices, hypothesis_values)

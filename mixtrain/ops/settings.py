@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import keras
 import numpy as np
@@ -33,36 +33,37 @@ from mixtrain.ops.softmax import glu
 from mixtrain.ops.statistics import bincount, bucketize, histc, logcumsumexp, renorm, searchsorted
 from mixtrain.ops.value_and_grad import stop_gradient
 from mixtrain.ops.volumes import adaptive_max_pool2d, adaptive_max_pool3d, sizes_of
+from mixtrain.typing import Tensor, TensorLike
 
 
-def mul_no_nan(x: Any, y: Any) -> Any:
+def mul_no_nan(x: TensorLike, y: TensorLike) -> Tensor:
     """`x` * `y`, and 0 where `y` is 0."""
     left, right = tensor("ops.MulNoNan", x), tensor("ops.MulNoNan", y)
     return keras.ops.where(right == 0, keras.ops.zeros_like(right), keras.ops.multiply(left, right))
 
 
-def square_sum_all(input_x: Any, input_y: Any) -> tuple[Any, Any]:
+def square_sum_all(input_x: TensorLike, input_y: TensorLike) -> tuple[Tensor, Tensor]:
     """The sums of squares of `input_x` and of `input_y`."""
     return tuple(  # type: ignore[return-value]
         keras.ops.sum(keras.ops.square(tensor("ops.SquareSumAll", value))) for value in (input_x, input_y)
     )
 
 
-def invert_permutation(input_x: Any) -> Any:
+def invert_permutation(input_x: TensorLike) -> Tensor:
     """The inverse of the permutation `input_x`; a tuple gives a tuple."""
     if isinstance(input_x, (tuple, list)):
         return tuple(input_x.index(number) for number in range(len(input_x)))
     return keras.ops.cast(keras.ops.argsort(tensor("ops.InvertPermutation", input_x)), input_x.dtype)
 
 
-def _map_uniform(input: Any, per_group_size: Any, group_num: Any) -> Any:
+def _map_uniform(input: TensorLike, per_group_size: Tensor, group_num: Tensor) -> Tensor:
     """Assign numbers to `group_num` groups in turn, and return their indices in the concatenated groups."""
     x = tensor("ops.MapUniform", input)
     size, groups = (int(values_of("ops.MapUniform", value)) for value in (per_group_size, group_num))
     return x % groups * size + x // groups
 
 
-def population_count(input_x: Any) -> Any:
+def population_count(input_x: TensorLike) -> Tensor:
     """How many bits of each integer of `input_x` are set; uint8.
 
     Source: MindSpore, `mindspore.ops.population_count`.
@@ -74,7 +75,7 @@ def population_count(input_x: Any) -> Any:
     return keras.ops.cast(bits, "uint8")
 
 
-def embedding_lookup(input_params: Any, input_indices: Any, offset: int) -> Any:
+def embedding_lookup(input_params: TensorLike, input_indices: TensorLike, offset: int) -> Tensor:
     """The rows `input_indices` - `offset` of `input_params`; zeros for indices out of range."""
     table = tensor("ops.EmbeddingLookup", input_params)
     rows = keras.ops.cast(tensor("ops.EmbeddingLookup", input_indices), "int32") - int(offset)
@@ -84,12 +85,14 @@ def embedding_lookup(input_params: Any, input_indices: Any, offset: int) -> Any:
     return keras.ops.where(inside, vectors, keras.ops.zeros_like(vectors))
 
 
-def deepcopy(input_x: Any) -> Any:
+def deepcopy(input_x: TensorLike) -> Tensor:
     """A copy of `input_x` as a Tensor. Source: MindSpore, `mindspore.ops.deepcopy`."""
     return backend.snapshot(input_x) if isinstance(input_x, keras.Variable) else tensor("ops.deepcopy", input_x)
 
 
-def bounding_box_encode(anchor_box: Any, groundtruth_box: Any, means: Any, stds: Any) -> Any:
+def bounding_box_encode(
+    anchor_box: TensorLike, groundtruth_box: TensorLike, means: Sequence[float], stds: Sequence[float]
+) -> Tensor:
     """`BoundingBoxEncode` of `anchor_box` and `groundtruth_box` with `means` and `stds`.
 
     Source: MindSpore, `mindspore.ops.bounding_box_encode`.
@@ -98,8 +101,9 @@ def bounding_box_encode(anchor_box: Any, groundtruth_box: Any, means: Any, stds:
 
 
 def bounding_box_decode(
-    anchor_box: Any, deltas: Any, max_shape: Any, means: Any, stds: Any, wh_ratio_clip: float = 0.016
-) -> Any:
+    anchor_box: TensorLike, deltas: TensorLike, max_shape: Sequence[int], means: Sequence[float], stds: Sequence[float],
+    wh_ratio_clip: float = 0.016,
+) -> Tensor:
     """`BoundingBoxDecode` of `anchor_box` and `deltas`, inside `max_shape`, with `means`, `stds`, `wh_ratio_clip`.
 
     Source: MindSpore, `mindspore.ops.bounding_box_decode`.
@@ -109,12 +113,12 @@ def bounding_box_decode(
     )(anchor_box, deltas)
 
 
-def check_valid(bboxes: Any, img_metas: Any) -> Any:
+def check_valid(bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
     """Whether each of `bboxes` lies in the image of `img_metas`. Source: MindSpore, `mindspore.ops.check_valid`."""
     return CheckValid()(bboxes, img_metas)
 
 
-def _cumprod(x: Any, axis: int, *, exclusive: bool, reverse: bool) -> Any:
+def _cumprod(x: TensorLike, axis: int, *, exclusive: bool, reverse: bool) -> Tensor:
     """Cumulative products, without the element itself if `exclusive`, from the end if `reverse`."""
     value = tensor("ops.CumProd", x)
     axis = int(axis) % rank_of(value)
@@ -126,7 +130,7 @@ def _cumprod(x: Any, axis: int, *, exclusive: bool, reverse: bool) -> Any:
     return flip(result, [axis]) if reverse else result
 
 
-def _index_put(x1: Any, x2: Any, indices: Any, *, accumulate: int) -> Any:
+def _index_put(x1: TensorLike, x2: TensorLike, indices: Sequence[TensorLike], *, accumulate: int) -> Tensor:
     value = tensor("ops.IndexPut", x1)
     index = keras.ops.stack([keras.ops.cast(axis_indices, "int32") for axis_indices in indices], axis=-1)
     updates = keras.ops.broadcast_to(
@@ -137,7 +141,7 @@ def _index_put(x1: Any, x2: Any, indices: Any, *, accumulate: int) -> Any:
     return value + keras.ops.cast(keras.ops.scatter(index, updates, tuple(value.shape)), value.dtype)
 
 
-def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Any:
+def inplace_index_add(var: TensorLike, indices: TensorLike, updates: TensorLike, axis: int) -> Tensor:
     """`index_add` of `updates` at `indices` along `axis` of `var`.
 
     Source: MindSpore, `mindspore.ops.inplace_index_add`.
@@ -146,20 +150,21 @@ def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Any:
 
 
 def _batch_norm(
-    x: Any, scale: Any, bias: Any, mean: Any, variance: Any, *, is_training: bool, epsilon: float, momentum: float,
+    x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, *, is_training: bool, epsilon: float,
+    momentum: float,
     data_format: str,
-) -> tuple[Any, ...]:
+) -> tuple[Tensor, ...]:
     output = batch_norm(x, mean, variance, scale, bias, is_training, momentum, epsilon)
     return (output, *(tensor("BatchNorm", value) for value in (scale, bias, mean, variance)))
 
 
-def _bound(side: str) -> Callable[..., Any]:
+def _bound(side: str) -> Callable[..., Tensor]:
     return lambda sorted_x, values, *, out_type: searchsorted(
         sorted_x, values, side=side, out_int32=out_type == int32
     )
 
 
-def _resize_to(resize: Callable[..., Any]) -> Callable[..., Any]:
+def _resize_to(resize: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Return a resize whose size comes with the call."""
     return lambda x, size, **settings: resize(sizes_of("Resize", "size", size, 2), **settings)(x)
 
@@ -242,21 +247,21 @@ DataFormatVecPermute: Final = configured(
 )
 
 
-def _check_numerics(x: Any) -> Any:
+def _check_numerics(x: TensorLike) -> Tensor:
     value = tensor("ops.CheckNumerics", x)
     if not backend.is_symbolic(value) and not np.isfinite(backend.to_numpy(value)).all():
         raise RuntimeError("ops.CheckNumerics: expected finite numbers; got NaN or infinite ones. Write x that is.")
     return value
 
 
-def _packed_bits(x: Any, threshold: Any) -> Any:
+def _packed_bits(x: TensorLike, threshold: Tensor) -> Tensor:
     """Compare with a threshold, and pack eight results each into the bits of a uint8, the first one highest."""
     above = keras.ops.cast(tensor("ops.CompareAndBitpack", x) > threshold, "int32")
     bits = keras.ops.reshape(above, (*above.shape[:-1], -1, 8))
     return keras.ops.cast(keras.ops.sum(bits * np.array([128, 64, 32, 16, 8, 4, 2, 1], np.int32), axis=-1), "uint8")
 
 
-def _cumulative_logsumexp(x: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+def _cumulative_logsumexp(x: TensorLike, axis: TensorLike, exclusive: bool, reverse: bool) -> Tensor:
     value, axis = as_floats("ops.CumulativeLogsumexp", x), int(values_of("ops.CumulativeLogsumexp", axis).item())
     value = keras.ops.flip(value, axis=axis) if reverse else value
     result = logcumsumexp(value, axis)
@@ -267,7 +272,7 @@ def _cumulative_logsumexp(x: Any, axis: Any, exclusive: bool, reverse: bool) -> 
     return keras.ops.flip(result, axis=axis) if reverse else result
 
 
-def _diagonal_part(x: Any) -> Any:
+def _diagonal_part(x: TensorLike) -> Tensor:
     """The elements whose first half of indices equals the second half."""
     value = tensor("ops.DiagPart", x)
     half = value.shape[: rank_of(value) // 2]
@@ -275,13 +280,16 @@ def _diagonal_part(x: Any) -> Any:
     return keras.ops.reshape(keras.ops.diagonal(keras.ops.reshape(value, (size, size))), half)
 
 
-def _adaptive_max_pool3d(x: Any, output_size: Any) -> Any:
+def _adaptive_max_pool3d(x: Tensor, output_size: int | Sequence[int]) -> Tensor:
     sizes = tuple(values_of("ops.AdaptiveMaxPool3D", output_size).tolist())
     output, indices = adaptive_max_pool3d(x, sizes, return_indices=True)
     return output, keras.ops.cast(indices, "int32")
 
 
-def _padded(x: Any, paddings: Any, constant_value: Any = None, *, mode: Any, paddings_contiguous: bool) -> Any:
+def _padded(
+    x: Tensor, paddings: TensorLike, constant_value: TensorLike | None = None, *, mode: Tensor,
+    paddings_contiguous: bool,
+) -> Tensor:
     widths = values_of("ops.PadV3", paddings).reshape(-1)
     if not paddings_contiguous:
         widths = widths.reshape(2, -1).T.reshape(-1)
@@ -289,7 +297,7 @@ def _padded(x: Any, paddings: Any, constant_value: Any = None, *, mode: Any, pad
     return pad(x, tuple(widths.tolist()), "replicate" if mode == "edge" else mode, value)
 
 
-def _scatter_add_along(input_x: Any, indices: Any, updates: Any, axis: int) -> Any:
+def _scatter_add_along(input_x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
     return tensor_scatter_elements(input_x, indices, updates, axis, "add")
 
 

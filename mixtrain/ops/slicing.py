@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import keras
@@ -16,6 +16,7 @@ from mixtrain.ops.joining import concat, known_size
 from mixtrain.ops.ordering import unique
 from mixtrain.ops.primitive import Primitive, primitive
 from mixtrain.ops.state import assign
+from mixtrain.typing import Tensor, TensorLike, Variable
 
 
 def _along(axis: int, index: Any) -> tuple[Any, ...]:
@@ -23,13 +24,13 @@ def _along(axis: int, index: Any) -> tuple[Any, ...]:
     return (*(slice(None),) * axis, index)
 
 
-def narrow(input: Any, axis: int, start: int, length: int) -> Any:
+def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
     """The slice of `length` from `start` on along `axis` of `input`. Source: MindSpore, `mindspore.ops.narrow`."""
     x = tensor("ops.narrow", input)
     return read(x, _along(axis_of("ops.narrow", axis, rank_of(x)), slice(start, start + length)))
 
 
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of `input` in the plane of `dim1` and `dim2`, `offset` above the main one.
 
     Source: MindSpore, `mindspore.ops.diagonal`.
@@ -37,7 +38,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     return keras.ops.diagonal(tensor("ops.diagonal", input), offset, dim1, dim2)
 
 
-def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """`input` with `src` on the diagonal that `diagonal` returns for `offset`, `dim1` and `dim2`.
 
     Source: MindSpore, `mindspore.ops.diagonal_scatter`.
@@ -47,7 +48,7 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
     return scattered(x, positions, keras.ops.cast(tensor("", src), x.dtype))
 
 
-def diagflat(input: Any, offset: int = 0) -> Any:
+def diagflat(input: TensorLike, offset: int = 0) -> Tensor:
     """A matrix with the elements of `input` on the diagonal `offset` above the main one.
 
     Source: MindSpore, `mindspore.ops.diagflat`.
@@ -55,7 +56,7 @@ def diagflat(input: Any, offset: int = 0) -> Any:
     return keras.ops.diagflat(tensor("ops.diagflat", input), offset)
 
 
-def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices in `dim1`, `dim2` with vectors of `input` on the diagonal `offset` above the main one.
 
     Source: MindSpore, `mindspore.ops.diag_embed`.
@@ -67,7 +68,9 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
     return keras.ops.moveaxis(keras.ops.pad(matrices, widths), (-2, -1), (dim1, dim2))
 
 
-def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
+) -> Tensor:
     """Differences of neighbors along `axis` of `x`, `n` times; `prepend` and `append` are concatenated first.
 
     Source: MindSpore, `mindspore.ops.diff`.
@@ -76,22 +79,22 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return keras.ops.diff(concat(parts, axis) if len(parts) > 1 else tensor("ops.diff", x), n, axis)
 
 
-def fliplr(input: Any) -> Any:
+def fliplr(input: TensorLike) -> Tensor:
     """`input` flipped along its second axis. Source: MindSpore, `mindspore.ops.fliplr`."""
     return keras.ops.flip(tensor("ops.fliplr", input), 1)
 
 
-def flipud(input: Any) -> Any:
+def flipud(input: TensorLike) -> Tensor:
     """`input` flipped along its first axis. Source: MindSpore, `mindspore.ops.flipud`."""
     return keras.ops.flip(tensor("ops.flipud", input), 0)
 
 
-def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+def rot90(input: TensorLike, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """`input` rotated by `k` right angles in the plane of `dims`. Source: MindSpore, `mindspore.ops.rot90`."""
     return keras.ops.rot90(tensor("ops.rot90", input), k, tuple(dims))
 
 
-def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0) -> Any:
+def reverse_sequence(x: TensorLike, seq_lengths: TensorLike, seq_dim: int, batch_dim: int = 0) -> Tensor:
     """`x` with the first `seq_lengths` elements along `seq_dim` reversed, for each index along `batch_dim`.
 
     Source: MindSpore, `mindspore.ops.reverse_sequence`.
@@ -106,7 +109,7 @@ def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0)
     return keras.ops.moveaxis(reversed_rows, (0, 1), (batch_dim, seq_dim))
 
 
-def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
+def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Split `input` along `axis` into a number of sections, or at the indices `indices_or_sections`.
 
     Source: MindSpore, `mindspore.ops.tensor_split`.
@@ -123,7 +126,7 @@ def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[A
     return tuple(read(x, _along(axis, slice(start, end))) for start, end in bounds)
 
 
-def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def vsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` of `input` by `indices_or_sections` along the first axis.
 
     Source: MindSpore, `mindspore.ops.vsplit`.
@@ -131,7 +134,7 @@ def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     return tensor_split(input, indices_or_sections, 0)
 
 
-def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def hsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` of `input` by `indices_or_sections` along the second axis.
 
     Source: MindSpore, `mindspore.ops.hsplit`.
@@ -139,7 +142,7 @@ def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
     return tensor_split(input, indices_or_sections, 1)
 
 
-def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def dsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` of `input` by `indices_or_sections` along the third axis.
 
     Source: MindSpore, `mindspore.ops.dsplit`.
@@ -148,8 +151,8 @@ def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
 
 
 def index_add(
-    x: Any, indices: Any, y: Any, axis: int, use_lock: bool = True, check_index_bound: bool = True
-) -> Any:
+    x: TensorLike, indices: TensorLike, y: TensorLike, axis: int, use_lock: bool = True, check_index_bound: bool = True
+) -> Tensor:
     """`x` with the slices of `y` added at `indices` along `axis`.
 
     Args:
@@ -170,21 +173,21 @@ def index_add(
     return _assigned(x, keras.ops.moveaxis(total, 0, axis))
 
 
-def index_fill(x: Any, axis: int, index: Any, value: Any) -> Any:
+def index_fill(x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -> Tensor:
     """`x` with `value` in the slices `index` along `axis`. Source: MindSpore, `mindspore.ops.index_fill`."""
     x = tensor("ops.index_fill", x)
     return written(x, _along(axis_of("ops.index_fill", axis, rank_of(x)), index), value)
 
 
-def select_scatter(input: Any, src: Any, axis: int, index: int) -> Any:
+def select_scatter(input: TensorLike, src: TensorLike, axis: int, index: int) -> Tensor:
     """`input` with `src` as its slice `index` along `axis`. Source: MindSpore, `mindspore.ops.select_scatter`."""
     x = tensor("ops.select_scatter", input)
     return written(x, _along(axis_of("ops.select_scatter", axis, rank_of(x)), index), src)
 
 
 def slice_scatter(
-    input: Any, src: Any, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Any:
+    input: TensorLike, src: TensorLike, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
     """`input` with `src` in its slice from `start` to `end` by `step` along `axis`.
 
     Source: MindSpore, `mindspore.ops.slice_scatter`.
@@ -193,7 +196,7 @@ def slice_scatter(
     return written(x, _along(axis_of("ops.slice_scatter", axis, rank_of(x)), slice(start, end, step)), src)
 
 
-def combined(x: Any, chosen: Any, values: Any, how: str) -> Any:
+def combined(x: TensorLike, chosen: Any, values: TensorLike, how: str) -> Tensor:
     """Return `x` with its elements at flat indices `chosen` combined with `values` by `how`."""
     size = int(np.prod(x.shape))
     indices = keras.ops.reshape(chosen, (-1,))
@@ -212,7 +215,7 @@ def combined(x: Any, chosen: Any, values: Any, how: str) -> Any:
     return keras.ops.reshape(flat, x.shape)
 
 
-def scatter_along(input: Any, axis: int, index: Any, src: Any, how: str = "none") -> Any:
+def scatter_along(input: TensorLike, axis: int, index: TensorLike, src: TensorLike, how: str = "none") -> Tensor:
     """Write elements of `src` to the indices `index` along `axis`; `how` combines them with the old ones."""
     x = tensor("ops.scatter", input)
     index = keras.ops.cast(tensor("ops.scatter", index), "int32")
@@ -225,7 +228,7 @@ def scatter_along(input: Any, axis: int, index: Any, src: Any, how: str = "none"
     return scattered(x, chosen, values) if how == "none" else combined(x, chosen, values, how)
 
 
-def scatter(input: Any, axis: int, index: Any, src: Any) -> Any:
+def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
     """`input` with the elements of `src` written to the indices `index` along `axis`.
 
     Source: MindSpore, `mindspore.ops.scatter`.
@@ -234,8 +237,8 @@ def scatter(input: Any, axis: int, index: Any, src: Any) -> Any:
 
 
 def tensor_scatter_elements(
-    input_x: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "none"
-) -> Any:
+    input_x: TensorLike, indices: TensorLike, updates: TensorLike, axis: int = 0, reduction: str = "none"
+) -> Tensor:
     """`scatter` of `updates` at `indices` along `axis` into `input_x`; `reduction` "add" adds them.
 
     Source: MindSpore, `mindspore.ops.tensor_scatter_elements`.
@@ -243,7 +246,7 @@ def tensor_scatter_elements(
     return scatter_along(input_x, axis, indices, updates, reduction)
 
 
-def _updated(input: Any, indices: Any, updates: Any, how: str) -> Any:
+def _updated(input: TensorLike, indices: TensorLike, updates: TensorLike, how: str) -> Tensor:
     """Combine `updates` with the slices at the rows of `indices`; `how` is "update", "add" and so on."""
     x = tensor("ops.tensor_scatter", input)
     rows = keras.ops.moveaxis(tensor("ops.tensor_scatter", indices), -1, 0)
@@ -252,7 +255,7 @@ def _updated(input: Any, indices: Any, updates: Any, how: str) -> Any:
     return scattered(x, chosen, values) if how == "update" else combined(x, chosen, values, how)
 
 
-def _assigned(x: Any, value: Any) -> Any:
+def _assigned(x: Variable, value: Tensor) -> Tensor:
     """Return `value`, after assigning it to `x` if that is a Parameter."""
     return assign(x, value) if isinstance(x, keras.Variable) else value
 
@@ -266,34 +269,34 @@ _COMBINED: Final = {
 
 
 def _named_update(
-    function: Callable[..., Any], name: str, how: str, x: str = "input_x", updates: str = "`updates`",
+    function: Callable[..., Tensor], name: str, how: str, x: str = "input_x", updates: str = "`updates`",
     arguments: str = "x, indices, updates",
-) -> Callable[..., Any]:
+) -> Callable[..., Tensor]:
     doc = f"`{x}` with {updates} at `indices`, {_COMBINED[how]}. Example: ``ops.{name}({arguments})``."
     return named(function, name, doc)
 
 
-def _tensor_scatter(how: str) -> Callable[..., Any]:
-    def update(input_x: Any, indices: Any, updates: Any) -> Any:
+def _tensor_scatter(how: str) -> Callable[..., Tensor]:
+    def update(input_x: Tensor, indices: TensorLike, updates: Tensor) -> Tensor:
         return _updated(input_x, indices, updates, how)
 
     return _named_update(update, f"tensor_scatter_{how}", how)
 
 
-def _scatter(how: str) -> Callable[..., Any]:
+def _scatter(how: str) -> Callable[..., Tensor]:
     """Return the function whose `indices` are of slices along the first axis; a Parameter is updated."""
 
-    def update(input_x: Any, indices: Any, updates: Any) -> Any:
+    def update(input_x: Tensor, indices: TensorLike, updates: Tensor) -> Tensor:
         rows = keras.ops.expand_dims(tensor(f"ops.scatter_{how}", indices), -1)
         return _assigned(input_x, _updated(input_x, rows, updates, how))
 
     return _named_update(update, f"scatter_{how}", how)
 
 
-def _scatter_nd(how: str) -> Callable[..., Any]:
+def _scatter_nd(how: str) -> Callable[..., Tensor]:
     """Return the function whose `indices` hold multi-dimensional indices; a Parameter is updated."""
 
-    def update(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Any:
+    def update(input_x: Tensor, indices: TensorLike, updates: Tensor, use_locking: bool = False) -> Tensor:
         return _assigned(input_x, _updated(input_x, indices, updates, how))
 
     function = _named_update(update, f"scatter_nd_{how}", how)
@@ -324,8 +327,8 @@ scatter_nd_min: Final = _scatter_nd("min")
 scatter_nd_update: Final = _scatter_nd("update")
 
 
-def _in_place(how: str) -> Callable[..., Any]:
-    def update(x: Any, v: Any, indices: Any) -> Any:
+def _in_place(how: str) -> Callable[..., Tensor]:
+    def update(x: Tensor, v: Tensor, indices: TensorLike) -> Tensor:
         return _updated(x, np.reshape(np.asarray(indices, np.int32), (-1, 1)), v, how)
 
     return _named_update(update, f"inplace_{how}", how, "x", "the rows `v`", "x, v, (0,)")
@@ -337,8 +340,8 @@ inplace_update: Final = _in_place("update")
 
 
 def unique_consecutive(
-    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> Any:
+    input: TensorLike, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Tensor | tuple[Tensor, ...]:
     """The elements of `input`, or with `dim` its slices, without consecutive duplicates.
 
     `return_inverse` adds the index of each among them, `return_counts` the length of each run.
@@ -364,7 +367,7 @@ def unique_consecutive(
     return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
 
-def unique_with_pad(x: Any, pad_num: Any) -> tuple[Any, Any]:
+def unique_with_pad(x: TensorLike, pad_num: TensorLike) -> tuple[Tensor, Tensor]:
     """The unique elements of `x`, padded with `pad_num` to its size, and the index of each element among them.
 
     Source: MindSpore, `mindspore.ops.unique_with_pad`.
@@ -375,7 +378,7 @@ def unique_with_pad(x: Any, pad_num: Any) -> tuple[Any, Any]:
     return keras.ops.concatenate([values, padding]), keras.ops.cast(indices, "int32")
 
 
-def _initial(how: str, x: Any) -> Any:
+def _initial(how: str, x: Tensor) -> Tensor:
     """Return the value of an empty segment."""
     if how == "prod":
         return 1
@@ -385,8 +388,8 @@ def _initial(how: str, x: Any) -> Any:
     return limits.min if how == "max" else limits.max
 
 
-def _unsorted_segment(how: str, description: str) -> Callable[..., Any]:
-    def reduce_segments(x: Any, segment_ids: Any, num_segments: int) -> Any:
+def _unsorted_segment(how: str, description: str) -> Callable[..., Tensor]:
+    def reduce_segments(x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Tensor:
         where = f"ops.unsorted_segment_{how}"
         value, ids = tensor(where, x), keras.ops.cast(tensor(where, segment_ids), "int32")
         rows = keras.ops.reshape(value, (-1, *value.shape[rank_of(ids):]))
@@ -415,7 +418,7 @@ unsorted_segment_prod: Final = _unsorted_segment("prod", "product")
 unsorted_segment_sum: Final = _unsorted_segment("sum", "sum")
 
 
-def sparse_segment_mean(x: Any, indices: Any, segment_ids: Any) -> Any:
+def sparse_segment_mean(x: TensorLike, indices: TensorLike, segment_ids: TensorLike) -> Tensor:
     """The means of the rows of `x` at `indices` over each segment of the sorted `segment_ids`.
 
     A segment without rows has a mean of zeros.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from collections.abc import Sequence
 
 import keras
 
@@ -11,9 +11,10 @@ from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
-def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Any:
+def softmax(input: TensorLike, axis: int = -1, *, dtype: DTypeLike | None = None) -> Tensor:
     """Return exp(`input`) / sum(exp(`input`)) along an axis.
 
     Args:
@@ -39,12 +40,12 @@ def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Any:
     return keras.ops.softmax(x, axis=axis_of("ops.softmax", axis, rank_of(x)))
 
 
-def softmin(x: Any, axis: int = -1, *, dtype: Any = None) -> Any:
+def softmin(x: TensorLike, axis: int = -1, *, dtype: DTypeLike | None = None) -> Tensor:
     """The softmax of -`x` along `axis`, in `dtype`. Source: MindSpore, `mindspore.ops.softmin`."""
     return softmax(-as_floats("ops.softmin", x), axis, dtype=dtype)
 
 
-def log_softmax(logits: Any, axis: int = -1) -> Any:
+def log_softmax(logits: TensorLike, axis: int = -1) -> Tensor:
     """The logarithm of the softmax of `logits` along `axis`, computed without overflow.
 
     Example: ``ops.log_softmax(x)``. Source: MindSpore, `mindspore.ops.log_softmax`.
@@ -53,7 +54,7 @@ def log_softmax(logits: Any, axis: int = -1) -> Any:
     return keras.ops.log_softmax(x, axis=axis_of("ops.log_softmax", axis, rank_of(x)))
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: TensorLike, axis: int = -1) -> Tensor:
     """The first half of `x` along `axis`, times the sigmoid of the second half.
 
     Example: ``ops.glu(x)``. Source: Dauphin et al., 2017; MindSpore, `mindspore.ops.glu`.
@@ -65,7 +66,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     return keras.ops.glu(value, axis=axis)
 
 
-def _cast(x: Any, dtype: Any) -> Any:
+def _cast(x: TensorLike, dtype: DTypeLike | None) -> Tensor:
     return x if dtype is None else backend.to_tensor(x, as_dtype(dtype))
 
 
@@ -86,14 +87,14 @@ class Softmax(Primitive):
     Source: MindSpore, `mindspore.ops.Softmax`.
     """
 
-    def __init__(self, axis: Any = -1) -> None:
+    def __init__(self, axis: int | Sequence[int] = -1) -> None:
         super().__init__()
         items = axis if isinstance(axis, (tuple, list)) and axis else (axis,)
         if any(isinstance(item, bool) or not isinstance(item, numbers.Integral) for item in items):
             raise checks.fail_type(self.name, "axis must be an int or a tuple of ints", axis, "axis=-1")
-        self.axis: Any = axis
+        self.axis: int | Sequence[int] = axis
 
-    def __call__(self, logits: Any) -> Any:
+    def __call__(self, logits: TensorLike) -> Tensor:
         """Normalize `logits`."""
         x = as_floats(self.name, logits)
         axes = axes_of(self.name, self.axis, rank_of(x))
@@ -110,6 +111,6 @@ class LogSoftmax(Primitive):
             raise checks.fail_type(self.name, "axis must be an int", axis, "axis=-1")
         self.axis: int = axis
 
-    def __call__(self, logits: Any) -> Any:
+    def __call__(self, logits: TensorLike) -> Tensor:
         """Normalize `logits` and take the logarithm."""
         return log_softmax(logits, self.axis)

@@ -13,6 +13,7 @@ from mixtrain.ops import activation, numeric, tensor_info, unary
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
 from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
 def _repr(name: str, sparse: Any, fields: Sequence[str]) -> str:
@@ -40,8 +41,8 @@ class COOTensor(NamedTuple):
     Source: MindSpore, `mindspore.COOTensor`.
     """
 
-    indices: Any
-    values: Any
+    indices: Tensor
+    values: Tensor
     shape: tuple[int, ...]
 
     @property
@@ -59,11 +60,11 @@ class COOTensor(NamedTuple):
         """The number of stored values."""
         return int(self.values.shape[0])
 
-    def to_tuple(self) -> tuple[Any, Any, tuple[int, ...]]:
+    def to_tuple(self) -> tuple[Tensor, Tensor, tuple[int, ...]]:
         """Return indices, values and shape."""
         return tuple(self)
 
-    def to_dense(self) -> Any:
+    def to_dense(self) -> Tensor:
         """Return the dense tensor."""
         return _dense(self.indices, self.values, self.shape)
 
@@ -71,7 +72,7 @@ class COOTensor(NamedTuple):
         """Return the matrix in CSR format; its indices must be sorted."""
         return _to_csr(self)
 
-    def astype(self, dtype: Any) -> COOTensor:
+    def astype(self, dtype: DTypeLike) -> COOTensor:
         """Return the tensor with values of another dtype."""
         return self._replace(values=tensor_info.cast(self.values, dtype))
 
@@ -79,7 +80,7 @@ class COOTensor(NamedTuple):
         """Return the tensor with the absolute values."""
         return self._replace(values=unary.abs(self.values))
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Tensor) -> Any:
         return coo_add(self, other, 0)
 
     def __neg__(self) -> COOTensor:
@@ -119,9 +120,9 @@ class CSRTensor(NamedTuple):
     Source: MindSpore, `mindspore.CSRTensor`.
     """
 
-    indptr: Any
-    indices: Any
-    values: Any
+    indptr: Tensor
+    indices: Tensor
+    values: Tensor
     shape: tuple[int, int]
 
     @property
@@ -139,7 +140,7 @@ class CSRTensor(NamedTuple):
         """The number of stored values."""
         return int(self.values.shape[0])
 
-    def astype(self, dtype: Any) -> CSRTensor:
+    def astype(self, dtype: DTypeLike) -> CSRTensor:
         """Return the matrix with values of another dtype."""
         return self._replace(values=tensor_info.cast(self.values, dtype))
 
@@ -150,7 +151,7 @@ class CSRTensor(NamedTuple):
     def __neg__(self) -> CSRTensor:
         return self._replace(values=unary.neg(self.values))
 
-    def to_tuple(self) -> tuple[Any, Any, Any, tuple[int, int]]:
+    def to_tuple(self) -> tuple[Tensor, Tensor, Tensor, tuple[int, int]]:
         """Return indptr, indices, values and shape."""
         return tuple(self)
 
@@ -158,11 +159,11 @@ class CSRTensor(NamedTuple):
         """Return the matrix in COO format."""
         return csr_to_coo(self)
 
-    def to_dense(self) -> Any:
+    def to_dense(self) -> Tensor:
         """Return the dense matrix."""
         return csr_to_dense(self)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Tensor) -> Any:
         return csr_add(self, other, 1, 1)
 
     def __repr__(self) -> str:
@@ -180,12 +181,12 @@ class RowTensor(NamedTuple):
     Source: MindSpore, `mindspore.RowTensor`.
     """
 
-    indices: Any
-    values: Any
+    indices: Tensor
+    values: Tensor
     dense_shape: tuple[int, ...]
 
 
-def _to_dense(indices: Any, values: Any, shape: Any) -> Any:
+def _to_dense(indices: TensorLike, values: TensorLike, shape: Sequence[int]) -> Tensor:
     where = "SparseToDense"
     index = keras.ops.cast(tensor(where, indices), "int32")
     sizes = shape if isinstance(shape, (tuple, list)) else _values_of(where, tensor(where, shape))
@@ -195,7 +196,7 @@ def _to_dense(indices: Any, values: Any, shape: Any) -> Any:
 _dense = operator("sparse_to_dense", _to_dense)
 
 
-def _rows(x: Any) -> Any:
+def _rows(x: Tensor) -> Tensor:
     """Return the row of each value of a CSRTensor."""
     positions = keras.ops.arange(x.values.shape[0], dtype=x.indptr.dtype)
     return keras.ops.cast(keras.ops.searchsorted(x.indptr, positions, side="right") - 1, x.indptr.dtype)
@@ -213,7 +214,7 @@ def csr_to_coo(tensor: CSRTensor) -> COOTensor:
     return COOTensor(indices, tensor.values, tensor.shape)
 
 
-def csr_to_dense(csr_tensor: CSRTensor) -> Any:
+def csr_to_dense(csr_tensor: CSRTensor) -> Tensor:
     """Convert a CSRTensor to a dense tensor.
 
     Args:
@@ -248,7 +249,7 @@ def _values_of(where: str, x: Any) -> np.ndarray:
     return backend.to_numpy(x)
 
 
-def dense_to_sparse_coo(tensor: Any) -> COOTensor:
+def dense_to_sparse_coo(tensor: TensorLike) -> COOTensor:
     """Convert a dense tensor to a COOTensor of its nonzero elements.
 
     Args:
@@ -264,7 +265,7 @@ def dense_to_sparse_coo(tensor: Any) -> COOTensor:
     return COOTensor(backend.to_tensor(indices, "int64"), values, tuple(tensor.shape))
 
 
-def dense_to_sparse_csr(tensor: Any) -> CSRTensor:
+def dense_to_sparse_csr(tensor: TensorLike) -> CSRTensor:
     """Convert a dense matrix to a CSRTensor of its nonzero elements.
 
     Args:
@@ -278,7 +279,7 @@ def dense_to_sparse_csr(tensor: Any) -> CSRTensor:
     return _coo_to_csr(dense_to_sparse_coo(tensor))
 
 
-def _merged(where: str, shape: tuple[int, ...], indices: Sequence[Any], values: Sequence[Any]) -> COOTensor:
+def _merged(where: str, shape: tuple[int, ...], indices: Sequence[Tensor], values: Sequence[Tensor]) -> COOTensor:
     """Return all elements sorted by index; elements of the same index are added up."""
     merged = np.concatenate([_values_of(where, index) for index in indices])
     flat, segments = np.unique(np.ravel_multi_index(tuple(merged.T), shape), return_inverse=True)
@@ -287,7 +288,7 @@ def _merged(where: str, shape: tuple[int, ...], indices: Sequence[Any], values: 
     return COOTensor(keras.ops.cast(unique, indices[0].dtype), total, shape)
 
 
-def coo_add(x1: COOTensor, x2: COOTensor, thresh: Any) -> COOTensor:
+def coo_add(x1: COOTensor, x2: COOTensor, thresh: TensorLike) -> COOTensor:
     """Add two COOTensors of one shape.
 
     Args:
@@ -324,7 +325,7 @@ def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
     return _merged("ops.coo_concat", shape, indices, [x.values for x in sp_input])
 
 
-def csr_add(a: CSRTensor, b: CSRTensor, alpha: Any, beta: Any) -> CSRTensor:
+def csr_add(a: CSRTensor, b: CSRTensor, alpha: TensorLike, beta: TensorLike) -> CSRTensor:
     """Compute alpha * a + beta * b.
 
     Args:
@@ -340,7 +341,7 @@ def csr_add(a: CSRTensor, b: CSRTensor, alpha: Any, beta: Any) -> CSRTensor:
     return _coo_to_csr(_merged("ops.csr_add", a.shape, (x.indices, y.indices), values))
 
 
-def csr_softmax(logits: CSRTensor, dtype: Any) -> CSRTensor:
+def csr_softmax(logits: CSRTensor, dtype: DTypeLike) -> CSRTensor:
     """Softmax over the stored elements of each row.
 
     Args:
@@ -356,7 +357,7 @@ def csr_softmax(logits: CSRTensor, dtype: Any) -> CSRTensor:
     return logits._replace(values=tensor_info.cast(values, dtype))
 
 
-def _both(name: str, function: Callable[[Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _both(name: str, function: Callable[[Tensor], Tensor]) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return an elementwise function for COOTensors and one for CSRTensors."""
 
     def of_kind(kind: str) -> Callable[..., Any]:
@@ -409,7 +410,7 @@ class SparseToDense(Primitive):
     Example: ``ops.SparseToDense()(indices, values, sparse_shape)``. Source: MindSpore, `mindspore.ops.SparseToDense`.
     """
 
-    def __call__(self, indices: Any, values: Any, sparse_shape: Any) -> Any:
+    def __call__(self, indices: TensorLike, values: TensorLike, sparse_shape: TensorLike) -> Tensor:
         return _to_dense(indices, values, sparse_shape)
 
 
@@ -428,7 +429,7 @@ class SparseTensorDenseMatmul(Primitive):
         super().__init__()
         self.adjoint_st, self.adjoint_dt = adjoint_st, adjoint_dt
 
-    def __call__(self, indices: Any, values: Any, sparse_shape: Any, dense: Any) -> Any:
+    def __call__(self, indices: TensorLike, values: TensorLike, sparse_shape: TensorLike, dense: TensorLike) -> Tensor:
         x, y = _to_dense(indices, values, sparse_shape), tensor(self.name, dense)
         x = keras.ops.transpose(x) if self.adjoint_st else x
         y = keras.ops.transpose(y) if self.adjoint_dt else y
@@ -442,11 +443,13 @@ class SparseTensorDenseAdd(Primitive):
     Source: MindSpore, `mindspore.ops.SparseTensorDenseAdd`.
     """
 
-    def __call__(self, x1_indices: Any, x1_values: Any, x1_shape: Any, x2: Any) -> Any:
+    def __call__(self, x1_indices: TensorLike, x1_values: TensorLike, x1_shape: TensorLike, x2: TensorLike) -> Tensor:
         return _to_dense(x1_indices, x1_values, x1_shape) + tensor(self.name, x2)
 
 
-def _sparse_slice(indices: Any, values: Any, shape: Any, start: Any, size: Any) -> tuple[Any, Any, Any]:
+def _sparse_slice(
+    indices: TensorLike, values: TensorLike, shape: TensorLike, start: TensorLike, size: TensorLike
+) -> tuple[Tensor, Tensor, Tensor]:
     """The slice of a sparse tensor from `start` on, of at most `size`: its indices, values and shape."""
     where = "ops.SparseSlice"
     indices, values = tensor(where, indices), tensor(where, values)

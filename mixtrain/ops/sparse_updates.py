@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.updates import Adam, ApplyProximalAdagrad, Locking, ftrl, read, write
+from mixtrain.typing import Tensor, TensorLike, Variable
 
 
 class _Rows(Primitive):
     """A step whose gradient is given as rows and their indices; rows of one index are added up."""
 
-    def _dense(self, variable: Any, grad: Any, indices: Any) -> tuple[Any, Any]:
+    def _dense(self, variable: Variable, grad: Tensor, indices: TensorLike) -> tuple[Tensor, Tensor]:
         """Return the dense gradient, and which rows have one; indices out of range are ignored."""
         count, (rows,) = variable.shape[0], read(self.name, grad)
         index = keras.ops.cast(tensor(self.name, indices), "int32")
@@ -24,7 +23,9 @@ class _Rows(Primitive):
         touched = keras.ops.segment_sum(keras.ops.ones_like(index), index, num_segments=count + 1)[:count] > 0
         return dense, keras.ops.reshape(touched, (count,) + (1,) * (len(dense.shape) - 1))
 
-    def _write_rows(self, touched: Any, variables: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _write_rows(
+        self, touched: Tensor, variables: tuple[Variable, ...], values: tuple[Tensor, ...]
+    ) -> tuple[Tensor, ...]:
         """Update the rows that are touched, and return the new values of all rows."""
         return tuple(
             write(variable, keras.ops.where(touched, keras.ops.cast(tensor(self.name, new), old.dtype), old))
@@ -49,7 +50,7 @@ class SparseApplyAdagradV2(_Rows):
         super().__init__()
         self.lr, self.epsilon, self.use_locking, self.update_slots = lr, epsilon, use_locking, update_slots
 
-    def __call__(self, var: Any, accum: Any, grad: Any, indices: Any) -> tuple[Any, ...]:
+    def __call__(self, var: Variable, accum: Variable, grad: TensorLike, indices: TensorLike) -> tuple[Tensor, ...]:
         dense, touched = self._dense(var, grad, indices)
         value, total = read(self.name, var, accum)
         total = total + dense * dense if self.update_slots else total
@@ -75,7 +76,9 @@ class SparseApplyFtrl(_Rows):
         super().__init__()
         self.lr, self.l1, self.l2, self.lr_power, self.use_locking = lr, l1, l2, lr_power, use_locking
 
-    def __call__(self, var: Any, accum: Any, linear: Any, grad: Any, indices: Any) -> tuple[Any, ...]:
+    def __call__(
+        self, var: Variable, accum: Variable, linear: Variable, grad: TensorLike, indices: TensorLike
+    ) -> tuple[Tensor, ...]:
         dense, touched = self._dense(var, grad, indices)
         values = ftrl(*read(self.name, var, accum, linear, dense, self.lr, self.l1, self.l2, self.lr_power))
         return self._write_rows(touched, (var, accum, linear), values)
@@ -99,8 +102,9 @@ class FusedSparseProximalAdagrad(_Rows, Locking):
     """
 
     def __call__(
-        self, var: Any, accum: Any, lr: Any, l1: Any, l2: Any, grad: Any, indices: Any
-    ) -> tuple[Any, ...]:
+        self, var: Variable, accum: Variable, lr: TensorLike, l1: TensorLike, l2: TensorLike, grad: TensorLike,
+        indices: TensorLike,
+    ) -> tuple[Tensor, ...]:
         dense, touched = self._dense(var, grad, indices)
         value, total = read(self.name, var, accum)
         return self._write_rows(touched, (var, accum), ApplyProximalAdagrad()(value, total, lr, l1, l2, dense))
@@ -123,15 +127,16 @@ class FusedSparseAdam(_Rows):
         super().__init__()
         self.use_locking, self.use_nesterov = use_locking, use_nesterov
 
-    def _stepped(self, touched: Any) -> tuple[Any, Any]:
+    def _stepped(self, touched: Tensor) -> tuple[Tensor, Tensor]:
         """Return which rows of the weight are updated, and which rows of the means."""
         everything = keras.ops.ones_like(touched)
         return touched if self.use_nesterov else everything, everything
 
     def __call__(
-        self, var: Any, m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any,
-        epsilon: Any, gradient: Any, indices: Any,
-    ) -> tuple[Any, ...]:
+        self, var: Variable, m: Variable, v: Variable, beta1_power: TensorLike, beta2_power: TensorLike, lr: TensorLike,
+        beta1: TensorLike, beta2: TensorLike,
+        epsilon: TensorLike, gradient: TensorLike, indices: TensorLike,
+    ) -> tuple[Tensor, ...]:
         dense, touched = self._dense(var, gradient, indices)
         value, mean, square = read(self.name, var, m, v)
         values = Adam(self.use_locking, self.use_nesterov)(
@@ -148,5 +153,5 @@ class FusedSparseLazyAdam(FusedSparseAdam):
     Source: MindSpore, `mindspore.ops.FusedSparseLazyAdam`.
     """
 
-    def _stepped(self, touched: Any) -> tuple[Any, Any]:
+    def _stepped(self, touched: Tensor) -> tuple[Tensor, Tensor]:
         return touched, touched

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import keras
 import numpy as np
@@ -13,6 +13,7 @@ from mixtrain import backend
 from mixtrain.ops.elementwise import binary_function, unary_function
 from mixtrain.ops.inputs import as_floats
 from mixtrain.ops.primitive import primitive
+from mixtrain.typing import Tensor, TensorLike
 
 # Below: quadrature or power series; from there on the asymptotic series, whose error is then below float32's.
 _FAR: Final = 8.0
@@ -30,7 +31,7 @@ def _coefficients(order: int) -> list[float]:
     return coefficients
 
 
-def _series(x: Any, order: int, signs: Callable[[int], int], terms: range) -> Any:
+def _series(x: Tensor, order: int, signs: Callable[[int], int], terms: range) -> Tensor:
     """Return the sum of ``signs(k) * coefficient / x ** k`` over the terms k."""
     coefficients = _coefficients(order)
     total = keras.ops.zeros_like(x)
@@ -39,31 +40,31 @@ def _series(x: Any, order: int, signs: Callable[[int], int], terms: range) -> An
     return total
 
 
-def _wide(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _wide(compute: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Return `compute` in the widest float dtype of the backend."""
     return lambda x: keras.ops.cast(compute(keras.ops.cast(x, backend.canonical_dtype("float64"))), x.dtype)
 
 
-def _near_or_far(x: Any, near: Callable[[Any], Any], far: Callable[[Any], Any]) -> Any:
+def _near_or_far(x: Tensor, near: Callable[[Tensor], Tensor], far: Callable[[Tensor], Tensor]) -> Tensor:
     inside = x < _FAR
     return keras.ops.where(inside, near(keras.ops.where(inside, x, 1.0)), far(keras.ops.where(inside, _FAR, x)))
 
 
-def _over(angles: np.ndarray, x: Any) -> tuple[Any, Any]:
+def _over(angles: np.ndarray, x: Tensor) -> tuple[Tensor, Tensor]:
     """Return `x` with an axis for the quadrature nodes, and the nodes in its dtype."""
     return keras.ops.expand_dims(x, -1), keras.ops.convert_to_tensor(angles, dtype=x.dtype)
 
 
-def _modified_first(order: int, scaled: bool) -> Callable[[Any], Any]:
-    def near(x: Any) -> Any:
+def _modified_first(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
+    def near(x: Tensor) -> Tensor:
         wide, nodes = _over(np.cos(_ANGLES), x)
         grown, decayed = keras.ops.exp(wide * (nodes - 1)), keras.ops.exp(-wide * (nodes + 1))
         return keras.ops.mean((grown - decayed) * nodes if order else grown + decayed, axis=-1) / 2
 
-    def far(x: Any) -> Any:
+    def far(x: Tensor) -> Tensor:
         return _series(x, order, lambda k: (-1) ** k, range(_TERMS)) / keras.ops.sqrt(2 * math.pi * x)
 
-    def compute(x: Any) -> Any:
+    def compute(x: Tensor) -> Tensor:
         size = keras.ops.abs(x)
         value = _near_or_far(size, near, far)
         value = value if scaled else value * keras.ops.exp(size)
@@ -72,12 +73,12 @@ def _modified_first(order: int, scaled: bool) -> Callable[[Any], Any]:
     return _wide(compute)
 
 
-def _first(order: int) -> Callable[[Any], Any]:
-    def near(x: Any) -> Any:
+def _first(order: int) -> Callable[[Tensor], Tensor]:
+    def near(x: Tensor) -> Tensor:
         wide, nodes = _over(np.cos(_ANGLES), x)
         return keras.ops.mean(keras.ops.sin(wide * nodes) * nodes if order else keras.ops.cos(wide * nodes), axis=-1)
 
-    def compute(x: Any) -> Any:
+    def compute(x: Tensor) -> Tensor:
         size = keras.ops.abs(x)
         value = _near_or_far(size, near, lambda y: _waves(y, order)[0])
         return value * keras.ops.sign(x) if order else value
@@ -85,7 +86,7 @@ def _first(order: int) -> Callable[[Any], Any]:
     return _wide(compute)
 
 
-def _waves(x: Any, order: int) -> tuple[Any, Any]:
+def _waves(x: Tensor, order: int) -> tuple[Tensor, Tensor]:
     """Return J and Y of a large argument."""
     even = _series(x, order, lambda k: (-1) ** (k // 2), range(0, _TERMS, 2))
     odd = _series(x, order, lambda k: (-1) ** (k // 2), range(1, _TERMS, 2))
@@ -94,8 +95,8 @@ def _waves(x: Any, order: int) -> tuple[Any, Any]:
     return size * (even * cosine - odd * sine), size * (even * sine + odd * cosine)
 
 
-def _second(order: int) -> Callable[[Any], Any]:
-    def near(x: Any) -> Any:
+def _second(order: int) -> Callable[[Tensor], Tensor]:
+    def near(x: Tensor) -> Tensor:
         # The power series: 2/pi (log(x/2) + Euler's constant) J plus harmonic numbers.
         quarter, total, term, harmonic = -x * x / 4, keras.ops.zeros_like(x), keras.ops.ones_like(x), 0.0
         for k in range(40):
@@ -110,25 +111,25 @@ def _second(order: int) -> Callable[[Any], Any]:
     return _wide(lambda x: _near_or_far(x, near, lambda y: _waves(y, order)[1]))
 
 
-def _modified_second(order: int, scaled: bool) -> Callable[[Any], Any]:
-    def near(x: Any) -> Any:
+def _modified_second(order: int, scaled: bool) -> Callable[[Tensor], Tensor]:
+    def near(x: Tensor) -> Tensor:
         wide, nodes = _over(np.cosh(_ARCS), x)
         # Beyond 1e4 the integrand is 0, and the exponent would leave float32's range.
         exponent = keras.ops.maximum(-wide * (nodes - 1), -1e4)
         weights = keras.ops.convert_to_tensor(np.where(_ARCS == 0, 0.5, 1) * np.cosh(order * _ARCS) / 8, dtype=x.dtype)
         return keras.ops.sum(keras.ops.exp(exponent) * weights, axis=-1)
 
-    def far(x: Any) -> Any:
+    def far(x: Tensor) -> Tensor:
         return _series(x, order, lambda k: 1, range(_TERMS)) * keras.ops.sqrt(math.pi / (2 * x))
 
-    def compute(x: Any) -> Any:
+    def compute(x: Tensor) -> Tensor:
         value = _near_or_far(x, near, far)
         return value if scaled else value * keras.ops.exp(-x)
 
     return _wide(compute)
 
 
-def _bessel(name: str, compute: Callable[[Any], Any], doc: str) -> Callable[..., Any]:
+def _bessel(name: str, compute: Callable[[Tensor], Tensor], doc: str) -> Callable[..., Tensor]:
     return unary_function(f"bessel_{name}", compute, f"{doc} of `x`.", parameter="x")
 
 
@@ -150,12 +151,12 @@ bessel_k0e: Final = _bessel("k0e", _modified_second(0, True), f"{_MOD_SECOND} 0,
 bessel_k1e: Final = _bessel("k1e", _modified_second(1, True), f"{_MOD_SECOND} 1, times exp(x),")
 
 
-def _broadcasting(compute: Callable[..., Any]) -> Callable[..., Any]:
+def _broadcasting(compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Return `compute` with its arguments broadcast to one shape."""
     return lambda *values: compute(*_broadcast(values))
 
 
-def _broadcast(values: tuple[Any, ...]) -> list[Any]:
+def _broadcast(values: tuple[Tensor, ...]) -> list[Tensor]:
     shape = np.broadcast_shapes(*(tuple(value.shape) for value in values))
     return [keras.ops.broadcast_to(value, shape) for value in values]
 
@@ -174,13 +175,13 @@ zeta: Final = binary_function(
 )
 
 
-def polygamma(n: Any, input: Any) -> Any:
+def polygamma(n: TensorLike, input: TensorLike) -> Tensor:
     """The derivative of order `n` of `digamma` at `input`. Source: MindSpore, `mindspore.ops.polygamma`."""
     x = as_floats("ops.polygamma", input)
     return backend.special.polygamma(*_broadcast((keras.ops.cast(as_floats("ops.polygamma", n), x.dtype), x)))
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
     """The regularized incomplete beta function of `a` and `b` at `x`."""
     values = tuple(as_floats("ops.Betainc", value) for value in (a, b, x))
     return backend.special.betainc(*_broadcast(values))

@@ -15,24 +15,25 @@ from mixtrain.ops.complex_numbers import as_complex, complex, is_complex_tensor,
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
 from mixtrain.ops.primitive import REQUIRED, configured
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 # The power of 1 / n by which the transform and its inverse are scaled.
 _SCALES: Final = {"backward": (0.0, 1.0), "ortho": (0.5, 0.5), "forward": (1.0, 0.0)}
 
 
-def _scaled(x: Any, where: str, norm: str | None, inverse: bool, size: int) -> Any:
+def _scaled(x: Tensor, where: str, norm: str | None, inverse: bool, size: int) -> Tensor:
     power = _SCALES[checks.one_of(where, "norm", norm or "backward", tuple(_SCALES))][inverse]
     return x if not power else x * float(size) ** -power
 
 
-def _resized(x: Any, axis: int, size: int) -> Any:
+def _resized(x: Tensor, axis: int, size: int) -> Tensor:
     """Return `x` with an axis truncated or padded with zeros to a size."""
     x = keras.ops.take(x, np.arange(min(size, x.shape[axis])), axis=axis)
     missing = size - x.shape[axis]
     return keras.ops.pad(x, [(0, missing if other == axis else 0) for other in range(rank_of(x))]) if missing else x
 
 
-def _complex(where: str, x: Any, size: int, axis: int, norm: str | None, inverse: bool) -> Any:
+def _complex(where: str, x: Tensor, size: int, axis: int, norm: str | None, inverse: bool) -> Tensor:
     z = keras.ops.moveaxis(_resized(as_complex(x), axis, size), axis, -1)
     # The inverse is the conjugate of the transform of the conjugate.
     z = keras.ops.conj(z) if inverse else z
@@ -41,13 +42,13 @@ def _complex(where: str, x: Any, size: int, axis: int, norm: str | None, inverse
     return keras.ops.moveaxis(_scaled(spectrum, where, norm, inverse, size), -1, axis)
 
 
-def _to_half(where: str, x: Any, size: int, axis: int, norm: str | None, inverse: bool) -> Any:
+def _to_half(where: str, x: Tensor, size: int, axis: int, norm: str | None, inverse: bool) -> Tensor:
     """The first half of the spectrum of a real signal, which determines the rest."""
     spectrum = _complex(where, keras.ops.real(x) if is_complex_tensor(x) else x, size, axis, norm, inverse)
     return keras.ops.take(spectrum, np.arange(size // 2 + 1), axis=axis)
 
 
-def _from_half(where: str, x: Any, size: int, axis: int, norm: str | None, inverse: bool) -> Any:
+def _from_half(where: str, x: Tensor, size: int, axis: int, norm: str | None, inverse: bool) -> Tensor:
     """The real signal of the first half of its spectrum."""
     length = size // 2 + 1
     half = _resized(as_complex(x), axis, length)
@@ -57,8 +58,9 @@ def _from_half(where: str, x: Any, size: int, axis: int, norm: str | None, inver
 
 
 def _transform(
-    where: str, x: Any, s: Any, dim: Any, norm: str | None, inverse: bool, last: Callable[..., Any], last_first: bool
-) -> Any:
+    where: str, x: Tensor, s: Sequence[int] | None, dim: int | Sequence[int] | None, norm: str | None, inverse: bool,
+    last: Callable[..., Tensor], last_first: bool,
+) -> Tensor:
     """Transform along the axes `dim`, of sizes `s`; the last one by `last`."""
     rank = rank_of(x)
     axes = axes_of(where, tuple(range(rank - len(s), rank)) if dim is None and s is not None else dim, rank, name="dim")
@@ -73,7 +75,7 @@ def _transform(
 
 
 # By name: whether it is an inverse, the transform of the last axis, and whether that axis comes first.
-_KINDS: Final[dict[str, tuple[bool, Callable[..., Any], bool]]] = {
+_KINDS: Final[dict[str, tuple[bool, Callable[..., Tensor], bool]]] = {
     "fft": (False, _complex, False), "ifft": (True, _complex, False),
     "rfft": (False, _to_half, True), "irfft": (True, _from_half, False),
     # The transform of Hermitian signals, whose spectrum is real, and its inverse.
@@ -81,8 +83,8 @@ _KINDS: Final[dict[str, tuple[bool, Callable[..., Any], bool]]] = {
 }
 
 
-def _one_axis(name: str) -> Callable[..., Any]:
-    def compute(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+def _one_axis(name: str) -> Callable[..., Tensor]:
+    def compute(input: TensorLike, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
         where = f"ops.{name}"
         x = as_floats(where, input)
         inverse, last, last_first = _KINDS[name]
@@ -92,10 +94,12 @@ def _one_axis(name: str) -> Callable[..., Any]:
     return _transform_named(compute, name, "one axis `dim`, of `n` numbers")
 
 
-def _many_axes(name: str, default: Sequence[int] | None) -> Callable[..., Any]:
+def _many_axes(name: str, default: Sequence[int] | None) -> Callable[..., Tensor]:
     kind = name[:-1]
 
-    def compute(input: Any, s: Any = None, dim: Any = default, norm: str | None = None) -> Any:
+    def compute(
+        input: TensorLike, s: Sequence[int] | None = None, dim: Sequence[int] | None = default, norm: str | None = None
+    ) -> Tensor:
         where = f"ops.{name}"
         inverse, last, last_first = _KINDS[kind]
         return _transform(where, as_floats(where, input), s, dim, norm, inverse, last, last_first)
@@ -112,7 +116,7 @@ _DESCRIPTIONS: Final = {
 }
 
 
-def _transform_named(compute: Callable[..., Any], name: str, axes: str) -> Callable[..., Any]:
+def _transform_named(compute: Callable[..., Tensor], name: str, axes: str) -> Callable[..., Tensor]:
     return named(compute, name, (
         f"{_DESCRIPTIONS[name.rstrip('2n') if name not in _DESCRIPTIONS else name]} of `input` along {axes}.\n\n"
         f"    `norm` is \"backward\" (the inverse is divided by n), \"ortho\" or \"forward\".\n\n"
@@ -125,7 +129,7 @@ fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = (_many_axes(f"{name}2", (-2, -1)) fo
 fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = (_many_axes(f"{name}n", None) for name in _KINDS)
 
 
-def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
+def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
     """Return the frequencies of `fft` of `n` samples with spacing `d`, float32 or `dtype`.
 
     Example: ``ops.fftfreq(4)``. Source: MindSpore, `mindspore.ops.fftfreq`.
@@ -133,7 +137,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
     return backend.to_tensor(np.fft.fftfreq(n, d), float32 if dtype is None else as_dtype(dtype))
 
 
-def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
+def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
     """Return the frequencies of `rfft` of `n` samples with spacing `d`, float32 or `dtype`.
 
     Example: ``ops.rfftfreq(4)``. Source: MindSpore, `mindspore.ops.rfftfreq`.
@@ -141,13 +145,13 @@ def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
     return backend.to_tensor(np.fft.rfftfreq(n, d), float32 if dtype is None else as_dtype(dtype))
 
 
-def _shifted(where: str, input: Any, dim: Any, sign: int) -> Any:
+def _shifted(where: str, input: TensorLike, dim: int | Sequence[int] | None, sign: int) -> Tensor:
     x = tensor(where, input)
     axes = axes_of(where, dim, rank_of(x), name="dim")
     return roll(x, tuple(sign * (x.shape[axis] // 2) for axis in axes), axes)
 
 
-def fftshift(input: Any, dim: Any = None) -> Any:
+def fftshift(input: TensorLike, dim: int | Sequence[int] | None = None) -> Tensor:
     """Move the frequency zero of `input` to the middle of the axes `dim`, all of them by default.
 
     Example: ``ops.fftshift(x)``. Source: MindSpore, `mindspore.ops.fftshift`.
@@ -155,7 +159,7 @@ def fftshift(input: Any, dim: Any = None) -> Any:
     return _shifted("ops.fftshift", input, dim, 1)
 
 
-def ifftshift(input: Any, dim: Any = None) -> Any:
+def ifftshift(input: TensorLike, dim: int | Sequence[int] | None = None) -> Tensor:
     """Undo `fftshift` of `input` along `dim`. Example: ``ops.ifftshift(x)``.
 
     Source: MindSpore, `mindspore.ops.ifftshift`.
@@ -163,8 +167,8 @@ def ifftshift(input: Any, dim: Any = None) -> Any:
     return _shifted("ops.ifftshift", input, dim, -1)
 
 
-def _windows(x: Any, window: Any, n_fft: int, hop_length: int, win_length: int, normalized: bool,
-             onesided: bool) -> Any:
+def _windows(x: Tensor, window: Tensor | None, n_fft: int, hop_length: int, win_length: int, normalized: bool,
+             onesided: bool) -> Tensor:
     """The transforms of the windows of a signal: frequencies by windows."""
     left = (n_fft - win_length) // 2
     weights = keras.ops.pad(window, [(left, n_fft - win_length - left)])
@@ -177,10 +181,11 @@ def _windows(x: Any, window: Any, n_fft: int, hop_length: int, win_length: int, 
 
 
 def stft(
-    x: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
+    x: TensorLike, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
+    window: TensorLike | None = None,
     center: bool = True, pad_mode: str = "REFLECT", normalized: bool = False, onesided: bool | None = None,
     return_complex: bool | None = None,
-) -> Any:
+) -> Tensor:
     """Return the Fourier transforms of windows of a signal.
 
     Args:
@@ -215,14 +220,14 @@ def stft(
     return spectra if return_complex else view_as_real(spectra)
 
 
-def _stft(x: Any, window: Any, n_fft: int, hop_length: int, win_length: int, normalized: bool, onesided: bool,
-          return_complex: bool) -> Any:
+def _stft(x: Tensor, window: TensorLike, n_fft: int, hop_length: int, win_length: int, normalized: bool, onesided: bool,
+          return_complex: bool) -> Tensor:
     return stft(x, n_fft, hop_length, win_length, window, False, "REFLECT", normalized, onesided, return_complex)
 
 
 def _with_size(
-    x: Any, signal_ndim: int, inverse: bool, real: bool, norm: str, onesided: bool, signal_sizes: Any
-) -> Any:
+    x: TensorLike, signal_ndim: int, inverse: bool, real: bool, norm: str, onesided: bool, signal_sizes: Any
+) -> Tensor:
     """The transform of the last `signal_ndim` axes."""
     value = as_floats("ops.FFTWithSize", x)
     dim = tuple(range(rank_of(value) - signal_ndim, rank_of(value)))

@@ -10,9 +10,10 @@ from mixtrain import backend, checks
 from mixtrain.ops.arithmetic import add, sub
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import primitive
+from mixtrain.typing import Tensor, TensorLike, Variable
 
 
-def assign(variable: Any, value: Any) -> Any:
+def assign(variable: Variable, value: TensorLike) -> Variable:
     """Assign a value to a Parameter.
 
     Args:
@@ -37,7 +38,7 @@ def assign(variable: Any, value: Any) -> Any:
     return _written("ops.assign", variable, value)
 
 
-def assign_add(variable: Any, value: Any) -> Any:
+def assign_add(variable: Variable, value: TensorLike) -> Tensor:
     """Add `value` to the Parameter `variable`; return its new value. Example: ``ops.assign_add(weight, 1.0)``.
 
     Source: MindSpore, `mindspore.ops.assign_add`.
@@ -46,7 +47,7 @@ def assign_add(variable: Any, value: Any) -> Any:
     return _written("ops.assign_add", variable, add(backend.snapshot(variable), value))
 
 
-def assign_sub(variable: Any, value: Any) -> Any:
+def assign_sub(variable: Variable, value: TensorLike) -> Tensor:
     """Subtract `value` from the Parameter `variable`; return its new value. Example: ``ops.assign_sub(weight, 1.0)``.
 
     Source: MindSpore, `mindspore.ops.assign_sub`.
@@ -59,7 +60,7 @@ def _check_variable(where: str, variable: Any) -> None:
     checks.instance(where, "variable", variable, keras.Variable, "mixtrain.Parameter(value)")
 
 
-def _written(where: str, variable: Any, value: Any) -> Any:
+def _written(where: str, variable: Variable, value: TensorLike) -> Tensor:
     _check_variable(where, variable)
     new = tensor(where, value)
     if tuple(new.shape) != tuple(variable.shape):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import keras
 
@@ -12,9 +12,10 @@ from mixtrain.ops.extremes import amax, amin
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor, tensor_dtype
 from mixtrain.ops.ordering import sort
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
-def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Any, Any]:
+def aminmax(input: TensorLike, *, axis: int | None = 0, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """The minimum and the maximum of `input` along `axis`; `keepdims` keeps the axis.
 
     Source: MindSpore, `mindspore.ops.aminmax`.
@@ -31,7 +32,7 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Any, 
     return amin(low, axis, keepdims), amax(high, axis, keepdims)
 
 
-def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
     """Count each integer from 0 on in the vector `input`, or add up its `weights`; float32.
 
     Args:
@@ -54,7 +55,9 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     return keras.ops.sum(marks, axis=0)
 
 
-def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+def cov(
+    input: TensorLike, *, correction: int = 1, fweights: TensorLike | None = None, aweights: TensorLike | None = None
+) -> Tensor:
     """The covariance matrix of the rows of `input`, divided by the number of observations less `correction`.
 
     Args:
@@ -80,7 +83,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     return keras.ops.sum(centered * centered * weights) / (total - correction)
 
 
-def _cumulative(where: str, input: Any, axis: int, largest: bool) -> tuple[Any, Any]:
+def _cumulative(where: str, input: TensorLike, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
     """Return the cumulative extreme along an axis, and the index of the last such element."""
     x = tensor(where, input)
     axis = axis_of(where, axis, rank_of(x))
@@ -97,24 +100,24 @@ def _cumulative(where: str, input: Any, axis: int, largest: bool) -> tuple[Any, 
     return keras.ops.moveaxis(extremes, -1, axis), keras.ops.moveaxis(indices, -1, axis)
 
 
-def cummax(input: Any, axis: int) -> tuple[Any, Any]:
+def cummax(input: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
     """The cumulative maximum of `input` along `axis`, and its indices. Source: MindSpore, `mindspore.ops.cummax`."""
     return _cumulative("ops.cummax", input, axis, largest=True)
 
 
-def cummin(input: Any, axis: int) -> tuple[Any, Any]:
+def cummin(input: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
     """The cumulative minimum of `input` along `axis`, and its indices. Source: MindSpore, `mindspore.ops.cummin`."""
     return _cumulative("ops.cummin", input, axis, largest=False)
 
 
-def logcumsumexp(input: Any, axis: int) -> Any:
+def logcumsumexp(input: TensorLike, axis: int) -> Tensor:
     """log(cumsum(exp(`input`))) along `axis`. Source: MindSpore, `mindspore.ops.logcumsumexp`."""
     x = as_floats("ops.logcumsumexp", input)
     top = keras.ops.max(x, axis=axis, keepdims=True)
     return keras.ops.log(keras.ops.cumsum(keras.ops.exp(x - top), axis=axis)) + top
 
 
-def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Any:
+def histc(input: TensorLike, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
     """Count the elements of `input` in `bins` equal bins between `min` and `max` (those of `input`, if equal).
 
     Source: MindSpore, `mindspore.ops.histc`.
@@ -131,7 +134,10 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> An
     return keras.ops.sum(marks, axis=0)
 
 
-def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
+def nanmean(
+    input: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """The mean of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps the axis.
 
     Source: MindSpore, `mindspore.ops.nanmean`.
@@ -142,7 +148,10 @@ def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any 
     return total / keras.ops.sum(valid, axis=axes_of("ops.nanmean", axis, rank_of(x)), keepdims=keepdims)
 
 
-def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
+def nansum(
+    input: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """The sum of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps the axis.
 
     Source: MindSpore, `mindspore.ops.nansum`.
@@ -153,13 +162,17 @@ def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any =
     return keras.ops.sum(x, axis=axes_of("ops.nansum", axis, rank_of(x)), keepdims=keepdims)
 
 
-def quantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def quantile(
+    input: TensorLike, q: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False
+) -> Tensor:
     """The quantiles `q` of `input` along `axis`; `keepdims` keeps it. Source: MindSpore, `mindspore.ops.quantile`."""
     x = as_floats("ops.quantile", input)
     return keras.ops.quantile(x, keras.ops.cast(tensor("ops", q), x.dtype), axis=axis, keepdims=keepdims)
 
 
-def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def nanquantile(
+    input: TensorLike, q: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False
+) -> Tensor:
     """The quantiles `q` of `input` along `axis` without NaN; `keepdims` keeps the axis.
 
     Source: MindSpore, `mindspore.ops.nanquantile`.
@@ -184,7 +197,7 @@ def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) ->
     return ops.reshape(quantiles, (*probabilities.shape, *shape))
 
 
-def renorm(input: Any, p: float, axis: int, maxnorm: float) -> Any:
+def renorm(input: TensorLike, p: float, axis: int, maxnorm: float) -> Tensor:
     """Scale down the slices of `input` along `axis` to norms of order `p` of at most `maxnorm`.
 
     Source: MindSpore, `mindspore.ops.renorm`.
@@ -197,9 +210,10 @@ def renorm(input: Any, p: float, axis: int, maxnorm: float) -> Any:
 
 
 def searchsorted(
-    sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
-    sorter: Any = None,
-) -> Any:
+    sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,
+    side: str | None = None,
+    sorter: TensorLike | None = None,
+) -> Tensor:
     """The indices at which to insert `values` into `sorted_sequence` to keep it sorted.
 
     Args:
@@ -234,7 +248,7 @@ def searchsorted(
     return keras.ops.cast(indices, "int32" if out_int32 else backend.canonical_dtype("int64"))
 
 
-def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Any:
+def bucketize(input: TensorLike, boundaries: TensorLike, *, right: bool = False) -> Tensor:
     """The bucket of each element of `input`; each of `boundaries` ends a bucket, inclusive unless `right`.
 
     Source: MindSpore, `mindspore.ops.bucketize`.
@@ -245,12 +259,12 @@ def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Any:
     return keras.ops.reshape(buckets, x.shape)
 
 
-def msort(input: Any) -> Any:
+def msort(input: TensorLike) -> Tensor:
     """`input` sorted along its first axis. Source: MindSpore, `mindspore.ops.msort`."""
     return sort(input, 0)[0]
 
 
-def argwhere(input: Any) -> Any:
+def argwhere(input: TensorLike) -> Tensor:
     """The indices of the nonzero elements of `input`, one row each; int64.
 
     Source: MindSpore, `mindspore.ops.argwhere`.
@@ -259,7 +273,7 @@ def argwhere(input: Any) -> Any:
     return keras.ops.cast(indices, backend.canonical_dtype("int64"))
 
 
-def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
+def trapz(y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by the trapezoidal rule, at the points `x` or `dx` apart.
 
     Source: MindSpore, `mindspore.ops.trapz`.
@@ -273,7 +287,7 @@ def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
     return keras.ops.sum((value[..., 1:] + value[..., :-1]) / 2 * dx, axis=-1)
 
 
-def intopk(x1: Any, x2: Any, k: int) -> Any:
+def intopk(x1: TensorLike, x2: TensorLike, k: int) -> Tensor:
     """Whether the class `x2` of each row of `x1` is among its `k` largest.
 
     Source: MindSpore, `mindspore.ops.intopk`.
@@ -290,14 +304,14 @@ class Cummin(Primitive):
         super().__init__()
         self.axis = axis
 
-    def __call__(self, input: Any) -> tuple[Any, Any]:
+    def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]:
         return cummin(input, self.axis)
 
 
 class Cummax(Cummin):
     """`cummax` along `axis`. Example: ``ops.Cummax(0)(x)``. Source: MindSpore, `mindspore.ops.Cummax`."""
 
-    def __call__(self, input: Any) -> tuple[Any, Any]:
+    def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]:
         return cummax(input, self.axis)
 
 
@@ -308,7 +322,7 @@ class InTopK(Primitive):
         super().__init__()
         self.k = k
 
-    def __call__(self, x1: Any, x2: Any) -> Any:
+    def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor:
         return intopk(x1, x2, self.k)
 
 
@@ -318,11 +332,11 @@ class SearchSorted(Primitive):
     Source: MindSpore, `mindspore.ops.SearchSorted`.
     """
 
-    def __init__(self, dtype: Any = "int64", right: bool = False) -> None:
+    def __init__(self, dtype: DTypeLike = "int64", right: bool = False) -> None:
         super().__init__()
         self.dtype, self.right = dtype, right
 
-    def __call__(self, sorted_sequence: Any, values: Any, sorter: Any = None) -> Any:
+    def __call__(self, sorted_sequence: TensorLike, values: TensorLike, sorter: TensorLike | None = None) -> Tensor:
         return searchsorted(
             sorted_sequence, values, out_int32=str(self.dtype).endswith("32"), right=self.right, sorter=sorter
         )
