@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import keras
@@ -14,9 +15,10 @@ from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
 from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import is_number, rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import primitive
+from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree
 
 
-def shape(input_x: Any) -> tuple[int, ...]:
+def shape(input_x: TensorLike) -> tuple[int, ...]:
     """The shape of a tensor.
 
     Args:
@@ -35,12 +37,12 @@ def shape(input_x: Any) -> tuple[int, ...]:
     return tuple(keras.ops.shape(tensor("ops.shape", input_x)))
 
 
-def dyn_shape(input_x: Any) -> Any:
+def dyn_shape(input_x: TensorLike) -> Tensor:
     """The shape of `input_x` as an int64 tensor. Source: MindSpore, `mindspore.ops.dyn_shape`."""
     return backend.to_tensor(shape(input_x), int64)
 
 
-def dtype(x: Any) -> NumberFormat:
+def dtype(x: TensorLike) -> NumberFormat:
     """The dtype of the tensor `x`.
 
     Example:
@@ -53,12 +55,12 @@ def dtype(x: Any) -> NumberFormat:
     return tensor_dtype(tensor("ops.dtype", x))
 
 
-def rank(input_x: Any) -> int:
+def rank(input_x: TensorLike) -> int:
     """The number of axes of `input_x`. Example: ``ops.rank(x)``. Source: MindSpore, `mindspore.ops.rank`."""
     return rank_of(tensor("ops.rank", input_x))
 
 
-def size(input_x: Any) -> int:
+def size(input_x: TensorLike) -> int:
     """The number of elements of `input_x`. Example: ``ops.size(x)``. Source: MindSpore, `mindspore.ops.size`."""
     return math.prod(shape(input_x))
 
@@ -71,7 +73,7 @@ def is_tensor(obj: Any) -> bool:
     return backend.is_tensor(obj) or isinstance(obj, keras.Variable)
 
 
-def cast(input: Any, dtype: Any) -> Any:
+def cast(input: TensorLike, dtype: DTypeLike) -> Tensor:
     """Cast a tensor to another dtype.
 
     Args:
@@ -94,7 +96,7 @@ def cast(input: Any, dtype: Any) -> Any:
     return backend.cast_keeping_layout(tensor("ops.cast", input), backend.canonical_dtype(as_dtype(dtype)))
 
 
-def mixed_precision_cast(dtype: Any, input: Any) -> Any:
+def mixed_precision_cast(dtype: DTypeLike, input: Tree) -> Tree:
     """Cast floats to another dtype; integers and other values stay.
 
     Args:
@@ -114,14 +116,14 @@ def mixed_precision_cast(dtype: Any, input: Any) -> Any:
     )
 
 
-def scalar_cast(input_x: Any, input_y: Any) -> Any:
+def scalar_cast(input_x: Any, input_y: DTypeLike) -> Any:
     """The Python number `input_x` cast to the dtype `input_y`. Source: MindSpore, `mindspore.ops.scalar_cast`."""
     if not is_number(input_x):
         raise checks.fail_type("ops.scalar_cast", "input_x must be a number", input_x, "ops.cast(x, dtype)")
     return np.asarray(input_x).astype(np.dtype(as_dtype(input_y))).item()
 
 
-def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Any:
+def scalar_to_tensor(input_x: float, dtype: DTypeLike = float32) -> Tensor:
     """Make a scalar tensor of `dtype` from the number `input_x`.
 
     Example:
@@ -136,12 +138,12 @@ def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Any:
     return backend.to_tensor(input_x, as_dtype(dtype))
 
 
-def scalar_to_array(input_x: Any) -> Any:
+def scalar_to_array(input_x: float) -> Tensor:
     """Make a scalar tensor from the number `input_x`. Source: MindSpore, `mindspore.ops.scalar_to_array`."""
     return tensor("ops.scalar_to_array", input_x)
 
 
-def tuple_to_array(input_x: Any) -> Any:
+def tuple_to_array(input_x: Sequence[float]) -> Tensor:
     """Make a tensor with one axis from the tuple of numbers `input_x`.
 
     Example:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import keras
 
@@ -12,9 +12,10 @@ from mixtrain.dtype import is_float
 from mixtrain.ops.elementwise import keep_integers, renamed, unary, unary_function
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.typing import Tensor, TensorLike
 
 
-def _negative(x: Any) -> Any:
+def _negative(x: Tensor) -> Tensor:
     # TensorFlow cannot negate unsigned integers; their difference wraps around.
     unsigned = "uint" in keras.backend.standardize_dtype(x.dtype)
     return keras.ops.zeros_like(x) - x if unsigned else keras.ops.negative(x)
@@ -71,7 +72,7 @@ logical_not: Final = unary_function(
 )
 
 
-def round(input: Any, *, decimals: int = 0) -> Any:
+def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
     """Round each element to a number of decimals; halves are rounded to even.
 
     Args:
@@ -93,7 +94,7 @@ def round(input: Any, *, decimals: int = 0) -> Any:
     """
     decimals = checks.integer("ops.round", "decimals", decimals, at_least=-(2**31), example=0)
 
-    def compute(x: Any) -> Any:
+    def compute(x: Tensor) -> Tensor:
         if not is_float(x.dtype):
             return x
         return keras.ops.round(x) if decimals == 0 else keras.ops.round(x * 10.0**decimals) / 10.0**decimals
@@ -102,8 +103,8 @@ def round(input: Any, *, decimals: int = 0) -> Any:
 
 
 def nan_to_num(
-    input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
-) -> Any:
+    input: TensorLike, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
     """Replace NaN in `input` by `nan` (0), and infinities by `posinf` and `neginf` (the largest finite numbers).
 
     Example: ``ops.nan_to_num(x, nan=0.0)``. Source: MindSpore, `mindspore.ops.nan_to_num`.
@@ -116,10 +117,10 @@ def nan_to_num(
     )
 
 
-def sinc(input: Any) -> Any:
+def sinc(input: TensorLike) -> Tensor:
     """sin(pi * `input`) / (pi * `input`), and 1 at 0. Source: MindSpore, `mindspore.ops.sinc`."""
 
-    def compute(x: Any) -> Any:
+    def compute(x: Tensor) -> Tensor:
         angle = x * math.pi
         # The 1 keeps the unused quotient and its gradient finite.
         safe = keras.ops.where(keras.ops.equal(angle, 0), keras.ops.ones_like(angle), angle)
@@ -128,7 +129,7 @@ def sinc(input: Any) -> Any:
     return unary("ops.sinc", compute, input, floats=True)
 
 
-def identity(x: Any) -> Any:
+def identity(x: TensorLike) -> Tensor:
     """Return `x` as a tensor. Example: ``ops.identity(x)``. Source: MindSpore, `mindspore.ops.identity`."""
     return tensor("ops.identity", x)
 
@@ -175,7 +176,7 @@ class FloatStatus(Primitive):
     Source: MindSpore, `mindspore.ops.FloatStatus`.
     """
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: TensorLike) -> Tensor:
         finite = keras.ops.all(keras.ops.isfinite(tensor("ops.FloatStatus", x)))
         return keras.ops.cast(keras.ops.reshape(keras.ops.logical_not(finite), (1,)), "float32")
 
@@ -183,5 +184,5 @@ class FloatStatus(Primitive):
 class Round(Primitive):
     """`round` as an object. Example: ``ops.Round()(x)``. Source: MindSpore, `mindspore.ops.Round`."""
 
-    def __call__(self, input: Any, decimals: int = 0) -> Any:
+    def __call__(self, input: TensorLike, decimals: int = 0) -> Tensor:
         return round(input, decimals=decimals)

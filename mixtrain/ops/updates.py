@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import backend
 from mixtrain.dtype import float32
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import Primitive
+from mixtrain.typing import Tensor, TensorLike, Variable
 
 
-def read(name: str, *values: Any) -> list[Any]:
+def read(name: str, *values: TensorLike) -> list[Tensor]:
     """Return the current values of tensors and Parameters as float32."""
     return [
         keras.ops.cast(backend.snapshot(value) if isinstance(value, keras.Variable) else tensor(name, value), float32)
@@ -20,7 +19,7 @@ def read(name: str, *values: Any) -> list[Any]:
     ]
 
 
-def write(variable: Any, value: Any) -> Any:
+def write(variable: Variable, value: TensorLike) -> Tensor:
     """Assign `value` to `variable` if that is a Parameter, and return it in the dtype of `variable`."""
     if not isinstance(variable, keras.Variable):
         return keras.ops.cast(value, tensor("", variable).dtype)
@@ -57,7 +56,10 @@ class ApplyMomentum(Primitive):
         super().__init__()
         self.use_nesterov, self.use_locking, self.gradient_scale = use_nesterov, use_locking, gradient_scale
 
-    def __call__(self, variable: Any, accumulation: Any, learning_rate: Any, gradient: Any, momentum: Any) -> Any:
+    def __call__(
+        self, variable: Variable, accumulation: Variable, learning_rate: TensorLike, gradient: TensorLike,
+        momentum: TensorLike,
+    ) -> Tensor:
         value, velocity, lr, grad, decay = read(self.name, variable, accumulation, learning_rate, gradient, momentum)
         velocity = velocity * decay + grad
         write(accumulation, velocity)
@@ -81,8 +83,9 @@ class SGD(Primitive):
         self.dampening, self.weight_decay, self.nesterov = dampening, weight_decay, nesterov
 
     def __call__(
-        self, parameters: Any, gradient: Any, learning_rate: Any, accum: Any, momentum: Any, stat: Any
-    ) -> Any:
+        self, parameters: Variable, gradient: TensorLike, learning_rate: TensorLike, accum: Variable,
+        momentum: TensorLike, stat: Variable,
+    ) -> Tensor:
         value, grad, lr, velocity, decay, first = read(
             self.name, parameters, gradient, learning_rate, accum, momentum, stat
         )
@@ -111,9 +114,10 @@ class Adam(Primitive):
         self.use_locking, self.use_nesterov = use_locking, use_nesterov
 
     def __call__(
-        self, var: Any, m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any,
-        epsilon: Any, gradient: Any,
-    ) -> tuple[Any, Any, Any]:
+        self, var: Variable, m: Variable, v: Variable, beta1_power: TensorLike, beta2_power: TensorLike, lr: TensorLike,
+        beta1: TensorLike, beta2: TensorLike,
+        epsilon: TensorLike, gradient: TensorLike,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         value, mean, square, power1, power2, lr, beta1, beta2, epsilon, grad = read(
             self.name, var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient
         )
@@ -137,8 +141,9 @@ class AdamWeightDecay(Locking):
     """
 
     def __call__(
-        self, var: Any, m: Any, v: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, decay: Any, gradient: Any
-    ) -> tuple[Any, Any, Any]:
+        self, var: Variable, m: Variable, v: Variable, lr: TensorLike, beta1: TensorLike, beta2: TensorLike,
+        epsilon: TensorLike, decay: TensorLike, gradient: TensorLike,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         value, mean, square, lr, beta1, beta2, epsilon, decay, grad = read(
             self.name, var, m, v, lr, beta1, beta2, epsilon, decay, gradient
         )
@@ -154,7 +159,7 @@ class ApplyGradientDescent(Primitive):
     Source: MindSpore, `mindspore.ops.ApplyGradientDescent`.
     """
 
-    def __call__(self, var: Any, alpha: Any, delta: Any) -> Any:
+    def __call__(self, var: Variable, alpha: TensorLike, delta: TensorLike) -> Tensor:
         value, lr, grad = read(self.name, var, alpha, delta)
         return write(var, value - lr * grad)
 
@@ -172,7 +177,7 @@ class ApplyAdagrad(Primitive):
         super().__init__()
         self.update_slots = update_slots
 
-    def __call__(self, var: Any, accum: Any, lr: Any, grad: Any) -> tuple[Any, Any]:
+    def __call__(self, var: Variable, accum: Variable, lr: TensorLike, grad: TensorLike) -> tuple[Tensor, Tensor]:
         value, total, lr, grad = read(self.name, var, accum, lr, grad)
         total = total + grad * grad if self.update_slots else total
         return write(var, value - lr * grad / keras.ops.sqrt(total)), write(accum, total)
@@ -188,7 +193,7 @@ class ApplyAdagradV2(ApplyAdagrad):
         super().__init__(update_slots)
         self.epsilon = epsilon
 
-    def __call__(self, var: Any, accum: Any, lr: Any, grad: Any) -> tuple[Any, Any]:
+    def __call__(self, var: Variable, accum: Variable, lr: TensorLike, grad: TensorLike) -> tuple[Tensor, Tensor]:
         value, total, lr, grad = read(self.name, var, accum, lr, grad)
         total = total + grad * grad if self.update_slots else total
         return write(var, value - lr * grad / (keras.ops.sqrt(total) + self.epsilon)), write(accum, total)
@@ -201,8 +206,9 @@ class ApplyAdadelta(Primitive):
     """
 
     def __call__(
-        self, var: Any, accum: Any, accum_update: Any, lr: Any, rho: Any, epsilon: Any, grad: Any
-    ) -> tuple[Any, Any, Any]:
+        self, var: Variable, accum: Variable, accum_update: Variable, lr: TensorLike, rho: TensorLike,
+        epsilon: TensorLike, grad: TensorLike,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         value, square, step_square, lr, rho, epsilon, grad = read(
             self.name, var, accum, accum_update, lr, rho, epsilon, grad
         )
@@ -219,8 +225,9 @@ class ApplyAdaMax(Primitive):
     """
 
     def __call__(
-        self, var: Any, m: Any, v: Any, beta1_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, grad: Any
-    ) -> tuple[Any, Any, Any]:
+        self, var: Variable, m: Variable, v: Variable, beta1_power: TensorLike, lr: TensorLike, beta1: TensorLike,
+        beta2: TensorLike, epsilon: TensorLike, grad: TensorLike,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         value, mean, maximum, power, lr, beta1, beta2, epsilon, grad = read(
             self.name, var, m, v, beta1_power, lr, beta1, beta2, epsilon, grad
         )
@@ -241,9 +248,10 @@ class ApplyRMSProp(Locking):
     """
 
     def __call__(
-        self, var: Any, mean_square: Any, moment: Any, learning_rate: Any, grad: Any, decay: Any, momentum: Any,
-        epsilon: Any,
-    ) -> Any:
+        self, var: Variable, mean_square: Variable, moment: Variable, learning_rate: TensorLike, grad: TensorLike,
+        decay: TensorLike, momentum: TensorLike,
+        epsilon: TensorLike,
+    ) -> Tensor:
         value, square, velocity, lr, grad, decay, momentum, epsilon = read(
             self.name, var, mean_square, moment, learning_rate, grad, decay, momentum, epsilon
         )
@@ -265,9 +273,10 @@ class ApplyAdamWithAmsgradV2(Locking):
     """
 
     def __call__(
-        self, var: Any, m: Any, v: Any, vhat: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any,
-        epsilon: Any, grad: Any,
-    ) -> tuple[Any, Any, Any, Any]:
+        self, var: Variable, m: Variable, v: Variable, vhat: Variable, beta1_power: TensorLike, beta2_power: TensorLike,
+        lr: TensorLike, beta1: TensorLike, beta2: TensorLike,
+        epsilon: TensorLike, grad: TensorLike,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         value, mean, square, maximum, power1, power2, lr, beta1, beta2, epsilon, grad = read(
             self.name, var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad
         )
@@ -287,8 +296,9 @@ class ApplyAddSign(Primitive):
     """
 
     def __call__(
-        self, var: Any, m: Any, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Any
-    ) -> tuple[Any, Any]:
+        self, var: Variable, m: Variable, lr: TensorLike, alpha: TensorLike, sign_decay: TensorLike, beta: TensorLike,
+        grad: TensorLike,
+    ) -> tuple[Tensor, Tensor]:
         value, mean, lr, alpha, sign_decay, beta, grad = read(
             self.name, var, m, lr, alpha, sign_decay, beta, grad
         )
@@ -305,8 +315,9 @@ class ApplyPowerSign(Primitive):
     """
 
     def __call__(
-        self, var: Any, m: Any, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Any
-    ) -> tuple[Any, Any]:
+        self, var: Variable, m: Variable, lr: TensorLike, logbase: TensorLike, sign_decay: TensorLike, beta: TensorLike,
+        grad: TensorLike,
+    ) -> tuple[Tensor, Tensor]:
         value, mean, lr, logbase, sign_decay, beta, grad = read(
             self.name, var, m, lr, logbase, sign_decay, beta, grad
         )
@@ -316,7 +327,7 @@ class ApplyPowerSign(Primitive):
         return write(var, value - lr * step), write(m, mean)
 
 
-def soft_threshold(value: Any, rate: Any, l1: Any, l2: Any) -> Any:
+def soft_threshold(value: TensorLike, rate: TensorLike, l1: TensorLike, l2: TensorLike) -> Tensor:
     """Apply the proximal operator of the L1 and L2 penalties: soft thresholding and shrinkage."""
     magnitude = keras.ops.maximum(keras.ops.abs(value) - rate * l1, 0.0)
     return keras.ops.sign(value) * magnitude / (1 + rate * l2)
@@ -329,7 +340,7 @@ class ApplyProximalGradientDescent(Primitive):
     Source: MindSpore, `mindspore.ops.ApplyProximalGradientDescent`.
     """
 
-    def __call__(self, var: Any, alpha: Any, l1: Any, l2: Any, delta: Any) -> Any:
+    def __call__(self, var: Variable, alpha: TensorLike, l1: TensorLike, l2: TensorLike, delta: TensorLike) -> Tensor:
         value, lr, l1, l2, grad = read(self.name, var, alpha, l1, l2, delta)
         return write(var, soft_threshold(value - lr * grad, lr, l1, l2))
 
@@ -345,9 +356,10 @@ class ApplyCenteredRMSProp(Locking):
     """
 
     def __call__(
-        self, var: Any, mean_gradient: Any, mean_square: Any, moment: Any, grad: Any, learning_rate: Any, decay: Any,
-        momentum: Any, epsilon: Any,
-    ) -> Any:
+        self, var: Variable, mean_gradient: Variable, mean_square: Variable, moment: Variable, grad: TensorLike,
+        learning_rate: TensorLike, decay: TensorLike,
+        momentum: TensorLike, epsilon: TensorLike,
+    ) -> Tensor:
         value, mean, square, velocity, grad, lr, decay, momentum, epsilon = read(
             self.name, var, mean_gradient, mean_square, moment, grad, learning_rate, decay, momentum, epsilon
         )
@@ -369,7 +381,9 @@ class ApplyProximalAdagrad(Locking):
     Source: MindSpore, `mindspore.ops.ApplyProximalAdagrad`.
     """
 
-    def __call__(self, var: Any, accum: Any, lr: Any, l1: Any, l2: Any, grad: Any) -> tuple[Any, Any]:
+    def __call__(
+        self, var: Variable, accum: Variable, lr: TensorLike, l1: TensorLike, l2: TensorLike, grad: TensorLike
+    ) -> tuple[Tensor, Tensor]:
         value, total, lr, l1, l2, grad = read(self.name, var, accum, lr, l1, l2, grad)
         total = total + grad * grad
         lr = lr / keras.ops.sqrt(total)
@@ -387,9 +401,10 @@ class ApplyAdagradDA(Locking):
     """
 
     def __call__(
-        self, var: Any, gradient_accumulator: Any, gradient_squared_accumulator: Any, grad: Any, lr: Any, l1: Any,
-        l2: Any, global_step: Any,
-    ) -> Any:
+        self, var: Variable, gradient_accumulator: Variable, gradient_squared_accumulator: Variable, grad: TensorLike,
+        lr: TensorLike, l1: TensorLike,
+        l2: TensorLike, global_step: TensorLike,
+    ) -> Tensor:
         total, squares, grad, lr, l1, l2, step = read(
             self.name, gradient_accumulator, gradient_squared_accumulator, grad, lr, l1, l2, global_step
         )
@@ -401,8 +416,9 @@ class ApplyAdagradDA(Locking):
 
 
 def ftrl(
-    value: Any, accum: Any, linear: Any, gradient: Any, rate: Any, l1: Any, l2: Any, power: Any, shrinkage: Any = 0.0
-) -> tuple[Any, Any, Any]:
+    value: TensorLike, accum: Tensor, linear: Tensor, gradient: TensorLike, rate: TensorLike, l1: TensorLike,
+    l2: TensorLike, power: TensorLike, shrinkage: TensorLike = 0.0,
+) -> tuple[Tensor, Tensor, Tensor]:
     """The weight, the sum of squares and the linear term after a step of FTRL."""
     total = accum + gradient * gradient
     scale = keras.ops.power(total, -power) / rate
@@ -422,8 +438,9 @@ class ApplyFtrl(Locking):
     """
 
     def __call__(
-        self, var: Any, accum: Any, linear: Any, grad: Any, lr: Any, l1: Any, l2: Any, lr_power: Any
-    ) -> Any:
+        self, var: Variable, accum: Variable, linear: Variable, grad: TensorLike, lr: TensorLike, l1: TensorLike,
+        l2: TensorLike, lr_power: TensorLike,
+    ) -> Tensor:
         value, total, new_linear = ftrl(*read(self.name, var, accum, linear, grad, lr, l1, l2, lr_power))
         write(accum, total)
         write(linear, new_linear)

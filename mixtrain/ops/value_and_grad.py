@@ -11,11 +11,12 @@ from mixtrain import checks
 from mixtrain.ops.gradient import (
     check_function, differentiate, is_int, like_weights, split_sens, tensor_positions, weights_of,
 )
+from mixtrain.typing import Tensor, Tree
 
 
 def value_and_grad(
     fn: Callable[..., Any],
-    grad_position: Any = 0,
+    grad_position: int | tuple[int, ...] | None = 0,
     weights: Any = None,
     has_aux: bool = False,
     return_ids: bool = False,
@@ -57,7 +58,7 @@ def value_and_grad(
 
 def grad(
     fn: Callable[..., Any],
-    grad_position: Any = 0,
+    grad_position: int | tuple[int, ...] | None = 0,
     weights: Any = None,
     has_aux: bool = False,
     return_ids: bool = False,
@@ -97,7 +98,7 @@ def grad(
 def _gradient_function(
     where: str,
     fn: Callable[..., Any],
-    grad_position: Any,
+    grad_position: int | tuple[int, ...] | None,
     weights: Any,
     has_aux: bool,
     return_ids: bool,
@@ -133,7 +134,10 @@ def _gradient_function(
     return gradients
 
 
-def _combined(grad_position: Any, by_input: tuple[Any, ...], weights: Any, by_weight: tuple[Any, ...]) -> Any:
+def _combined(
+    grad_position: int | tuple[int, ...] | None, by_input: tuple[Tensor, ...], weights: Any,
+    by_weight: tuple[Tensor, ...],
+) -> Tree:
     """Return the gradients in the structure of the arguments: one or a tuple, of inputs, weights or both."""
     of_inputs = by_input[0] if len(by_input) == 1 else by_input
     if weights is None:
@@ -142,7 +146,7 @@ def _combined(grad_position: Any, by_input: tuple[Any, ...], weights: Any, by_we
     return of_weights if grad_position is None else (of_inputs, of_weights)
 
 
-def _positions(where: str, grad_position: Any, weights: Any) -> Sequence[int]:
+def _positions(where: str, grad_position: int | tuple[int, ...] | None, weights: Any) -> Sequence[int]:
     """Return the positions as a tuple.
 
     Raises:
@@ -168,7 +172,7 @@ def _positions(where: str, grad_position: Any, weights: Any) -> Sequence[int]:
     return tuple(int(position) for position in positions)
 
 
-def stop_gradient(value: Any) -> Any:
+def stop_gradient(value: Tree) -> Tree:
     """Return `value`, and stop gradients from flowing through it.
 
     Args:

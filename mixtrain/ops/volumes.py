@@ -17,6 +17,7 @@ from mixtrain.ops.inputs import as_floats, rank_of, values_of
 from mixtrain.ops.pool_formula import largest, padded_avg_pool
 from mixtrain.ops.primitive import configured
 from mixtrain.ops.windows import Pads, Window, ceil_padding, pad, same_pads
+from mixtrain.typing import Tensor, TensorLike
 
 
 def sizes_of(where: str, name: str, value: Any, rank: int, *, at_least: int = 1) -> Window:
@@ -38,17 +39,17 @@ def pads_from(where: str, padding: Any, rank: int) -> Pads:
     return tuple((size, size) for size in sizes_of(where, "padding", padding, rank, at_least=0))
 
 
-def to_last(x: Any) -> Any:
+def to_last(x: Tensor) -> Tensor:
     """Move the channels of a channels-first tensor last."""
     return keras.ops.moveaxis(x, 1, -1)
 
 
-def to_first(x: Any) -> Any:
+def to_first(x: Tensor) -> Tensor:
     """Move the channels of a channels-last tensor first."""
     return keras.ops.moveaxis(x, -1, 1)
 
 
-def window_elements(x: Any, kernel_size: Window, stride: Window, dilation: Window) -> list[Any]:
+def window_elements(x: Tensor, kernel_size: Window, stride: Window, dilation: Window) -> list[Tensor]:
     """Return, for each position in the kernel, the elements of all windows there; `x` is (N, C, *sizes)."""
     counts = [
         (length - (size - 1) * gap - 1) // step + 1
@@ -63,7 +64,9 @@ def window_elements(x: Any, kernel_size: Window, stride: Window, dilation: Windo
     ]
 
 
-def _convolution(where: str, rank: int, input: Any, weight: Any, bias: Any, settings: tuple[Any, ...]) -> Any:
+def _convolution(
+    where: str, rank: int, input: TensorLike, weight: TensorLike, bias: TensorLike | None, settings: tuple[Any, ...]
+) -> Tensor:
     stride, pad_mode, padding, dilation, groups = settings
     x, kernel = as_floats(where, input), as_floats(where, weight)
     if rank_of(x) != rank + 2:
@@ -78,9 +81,10 @@ def _convolution(where: str, rank: int, input: Any, weight: Any, bias: Any, sett
 
 
 def conv1d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0,
-    dilation: Any = 1, groups: int = 1,
-) -> Any:
+    input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: int | Sequence[int] = 1,
+    pad_mode: str = "valid", padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, groups: int = 1,
+) -> Tensor:
     """Convolve sequences `input` (N, C, L) with `weight` (out, C / `groups`, width), and add `bias`.
 
     `stride`, `pad_mode`, `padding` and `dilation` are those of `conv2d`. Source: MindSpore, `mindspore.ops.conv1d`.
@@ -89,9 +93,10 @@ def conv1d(
 
 
 def conv3d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, pad_mode: str = "valid", padding: Any = 0,
-    dilation: Any = 1, groups: int = 1,
-) -> Any:
+    input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: int | Sequence[int] = 1,
+    pad_mode: str = "valid", padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, groups: int = 1,
+) -> Tensor:
     """Convolve volumes `input` (N, C, D, H, W) with `weight` (out, C / `groups`, *kernel), and add `bias`.
 
     `stride`, `pad_mode`, `padding` and `dilation` are those of `conv2d`. Source: MindSpore, `mindspore.ops.conv3d`.
@@ -100,9 +105,10 @@ def conv3d(
 
 
 def _avg_pool(
-    where: str, rank: int, x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+    where: str, rank: int, x: TensorLike, kernel_size: int | Sequence[int], stride: int | Sequence[int],
+    padding: int | Sequence[int], ceil_mode: bool,
     count_include_pad: bool, divisor_override: int | None, *, same: bool = False,
-) -> Any:
+) -> Tensor:
     x = as_floats(where, x)
     kernel_size = sizes_of(where, "kernel_size", kernel_size, rank)
     stride = sizes_of(where, "stride", stride, rank)
@@ -115,9 +121,10 @@ def _avg_pool(
 
 
 def avg_pool1d(
-    input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
+    input_x: TensorLike, kernel_size: int | Sequence[int] = 1, stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
-) -> Any:
+) -> Tensor:
     """Average-pool sequences `input_x` (N, C, L).
 
     `kernel_size`, `stride`, `padding`, `ceil_mode` and `count_include_pad` are those of `avg_pool2d`.
@@ -127,9 +134,10 @@ def avg_pool1d(
 
 
 def avg_pool3d(
-    input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
+    input_x: TensorLike, kernel_size: int | Sequence[int] = 1, stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int = 0,
-) -> Any:
+) -> Tensor:
     """Average-pool volumes `input_x` (N, C, D, H, W).
 
     `kernel_size`, `stride`, `padding`, `ceil_mode`, `count_include_pad` and `divisor_override` are those of
@@ -141,9 +149,10 @@ def avg_pool3d(
 
 
 def max_pool3d(
-    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    x: TensorLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Tensor:
     """Max-pool volumes `x` (N, C, D, H, W).
 
     Args:
@@ -161,9 +170,10 @@ def max_pool3d(
 
 
 def _max_pool(
-    where: str, rank: int, x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+    where: str, rank: int, x: TensorLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None,
+    padding: int | Sequence[int], dilation: int | Sequence[int], ceil_mode: bool,
     return_indices: bool,
-) -> Any:
+) -> Tensor:
     """Return the maximum of each window of (N, C, *sizes), and with `return_indices` its flat index."""
     x, kernel_size = as_floats(where, x), sizes_of(where, "kernel_size", kernel_size, rank)
     stride = kernel_size if stride is None else sizes_of(where, "stride", stride, rank)
@@ -185,7 +195,10 @@ def _max_pool(
     return maxima, backend.to_tensor(keras.ops.take_along_axis(indices, argmax, axis=-1)[..., 0], "int64")
 
 
-def _lp_pool(where: str, rank: int, x: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:
+def _lp_pool(
+    where: str, rank: int, x: TensorLike, norm_type: float, kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None, ceil_mode: bool,
+) -> Tensor:
     powers = keras.ops.power(as_floats(where, x), norm_type)
     kernel_size = sizes_of(where, "kernel_size", kernel_size, rank)
     stride = kernel_size if stride is None else stride
@@ -194,7 +207,10 @@ def _lp_pool(where: str, rank: int, x: Any, norm_type: float, kernel_size: Any, 
     return keras.ops.power(keras.ops.sign(sums) * keras.ops.relu(keras.ops.abs(sums)), 1 / norm_type)
 
 
-def lp_pool1d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+def lp_pool1d(
+    x: TensorLike, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
     """The root of the sum of powers `norm_type` over each window of sequences `x`.
 
     `kernel_size`, `stride` and `ceil_mode` are those of `max_pool3d`. Source: MindSpore, `mindspore.ops.lp_pool1d`.
@@ -204,7 +220,10 @@ def lp_pool1d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ce
     return _lp_pool("ops.lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool2d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+def lp_pool2d(
+    x: TensorLike, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
     """The root of the sum of powers `norm_type` over each window of images `x`.
 
     `kernel_size`, `stride` and `ceil_mode` are those of `max_pool3d`. Source: MindSpore, `mindspore.ops.lp_pool2d`.
@@ -212,17 +231,17 @@ def lp_pool2d(x: Any, norm_type: float, kernel_size: Any, stride: Any = None, ce
     return _lp_pool("ops.lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
 
 
-def _adaptive(name: str, rank: int, inputs: str) -> Callable[..., Any]:
+def _adaptive(name: str, rank: int, inputs: str) -> Callable[..., Tensor]:
     reduce, values = (keras.ops.mean, "mean") if "avg" in name else (keras.ops.max, "maximum")
 
-    def pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    def pool(input: TensorLike, output_size: int | Sequence[int | None], return_indices: bool = False) -> Tensor:
         x = as_floats(f"ops.{name}", input)
         if rank_of(x) == rank + 1:
             return keras.tree.map_structure(
                 lambda y: y[0], pool(keras.ops.expand_dims(x, 0), output_size, return_indices)
             )
-        sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * rank
-        sizes = tuple(old if new is None else new for new, old in zip(sizes, x.shape[2:], strict=True))
+        sizes: tuple[Any, ...] = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * rank
+        sizes = tuple(size if new is None else new for new, size in zip(sizes, x.shape[2:], strict=True))
         if return_indices:
             return _adaptive_max_with_indices(x, sizes)
         return to_first(pool_to(to_last(x), sizes, reduce))
@@ -233,7 +252,7 @@ def _adaptive(name: str, rank: int, inputs: str) -> Callable[..., Any]:
     ))
 
 
-def _adaptive_max_with_indices(x: Any, output_size: Sequence[int]) -> tuple[Any, Any]:
+def _adaptive_max_with_indices(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Max-pool (N, C, *sizes) to `output_size`; return the maxima and their flat indices, int64."""
     lengths = x.shape[2:]
     bounds = [[slice(i * old // new, -(-(i + 1) * old // new)) for i in range(new)]
@@ -257,10 +276,11 @@ adaptive_max_pool2d: Final = _adaptive("adaptive_max_pool2d", 2, "images")
 adaptive_max_pool3d: Final = _adaptive("adaptive_max_pool3d", 3, "volumes")
 
 
-def _unpool(name: str, rank: int, inputs: str) -> Callable[..., Any]:
+def _unpool(name: str, rank: int, inputs: str) -> Callable[..., Tensor]:
     def unpool(
-        x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-    ) -> Any:
+        x: TensorLike, indices: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0, output_size: Sequence[int] | None = None,
+    ) -> Tensor:
         where, value = f"ops.{name}", as_floats(f"ops.{name}", x)
         if rank_of(value) == rank + 1:
             return unpool(value[None], keras.ops.expand_dims(indices, 0), kernel_size, stride, padding, output_size)[0]
@@ -292,7 +312,7 @@ max_unpool2d: Final = _unpool("max_unpool2d", 2, "images")
 max_unpool3d: Final = _unpool("max_unpool3d", 3, "volumes")
 
 
-def _conv3d(x: Any, weight: Any, **settings: Any) -> Any:
+def _conv3d(x: Tensor, weight: Tensor, **settings: Any) -> Tensor:
     return conv3d(
         x, weight, None, settings["stride"], settings["pad_mode"], settings["pad"], settings["dilation"],
         settings["group"],
@@ -300,8 +320,9 @@ def _conv3d(x: Any, weight: Any, **settings: Any) -> Any:
 
 
 def _max_pool3d(
-    x: Any, *, kernel_size: Any, strides: Any, pad_mode: str, pad_list: Any, ceil_mode: Any, data_format: str
-) -> Any:
+    x: Tensor, *, kernel_size: int | Sequence[int], strides: int | Sequence[int], pad_mode: str,
+    pad_list: int | Sequence[int], ceil_mode: Tensor, data_format: str,
+) -> Tensor:
     kernel_size = sizes_of("MaxPool3D", "kernel_size", kernel_size, 3)
     strides = sizes_of("MaxPool3D", "strides", strides, 3)
     if pad_mode.lower() == "same":
@@ -310,22 +331,27 @@ def _max_pool3d(
 
 
 def _avg_pool3d(
-    x: Any, *, kernel_size: Any, strides: Any, pad_mode: str, pad: Any, ceil_mode: bool, count_include_pad: bool,
+    x: Tensor, *, kernel_size: int | Sequence[int], strides: int | Sequence[int], pad_mode: str,
+    pad: int | Sequence[int], ceil_mode: bool, count_include_pad: bool,
     divisor_override: int, data_format: str,
-) -> Any:
+) -> Tensor:
     return _avg_pool(
         "AvgPool3D", 3, x, kernel_size, strides, pad, ceil_mode, count_include_pad, divisor_override,
         same=pad_mode.lower() == "same",
     )
 
 
-def _max_pool3d_with_argmax(x: Any, *, ksize: Any, strides: Any, pads: Any, dilation: Any, ceil_mode: bool) -> Any:
+def _max_pool3d_with_argmax(
+    x: Tensor, *, ksize: int | Sequence[int], strides: int | Sequence[int], pads: int | Sequence[int],
+    dilation: int | Sequence[int], ceil_mode: bool,
+) -> Tensor:
     return _max_pool("MaxPool3DWithArgmax", 3, x, ksize, strides, pads, dilation, ceil_mode, True)
 
 
 def _max_pool2d_with_argmax(
-    x: Any, *, kernel_size: Any, strides: Any, pads: Any, dilation: Any, ceil_mode: bool
-) -> Any:
+    x: Tensor, *, kernel_size: int | Sequence[int], strides: int | Sequence[int], pads: int | Sequence[int],
+    dilation: int | Sequence[int], ceil_mode: bool,
+) -> Tensor:
     return _max_pool("MaxPoolWithArgmaxV2", 2, x, kernel_size, strides, pads, dilation, ceil_mode, True)
 
 

@@ -10,6 +10,7 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import is_float
 from mixtrain.ops.inputs import rank_of, tensor
+from mixtrain.typing import Tensor, TensorLike
 
 Pair = tuple[int, int]
 Window = tuple[int, ...]
@@ -46,7 +47,7 @@ def mode_of(where: str, pad_mode: Any, allowed: tuple[str, ...]) -> str:
     return str(checks.one_of(where, "pad_mode", mode, allowed))
 
 
-def pad(x: Any, padding: Pads, value: float = 0.0) -> Any:
+def pad(x: Tensor, padding: Pads, value: float = 0.0) -> Tensor:
     """Pad the spatial axes of a channels-last tensor."""
     if not any(map(any, padding)):
         return x
@@ -79,7 +80,7 @@ def is_same(padding: Pads, window: Window, stride: Window, dilation: Window) -> 
     return all((total // 2, total - total // 2) == pair for total, pair in zip(totals, padding, strict=True))
 
 
-def spread(kernel: Any, dilation: Window) -> Any:
+def spread(kernel: Tensor, dilation: Window) -> Tensor:
     """Return a dilated kernel (*window, in, out) as a larger one with zeros between its elements."""
     for axis, gap in enumerate(dilation):
         if gap == 1:
@@ -93,7 +94,7 @@ def spread(kernel: Any, dilation: Window) -> Any:
     return kernel
 
 
-def image(where: str, value: Any) -> Any:
+def image(where: str, value: TensorLike) -> Tensor:
     """Return a float tensor (N, C, H, W).
 
     Raises:
@@ -108,7 +109,7 @@ def image(where: str, value: Any) -> Any:
     return x
 
 
-def check_fits(where: str, x: Any, window_size: Pair, padding: Pads) -> None:
+def check_fits(where: str, x: Tensor, window_size: Pair, padding: Pads) -> None:
     """Raise a ValueError where a window does not fit into padded images (N, C, H, W)."""
     for size, length, (before, after) in zip(x.shape[2:], window_size, padding, strict=True):
         if size is not None and size + before + after < length:
