@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -312,7 +312,11 @@ _BY_NAME: Final[dict[str, type[Initializer]]] = {
 }
 
 
-def initializer(init: Any, shape: int | Sequence[int] | None = None, dtype: DTypeLike = float32) -> Tensor:
+# A name, a number, an `Initializer`, or the tensor of initial values itself.
+InitializerLike: TypeAlias = str | float | Initializer | Tensor
+
+
+def initializer(init: InitializerLike, shape: int | Sequence[int] | None = None, dtype: DTypeLike = float32) -> Tensor:
     """Create a tensor of initial values.
 
     Args:
