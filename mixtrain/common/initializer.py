@@ -340,9 +340,10 @@ def initializer(init: InitializerLike, shape: int | Sequence[int] | None = None,
     """
     shape = (shape,) if isinstance(shape, (int, numbers.Integral)) else None if shape is None else tuple(shape)
     if backend.is_tensor(init) or isinstance(init, np.ndarray):
-        if shape is not None and tuple(init.shape) != shape:
-            raise checks.fail_value("initializer", f"init must have shape {shape}", tuple(init.shape), "shape=None")
-        return backend.public_tensor(backend.to_tensor(init))
+        values = backend.to_tensor(init)
+        if shape is not None and tuple(values.shape) != shape:
+            raise checks.fail_value("initializer", f"init must have shape {shape}", tuple(values.shape), "shape=None")
+        return backend.public_tensor(values)
     if shape is None or any(not isinstance(n, numbers.Integral) or n <= 0 for n in shape):
         raise checks.fail_value("initializer", "shape must be positive ints", shape, "shape=(2, 3)")
     if isinstance(init, str):
@@ -352,5 +353,5 @@ def initializer(init: InitializerLike, shape: int | Sequence[int] | None = None,
         init = _BY_NAME[name]()
     elif isinstance(init, numbers.Number) and not isinstance(init, bool):
         init = Constant(init)
-    checks.instance("initializer", "init", init, Initializer, 'init="zeros"')
-    return backend.public_tensor(backend.to_tensor(init.make(shape), as_dtype(dtype)))
+    maker = checks.instance("initializer", "init", init, Initializer, 'init="zeros"')
+    return backend.public_tensor(backend.to_tensor(maker.make(shape), as_dtype(dtype)))

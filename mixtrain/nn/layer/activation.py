@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
@@ -30,6 +30,10 @@ from mixtrain.nn.layer.elementwise import (
 )
 from mixtrain.nn.layer.prelu import PReLU
 from mixtrain.nn.layer.softmax import LogSoftmax, Softmax, Softmax2d, Softmin
+from mixtrain.typing import Layer, Tensor
+
+# A name, a Cell, a Keras layer, or a function.
+ActivationLike: TypeAlias = str | Layer | Callable[[Tensor], Tensor]
 
 _BY_NAME: Final[dict[str, Callable[[], Cell]]] = {
     "relu": ReLU, "relu6": ReLU6, "rrelu": RReLU, "leakyrelu": LeakyReLU, "prelu": PReLU, "elu": ELU, "silu": SiLU,
@@ -64,7 +68,7 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
     return _BY_NAME[checks.one_of(prim_name or "get_activation", "name", name, tuple(_BY_NAME))]()
 
 
-def activation_of(where: str, activation: Any) -> Any:
+def activation_of(where: str, activation: ActivationLike | None) -> Any:
     """Resolve a layer's `activation` argument: create a cell for a name, return cells and functions unchanged.
 
     Raises:

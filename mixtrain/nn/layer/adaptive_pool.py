@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import keras
 
@@ -11,15 +11,16 @@ from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor, name_of
 from mixtrain.ops.adaptive import pool_to
+from mixtrain.typing import Tensor
 
 
 class _AdaptivePool(Cell):
     """Base class of adaptive poolings, whose windows divide each axis as evenly as possible."""
 
     _rank: ClassVar[int] = 2
-    _function: ClassVar[Callable[..., Any]]
+    _function: ClassVar[Callable[..., Tensor]]
 
-    def __init__(self, output_size: Any) -> None:
+    def __init__(self, output_size: int | Sequence[int | None]) -> None:
         super().__init__()
         values = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * self._rank
         if len(values) != self._rank:
@@ -30,7 +31,7 @@ class _AdaptivePool(Cell):
                 checks.integer(self.cls_name, "output_size", value, at_least=1)
         self.output_size, self._sizes = output_size, values
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Pool `x`, batched or not."""
         x = float_tensor(self, x)
         axes = "(N, C, H, W) or (C, H, W)" if self._rank == 2 else "(N, C, L) or (C, L)"

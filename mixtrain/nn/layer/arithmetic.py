@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 import numpy as np
@@ -13,6 +13,7 @@ from mixtrain.dtype import as_dtype, float32
 from mixtrain.nn.layer.inputs import float_tensor, promote
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.precision.families import Family
+from mixtrain.typing import DTypeLike, Tensor
 
 # Bound at import, so that autocast does not intercept it: the operands already have one dtype.
 _matmul = keras.ops.matmul
@@ -49,7 +50,7 @@ class MatMul(Cell):
         self.transpose_x1 = checks.boolean(self.cls_name, "transpose_x1", transpose_x1)
         self.transpose_x2 = checks.boolean(self.cls_name, "transpose_x2", transpose_x2)
 
-    def construct(self, x1: Any, x2: Any) -> Any:
+    def construct(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Return the product."""
         x1, x2 = promote(float_tensor(self, x1), float_tensor(self, x2))
         if self.transpose_x1 and len(x1.shape) > 1:
@@ -89,7 +90,7 @@ class Norm(Cell):
             raise checks.fail_type(self.cls_name, "axis must be an int or a tuple of them", axis, "axis=()")
         self.axis, self.keep_dims = axis, checks.boolean(self.cls_name, "keep_dims", keep_dims)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Return the norms of `x`."""
         axis = None if isinstance(self.axis, (tuple, list)) and not self.axis else self.axis
         return keras.ops.sqrt(keras.ops.sum(keras.ops.square(float_tensor(self, x)), axis, keepdims=self.keep_dims))
@@ -128,7 +129,7 @@ class OneHot(Cell):
     """
 
     def __init__(
-        self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0, dtype: Any = float32
+        self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0, dtype: DTypeLike = float32
     ) -> None:
         super().__init__()
         if not is_integral(axis):
@@ -136,7 +137,7 @@ class OneHot(Cell):
         self.axis, self.depth = int(axis), checks.integer(self.cls_name, "depth", depth, at_least=1)
         self.on_value, self.off_value, self.dtype = on_value, off_value, as_dtype(dtype)
 
-    def construct(self, indices: Any) -> Any:
+    def construct(self, indices: Tensor) -> Tensor:
         """Encode `indices`."""
         is_on = keras.ops.one_hot(backend.to_tensor(indices), self.depth, axis=self.axis, dtype="bool")
         on, off = (keras.ops.cast(value, self.dtype) for value in (self.on_value, self.off_value))
@@ -174,6 +175,6 @@ class Range(Cell):
         numbers = np.arange(start, limit, delta)
         self.result_tensor = backend.to_tensor(numbers, "float32" if numbers.dtype.kind == "f" else "int32")
 
-    def construct(self) -> Any:
+    def construct(self) -> Tensor:
         """Return the numbers."""
         return self.result_tensor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 import numpy as np
@@ -18,6 +18,7 @@ from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.ops.products import matmul
 from mixtrain.precision.families import Family
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class MultiheadAttention(Cell):
@@ -60,7 +61,7 @@ class MultiheadAttention(Cell):
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, has_bias: bool = True, add_bias_kv: bool = False,
         add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None, batch_first: bool = False,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -84,9 +85,10 @@ class MultiheadAttention(Cell):
         self.dropout = Dropout(p=dropout)
 
     def construct(
-        self, query: Any, key: Any, value: Any, key_padding_mask: Any = None, need_weights: bool = True,
-        attn_mask: Any = None, average_attn_weights: bool = True,
-    ) -> tuple[Any, Any]:
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None, average_attn_weights: bool = True,
+    ) -> tuple[Tensor, Tensor | None]:
         """Attend from `query` to `value` by the similarity of `query` and `key`."""
         inputs = [float_tensor(self, x) for x in (query, key, value)]
         unbatched = len(inputs[0].shape) == 2
@@ -120,7 +122,7 @@ class MultiheadAttention(Cell):
             weights = keras.ops.squeeze(weights, 0)
         return output, weights if need_weights else None
 
-    def _project(self, x: Any, index: int) -> Any:
+    def _project(self, x: Tensor, index: int) -> Tensor:
         """Apply the query (0), key (1) or value (2) projection; return (N, heads, L, features)."""
         rows = slice(index * self.embed_dim, (index + 1) * self.embed_dim)
         weight = keras.ops.convert_to_tensor(self.in_proj_weight.value)[rows]
@@ -133,7 +135,7 @@ class MultiheadAttention(Cell):
         return keras.ops.swapaxes(keras.ops.reshape(projected, shape), 1, 2)
 
 
-def _additive_mask(mask: Any) -> Any:
+def _additive_mask(mask: Tensor) -> Tensor:
     """Return a mask that is added to the scores: -inf where a bool mask is True."""
     mask = keras.ops.convert_to_tensor(mask)
     if keras.backend.standardize_dtype(mask.dtype) != "bool":

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from mixtrain import checks
 from mixtrain.nn.layer.pooling import Pool
 from mixtrain.ops.pool_formula import padded_avg_pool, same_avg_pool
+from mixtrain.typing import Tensor
 
 
 class _AvgPool(Pool):
     """Average pooling of images, and of sequences as images of height 1."""
 
     def __init__(
-        self, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, ceil_mode: bool, count_include_pad: bool,
+        self, kernel_size: int | Sequence[int], stride: int | Sequence[int], pad_mode: str,
+        padding: int | Sequence[int], ceil_mode: bool, count_include_pad: bool,
         divisor_override: int | None = None, data_format: str = "NCHW",
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
         self.count_include_pad = checks.boolean(self.cls_name, "count_include_pad", count_include_pad)
         if divisor_override is not None:
             checks.integer(self.cls_name, "divisor_override", divisor_override, at_least=1)
-        self.divisor_override: Any = divisor_override
+        self.divisor_override: int | None = divisor_override
 
-    def _pool(self, x: Any) -> Any:
+    def _pool(self, x: Tensor) -> Tensor:
         divisor = self.divisor_override
         if self.pad_mode != "SAME":
             return padded_avg_pool(
@@ -67,10 +70,10 @@ class AvgPool2d(_AvgPool):
 
     def __init__(
         self,
-        kernel_size: Any = 1,
-        stride: Any = 1,
+        kernel_size: int | Sequence[int] = 1,
+        stride: int | Sequence[int] = 1,
         pad_mode: str = "valid",
-        padding: Any = 0,
+        padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
@@ -114,10 +117,10 @@ class AvgPool1d(_AvgPool):
 
     def __init__(
         self,
-        kernel_size: int = 1,
-        stride: int = 1,
+        kernel_size: int | Sequence[int] = 1,
+        stride: int | Sequence[int] = 1,
         pad_mode: str = "valid",
-        padding: Any = 0,
+        padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:

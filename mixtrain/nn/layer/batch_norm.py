@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.cell.cell import Cell
-from mixtrain.common.initializer import initializer
+from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
 from mixtrain.precision.families import Family
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class BatchNorm(Cell):
@@ -29,13 +30,13 @@ class BatchNorm(Cell):
         eps: float = 1e-5,
         momentum: float = 0.9,
         affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        moving_mean_init: Any = "zeros",
-        moving_var_init: Any = "ones",
+        gamma_init: InitializerLike = "ones",
+        beta_init: InitializerLike = "zeros",
+        moving_mean_init: InitializerLike = "zeros",
+        moving_var_init: InitializerLike = "ones",
         use_batch_statistics: bool | None = None,
         data_format: str = "NCHW",
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -55,7 +56,7 @@ class BatchNorm(Cell):
         self.gamma = Parameter(initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine)
         self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Normalize `x`; in training also update the moving statistics."""
         x = float_tensor(self, x)
         check_rank(self, x, self._ranks, self._axes)
@@ -65,7 +66,7 @@ class BatchNorm(Cell):
             return keras.ops.cast(self._normalize(keras.ops.cast(x, float32)), dtype)
         return self._normalize(x)
 
-    def _normalize(self, x: Any) -> Any:
+    def _normalize(self, x: Tensor) -> Tensor:
         """Normalize a half or float32 tensor whose channels are on axis 1."""
         ops = keras.ops
         if len(x.shape) == 4:
@@ -75,7 +76,7 @@ class BatchNorm(Cell):
         y = self._normalize_channels_last(ops.transpose(x, (0, 2, 1))[:, None])
         return ops.transpose(ops.squeeze(y, 1), (0, 2, 1))
 
-    def _normalize_channels_last(self, x: Any) -> Any:
+    def _normalize_channels_last(self, x: Tensor) -> Tensor:
         """Normalize a tensor (N, H, W, C), half or float32."""
         gamma, beta = (keras.ops.cast(parameter.value, float32) for parameter in (self.gamma, self.beta))
         use_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
 from mixtrain.cell.cell import Cell
+from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.batch_norm import BatchNorm2d
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
 from mixtrain.precision.families import Family
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class BatchNorm3d(Cell):
@@ -54,12 +56,12 @@ class BatchNorm3d(Cell):
         eps: float = 1e-5,
         momentum: float = 0.9,
         affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        moving_mean_init: Any = "zeros",
-        moving_var_init: Any = "ones",
+        gamma_init: InitializerLike = "ones",
+        beta_init: InitializerLike = "zeros",
+        moving_mean_init: InitializerLike = "zeros",
+        moving_var_init: InitializerLike = "ones",
         use_batch_statistics: bool | None = None,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         self.bn2d = BatchNorm2d(
@@ -67,7 +69,7 @@ class BatchNorm3d(Cell):
             use_batch_statistics, dtype=dtype,
         )
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Normalize `x`, with depth and height merged into one axis."""
         x = float_tensor(self, x)
         check_rank(self, x, (5,), "(N, C, D, H, W)")

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
-from mixtrain.nn.layer.activation import activation_of
+from mixtrain.common.initializer import InitializerLike
+from mixtrain.nn.layer.activation import ActivationLike, activation_of
 from mixtrain.nn.layer.batch_norm import BatchNorm1d, BatchNorm2d
 from mixtrain.nn.layer.conv import Conv2d
 from mixtrain.nn.layer.dense import Dense
 from mixtrain.nn.layer.elementwise import LeakyReLU
+from mixtrain.typing import Tensor
 
 
 class _BnAct(Cell):
     """Base class: the normalization and activation after the first layer."""
 
-    def _set_bn_act(self, norm: Cell, has_bn: bool, activation: Any, alpha: float, after_fake: bool) -> None:
+    def _set_bn_act(
+        self, norm: Cell, has_bn: bool, activation: ActivationLike | None, alpha: float, after_fake: bool
+    ) -> None:
         where = self.cls_name
         self.has_bn = checks.boolean(where, "has_bn", has_bn)
         self.has_act = activation is not None
@@ -25,7 +29,7 @@ class _BnAct(Cell):
             self.batchnorm = norm
         self.activation = LeakyReLU(alpha) if activation == "leakyrelu" else activation_of(where, activation)
 
-    def _apply_bn_act(self, x: Any) -> Any:
+    def _apply_bn_act(self, x: Tensor) -> Tensor:
         if self.has_bn:
             x = self.batchnorm(x)
         return self.activation(x) if self.has_act else x
@@ -76,19 +80,19 @@ class Conv2dBnAct(_BnAct):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
         pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
+        weight_init: InitializerLike | None = "normal",
+        bias_init: InitializerLike | None = "zeros",
         has_bn: bool = False,
         momentum: float = 0.997,
         eps: float = 1e-5,
-        activation: Any = None,
+        activation: ActivationLike | None = None,
         alpha: float = 0.2,
         after_fake: bool = True,
     ) -> None:
@@ -99,7 +103,7 @@ class Conv2dBnAct(_BnAct):
         )
         self._set_bn_act(BatchNorm2d(out_channels, eps, momentum), has_bn, activation, alpha, after_fake)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Apply the convolution, the normalization and the activation to `x`."""
         return self._apply_bn_act(self.conv(x))
 
@@ -142,13 +146,13 @@ class DenseBnAct(_BnAct):
         self,
         in_channels: int,
         out_channels: int,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
+        weight_init: InitializerLike | None = "normal",
+        bias_init: InitializerLike | None = "zeros",
         has_bias: bool = True,
         has_bn: bool = False,
         momentum: float = 0.9,
         eps: float = 1e-5,
-        activation: Any = None,
+        activation: ActivationLike | None = None,
         alpha: float = 0.2,
         after_fake: bool = True,
     ) -> None:
@@ -156,6 +160,6 @@ class DenseBnAct(_BnAct):
         self.dense = Dense(in_channels, out_channels, weight_init, bias_init, has_bias)
         self._set_bn_act(BatchNorm1d(out_channels, eps, momentum), has_bn, activation, alpha, after_fake)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Apply the dense layer, the normalization and the activation to `x`."""
         return self._apply_bn_act(self.dense(x))

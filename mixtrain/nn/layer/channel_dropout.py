@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
@@ -10,6 +10,7 @@ from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import check_rank, float_tensor
 from mixtrain.seed import next_seed
+from mixtrain.typing import Tensor
 
 
 class _ChannelDropout(Cell):
@@ -24,7 +25,7 @@ class _ChannelDropout(Cell):
         # Its state is a variable, so each call of a compiled step samples anew; it is not a Parameter of the network.
         self.seed_generator = keras.random.SeedGenerator(seed=next_seed())
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Drop channels of `x` in training."""
         if not self.training or self.keep_prob == 1.0:
             return x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import keras
 
@@ -11,6 +11,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.dtype import as_dtype, float32
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.nn.layer.windows import is_integral
+from mixtrain.typing import Tensor, TensorLike
 
 
 class ClipByNorm(Cell):
@@ -36,19 +37,19 @@ class ClipByNorm(Cell):
     Source: MindSpore, `mindspore.nn.ClipByNorm`.
     """
 
-    def __init__(self, axis: int | tuple[int, ...] | None = None) -> None:
+    def __init__(self, axis: int | Sequence[int] | None = None) -> None:
         super().__init__()
         axes = axis if isinstance(axis, (tuple, list)) else () if axis is None else (axis,)
         if not all(map(is_integral, axes)):
             raise checks.fail_type(self.cls_name, "axis must be an int, a tuple of them or None", axis, "axis=None")
         self.axis = axis
 
-    def construct(self, x: Any, clip_norm: Any) -> Any:
+    def construct(self, x: Tensor, clip_norm: TensorLike) -> Tensor:
         """Return `x`, scaled down to the norm `clip_norm` if its norm is larger."""
         return clip_by_norm(float_tensor(self, x), clip_norm, self.axis)
 
 
-def clip_by_norm(x: Any, clip_norm: Any, axis: Any = None) -> Any:
+def clip_by_norm(x: Tensor, clip_norm: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
     """Scale `x` down to the norm `clip_norm` over `axis` where its norm is larger."""
     ops = keras.ops
     max_norm, x32 = ops.cast(clip_norm, float32), ops.cast(x, float32)

@@ -13,6 +13,7 @@ from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.trace_version import layer_changed
+from mixtrain.typing import Layer, Tensor
 
 _CellsT = TypeVar("_CellsT", bound="_Cells")
 
@@ -20,13 +21,13 @@ _CellsT = TypeVar("_CellsT", bound="_Cells")
 class _Cells(Cell):
     """A list of cells registered under their indices, so parameters are named ``0.weight``, ``1.weight``, ..."""
 
-    def _as_cell(self, value: Any) -> Any:
+    def _as_cell(self, value: Any) -> Cell:
         if isinstance(value, keras.Layer):
             value = type(self).wrap_keras_layer(value)
         write = f"{self.cls_name}([nn.Dense(4, 2), nn.ReLU()])"
         return checks.instance(self.cls_name, "each item", value, Cell, write)
 
-    def _position(self, index: Any) -> int:
+    def _position(self, index: int) -> int:
         """Check an index and convert it to a non-negative one."""
         if not is_integral(index):
             raise checks.fail_type(self.cls_name, "an index must be an int or a slice", index, "cells[0]")
@@ -45,7 +46,7 @@ class _Cells(Cell):
         for name, cell in pairs:
             self._add_cell(name, cell)
 
-    def _renumber(self, cells: Iterable[Any]) -> None:
+    def _renumber(self, cells: Iterable[Cell]) -> None:
         self._replace((str(index), cell) for index, cell in enumerate(cells))
 
     def __len__(self) -> int:
@@ -54,7 +55,7 @@ class _Cells(Cell):
     def __bool__(self) -> bool:
         return len(self) > 0
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Cell]:
         return iter(list(self._cells.values()))
 
     def __getitem__(self: _CellsT, index: Any) -> Any:
@@ -68,7 +69,7 @@ class _Cells(Cell):
         object.__setattr__(subset, "training", self.training)
         return subset
 
-    def __setitem__(self, index: int, value: Any) -> None:
+    def __setitem__(self, index: int, value: Layer) -> None:
         name = list(self._cells)[self._position(index)]
         self._add_cell(name, self._as_cell(value))
 
@@ -79,7 +80,7 @@ class _Cells(Cell):
         del cells[index]
         self._renumber(cells)
 
-    def append(self: _CellsT, cell: Any) -> _CellsT:
+    def append(self: _CellsT, cell: Layer) -> _CellsT:
         """Append a cell, and return the container."""
         self._add_cell(str(len(self)), self._as_cell(cell))
         return self
@@ -125,12 +126,12 @@ class SequentialCell(_Cells):
             self._renumber([self._as_cell(cell) for cell in items])
 
     @property
-    def cell_list(self) -> list[Any]:
+    def cell_list(self) -> list[Cell]:
         """The cells in order; assigning a list of the same length replaces them."""
         return list(self)
 
     @cell_list.setter
-    def cell_list(self, cells: Sequence[Any]) -> None:
+    def cell_list(self, cells: Sequence[Layer]) -> None:
         if len(cells) != len(self):
             raise checks.fail_value("SequentialCell.cell_list", f"there must be {len(self)} cells", len(cells),
                                     "as many cells as before")
@@ -139,7 +140,7 @@ class SequentialCell(_Cells):
                 self._add_cell(name, self._as_cell(cell))
         layer_changed(self)  # Also for scripts that have modified `_cells` directly.
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Apply the cells in sequence."""
         for cell in self:
             x = cell(x)
@@ -171,7 +172,7 @@ class CellList(_Cells):
             raise checks.fail_type("CellList", "the cells must be in one list", args[0], "CellList([first, second])")
         self.extend(args[0] if args else [])
 
-    def insert(self, index: int, cell: Any) -> None:
+    def insert(self, index: int, cell: Layer) -> None:
         """Insert a cell before position `index`; the cells after it are renumbered.
 
         Raises:
@@ -183,7 +184,7 @@ class CellList(_Cells):
         cells.insert(index, self._as_cell(cell))
         self._renumber(cells)
 
-    def extend(self, cells: Any) -> CellList:
+    def extend(self, cells: Iterable[Layer]) -> CellList:
         """Append all cells of a list, and return this container.
 
         Raises:
@@ -194,7 +195,7 @@ class CellList(_Cells):
             self.append(cell)
         return self
 
-    def __iadd__(self, cells: Any) -> CellList:
+    def __iadd__(self, cells: Iterable[Layer]) -> CellList:
         return self.extend(cells)
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
+from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.convolution import Convolution
 from mixtrain.nn.layer.inputs import check_fits
 from mixtrain.ops.conv import Conv2D
 from mixtrain.ops.conv_formula import convolve
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class _Conv(Convolution):
     """Convolution over any number of axes."""
 
-    def _check_sizes(self, x: Any) -> None:
+    def _check_sizes(self, x: Tensor) -> None:
         if self.pad_mode != "same":
             check_fits(self, x, self._effective_kernel_size(), self._pads)
 
-    def _convolve(self, x: Any, weight: Any) -> Any:
+    def _convolve(self, x: Tensor, weight: Tensor) -> Tensor:
         """Convolve a channels-last tensor with the weight (out, in, *kernel_size)."""
         return convolve(
             x, weight, stride=self.stride, pad_mode=self.pad_mode, pads=self._pads, dilation=self.dilation,
@@ -67,16 +70,16 @@ class Conv1d(_Conv):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
         pad_mode: str = "same",
-        padding: int = 0,
-        dilation: int = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        dtype: Any = float32,
+        weight_init: InitializerLike | None = None,
+        bias_init: InitializerLike | None = None,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
@@ -125,17 +128,17 @@ class Conv2d(_Conv):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
         pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
+        weight_init: InitializerLike | None = None,
+        bias_init: InitializerLike | None = None,
         data_format: str = "NCHW",
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
@@ -193,17 +196,17 @@ class Conv3d(_Conv):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
         pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
+        weight_init: InitializerLike | None = None,
+        bias_init: InitializerLike | None = None,
         data_format: str = "NCDHW",
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import keras
 
 from mixtrain import checks
+from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.convolution import Convolution
 from mixtrain.nn.layer.inputs import name_of
 from mixtrain.nn.layer.windows import window
 from mixtrain.ops.conv_formula import transposed_convolve
 from mixtrain.ops.windows import Window, pad
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class _ConvTranspose(Convolution):
@@ -20,7 +23,7 @@ class _ConvTranspose(Convolution):
 
     _transposed: ClassVar[bool] = True
 
-    def _check_sizes(self, x: Any) -> None:
+    def _check_sizes(self, x: Tensor) -> None:
         for size, output_size in zip(tuple(x.shape)[2:], self._output_sizes(x)[-self._rank :], strict=True):
             if size is not None and output_size < 1:
                 raise ValueError(
@@ -28,7 +31,7 @@ class _ConvTranspose(Convolution):
                     f"shape {tuple(x.shape)}. Write a smaller padding or a larger input."
                 )
 
-    def _output_sizes(self, x: Any) -> list[Any]:
+    def _output_sizes(self, x: Tensor) -> list[Any]:
         """Return the size of the output along each axis of the kernel, for an input (N, C, *sizes)."""
         sizes = tuple(keras.ops.shape(x))[2:]
         sizes = (1,) * (len(self.kernel_size) - len(sizes)) + sizes
@@ -39,7 +42,7 @@ class _ConvTranspose(Convolution):
             return [size * stride for size, _, stride, _ in rows]
         return [size * stride + max(kernel - stride, 0) for size, kernel, stride, _ in rows]
 
-    def _convolve(self, x: Any, weight: Any) -> Any:
+    def _convolve(self, x: Tensor, weight: Tensor) -> Tensor:
         """Apply the transposed convolution by the weight (in, out, *kernel_size) to a channels-last tensor."""
         sizes = self._output_sizes(keras.ops.moveaxis(x, -1, 1)) if self.pad_mode == "pad" else []
         y = transposed_convolve(
@@ -50,7 +53,7 @@ class _ConvTranspose(Convolution):
             y = y[(slice(None),) * (axis + 1) + (slice(before, before + size),)]
         return y
 
-    def _checked_output_padding(self, output_padding: Any) -> Window:
+    def _checked_output_padding(self, output_padding: int | Sequence[int]) -> Window:
         """Check `output_padding` and convert it to one int per axis."""
         where = self.cls_name
         values = window(where, "output_padding", output_padding, self._rank, at_least=0)
@@ -108,16 +111,16 @@ class Conv1dTranspose(_ConvTranspose):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
         pad_mode: str = "same",
-        padding: int = 0,
-        dilation: int = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        dtype: Any = float32,
+        weight_init: InitializerLike | None = None,
+        bias_init: InitializerLike | None = None,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
@@ -165,17 +168,17 @@ class Conv2dTranspose(_ConvTranspose):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
         pad_mode: str = "same",
-        padding: Any = 0,
-        output_padding: Any = 0,
-        dilation: Any = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         group: int = 1,
         has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        dtype: Any = float32,
+        weight_init: InitializerLike | None = None,
+        bias_init: InitializerLike | None = None,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
@@ -184,7 +187,7 @@ class Conv2dTranspose(_ConvTranspose):
         self.output_padding = output_padding
         self._output_pads = self._checked_output_padding(output_padding)
 
-    def _finish(self, y: Any) -> Any:
+    def _finish(self, y: Tensor) -> Tensor:
         return pad(y, tuple((0, after) for after in self._output_pads))
 
 
@@ -231,18 +234,18 @@ class Conv3dTranspose(_ConvTranspose):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
         pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         group: int = 1,
-        output_padding: Any = 0,
+        output_padding: int | Sequence[int] = 0,
         has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
+        weight_init: InitializerLike | None = None,
+        bias_init: InitializerLike | None = None,
         data_format: str = "NCDHW",
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Final
+from collections.abc import Sequence
+from typing import ClassVar, Final
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
-from mixtrain.common.initializer import HeUniform, Uniform, fans, initializer
+from mixtrain.common.initializer import HeUniform, InitializerLike, Uniform, fans, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.nn.layer.inputs import (
     channels_first,
@@ -22,6 +23,7 @@ from mixtrain.nn.layer.inputs import (
 from mixtrain.nn.layer.windows import conv_padding, window
 from mixtrain.ops.windows import Pads, Window
 from mixtrain.precision.families import Family
+from mixtrain.typing import DTypeLike, Tensor
 
 _AXES: Final = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
 
@@ -65,16 +67,16 @@ class Convolution(Cell):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int],
         pad_mode: str,
-        padding: Any,
-        dilation: Any,
+        padding: int | Sequence[int],
+        dilation: int | Sequence[int],
         group: int,
         has_bias: bool,
-        weight_init: Any,
-        bias_init: Any,
-        dtype: Any,
+        weight_init: InitializerLike | None,
+        bias_init: InitializerLike | None,
+        dtype: DTypeLike,
         data_format: str = "NCHW",
     ) -> None:
         super().__init__()
@@ -96,18 +98,18 @@ class Convolution(Cell):
         self.data_format = checks.one_of(where, "data_format", data_format, ("NCDHW" if self._rank == 3 else "NCHW",))
         self._create_parameters(dtype)
 
-    def _sizes(self, name: str, value: Any) -> Window:
+    def _sizes(self, name: str, value: int | Sequence[int]) -> Window:
         if self._rank == 1:
             return 1, checks.integer(self.cls_name, name, value, at_least=1, example=3)
         return window(self.cls_name, name, value, self._rank)
 
-    def _padding_pairs(self, padding: Any) -> Pads:
+    def _padding_pairs(self, padding: int | Sequence[int]) -> Pads:
         if self._rank > 1:
             return conv_padding(self.cls_name, self.pad_mode, padding, self._rank)
         padding = checks.integer(self.cls_name, "padding", padding, at_least=0)
         return (0, 0), conv_padding(self.cls_name, self.pad_mode, padding)[1]
 
-    def _create_parameters(self, dtype: Any) -> None:
+    def _create_parameters(self, dtype: DTypeLike) -> None:
         channels = (self.out_channels, self.in_channels // self.group)
         if self._transposed:
             channels = (self.in_channels, self.out_channels // self.group)
@@ -122,7 +124,7 @@ class Convolution(Cell):
             init = Uniform(1 / math.sqrt(fans(shape)[0])) if self.bias_init is None else self.bias_init
             self.bias = Parameter(initializer(init, (self.out_channels,), dtype), name="bias")
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Convolve `x` and add the bias."""
         x = float_tensor(self, x)
         check_rank(self, x, (self._rank + 2,), _AXES[self._rank])
@@ -136,7 +138,7 @@ class Convolution(Cell):
         y = channels_first(self._finish(keras.ops.add(y, bias[0]) if bias else y))
         return keras.ops.squeeze(y, 2) if self._rank == 1 else y
 
-    def _check_sizes(self, x: Any) -> None:
+    def _check_sizes(self, x: Tensor) -> None:
         """Raise a ValueError if the input (N, C, *sizes) is too small."""
 
     def _effective_kernel_size(self) -> Window:
@@ -144,11 +146,11 @@ class Convolution(Cell):
         sizes = zip(self.kernel_size, self.dilation, strict=True)
         return tuple((size - 1) * dilation + 1 for size, dilation in sizes)
 
-    def _convolve(self, x: Any, weight: Any) -> Any:
+    def _convolve(self, x: Tensor, weight: Tensor) -> Tensor:
         """Convolve a channels-last tensor with the weight."""
         raise NotImplementedError(f"{self.cls_name}: a subclass must define _convolve(self, x, weight).")
 
-    def _finish(self, y: Any) -> Any:
+    def _finish(self, y: Tensor) -> Tensor:
         """Post-process the channels-last output after the bias is added."""
         return y
 
