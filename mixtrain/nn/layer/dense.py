@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
-from mixtrain.common.initializer import HeUniform, Uniform, initializer
+from mixtrain.common.initializer import HeUniform, InitializerLike, Uniform, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
-from mixtrain.nn.layer.activation import activation_of
+from mixtrain.nn.layer.activation import ActivationLike, activation_of
 from mixtrain.nn.layer.inputs import check_width, float_tensor, name_of, promote
 from mixtrain.ops.linear_algebra import bidense
 from mixtrain.precision.families import Family
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class Dense(Cell):
@@ -55,11 +55,11 @@ class Dense(Cell):
         self,
         in_channels: int,
         out_channels: int,
-        weight_init: Any = None,
-        bias_init: Any = None,
+        weight_init: InitializerLike | None = None,
+        bias_init: InitializerLike | None = None,
         has_bias: bool = True,
-        activation: str | Cell | keras.Layer | Callable[[Any], Any] | None = None,
-        dtype: Any = float32,
+        activation: ActivationLike | None = None,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -76,7 +76,7 @@ class Dense(Cell):
         self.activation = activation_of(where, activation)
         self.activation_flag = self.activation is not None
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Compute ``activation(x @ weight.T + bias)``."""
         x = float_tensor(self, x)
         if len(x.shape) == 0:
@@ -124,8 +124,9 @@ class BiDense(Cell):
     precision_family: ClassVar[Family] = "matmul"
 
     def __init__(
-        self, in1_channels: int, in2_channels: int, out_channels: int, weight_init: Any = None, bias_init: Any = None,
-        has_bias: bool = True, dtype: Any = float32,
+        self, in1_channels: int, in2_channels: int, out_channels: int, weight_init: InitializerLike | None = None,
+        bias_init: InitializerLike | None = None,
+        has_bias: bool = True, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -142,6 +143,6 @@ class BiDense(Cell):
             init = default if bias_init is None else bias_init
             self.bias = Parameter(initializer(init, (self.out_channels,), dtype), name="bias")
 
-    def construct(self, input1: Any, input2: Any) -> Any:
+    def construct(self, input1: Tensor, input2: Tensor) -> Tensor:
         """Apply the bilinear form to `input1` and `input2`."""
         return bidense(input1, input2, self.weight, self.bias)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import keras
 
@@ -11,6 +11,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.seed import next_seed
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class Dropout(Cell):
@@ -40,7 +41,7 @@ class Dropout(Cell):
     Source: Srivastava et al., 2014; MindSpore, `mindspore.nn.Dropout`.
     """
 
-    def __init__(self, keep_prob: float = 0.5, p: float | None = None, dtype: Any = float32) -> None:
+    def __init__(self, keep_prob: float = 0.5, p: float | None = None, dtype: DTypeLike = float32) -> None:
         super().__init__()
         where = self.cls_name
         if p is None:
@@ -53,7 +54,7 @@ class Dropout(Cell):
         # Its state is a variable, so each call of a compiled step samples anew; it is not a Parameter of the network.
         self.seed_generator = keras.random.SeedGenerator(seed=next_seed())
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Drop elements of `x` in training."""
         if not self.training or self._keep_prob == 1.0:
             return x
@@ -65,11 +66,11 @@ class Dropout(Cell):
         mask = backend.from_channels_last(self._sample_mask((batch, height, width, channels)))
         return backend.elementwise(self._drop, x, mask)
 
-    def _sample_mask(self, shape: Any) -> Any:
+    def _sample_mask(self, shape: int | Sequence[int]) -> Tensor:
         """Return a bool tensor that is True for elements to keep."""
         return keras.random.uniform(shape, dtype="float32", seed=self.seed_generator) < self._keep_prob
 
-    def _drop(self, x: Any, mask: Any) -> Any:
+    def _drop(self, x: Tensor, mask: Tensor) -> Tensor:
         return keras.ops.where(mask, x / self._keep_prob, keras.ops.zeros_like(x))
 
     def extend_repr(self) -> str:

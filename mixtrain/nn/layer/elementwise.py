@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
@@ -12,6 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.seed import next_seed
+from mixtrain.typing import Tensor
 
 _ops = keras.ops
 
@@ -27,16 +28,16 @@ class Elementwise(Cell):
         [8.0]
     """
 
-    _of: ClassVar[Callable[..., Any]]
+    _of: ClassVar[Callable[..., Tensor]]
 
     def __init__(self) -> None:
         super().__init__()
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Apply the function; the result has the shape and dtype of `x`."""
         return backend.elementwise(self._function, float_tensor(self, x))
 
-    def _function(self, x: Any) -> Any:
+    def _function(self, x: Tensor) -> Tensor:
         return type(self)._of(x)
 
 
@@ -45,7 +46,7 @@ class ReLU(Elementwise):
 
     _of = staticmethod(_ops.relu)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Apply the function; the result has the shape and dtype of `x`, which may be integer."""
         return backend.elementwise(self._function, backend.to_tensor(x))
 
@@ -145,7 +146,7 @@ class GELU(Elementwise):
         super().__init__()
         self.approximate = "tanh" if checks.boolean(self.cls_name, "approximate", approximate) else "none"
 
-    def _function(self, x: Any) -> Any:
+    def _function(self, x: Tensor) -> Tensor:
         return _ops.gelu(x, approximate=self.approximate == "tanh")
 
 
@@ -156,7 +157,7 @@ class _AlphaActivation(Elementwise):
         super().__init__()
         self.alpha = checks.number(self.cls_name, "alpha", alpha)
 
-    def _function(self, x: Any) -> Any:
+    def _function(self, x: Tensor) -> Tensor:
         return type(self)._of(x, self.alpha)
 
 
@@ -212,7 +213,7 @@ class _Shrink(Elementwise):
         super().__init__()
         self.lambd = checks.number(self.cls_name, "lambd", lambd, at_least=0)
 
-    def _function(self, x: Any) -> Any:
+    def _function(self, x: Tensor) -> Tensor:
         return type(self)._of(x, self.lambd)
 
 
@@ -242,7 +243,7 @@ class Hardtanh(Elementwise):
         self.min_val = checks.number(self.cls_name, "min_val", min_val)
         self.max_val = checks.number(self.cls_name, "max_val", max_val, above=self.min_val, example=self.min_val + 1)
 
-    def _function(self, x: Any) -> Any:
+    def _function(self, x: Tensor) -> Tensor:
         return _ops.clip(x, self.min_val, self.max_val)
 
 
@@ -257,7 +258,7 @@ class Threshold(Elementwise):
         self.threshold = checks.number(self.cls_name, "threshold", threshold)
         self.value = checks.number(self.cls_name, "value", value)
 
-    def _function(self, x: Any) -> Any:
+    def _function(self, x: Tensor) -> Tensor:
         return _ops.threshold(x, self.threshold, self.value)
 
 
@@ -287,7 +288,7 @@ class RReLU(Cell):
         # Its state is a variable, so each call of a compiled step samples anew; it is not a Parameter of the network.
         self.seed_generator = keras.random.SeedGenerator(seed=next_seed())
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Apply the function; the result has the shape and dtype of `x`."""
         x = float_tensor(self, x)
         upper = math.nextafter(self.upper, math.inf) if self.lower == self.upper else self.upper

@@ -10,11 +10,12 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.autocast.casting import parameter_read_dtype, parameters_read_as
 from mixtrain.cell.cell import Cell
-from mixtrain.common.initializer import initializer
+from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_float
 from mixtrain.nn.layer.clip_by_norm import clip_by_norm
 from mixtrain.nn.layer.inputs import name_of
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class _Table(Cell):
@@ -27,7 +28,7 @@ class _Table(Cell):
         self.vocab_size = checks.integer(self.cls_name, "vocab_size", vocab_size, at_least=1)
         self.embedding_size = checks.integer(self.cls_name, "embedding_size", embedding_size, at_least=1)
 
-    def _ids(self, ids: Any) -> Any:
+    def _ids(self, ids: Tensor) -> Tensor:
         """Convert indices, which may be Python or NumPy values, to an int tensor; check their range when eager."""
         ids = backend.to_tensor(ids)
         dtype = as_dtype(ids.dtype)
@@ -45,7 +46,7 @@ class _Table(Cell):
                 )
         return ids
 
-    def _rows(self, ids: Any) -> Any:
+    def _rows(self, ids: Tensor) -> Tensor:
         # Cast the rows instead of the table: they are fewer, and the gradient of the table stays sparse.
         dtype = parameter_read_dtype()
         with parameters_read_as(None):
@@ -87,8 +88,8 @@ class Embedding(_Table):
         vocab_size: int,
         embedding_size: int,
         use_one_hot: bool = False,
-        embedding_table: Any = "normal",
-        dtype: Any = float32,
+        embedding_table: InitializerLike = "normal",
+        dtype: DTypeLike = float32,
         padding_idx: int | None = None,
     ) -> None:
         super().__init__(vocab_size, embedding_size)
@@ -108,7 +109,7 @@ class Embedding(_Table):
             table = backend.to_tensor(array, table.dtype)
         self.embedding_table = Parameter(table, name="embedding_table")
 
-    def construct(self, ids: Any) -> Any:
+    def construct(self, ids: Tensor) -> Tensor:
         """Look up the rows of `ids`."""
         ids = self._ids(ids)
         if not self.use_one_hot:
@@ -166,13 +167,13 @@ class EmbeddingLookup(_Table):
         self,
         vocab_size: int,
         embedding_size: int,
-        param_init: Any = "normal",
+        param_init: InitializerLike = "normal",
         target: Literal["CPU", "DEVICE"] = "CPU",
         slice_mode: str = "batch_slice",
         manual_shapes: Any = None,
         max_norm: float | None = None,
         sparse: bool = True,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(vocab_size, embedding_size)
         where = self.cls_name
@@ -183,7 +184,7 @@ class EmbeddingLookup(_Table):
         table = initializer(param_init, (self.vocab_size, self.embedding_size), dtype)
         self.embedding_table = Parameter(table, name="embedding_table")
 
-    def construct(self, indices: Any) -> Any:
+    def construct(self, indices: Tensor) -> Tensor:
         """Look up the rows of `indices`."""
         rows = self._rows(self._ids(indices))
         return rows if self.max_norm is None else clip_by_norm(rows, self.max_norm, -1)

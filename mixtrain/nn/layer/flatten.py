@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import keras
 
@@ -11,6 +10,7 @@ from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import name_of
 from mixtrain.nn.layer.windows import is_integral
+from mixtrain.typing import Tensor
 
 
 class Flatten(Cell):
@@ -45,7 +45,7 @@ class Flatten(Cell):
                 raise checks.fail_type(self.cls_name, f"{name} must be an int", value, f"{name}=1")
         self.start_dim, self.end_dim = int(start_dim), int(end_dim)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Flatten `x`."""
         x = backend.to_tensor(x)
         start, end = (self._axis(x, name) for name in ("start_dim", "end_dim"))
@@ -58,7 +58,7 @@ class Flatten(Cell):
         shape = keras.ops.shape(x)
         return keras.ops.reshape(x, (*shape[:start], size, *shape[end + 1 :]))
 
-    def _axis(self, x: Any, name: str) -> int:
+    def _axis(self, x: Tensor, name: str) -> int:
         """Check the axis of an argument against the input, and return it as a non-negative int."""
         axis, rank = getattr(self, name), len(x.shape)
         if not -rank <= axis < rank:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
-from mixtrain.common.initializer import initializer
+from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
 from mixtrain.nn.layer.inputs import (
@@ -19,6 +19,7 @@ from mixtrain.nn.layer.inputs import (
     float_tensor,
 )
 from mixtrain.precision.families import Family
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class GroupNorm(Cell):
@@ -59,9 +60,9 @@ class GroupNorm(Cell):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        dtype: Any = float32,
+        gamma_init: InitializerLike = "ones",
+        beta_init: InitializerLike = "zeros",
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -77,7 +78,7 @@ class GroupNorm(Cell):
         self.gamma = Parameter(initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine)
         self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Normalize `x`."""
         x = float_tensor(self, x)
         check_rank(self, x, (2, 3, 4, 5), "(N, C, ...)")
@@ -90,7 +91,9 @@ class GroupNorm(Cell):
         return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
 
 
-def normalize_groups(x: Any, groups: int, gamma: Any, beta: Any, eps: float) -> tuple[Any, Any, Any]:
+def normalize_groups(
+    x: Tensor, groups: int, gamma: Tensor | None, beta: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize each group of channels of each sample, in float32.
 
     Args:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mixtrain.cell.cell import Cell
+from mixtrain.typing import Tensor
 
 
 class Identity(Cell):
@@ -13,6 +12,6 @@ class Identity(Cell):
     def __init__(self) -> None:
         super().__init__()
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Return `x`."""
         return x

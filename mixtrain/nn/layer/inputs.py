@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, is_float, wider
+from mixtrain.ops.windows import Pads
+from mixtrain.typing import Layer, Tensor, TensorLike
 
 
-def name_of(cell: Any) -> str:
+def name_of(cell: Layer) -> str:
     """Return the class of a cell and its path in the network for error messages: "Conv2d block.conv1"."""
     return f"{cell.cls_name} {cell.name_prefix.rstrip('.')}".rstrip()
 
 
-def float_tensor(cell: Any, x: Any) -> Any:
+def float_tensor(cell: Layer, x: TensorLike) -> Tensor:
     """Check that an input is a floating-point tensor, and return it.
 
     Raises:
@@ -33,7 +35,7 @@ def float_tensor(cell: Any, x: Any) -> Any:
     return x
 
 
-def check_rank(cell: Any, x: Any, ranks: tuple[int, ...], axes: str) -> None:
+def check_rank(cell: Layer, x: Tensor, ranks: tuple[int, ...], axes: str) -> None:
     """Raise a ValueError unless the rank of `x` is one of `ranks`; `axes` says what the axes mean."""
     if len(x.shape) not in ranks:
         expected = " or ".join(str(rank) for rank in ranks)
@@ -43,7 +45,7 @@ def check_rank(cell: Any, x: Any, ranks: tuple[int, ...], axes: str) -> None:
         )
 
 
-def check_width(cell: Any, x: Any, axis: int, size: int, *, noun: str, argument: str) -> None:
+def check_width(cell: Layer, x: Tensor, axis: int, size: int, *, noun: str, argument: str) -> None:
     """Raise a ValueError if the size of one axis is known and is not `size`.
 
     Args:
@@ -70,7 +72,7 @@ def check_width(cell: Any, x: Any, axis: int, size: int, *, noun: str, argument:
 _AXIS_UNITS = ("planes", "rows", "columns")
 
 
-def check_fits(cell: Any, x: Any, kernel_size: tuple[int, ...], padding: Any) -> None:
+def check_fits(cell: Layer, x: Tensor, kernel_size: Sequence[int], padding: Pads) -> None:
     """Raise a ValueError if a (dilated) kernel is larger than the padded input (N, C, *sizes)."""
     rank = len(x.shape) - 2
     sizes, units = tuple(x.shape)[2:], _AXIS_UNITS[-rank:] if rank > 1 else ("elements",)
@@ -83,17 +85,17 @@ def check_fits(cell: Any, x: Any, kernel_size: tuple[int, ...], padding: Any) ->
             )
 
 
-def channels_last(x: Any) -> Any:
+def channels_last(x: Tensor) -> Tensor:
     """Convert a tensor (N, C, ...) to (N, ..., C); a view of a channels-last tensor returns that tensor."""
     return backend.to_channels_last(x) if len(x.shape) == 4 else keras.ops.moveaxis(x, 1, -1)
 
 
-def channels_first(y: Any) -> Any:
+def channels_first(y: Tensor) -> Tensor:
     """Convert a tensor (N, ..., C) to (N, C, ...); images become views of the channels-last tensor."""
     return backend.from_channels_last(y) if len(y.shape) == 4 else keras.ops.moveaxis(y, -1, 1)
 
 
-def promote(x: Any, *weights: Any) -> tuple[Any, ...]:
+def promote(x: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
     """Cast `x` and the weights to the widest of their dtypes."""
     dtype = x.dtype
     for weight in weights:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
 from mixtrain import checks
 from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.cell.cell import Cell
-from mixtrain.common.initializer import initializer
+from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.group_norm import normalize_groups
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
 from mixtrain.precision.families import Family
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class _InstanceNorm(Cell):
@@ -30,9 +31,9 @@ class _InstanceNorm(Cell):
         eps: float = 1e-5,
         momentum: float = 0.1,
         affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        dtype: Any = float32,
+        gamma_init: InitializerLike = "ones",
+        beta_init: InitializerLike = "zeros",
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -46,7 +47,7 @@ class _InstanceNorm(Cell):
         self.gamma = Parameter(initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine)
         self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Normalize `x` by its own statistics in every mode; in training also update the moving statistics."""
         x = float_tensor(self, x)
         check_rank(self, x, (self._axes.count(",") + 1,), self._axes)
@@ -56,7 +57,7 @@ class _InstanceNorm(Cell):
             self._update_moving_statistics(x, mean, variance)
         return y
 
-    def _update_moving_statistics(self, x: Any, mean: Any, variance: Any) -> None:
+    def _update_moving_statistics(self, x: Tensor, mean: Tensor, variance: Tensor) -> None:
         sizes = keras.ops.shape(x)[2:]
         count = keras.ops.cast(math.prod(sizes), float32)
         unbiased = variance * count / keras.ops.maximum(count - 1.0, 1.0)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
-from mixtrain.common.initializer import initializer
+from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
 from mixtrain.nn.layer.inputs import float_tensor, name_of
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.ops.normalize import LayerNorm as OperatorLayerNorm
 from mixtrain.precision.families import Family
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class LayerNorm(Cell):
@@ -55,10 +56,10 @@ class LayerNorm(Cell):
         normalized_shape: Sequence[int],
         begin_norm_axis: int = -1,
         begin_params_axis: int = -1,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
+        gamma_init: InitializerLike = "ones",
+        beta_init: InitializerLike = "zeros",
         epsilon: float = 1e-7,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -78,7 +79,7 @@ class LayerNorm(Cell):
         self.gamma = Parameter(initializer(gamma_init, self.normalized_shape, dtype), name="gamma")
         self.beta = Parameter(initializer(beta_init, self.normalized_shape, dtype), name="beta")
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Normalize `x`."""
         x = float_tensor(self, x)
         axes = self._norm_axes(x)
@@ -89,7 +90,7 @@ class LayerNorm(Cell):
         y, _, _ = backend.normalize_axes(x, gamma, beta, axes=axes, epsilon=self.epsilon)
         return keras.ops.cast(y, dtype)
 
-    def _norm_axes(self, x: Any) -> tuple[int, ...]:
+    def _norm_axes(self, x: Tensor) -> tuple[int, ...]:
         """Return the axes to normalize over, after checking the input's shape against `normalized_shape`."""
         shape, rank = tuple(x.shape), len(x.shape)
         for name in ("begin_norm_axis", "begin_params_axis"):

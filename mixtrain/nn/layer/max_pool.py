@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from mixtrain import checks
 from mixtrain.nn.layer.pooling import Pool
 from mixtrain.nn.layer.windows import pair
 from mixtrain.ops.pool_formula import largest, largest_by_windows
 from mixtrain.ops.windows import Pair, pad
+from mixtrain.typing import Tensor
 
 
 class _MaxPool(Pool):
     """Max pooling of images, and of sequences as images of height 1."""
 
     def __init__(
-        self, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, dilation: Any, return_indices: bool,
+        self, kernel_size: int | Sequence[int], stride: int | Sequence[int], pad_mode: str,
+        padding: int | Sequence[int], dilation: int | Sequence[int], return_indices: bool,
         ceil_mode: bool, data_format: str = "NCHW",
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
@@ -33,7 +36,7 @@ class _MaxPool(Pool):
         (height, width), dilation = self._kernel, self.dilation
         return (height - 1) * dilation[0] + 1, (width - 1) * dilation[1] + 1
 
-    def _pool(self, x: Any) -> Any:
+    def _pool(self, x: Tensor) -> Tensor:
         if self.pad_mode == "SAME":
             return largest(x, self._kernel, self._stride, "same")
         overrun = self._overrun(x)
@@ -79,11 +82,11 @@ class MaxPool2d(_MaxPool):
 
     def __init__(
         self,
-        kernel_size: Any = 1,
-        stride: Any = 1,
+        kernel_size: int | Sequence[int] = 1,
+        stride: int | Sequence[int] = 1,
         pad_mode: str = "valid",
-        padding: Any = 0,
-        dilation: Any = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
         data_format: str = "NCHW",
@@ -127,11 +130,11 @@ class MaxPool1d(_MaxPool):
 
     def __init__(
         self,
-        kernel_size: int = 1,
-        stride: int = 1,
+        kernel_size: int | Sequence[int] = 1,
+        stride: int | Sequence[int] = 1,
         pad_mode: str = "valid",
-        padding: Any = 0,
-        dilation: int = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:

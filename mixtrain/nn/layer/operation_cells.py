@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import keras
@@ -23,6 +23,7 @@ from mixtrain.ops.volumes import (
     max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d, window_elements,
 )
 from mixtrain.ops.windows import same_pads
+from mixtrain.typing import Tensor
 
 
 def operation_cell(name: str, function: Callable[..., Any], summary: str, **settings: Any) -> type[Cell]:
@@ -53,7 +54,7 @@ def operation_cell(name: str, function: Callable[..., Any], summary: str, **sett
     return type(name, (Cell,), body)
 
 
-def _max_pool3d(x: Any, *, pad_mode: str, **settings: Any) -> Any:
+def _max_pool3d(x: Tensor, *, pad_mode: str, **settings: Any) -> Tensor:
     if rank_of(x) == 4:
         return keras.tree.map_structure(
             lambda y: y[0], _max_pool3d(keras.ops.expand_dims(x, 0), pad_mode=pad_mode, **settings)
@@ -63,7 +64,7 @@ def _max_pool3d(x: Any, *, pad_mode: str, **settings: Any) -> Any:
     return max_pool3d(x, **settings)
 
 
-def _avg_pool3d(x: Any, **settings: Any) -> Any:
+def _avg_pool3d(x: Tensor, **settings: Any) -> Tensor:
     if rank_of(x) == 4:
         return _avg_pool3d(keras.ops.expand_dims(x, 0), **settings)[0]
     return AvgPool3D(
@@ -72,7 +73,7 @@ def _avg_pool3d(x: Any, **settings: Any) -> Any:
     )(x)
 
 
-def _unfold(x: Any, *, ksizes: Any, strides: Any, rates: Any, padding: str) -> Any:
+def _unfold(x: Tensor, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str) -> Tensor:
     x = tensor("Unfold", x)
     # Each setting is (1, height, width, 1).
     kernel_size, stride, dilation = (tuple(setting[1:3]) for setting in (ksizes, strides, rates))
@@ -82,7 +83,7 @@ def _unfold(x: Any, *, ksizes: Any, strides: Any, rates: Any, padding: str) -> A
     return keras.ops.concatenate(window_elements(x, kernel_size, stride, dilation), axis=1)
 
 
-def _central_crop(image: Any, *, central_fraction: float) -> Any:
+def _central_crop(image: Tensor, *, central_fraction: float) -> Tensor:
     image, slices = tensor("CentralCrop", image), []
     for size in image.shape[-2:]:
         start = int((size - size * central_fraction) / 2)
@@ -90,14 +91,14 @@ def _central_crop(image: Any, *, central_fraction: float) -> Any:
     return image[(..., *slices)]
 
 
-def _image_gradients(images: Any) -> tuple[Any, Any]:
+def _image_gradients(images: Tensor) -> tuple[Tensor, Tensor]:
     x = tensor("ImageGradients", images)
     dy = keras.ops.pad(x[:, :, 1:] - x[:, :, :-1], ((0, 0), (0, 0), (0, 1), (0, 0)))
     dx = keras.ops.pad(x[..., 1:] - x[..., :-1], ((0, 0), (0, 0), (0, 0), (0, 1)))
     return dy, dx
 
 
-def _multi_margin(x: Any, target: Any, *, p: int, margin: float, reduction: str, weight: Any) -> Any:
+def _multi_margin(x: Tensor, target: Tensor, *, p: int, margin: float, reduction: str, weight: Tensor | None) -> Tensor:
     return multi_margin_loss(x, target, p, margin, weight, reduction)
 
 

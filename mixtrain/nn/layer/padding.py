@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import keras
 
@@ -10,6 +10,7 @@ from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import name_of
 from mixtrain.nn.layer.windows import is_integral
+from mixtrain.typing import Tensor
 
 _MODES: Final = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric"}
 
@@ -58,7 +59,7 @@ class Pad(Cell):
                     raise checks.fail_value(where, "each padding must be at least 0", value, write)
         self.paddings = tuple((int(before), int(after)) for before, after in paddings)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Pad `x`."""
         x = backend.to_tensor(x)
         if len(x.shape) != len(self.paddings):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.ops.state import assign
+from mixtrain.typing import Tensor
 
 
 class ParameterUpdate(Cell):
@@ -35,7 +34,7 @@ class ParameterUpdate(Cell):
         # Bypass Cell's registration: the Parameter belongs to another network.
         object.__setattr__(self, "_param", param)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Assign `x` to the Parameter, and return `x`."""
         assign(self._param, x)
         return x

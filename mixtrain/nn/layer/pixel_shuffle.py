@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import name_of
 from mixtrain.ops.inputs import tensor
+from mixtrain.typing import Tensor
 
 
 class PixelShuffle(Cell):
@@ -40,7 +39,7 @@ class PixelShuffle(Cell):
         super().__init__()
         self.upscale_factor = checks.integer(self.cls_name, "upscale_factor", upscale_factor, at_least=1, example=2)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Rearrange the channels of `x` into pixels."""
         x, factor = _image(self, x), self.upscale_factor
         if x.shape[-3] % factor**2:
@@ -66,7 +65,7 @@ class PixelUnshuffle(Cell):
             self.cls_name, "downscale_factor", downscale_factor, at_least=1, example=2
         )
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Rearrange the pixels of `x` into channels."""
         x, factor = _image(self, x), self.downscale_factor
         if x.shape[-2] % factor or x.shape[-1] % factor:
@@ -79,7 +78,7 @@ class PixelUnshuffle(Cell):
         return keras.ops.reshape(pixels, (*batch, channels * factor**2, height // factor, width // factor))
 
 
-def _image(cell: Cell, x: Any) -> Any:
+def _image(cell: Cell, x: Tensor) -> Tensor:
     """Convert an input to a tensor (..., C, H, W).
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -11,6 +12,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import check_fits, check_rank, float_tensor, name_of
 from mixtrain.nn.layer.windows import pair, pool_padding
 from mixtrain.ops.windows import NO_PADS, Pads, Pair, ceil_padding
+from mixtrain.typing import Tensor
 
 
 class Pool(Cell):
@@ -37,7 +39,8 @@ class Pool(Cell):
     _rank: ClassVar[int] = 2
 
     def __init__(
-        self, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, ceil_mode: bool, data_format: str
+        self, kernel_size: int | Sequence[int], stride: int | Sequence[int], pad_mode: str,
+        padding: int | Sequence[int], ceil_mode: bool, data_format: str,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -58,14 +61,14 @@ class Pool(Cell):
         self.ceil_mode = checks.boolean(where, "ceil_mode", ceil_mode)
         self.data_format = checks.one_of(where, "data_format", data_format, ("NCHW",))
 
-    def _sequence_padding(self, padding: Any) -> Any:
+    def _sequence_padding(self, padding: int | Sequence[int]) -> Any:
         """Convert the padding of a sequence to that of an image of height 1."""
         values = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,)
         if len(values) != 1:
             raise checks.fail_value(self.cls_name, "padding must be an int", padding, "padding=1")
         return (0, checks.integer(self.cls_name, "padding", values[0], at_least=0)) if values[0] != 0 else 0
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Pool `x`, batched or not."""
         x = float_tensor(self, x)
         axes = "(N, C, H, W) or (C, H, W)" if self._rank == 2 else "(N, C, L) or (C, L)"
@@ -79,25 +82,25 @@ class Pool(Cell):
             return keras.tree.map_structure(lambda y: keras.ops.squeeze(y, 2), pooled)
         return self._pool_channels_first(x)
 
-    def _pool_channels_first(self, x: Any) -> Any:
+    def _pool_channels_first(self, x: Tensor) -> Tensor:
         return keras.tree.map_structure(backend.from_channels_last, self._pool(backend.to_channels_last(x)))
 
     def _effective_kernel_size(self) -> Pair:
         """Return the (height, width) of the window, including dilation."""
         return self._kernel
 
-    def _pool(self, x: Any) -> Any:
+    def _pool(self, x: Tensor) -> Tensor:
         """Pool a channels-last tensor."""
         raise NotImplementedError(f"{self.cls_name}: a subclass must define _pool(self, x).")
 
-    def _overrun(self, x: Any) -> Pads:
+    def _overrun(self, x: Tensor) -> Pads:
         """Return the extra padding that ceil_mode's last, partial window needs at the bottom and the right."""
         if not self.ceil_mode:
             return NO_PADS
         self._require_static_size(x)
         return ceil_padding(x.shape[1:3], self._effective_kernel_size(), self._stride, self._pads)
 
-    def _require_static_size(self, x: Any) -> None:
+    def _require_static_size(self, x: Tensor) -> None:
         if None in x.shape[1:3]:
             raise ValueError(
                 f"{name_of(self)}: expected batches of one known height and width; got input shape {tuple(x.shape)}. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -13,6 +13,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32, is_float
 from mixtrain.nn.layer.inputs import check_width, float_tensor, promote
+from mixtrain.typing import Tensor
 
 
 class PReLU(Cell):
@@ -40,7 +41,7 @@ class PReLU(Cell):
     Source: He et al., 2015; MindSpore, `mindspore.nn.PReLU`.
     """
 
-    def __init__(self, channel: int = 1, w: Any = 0.25) -> None:
+    def __init__(self, channel: int = 1, w: float | Sequence[float] | Tensor = 0.25) -> None:
         super().__init__()
         where = self.cls_name
         self.channel = checks.integer(where, "channel", channel, at_least=1)
@@ -57,7 +58,7 @@ class PReLU(Cell):
             )
         self.w = Parameter(slopes, name="a")
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Apply the function."""
         x = float_tensor(self, x)
         if self.channel > 1 and len(x.shape) > 1:
@@ -71,5 +72,5 @@ class PReLU(Cell):
         return backend.elementwise(lambda value: _rectify(value, slopes), x)
 
 
-def _rectify(x: Any, slopes: Any) -> Any:
+def _rectify(x: Tensor, slopes: Tensor) -> Tensor:
     return keras.ops.where(x > 0, x, x * slopes)

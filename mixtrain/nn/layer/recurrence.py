@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import keras
 
 from mixtrain import backend
 from mixtrain.ops.lstm import State, lstm_step
+from mixtrain.typing import Tensor
 
 # Bound at import, so that autocast does not intercept it: the operands already have one dtype.
 _matmul = keras.ops.matmul
 
 
-def _gru_step(input_gates: Any, state_gates: Any, state: State) -> State:
+def _gru_step(input_gates: Tensor, state_gates: Tensor, state: State) -> State:
     input_reset, input_update, input_new = keras.ops.split(input_gates, 3, axis=-1)
     state_reset, state_update, state_new = keras.ops.split(state_gates, 3, axis=-1)
     new = keras.ops.tanh(input_new + keras.ops.sigmoid(input_reset + state_reset) * state_new)
@@ -34,7 +35,7 @@ class Recurrence:
 
     gates: int
     states: int
-    step: Callable[[Any, Any, State], State]
+    step: Callable[[Tensor, Tensor, State], State]
 
 
 RECURRENCES: Final = {
@@ -45,11 +46,11 @@ RECURRENCES: Final = {
 }
 
 
-def _matmul_transposed(x: Any, weight: Any) -> Any:
+def _matmul_transposed(x: Tensor, weight: Tensor) -> Tensor:
     return _matmul(x, keras.ops.transpose(weight))
 
 
-def linear(x: Any, weight: Any, bias: Any) -> Any:
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Compute ``x @ weight.T + bias``, without the bias if it is None."""
     y = backend.product(_matmul_transposed, x, weight)
     return y if bias is None else y + bias

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import keras
 
@@ -17,6 +17,7 @@ from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, name_of, promote
 from mixtrain.nn.layer.recurrence import RECURRENCES, Recurrence, State, linear
 from mixtrain.precision.families import Family
+from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree
 
 
 class _Recurrent(Cell):
@@ -34,7 +35,7 @@ class _Recurrent(Cell):
         batch_first: bool,
         dropout: float,
         bidirectional: bool,
-        dtype: Any,
+        dtype: DTypeLike,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -55,7 +56,7 @@ class _Recurrent(Cell):
             )
         self._create_parameters(dtype)
 
-    def _create_parameters(self, dtype: Any) -> None:
+    def _create_parameters(self, dtype: DTypeLike) -> None:
         hidden, directions = self.hidden_size, 1 + self.bidirectional
         rows = self._recurrence.gates * hidden
         input_sizes = [self.input_size] + [hidden * directions] * (self.num_layers - 1)
@@ -74,7 +75,7 @@ class _Recurrent(Cell):
         self.b_ih_list = ParameterTuple(parameter(f"bias_ih_{suffix}", (rows,)) for suffix, _ in biased)
         self.b_hh_list = ParameterTuple(parameter(f"bias_hh_{suffix}", (rows,)) for suffix, _ in biased)
 
-    def construct(self, x: Any, hx: Any = None, seq_length: Any = None) -> Any:
+    def construct(self, x: Tensor, hx: Tree | None = None, seq_length: TensorLike | None = None) -> tuple[Tensor, Tree]:
         """Run over the sequences; see the class."""
         x = float_tensor(self, x)
         axes = "(N, L, input_size)" if self.batch_first else "(L, N, input_size)"
@@ -101,7 +102,7 @@ class _Recurrent(Cell):
         final = tuple(keras.ops.stack(parts) for parts in zip(*final_states, strict=True))
         return x, (final if self._recurrence.states > 1 else final[0])
 
-    def _states(self, x: Any, hx: Any) -> tuple[Any, ...]:
+    def _states(self, x: Tensor, hx: Tree | None) -> tuple[Tensor, ...]:
         """Return the initial state: `hx` after checking it, or zeros (layers * directions, N, hidden_size)."""
         count, batch = self.num_layers * (1 + self.bidirectional), keras.ops.shape(x)[1]
         if hx is None:
@@ -122,7 +123,7 @@ class _Recurrent(Cell):
                 )
         return tuple(float_tensor(self, state) for state in states)
 
-    def _lengths(self, x: Any, seq_length: Any) -> Any:
+    def _lengths(self, x: Tensor, seq_length: TensorLike | None) -> Tensor | None:
         """Return `seq_length` as an int32 tensor (N,)."""
         lengths = backend.to_tensor(seq_length)
         if tuple(lengths.shape) != (x.shape[1],) and x.shape[1] is not None:
@@ -132,7 +133,7 @@ class _Recurrent(Cell):
             )
         return keras.ops.cast(lengths, "int32")
 
-    def _run_layer(self, x: Any, index: int, state: State, lengths: Any) -> tuple[Any, State]:
+    def _run_layer(self, x: Tensor, index: int, state: State, lengths: Tensor | None) -> tuple[Tensor, State]:
         """Run one layer in one direction; return its outputs (L, N, hidden_size) and its final state."""
         backward = self.bidirectional and index % 2 == 1
         biases = (self.b_ih_list[index].value, self.b_hh_list[index].value) if self.has_bias else ()
@@ -147,7 +148,7 @@ class _Recurrent(Cell):
         input_gates = linear(x, weight_ih, bias_ih)
         steps = keras.ops.arange(keras.ops.shape(x)[0], dtype="int32")
 
-        def step(state: State, element: tuple[Any, Any]) -> State:
+        def step(state: State, element: tuple[Tensor, Tensor | None]) -> State:
             gates, index = element
             new_state = self._recurrence.step(gates, linear(state[0], weight_hh, bias_hh), state)
             if lengths is None:
@@ -163,7 +164,7 @@ class _Recurrent(Cell):
         return _reversed(y, lengths) if backward else y, tuple(part[-1] for part in states)
 
 
-def _reversed(x: Any, lengths: Any) -> Any:
+def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:
     """Reverse sequences (L, N, size) in time; padding beyond a sequence's length stays in place."""
     if lengths is None:
         return keras.ops.flip(x, axis=0)
@@ -214,7 +215,7 @@ class LSTM(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             "LSTM", input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
@@ -239,7 +240,7 @@ class GRU(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             "GRU", input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
@@ -265,7 +266,7 @@ class RNN(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
         *,
         nonlinearity: Literal["tanh", "relu"] = "tanh",
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
@@ -13,6 +13,7 @@ from mixtrain.dtype import float32
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, name_of, promote
 from mixtrain.nn.layer.recurrence import RECURRENCES, Recurrence, linear
 from mixtrain.precision.families import Family
+from mixtrain.typing import DTypeLike, Tensor, Tree
 
 
 class _RecurrentCell(Cell):
@@ -20,7 +21,7 @@ class _RecurrentCell(Cell):
 
     precision_family: ClassVar[Family] = "recurrent"
 
-    def __init__(self, input_size: int, hidden_size: int, has_bias: bool, kind: str, dtype: Any) -> None:
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool, kind: str, dtype: DTypeLike) -> None:
         super().__init__()
         where = self.cls_name
         self.input_size = checks.integer(where, "input_size", input_size, at_least=1)
@@ -30,13 +31,13 @@ class _RecurrentCell(Cell):
         rows, init = self._recurrence.gates * self.hidden_size, Uniform(1 / math.sqrt(self.hidden_size))
         self.weight_ih = Parameter(initializer(init, (rows, self.input_size), dtype), name="weight_ih")
         self.weight_hh = Parameter(initializer(init, (rows, self.hidden_size), dtype), name="weight_hh")
-        self.bias_ih: Any = None
-        self.bias_hh: Any = None
+        self.bias_ih: Parameter | None = None
+        self.bias_hh: Parameter | None = None
         if has_bias:
             self.bias_ih = Parameter(initializer(init, (rows,), dtype), name="bias_ih")
             self.bias_hh = Parameter(initializer(init, (rows,), dtype), name="bias_hh")
 
-    def construct(self, x: Any, hx: Any) -> Any:
+    def construct(self, x: Tensor, hx: Tree) -> Tree:
         """Return the state after the step with input `x`."""
         x = self._checked(x, self.input_size, "input_size")
         states = hx if isinstance(hx, (tuple, list)) else (hx,)
@@ -46,7 +47,7 @@ class _RecurrentCell(Cell):
                 f"{'(h, c)' if self._recurrence.states == 2 else 'h'}."
             )
         states = tuple(self._checked(state, self.hidden_size, "hidden_size") for state in states)
-        biases = () if self.bias_ih is None else (self.bias_ih.value, self.bias_hh.value)
+        biases = () if self.bias_ih is None or self.bias_hh is None else (self.bias_ih.value, self.bias_hh.value)
         values = promote(x, *states, self.weight_ih.value, self.weight_hh.value, *biases)
         count = self._recurrence.states
         x, state, (weight_ih, weight_hh, *promoted) = values[0], values[1 : count + 1], values[count + 1 :]
@@ -54,7 +55,7 @@ class _RecurrentCell(Cell):
         new_state = self._recurrence.step(linear(x, weight_ih, bias_ih), linear(state[0], weight_hh, bias_hh), state)
         return new_state if count > 1 else new_state[0]
 
-    def _checked(self, x: Any, size: int, argument: str) -> Any:
+    def _checked(self, x: Tensor, size: int, argument: str) -> Tensor:
         """Check that `x` is a floating-point tensor (N, size), and return it."""
         x = float_tensor(self, x)
         check_rank(self, x, (2,), f"(N, {argument})")
@@ -90,7 +91,7 @@ class LSTMCell(_RecurrentCell):
     Source: Hochreiter and Schmidhuber, 1997; MindSpore, `mindspore.nn.LSTMCell`.
     """
 
-    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: Any = float32) -> None:
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: DTypeLike = float32) -> None:
         super().__init__(input_size, hidden_size, has_bias, "LSTM", dtype)
 
 
@@ -122,7 +123,7 @@ class GRUCell(_RecurrentCell):
     Source: Cho et al., 2014; MindSpore, `mindspore.nn.GRUCell`.
     """
 
-    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: Any = float32) -> None:
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: DTypeLike = float32) -> None:
         super().__init__(input_size, hidden_size, has_bias, "GRU", dtype)
 
 
@@ -161,7 +162,7 @@ class RNNCell(_RecurrentCell):
         hidden_size: int,
         has_bias: bool = True,
         nonlinearity: Literal["tanh", "relu"] = "tanh",
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         kind = checks.one_of("RNNCell", "nonlinearity", nonlinearity, ("tanh", "relu"))
         super().__init__(input_size, hidden_size, has_bias, kind, dtype)

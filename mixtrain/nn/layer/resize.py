@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from typing import Final, Literal
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor, name_of
+from mixtrain.typing import Tensor
 
 _Coordinates = Literal["corners", "centers", "edges"]
 _LINEAR: Final = {"linear": 3, "bilinear": 4, "trilinear": 5}
@@ -45,7 +47,10 @@ class ResizeBilinear(Cell):
         super().__init__()
         self.half_pixel_centers = checks.boolean(self.cls_name, "half_pixel_centers", half_pixel_centers)
 
-    def construct(self, x: Any, size: Any = None, scale_factor: int | None = None, align_corners: bool = False) -> Any:
+    def construct(
+        self, x: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
+        align_corners: bool = False,
+    ) -> Tensor:
         """Resize `x`."""
         x = float_tensor(self, x)
         check_rank(self, x, (4,), "(N, C, H, W)")
@@ -89,8 +94,8 @@ class Upsample(Cell):
 
     def __init__(
         self,
-        size: Any = None,
-        scale_factor: Any = None,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
         mode: Literal["nearest", "linear", "bilinear", "trilinear"] = "nearest",
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
@@ -100,7 +105,7 @@ class Upsample(Cell):
         self.mode = checks.one_of(self.cls_name, "mode", mode, ("nearest", *_LINEAR))
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Resize `x`."""
         x = float_tensor(self, x)
         check_rank(self, x, (_LINEAR[self.mode],) if self.mode in _LINEAR else (3, 4, 5), "(N, C, ...)")
@@ -114,7 +119,9 @@ class Upsample(Cell):
         return channels_first(y)
 
 
-def _new_sizes(cell: Cell, x: Any, size: Any, scale: Any) -> tuple[int, ...]:
+def _new_sizes(
+    cell: Cell, x: Tensor, size: int | Sequence[int] | None, scale: float | Sequence[float] | None
+) -> tuple[int, ...]:
     """Return the new sizes of the axes after the channels."""
     where, old_sizes = name_of(cell), tuple(x.shape)[2:]
     if (size is None) == (scale is None):
@@ -131,7 +138,7 @@ def _new_sizes(cell: Cell, x: Any, size: Any, scale: Any) -> tuple[int, ...]:
     return tuple(int(old_size * factor) for old_size, factor in zip(old_sizes, factors, strict=True))
 
 
-def _interpolate(x: Any, sizes: tuple[int, ...], coordinates: _Coordinates) -> Any:
+def _interpolate(x: Tensor, sizes: tuple[int, ...], coordinates: _Coordinates) -> Tensor:
     """Resize the axes after the channels by linear interpolation, one axis at a time, in float32."""
     y = keras.ops.cast(channels_last(x), float32)
     for axis, new_size in enumerate(sizes, start=1):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import name_of
+from mixtrain.typing import Tensor
 
 
 class _ConstantPad(Cell):
@@ -16,7 +18,7 @@ class _ConstantPad(Cell):
 
     _axes: ClassVar[int]
 
-    def __init__(self, padding: Any, value: Any = 0) -> None:
+    def __init__(self, padding: int | Sequence[int], value: float = 0) -> None:
         super().__init__()
         count = 2 * self._axes
         write = f"padding=1, or {count} ints, of the last axis first"
@@ -27,7 +29,7 @@ class _ConstantPad(Cell):
         self.padding = tuple(int(width) for width in widths)
         self.value = value
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Pad `x`; negative padding crops."""
         x = backend.to_tensor(x)
         rank = len(x.shape)
@@ -43,7 +45,7 @@ class _ConstantPad(Cell):
                 x = keras.ops.take(x, indices, axis=axis)
         return self._pad(x, [(max(before, 0), max(after, 0)) for before, after in pairs])
 
-    def _pad(self, x: Any, pairs: list[tuple[int, int]]) -> Any:
+    def _pad(self, x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:
         return keras.ops.pad(x, pairs, mode="constant", constant_values=self.value)
 
     def extend_repr(self) -> str:
@@ -52,18 +54,18 @@ class _ConstantPad(Cell):
 
 
 class _ReflectionPad(_ConstantPad):
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding)
 
-    def _pad(self, x: Any, pairs: list[tuple[int, int]]) -> Any:
+    def _pad(self, x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:
         return keras.ops.pad(x, pairs, mode="reflect")
 
 
 class _ReplicationPad(_ConstantPad):
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding)
 
-    def _pad(self, x: Any, pairs: list[tuple[int, int]]) -> Any:
+    def _pad(self, x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:
         for axis, (before, after) in enumerate(pairs):
             if before or after:
                 last = x.shape[axis] - 1
@@ -107,7 +109,7 @@ class ZeroPad2d(_ConstantPad):
 
     _axes = 2
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding)
 
 

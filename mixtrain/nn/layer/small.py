@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import keras
 
@@ -13,6 +13,7 @@ from mixtrain.ops.layouts import channel_shuffle
 from mixtrain.ops.numeric import digamma, lgamma
 from mixtrain.ops.reduction import logsumexp
 from mixtrain.ops.special import igamma
+from mixtrain.typing import Tensor
 
 
 class ReduceLogSumExp(Cell):
@@ -21,11 +22,11 @@ class ReduceLogSumExp(Cell):
     Source: MindSpore, `mindspore.nn.ReduceLogSumExp`.
     """
 
-    def __init__(self, axis: Any, keep_dims: bool = False) -> None:
+    def __init__(self, axis: int | Sequence[int], keep_dims: bool = False) -> None:
         super().__init__()
         self.axis, self.keep_dims = axis, checks.boolean(self.cls_name, "keep_dims", keep_dims)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Reduce `x`."""
         return logsumexp(x, self.axis, self.keep_dims)
 
@@ -40,7 +41,7 @@ class ChannelShuffle(Cell):
         super().__init__()
         self.groups = checks.integer(self.cls_name, "groups", groups, at_least=1)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Shuffle the channels of `x`."""
         return channel_shuffle(x, self.groups)
 
@@ -48,7 +49,7 @@ class ChannelShuffle(Cell):
 class LGamma(Cell):
     """The logarithm of the gamma function. Example: ``nn.LGamma()(x)``. Source: MindSpore, `mindspore.nn.LGamma`."""
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Compute the function of `x`."""
         return lgamma(x)
 
@@ -59,7 +60,7 @@ class LBeta(Cell):
     Source: MindSpore, `mindspore.nn.LBeta`.
     """
 
-    def construct(self, x: Any, y: Any) -> Any:
+    def construct(self, x: Tensor, y: Tensor) -> Tensor:
         """Compute the function of `x` and `y`."""
         return lgamma(x) + lgamma(y) - lgamma(x + y)
 
@@ -70,7 +71,7 @@ class IGamma(Cell):
     Source: MindSpore, `mindspore.nn.IGamma`.
     """
 
-    def construct(self, a: Any, x: Any) -> Any:
+    def construct(self, a: Tensor, x: Tensor) -> Tensor:
         """Compute the function of `a` and `x`."""
         return igamma(a, x)
 
@@ -78,7 +79,7 @@ class IGamma(Cell):
 class DiGamma(Cell):
     """The derivative of `LGamma`. Example: ``nn.DiGamma()(x)``. Source: MindSpore, `mindspore.nn.DiGamma`."""
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Compute the function of `x`."""
         return digamma(x)
 
@@ -93,11 +94,11 @@ class Unflatten(Cell):
     Source: MindSpore, `mindspore.nn.Unflatten`.
     """
 
-    def __init__(self, axis: int, unflattened_size: Any) -> None:
+    def __init__(self, axis: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
         self.axis, self.unflattened_size = axis, tuple(unflattened_size)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Split the axis of `x`."""
         x = backend.to_tensor(x)
         axis, sizes = self.axis % len(x.shape), list(keras.ops.shape(x))
@@ -114,6 +115,6 @@ class L1Regularizer(Cell):
         super().__init__()
         self.scale = checks.number(self.cls_name, "scale", scale, above=0, example=0.5)
 
-    def construct(self, weights: Any) -> Any:
+    def construct(self, weights: Tensor) -> Tensor:
         """Compute the penalty of `weights`."""
         return keras.ops.sum(keras.ops.abs(float_tensor(self, weights))) * self.scale

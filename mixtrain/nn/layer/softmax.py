@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
@@ -11,12 +11,13 @@ from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import check_rank, float_tensor, name_of
 from mixtrain.nn.layer.windows import is_integral
+from mixtrain.typing import Tensor
 
 
 class _AlongAxis(Cell):
     """Base class of activations along the axis `axis`."""
 
-    _function: ClassVar[Callable[..., Any]]
+    _function: ClassVar[Callable[..., Tensor]]
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
@@ -24,7 +25,7 @@ class _AlongAxis(Cell):
             raise checks.fail_type(self.cls_name, "axis must be an int", axis, "axis=-1")
         self.axis = int(axis)
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Apply the function along the axis."""
         x = float_tensor(self, x)
         if not -len(x.shape) <= self.axis < len(x.shape):
@@ -100,7 +101,7 @@ class Softmax2d(Cell):
     def __init__(self) -> None:
         super().__init__()
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Apply softmax over the channels of `x`."""
         x = float_tensor(self, x)
         check_rank(self, x, (3, 4), "(N, C, H, W) or (C, H, W)")

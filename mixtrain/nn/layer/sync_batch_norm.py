@@ -8,8 +8,10 @@ import keras
 
 from mixtrain import backend, checks, process_group
 from mixtrain.autocast.casting import parameters_read_as
+from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.batch_norm import BatchNorm
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class SyncBatchNorm(BatchNorm):
@@ -60,13 +62,13 @@ class SyncBatchNorm(BatchNorm):
         eps: float = 1e-5,
         momentum: float = 0.9,
         affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        moving_mean_init: Any = "zeros",
-        moving_var_init: Any = "ones",
+        gamma_init: InitializerLike = "ones",
+        beta_init: InitializerLike = "zeros",
+        moving_mean_init: InitializerLike = "zeros",
+        moving_var_init: InitializerLike = "ones",
         use_batch_statistics: bool | None = None,
         process_groups: Any = None,
-        dtype: Any = float32,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
@@ -80,7 +82,7 @@ class SyncBatchNorm(BatchNorm):
             )
         self.process_groups = process_groups
 
-    def _normalize_channels_last(self, x: Any) -> Any:
+    def _normalize_channels_last(self, x: Tensor) -> Tensor:
         use_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
         if process_group.current().size == 1 or not use_batch:
             return super()._normalize_channels_last(x)

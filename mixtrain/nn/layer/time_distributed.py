@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.ops.inputs import axis_of, rank_of, tensor
+from mixtrain.typing import Layer, Tensor
 
 
 class TimeDistributed(Cell):
@@ -39,7 +38,7 @@ class TimeDistributed(Cell):
     Source: MindSpore, `mindspore.nn.TimeDistributed`.
     """
 
-    def __init__(self, layer: Any, time_axis: int, reshape_with_axis: int | None = None) -> None:
+    def __init__(self, layer: Layer, time_axis: int, reshape_with_axis: int | None = None) -> None:
         super().__init__()
         where = self.cls_name
         if not callable(layer):
@@ -50,7 +49,7 @@ class TimeDistributed(Cell):
         if reshape_with_axis is not None:
             checks.instance(where, "reshape_with_axis", reshape_with_axis, int, "reshape_with_axis=0")
 
-    def construct(self, x: Any) -> Any:
+    def construct(self, x: Tensor) -> Tensor:
         """Return the outputs of all steps."""
         where, x = self.cls_name, tensor(self.cls_name, x)
         time = axis_of(where, self.time_axis, rank_of(x))

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
+from mixtrain.nn.layer.activation import ActivationLike
 from mixtrain.nn.layer.attention import MultiheadAttention
 from mixtrain.nn.layer.container import CellList
 from mixtrain.nn.layer.dense import Dense
 from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.layer_norm import LayerNorm
 from mixtrain.ops.activation import gelu, relu
+from mixtrain.typing import DTypeLike, Tensor
 
-_ACTIVATIONS: Final = {"relu": relu, "gelu": gelu}
+_ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {"relu": relu, "gelu": gelu}
 
 
 class _TransformerLayer(Cell):
@@ -45,8 +47,9 @@ class _TransformerLayer(Cell):
     _num_sublayers: ClassVar[int] = 2
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu",
-        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, dtype: Any = float32,
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: ActivationLike = "relu",
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, dtype=dtype)
@@ -61,26 +64,32 @@ class _TransformerLayer(Cell):
             setattr(self, f"dropout{number}", Dropout(p=dropout))
         self.norm_first = checks.boolean(self.cls_name, "norm_first", norm_first)
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        self.activation: Callable[[Tensor], Tensor]
         if isinstance(activation, str):
-            activation = _ACTIVATIONS[checks.one_of(self.cls_name, "activation", activation, tuple(_ACTIVATIONS))]
-        self.activation = activation
+            self.activation = _ACTIVATIONS[checks.one_of(self.cls_name, "activation", activation, tuple(_ACTIVATIONS))]
+        else:
+            self.activation = activation
 
-    def _add_cross_attention(self, d_model: int, nhead: int, dropout: float, batch_first: bool, dtype: Any) -> None:
+    def _add_cross_attention(
+        self, d_model: int, nhead: int, dropout: float, batch_first: bool, dtype: DTypeLike
+    ) -> None:
         """Create the attention to the encoder's output, which only decoder layers have."""
 
-    def _residual(self, number: int, x: Any, sublayer: Callable[[Any], Any]) -> Any:
+    def _residual(self, number: int, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply a sublayer with dropout, its residual connection and its layer norm."""
         norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
         return x + dropout(sublayer(norm(x))) if self.norm_first else norm(x + dropout(sublayer(x)))
 
-    def _feed_forward(self, x: Any) -> Any:
+    def _feed_forward(self, x: Tensor) -> Tensor:
         return self.dense2(self.dropout(self.activation(self.dense1(x))))
 
 
 class TransformerEncoderLayer(_TransformerLayer):
     __doc__ = _TransformerLayer.__doc__
 
-    def construct(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None) -> Any:
+    def construct(
+        self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
+    ) -> Tensor:
         """Encode `src`; the masks are those of `MultiheadAttention`."""
         x = self._residual(1, src, lambda x: self.self_attn(
             x, x, x, attn_mask=src_mask, key_padding_mask=src_key_padding_mask, need_weights=False)[0])
@@ -92,15 +101,18 @@ class TransformerDecoderLayer(_TransformerLayer):
 
     _num_sublayers: ClassVar[int] = 3
 
-    def _add_cross_attention(self, d_model: int, nhead: int, dropout: float, batch_first: bool, dtype: Any) -> None:
+    def _add_cross_attention(
+        self, d_model: int, nhead: int, dropout: float, batch_first: bool, dtype: DTypeLike
+    ) -> None:
         self.multihead_attn = MultiheadAttention(
             d_model, nhead, dropout=dropout, batch_first=batch_first, dtype=dtype
         )
 
     def construct(
-        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None, tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
-    ) -> Any:
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
         """Decode `tgt` given `memory`, the output of the encoder; the masks are those of the two attentions."""
         x = self._residual(1, tgt, lambda x: self.self_attn(
             x, x, x, attn_mask=tgt_mask, key_padding_mask=tgt_key_padding_mask, need_weights=False)[0])
@@ -116,12 +128,14 @@ class TransformerEncoder(Cell):
     Source: Vaswani et al., 2017; MindSpore, `mindspore.nn.TransformerEncoder`.
     """
 
-    def __init__(self, encoder_layer: Cell, num_layers: int, norm: Any = None) -> None:
+    def __init__(self, encoder_layer: Cell, num_layers: int, norm: Cell | None = None) -> None:
         super().__init__()
         self.layers = CellList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm
 
-    def construct(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None) -> Any:
+    def construct(
+        self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
+    ) -> Tensor:
         """Encode `src`; the masks are those of `MultiheadAttention`."""
         for layer in self.layers:
             src = layer(src, src_mask=src_mask, src_key_padding_mask=src_key_padding_mask)
@@ -135,15 +149,16 @@ class TransformerDecoder(Cell):
     Source: Vaswani et al., 2017; MindSpore, `mindspore.nn.TransformerDecoder`.
     """
 
-    def __init__(self, decoder_layer: Cell, num_layers: int, norm: Any = None) -> None:
+    def __init__(self, decoder_layer: Cell, num_layers: int, norm: Cell | None = None) -> None:
         super().__init__()
         self.layers = CellList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm
 
     def construct(
-        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None, tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
-    ) -> Any:
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
         """Decode `tgt` given `memory`, the output of the encoder; the masks are those of the two attentions."""
         for layer in self.layers:
             tgt = layer(
@@ -177,9 +192,11 @@ class Transformer(Cell):
 
     def __init__(
         self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
-        dim_feedforward: int = 2048, dropout: float = 0.1, activation: Any = "relu", custom_encoder: Any = None,
-        custom_decoder: Any = None, layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
-        dtype: Any = float32,
+        dim_feedforward: int = 2048, dropout: float = 0.1, activation: ActivationLike = "relu",
+        custom_encoder: Cell | None = None,
+        custom_decoder: Cell | None = None, layer_norm_eps: float = 1e-5, batch_first: bool = False,
+        norm_first: bool = False,
+        dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, dtype)
@@ -192,9 +209,11 @@ class Transformer(Cell):
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
     def construct(
-        self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None, memory_mask: Any = None,
-        src_key_padding_mask: Any = None, tgt_key_padding_mask: Any = None, memory_key_padding_mask: Any = None,
-    ) -> Any:
+        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
         """Encode `src` and decode `tgt` given the result; the masks are those of the attentions."""
         memory = self.encoder(src, src_mask=src_mask, src_key_padding_mask=src_key_padding_mask)
         return self.decoder(
