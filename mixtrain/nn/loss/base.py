@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
@@ -10,6 +10,7 @@ from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.dtype import as_dtype
 from mixtrain.ops.labels import as_float32
+from mixtrain.typing import Tensor, TensorLike
 
 
 class LossBase(Cell):
@@ -44,11 +45,11 @@ class LossBase(Cell):
         self.average = reduction != "sum"
         self.reduce = reduction != "none"
 
-    def get_axis(self, x: Any) -> tuple[int, ...]:
+    def get_axis(self, x: Tensor) -> tuple[int, ...]:
         """Return the indices of all axes of `x`."""
         return tuple(range(len(x.shape)))
 
-    def get_loss(self, x: Any, weights: Any = 1.0) -> Any:
+    def get_loss(self, x: Tensor, weights: TensorLike = 1.0) -> Tensor:
         """Weight the elements of a loss and reduce them.
 
         Args:

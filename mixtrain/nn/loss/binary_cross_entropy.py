@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import keras
 
 from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.labels import as_float32, check_broadcast, check_range, check_same_shape, shape_of
+from mixtrain.typing import Tensor, TensorLike
 
 # Added before the logarithm, as in MindSpore: the loss of a wrong prediction is at most -log(1e-12) = 27.631021.
 _EPSILON: Final = 1e-12
@@ -38,11 +39,11 @@ class BCELoss(LossBase):
     Source: MindSpore, `mindspore.nn.BCELoss`.
     """
 
-    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+    def __init__(self, weight: TensorLike | None = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.weight = None if weight is None else as_float32(weight)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the loss from probabilities and labels."""
         x, y = as_float32(logits), as_float32(labels)
         check_same_shape(self.cls_name, x, y)
@@ -79,12 +80,14 @@ class BCEWithLogitsLoss(LossBase):
     Source: MindSpore, `mindspore.nn.BCEWithLogitsLoss`.
     """
 
-    def __init__(self, reduction: str = "mean", weight: Any = None, pos_weight: Any = None) -> None:
+    def __init__(
+        self, reduction: str = "mean", weight: TensorLike | None = None, pos_weight: TensorLike | None = None
+    ) -> None:
         super().__init__(reduction)
         self.weight = None if weight is None else as_float32(weight)
         self.pos_weight = None if pos_weight is None else as_float32(pos_weight)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the loss from logits and labels."""
         x, y = as_float32(logits), as_float32(labels)
         check_same_shape(self.cls_name, x, y)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import checks
@@ -12,6 +10,7 @@ from mixtrain.nn.layer.windows import is_integral
 from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.cross_entropy import classes_last, of_class_numbers, of_probabilities
 from mixtrain.ops.labels import as_float32
+from mixtrain.typing import Tensor, TensorLike
 
 
 class CrossEntropyLoss(LossBase):
@@ -44,7 +43,8 @@ class CrossEntropyLoss(LossBase):
     """
 
     def __init__(
-        self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+        self, weight: TensorLike | None = None, ignore_index: int = -100, reduction: str = "mean",
+        label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(reduction)
         where = self.cls_name
@@ -54,7 +54,7 @@ class CrossEntropyLoss(LossBase):
         self.ignore_index = int(ignore_index)
         self.label_smoothing = checks.number(where, "label_smoothing", label_smoothing, at_least=0, at_most=1)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the loss from logits and labels."""
         logits, labels = classes_last(self.cls_name, logits, labels, self.weight, self.ignore_index)
         if is_float(labels.dtype):

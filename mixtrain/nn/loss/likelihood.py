@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
@@ -11,6 +11,7 @@ from mixtrain.dtype import float32
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.labels import as_float32, check_class_numbers, check_same_shape, shape_of
+from mixtrain.typing import Tensor, TensorLike
 
 
 class NLLLoss(LossBase):
@@ -40,14 +41,14 @@ class NLLLoss(LossBase):
     Source: MindSpore, `mindspore.nn.NLLLoss`.
     """
 
-    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+    def __init__(self, weight: TensorLike | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.weight = None if weight is None else as_float32(weight)
         if not is_integral(ignore_index):
             raise checks.fail_type(self.cls_name, "ignore_index must be an int", ignore_index, "ignore_index=-100")
         self.ignore_index = int(ignore_index)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the loss from log-probabilities and labels."""
         ops, where, logits = keras.ops, self.cls_name, as_float32(logits)
         shape = shape_of(logits)
@@ -101,7 +102,7 @@ class KLDivLoss(LossBase):
 
     _reductions: ClassVar[tuple[str, ...]] = ("mean", "batchmean", "sum", "none")
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the loss from log-probabilities and probabilities."""
         ops, logits, labels = keras.ops, as_float32(logits), as_float32(labels)
         check_same_shape(self.cls_name, logits, labels)

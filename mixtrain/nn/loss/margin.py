@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 
@@ -11,6 +10,7 @@ from mixtrain import checks
 from mixtrain.boundary import run_users, unwrap
 from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.labels import as_float32, check_same_shape, shape_of
+from mixtrain.typing import Tensor
 
 
 class SoftMarginLoss(LossBase):
@@ -36,7 +36,7 @@ class SoftMarginLoss(LossBase):
     Source: MindSpore, `mindspore.nn.SoftMarginLoss`.
     """
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the loss from logits and labels."""
         logits, labels = as_float32(logits), as_float32(labels)
         check_same_shape(self.cls_name, logits, labels)
@@ -72,7 +72,7 @@ class HingeEmbeddingLoss(LossBase):
         super().__init__(reduction)
         self.margin = checks.number(self.cls_name, "margin", margin)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the loss from distances and labels."""
         ops, logits, labels = keras.ops, as_float32(logits), as_float32(labels)
         check_same_shape(self.cls_name, logits, labels)
@@ -111,7 +111,7 @@ class CosineEmbeddingLoss(LossBase):
         super().__init__(reduction)
         self.margin = checks.number(self.cls_name, "margin", margin, at_least=-1, at_most=1, example=0.0)
 
-    def construct(self, logits_x1: Any, logits_x2: Any, labels: Any) -> Any:
+    def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:
         """Compute the loss from pairs of vectors and labels."""
         ops, x1, x2 = keras.ops, as_float32(logits_x1), as_float32(logits_x2)
         labels = as_float32(labels)
@@ -157,7 +157,7 @@ class MarginRankingLoss(LossBase):
         super().__init__(reduction)
         self.margin = checks.number(self.cls_name, "margin", margin)
 
-    def construct(self, input1: Any, input2: Any, target: Any) -> Any:
+    def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """Compute the loss from pairs of scores and their expected order."""
         input1, input2, target = as_float32(input1), as_float32(input2), as_float32(target)
         check_same_shape(self.cls_name, input1, input2, ("input1", "input2"))
@@ -194,7 +194,7 @@ class TripletMarginWithDistanceLoss(LossBase):
 
     def __init__(
         self,
-        distance_function: Callable[[Any, Any], Any] | None = None,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
         swap: bool = False,
         reduction: str = "mean",
         margin: float = 1.0,
@@ -204,16 +204,16 @@ class TripletMarginWithDistanceLoss(LossBase):
         self.swap = checks.boolean(self.cls_name, "swap", swap)
         self.margin = checks.number(self.cls_name, "margin", margin, example=1.0)
 
-    def construct(self, x: Any, positive: Any, negative: Any) -> Any:
+    def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Compute the loss from anchors `x`, positive and negative examples."""
         to_positive, to_negative = self._distance(x, positive), self._distance(x, negative)
         if self.swap:
             to_negative = keras.ops.minimum(to_negative, self._distance(positive, negative))
         return self.get_loss(keras.ops.maximum(to_positive - to_negative + self.margin, 0.0))
 
-    def _distance(self, x: Any, y: Any) -> Any:
+    def _distance(self, x: Tensor, y: Tensor) -> Tensor:
         return unwrap(run_users(self.distance_function, (x, y), {}))
 
 
-def _euclidean(x: Any, y: Any) -> Any:
+def _euclidean(x: Tensor, y: Tensor) -> Tensor:
     return keras.ops.norm(as_float32(unwrap(x)) - as_float32(unwrap(y)), axis=1)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import keras
 
 from mixtrain import checks
 from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.labels import Shape, as_float32, shape_of
+from mixtrain.typing import Tensor
 
 
 class _RegressionLoss(LossBase):
     """Base class of losses that are a function of the difference of predictions and targets."""
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the loss from predictions and targets."""
         return self.get_loss(self._elements(_difference(self, logits, labels)))
 
-    def _elements(self, difference: Any) -> Any:
+    def _elements(self, difference: Tensor) -> Tensor:
         raise NotImplementedError(f"{self.cls_name}: a subclass must define _elements(self, difference).")
 
 
@@ -46,7 +46,7 @@ class MSELoss(_RegressionLoss):
     Source: MindSpore, `mindspore.nn.MSELoss`.
     """
 
-    def _elements(self, difference: Any) -> Any:
+    def _elements(self, difference: Tensor) -> Tensor:
         return keras.ops.square(difference)
 
 
@@ -73,7 +73,7 @@ class L1Loss(_RegressionLoss):
     Source: MindSpore, `mindspore.nn.L1Loss`.
     """
 
-    def _elements(self, difference: Any) -> Any:
+    def _elements(self, difference: Tensor) -> Tensor:
         return keras.ops.absolute(difference)
 
 
@@ -100,7 +100,7 @@ class MAELoss(LossBase):
     Source: MindSpore, `mindspore.nn.MAELoss`.
     """
 
-    def construct(self, logits: Any, label: Any) -> Any:
+    def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         """Compute the loss from predictions and targets."""
         return self.get_loss(keras.ops.absolute(_difference(self, logits, label)))
 
@@ -114,7 +114,7 @@ class RMSELoss(LossBase):
     def __init__(self) -> None:
         super().__init__()
 
-    def construct(self, logits: Any, label: Any) -> Any:
+    def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         """Compute the loss from predictions and targets."""
         return keras.ops.sqrt(self.get_loss(keras.ops.square(_difference(self, logits, label))))
 
@@ -147,7 +147,7 @@ class SmoothL1Loss(_RegressionLoss):
         super().__init__(reduction)
         self.beta = checks.number(self.cls_name, "beta", beta, above=0, example=1.0)
 
-    def _elements(self, difference: Any) -> Any:
+    def _elements(self, difference: Tensor) -> Tensor:
         error = keras.ops.absolute(difference)
         return keras.ops.where(error < self.beta, error * error * (0.5 / self.beta), error - 0.5 * self.beta)
 
@@ -180,12 +180,12 @@ class HuberLoss(_RegressionLoss):
         super().__init__(reduction)
         self.delta = checks.number(self.cls_name, "delta", delta, above=0, example=1.0)
 
-    def _elements(self, difference: Any) -> Any:
+    def _elements(self, difference: Tensor) -> Tensor:
         error = keras.ops.absolute(difference)
         return keras.ops.where(error < self.delta, error * error * 0.5, self.delta * (error - 0.5 * self.delta))
 
 
-def _difference(loss: LossBase, logits: Any, labels: Any) -> Any:
+def _difference(loss: LossBase, logits: Tensor, labels: Tensor) -> Tensor:
     """Return ``logits - labels`` in float32, after checking that they broadcast."""
     logits, labels = as_float32(logits), as_float32(labels)
     _check_broadcast(loss.cls_name, shape_of(logits), shape_of(labels))

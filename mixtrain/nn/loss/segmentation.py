@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import is_float
-from mixtrain.nn.layer.activation import activation_of
+from mixtrain.nn.layer.activation import ActivationLike, activation_of
 from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.labels import as_float32, check_same_shape, require_classes, shape_of
+from mixtrain.typing import Tensor, TensorLike
 
 
-def _dice(logits: Any, label: Any, smooth: float) -> Any:
+def _dice(logits: Tensor, label: Tensor, smooth: float) -> Tensor:
     ops = keras.ops
     return 1 - 2 * ops.sum(logits * label) / (ops.sum(logits * logits) + ops.sum(label * label) + smooth)
 
@@ -45,7 +44,7 @@ class DiceLoss(LossBase):
         super().__init__()
         self.smooth = checks.number(self.cls_name, "smooth", smooth, above=0, example=1e-5)
 
-    def construct(self, logits: Any, label: Any) -> Any:
+    def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         """Compute the loss from probabilities and labels."""
         logits, label = as_float32(logits), as_float32(label)
         check_same_shape(self.cls_name, logits, label, ("logits", "label"))
@@ -80,7 +79,10 @@ class MultiClassDiceLoss(LossBase):
     Source: Milletari et al., 2016; MindSpore, `mindspore.nn.MultiClassDiceLoss`.
     """
 
-    def __init__(self, weights: Any = None, ignore_indiex: int | None = None, activation: Any = "softmax") -> None:
+    def __init__(
+        self, weights: TensorLike | None = None, ignore_indiex: int | None = None,
+        activation: ActivationLike | None = "softmax",
+    ) -> None:
         super().__init__()
         where = self.cls_name
         self.weights = None if weights is None else as_float32(weights)
@@ -95,7 +97,7 @@ class MultiClassDiceLoss(LossBase):
             )
         self.activation = activation_of(where, activation)
 
-    def construct(self, logits: Any, label: Any) -> Any:
+    def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         """Compute the loss from logits and labels."""
         logits, label = as_float32(logits), as_float32(label)
         check_same_shape(self.cls_name, logits, label, ("logits", "label"))
@@ -109,7 +111,7 @@ class MultiClassDiceLoss(LossBase):
                 self.cls_name, f"weights must have {classes} rows, one for each class", shape_of(self.weights),
                 f"weights of shape ({classes}, 1)",
             )
-        total: Any = 0.0
+        total: Tensor = 0.0
         for index in range(classes):
             if index != self.ignore_indiex:
                 loss = _dice(logits[:, index], label[:, index], 1e-5)
@@ -145,7 +147,7 @@ class FocalLoss(LossBase):
     Source: Lin et al., 2017; MindSpore, `mindspore.nn.FocalLoss`.
     """
 
-    def __init__(self, weight: Any = None, gamma: float = 2.0, reduction: str = "mean") -> None:
+    def __init__(self, weight: TensorLike | None = None, gamma: float = 2.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.weight = None if weight is None else as_float32(weight)
         if self.weight is not None and len(self.weight.shape) != 1:
@@ -154,7 +156,7 @@ class FocalLoss(LossBase):
             )
         self.gamma = checks.number(self.cls_name, "gamma", gamma, example=2.0)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the loss from logits and labels."""
         ops, logits, labels = keras.ops, as_float32(logits), backend.to_tensor(labels)
         shape, label_shape = shape_of(logits), shape_of(labels)

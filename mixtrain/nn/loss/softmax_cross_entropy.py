@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.labels import as_float32, check_class_numbers, check_same_shape, shape_of
+from mixtrain.typing import Tensor
 
 
 class SoftmaxCrossEntropyWithLogits(LossBase):
@@ -42,7 +41,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         super().__init__(reduction)
         self.sparse = checks.boolean(self.cls_name, "sparse", sparse)
 
-    def construct(self, logits: Any, labels: Any) -> Any:
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the loss from logits and labels."""
         where, logits = self.cls_name, as_float32(logits)
         shape = shape_of(logits)

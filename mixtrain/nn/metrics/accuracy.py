@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mixtrain.nn.metrics.evaluation_base import EvalType, EvaluationBase
 from mixtrain.nn.metrics.metric import SparseLabels, class_indices, rearrange_inputs
+from mixtrain.typing import TensorLike
 
 
 class Accuracy(EvaluationBase):
@@ -40,7 +39,7 @@ class Accuracy(EvaluationBase):
         self._class_num = 0
 
     @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
         Args:
@@ -59,7 +58,7 @@ class Accuracy(EvaluationBase):
         self._correct_num += int(correct.sum())
         self._total_num += correct.size
 
-    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+    def _sparse_labels(self, *inputs: TensorLike) -> SparseLabels | None:
         return class_indices(*inputs) if self._type == "classification" else None
 
     def eval(self) -> float:

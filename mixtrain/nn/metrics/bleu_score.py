@@ -74,7 +74,7 @@ class BleuScore(Metric):
                 for ngram, count in counts.items():
                     totals[len(ngram) - 1] += count
 
-    def eval(self) -> Any:
+    def eval(self) -> float:
         """Compute the score, a float.
 
         Raises:

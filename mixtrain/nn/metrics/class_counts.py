@@ -10,6 +10,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.nn.metrics.evaluation_base import EvalType, EvaluationBase
 from mixtrain.nn.metrics.metric import rearrange_inputs
+from mixtrain.typing import TensorLike
 
 # Added to a denominator, it turns 0 / 0 into 0 and changes no other ratio.
 _TINY: Final = sys.float_info.min
@@ -28,7 +29,7 @@ class _ClassCounts(EvaluationBase):
         self._batches: list[np.ndarray] = []
 
     @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
         Args:

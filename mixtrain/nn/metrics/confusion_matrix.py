@@ -8,6 +8,7 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.typing import TensorLike
 
 Normalize = Literal["no_norm", "target", "prediction", "all"]
 # The axes that are summed to get the divisor of the counts.
@@ -48,7 +49,7 @@ class ConfusionMatrix(Metric):
         self._batches = 0
 
     @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
         Args:

@@ -10,6 +10,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.nn.metrics.confusion_ratios import Counts, ratio_by_name
 from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.typing import TensorLike
 
 Decrease = Literal["none", "mean", "sum", "mean_batch", "sum_batch", "mean_channel", "sum_channel"]
 
@@ -62,7 +63,7 @@ class ConfusionMatrixMetric(Metric):
         self._num_ratios = 0
 
     @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
         Args:
@@ -132,7 +133,7 @@ def _mean(values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return _mean_over(row_means, (count > 0).astype(float), 0)
 
 
-def _sum_over(axis: Any) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def _sum_over(axis: int | tuple[int, ...]) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     return lambda values, known: (values.sum(axis=axis), known.sum(axis=axis))
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mixtrain import checks
 from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.typing import TensorLike
 
 
 class _ErrorPerRow(Metric):
@@ -23,7 +22,7 @@ class _ErrorPerRow(Metric):
         self._samples_num = 0
 
     @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
         Args:

@@ -8,6 +8,7 @@ import keras
 
 from mixtrain import backend
 from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_indices, rearrange_inputs
+from mixtrain.typing import TensorLike
 
 # Keras metrics that interpret labels as class indices.
 SPARSE_METRICS: Final = (
@@ -39,11 +40,11 @@ class KerasMetric(Metric):
         self.metric.reset_state()
 
     @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: TensorLike) -> None:
         """Update the metric with predictions and labels, or with one value."""
         self.metric.update_state(*reversed(inputs))
 
-    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+    def _sparse_labels(self, *inputs: TensorLike) -> SparseLabels | None:
         if not isinstance(self.metric, SPARSE_METRICS):
             return None
         predictions, labels = inputs

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mixtrain import checks
 from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.typing import TensorLike
 
 
 class Loss(Metric):
@@ -31,7 +30,7 @@ class Loss(Metric):
         self._total_num = 0
 
     @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: TensorLike) -> None:
         """Update the metric with the loss of one batch.
 
         Args:

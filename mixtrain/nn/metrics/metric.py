@@ -11,6 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.boundary import is_any_tensor
+from mixtrain.typing import TensorLike
 
 _MetricT = TypeVar("_MetricT", bound="Metric")
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
@@ -23,7 +24,7 @@ class MetricLike(Protocol):
         """Reset the metric."""
         ...
 
-    def update(self, *inputs: Any) -> Any:
+    def update(self, *inputs: TensorLike) -> Any:
         """Update the metric with one batch."""
         ...
 
@@ -43,10 +44,10 @@ class SparseLabels:
         weights: Weights of the labels, or None.
     """
 
-    labels: Any
+    labels: TensorLike
     classes: int
     ignored: tuple[int, ...] = ()
-    weights: Any = None
+    weights: TensorLike | None = None
 
 
 class Metric:
@@ -74,7 +75,7 @@ class Metric:
         """Indices of the inputs that `update` uses, in order; None for all."""
         return getattr(self, "_indexes", None)
 
-    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+    def _sparse_labels(self, *inputs: TensorLike) -> SparseLabels | None:
         """Return the labels among the inputs of `update` that must be class indices, for a Model to validate."""
         return None
 
@@ -97,7 +98,7 @@ class Metric:
         self._indexes = indexes
         return self
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: TensorLike) -> Any:
         """Compute the value for a single batch."""
         self.clear()
         self.update(*inputs)
@@ -111,7 +112,7 @@ class Metric:
         """
         raise self._undefined("clear(self)")
 
-    def update(self, *inputs: Any) -> Any:
+    def update(self, *inputs: TensorLike) -> Any:
         """Update the metric with one batch, usually predictions and labels; a subclass defines it.
 
         Raises:
@@ -132,7 +133,7 @@ class Metric:
             f"{type(self).__name__}: a Metric must define clear, update and eval. Write def {signature}: ..."
         )
 
-    def _convert_data(self, data: Any) -> np.ndarray:
+    def _convert_data(self, data: TensorLike) -> np.ndarray:
         """Convert a tensor, array, list or number to an array.
 
         Raises:
@@ -193,7 +194,7 @@ def rearrange_inputs(func: _FunctionT) -> _FunctionT:
     return wrapper  # type: ignore[return-value]
 
 
-def class_indices(predictions: Any, labels: Any, axis: int = 1) -> SparseLabels | None:
+def class_indices(predictions: np.ndarray, labels: np.ndarray, axis: int = 1) -> SparseLabels | None:
     """Return the labels if they are class indices for predictions; None for others, such as one-hot rows."""
     shape = list(predictions.shape)
     classes = shape.pop(axis) if len(shape) > 1 else 0

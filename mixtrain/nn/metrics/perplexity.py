@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from mixtrain import checks
 from mixtrain.nn.metrics.metric import Metric, SparseLabels, rearrange_inputs
+from mixtrain.typing import TensorLike
 
 
 class Perplexity(Metric):
@@ -40,7 +40,7 @@ class Perplexity(Metric):
         self._num_inst = 0
 
     @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
         Args:
@@ -62,7 +62,7 @@ class Perplexity(Metric):
         self._sum_metric -= float(np.log(np.maximum(1e-10, probabilities)).sum())
         self._num_inst += int(valid.sum())
 
-    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+    def _sparse_labels(self, *inputs: TensorLike) -> SparseLabels | None:
         predictions, labels = inputs
         ignored = () if self.ignore_label is None else (self.ignore_label,)
         return SparseLabels(labels, predictions.shape[-1], ignored)

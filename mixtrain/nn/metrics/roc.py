@@ -8,6 +8,7 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.typing import TensorLike
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -42,7 +43,7 @@ class ROC(Metric):
         self._labels: list[np.ndarray] = []
 
     @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
         Args:
@@ -99,7 +100,7 @@ def _curve(scores: np.ndarray, positive: np.ndarray) -> Curve:
     return np.append(start, fp / fp[-1]), np.append(start, tp / tp[-1]), thresholds
 
 
-def auc(x: Any, y: Any, reorder: bool = False) -> float:
+def auc(x: TensorLike, y: TensorLike, reorder: bool = False) -> float:
     """Compute the area under a curve by the trapezoidal rule.
 
     Args:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from mixtrain import checks
 from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.typing import TensorLike
 
 
 class CosineSimilarity(Metric):
@@ -46,7 +47,7 @@ class CosineSimilarity(Metric):
         self._matrix: np.ndarray | None = None
 
     @rearrange_inputs
-    def update(self, inputs: Any) -> None:
+    def update(self, inputs: TensorLike) -> None:
         """Set the vectors, replacing those of an earlier call.
 
         Args:
@@ -102,7 +103,7 @@ class Dice(Metric):
         self._samples_num = 0
 
     @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
         Args:

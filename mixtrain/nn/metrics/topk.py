@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mixtrain import checks
 from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_indices, is_one_hot, rearrange_inputs
+from mixtrain.typing import TensorLike
 
 
 class TopKCategoricalAccuracy(Metric):
@@ -38,7 +37,7 @@ class TopKCategoricalAccuracy(Metric):
         self._samples_num = 0
 
     @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
         Args:
@@ -65,7 +64,7 @@ class TopKCategoricalAccuracy(Metric):
         self._correct_num += int((top_k == labels.reshape(-1, 1)).sum())
         self._samples_num += len(predictions)
 
-    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+    def _sparse_labels(self, *inputs: TensorLike) -> SparseLabels | None:
         return class_indices(*inputs)
 
     def eval(self) -> float:
