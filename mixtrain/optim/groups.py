@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.optim.schedule import RatePerStep, as_learning_rate
+from mixtrain.typing import Variable
+
+# Parameters, or groups of them: dicts with "params" and options.
+ParamsLike: TypeAlias = Iterable[Variable] | Iterable[dict[str, Any]]
+# A number, or a Cell that computes it from the step.
+WeightDecayLike: TypeAlias = float | Cell
 
 _KEYS = ("params", "lr", "weight_decay", "grad_centralization", "order_params")
 _NOT_DECAYED = ("beta", "gamma")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
@@ -13,6 +13,10 @@ from mixtrain.boundary import is_any_tensor
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.optim.learning_rate_schedule import LearningRateSchedule
+from mixtrain.typing import Tensor
+
+# A number, one value per step, or a schedule.
+LearningRateLike: TypeAlias = float | Sequence[float] | Tensor | Cell | keras.optimizers.schedules.LearningRateSchedule
 
 _WRITE = "learning_rate=0.01, a list with one value a step, or a LearningRateSchedule"
 
