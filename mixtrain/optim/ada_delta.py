@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import checks
 from mixtrain.optim.adam import running_mean
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.typing import Tensor
 
 
 class Adadelta(Optimizer):
@@ -40,12 +41,12 @@ class Adadelta(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 1.0,
+        params: ParamsLike,
+        learning_rate: LearningRateLike = 1.0,
         rho: float = 0.9,
         epsilon: float = 1e-6,
         loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.rho = checks.number("Adadelta", "rho", rho, at_least=0.0, at_most=1.0, example=0.9)
@@ -53,7 +54,7 @@ class Adadelta(Optimizer):
         self.accum = self.parameters.clone("accum", "zeros")
         self.accum_update = self.parameters.clone("accum_update", "zeros")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         mean_square = running_mean(self.accum[index], gradient * gradient, self.rho)
         rms_update = keras.ops.sqrt(self.accum_update[index].value + self.epsilon)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -11,9 +12,12 @@ from mixtrain import checks
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.dtype import float16
 from mixtrain.optim.adam import running_mean
+from mixtrain.optim.groups import ParamsLike
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.optim.optimizer_cell import map_unique
+from mixtrain.optim.schedule import LearningRateLike
 from mixtrain.optim.trained import working_dtype
+from mixtrain.typing import Tensor
 
 
 class AdaFactor(Optimizer):
@@ -54,8 +58,8 @@ class AdaFactor(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = None,
+        params: ParamsLike,
+        learning_rate: LearningRateLike | None = None,
         eps: tuple[float, float] = (1e-30, 1e-3),
         clip_threshold: float = 1.0,
         decay_rate: float = 0.8,
@@ -99,11 +103,11 @@ class AdaFactor(Optimizer):
             for name, parameter, shape in zip(self.parameters.names, self.parameters, shapes, strict=True)
         ])
 
-    def construct(self, gradients: Any) -> Any:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         """Undo the loss scale, and apply the rule to each parameter."""
         return self.apply_updates(self.scale_grad(gradients))
 
-    def step_sizes(self) -> list[Any]:
+    def step_sizes(self) -> list[Tensor]:
         """Return the learning rate of each parameter, computed from the step with `relative_step`."""
         rates = super().step_sizes()
         if not self.relative_step:
@@ -112,11 +116,11 @@ class AdaFactor(Optimizer):
         max_rate = 1e-6 * step if self.warmup_init else np.float32(1e-2)
         return map_unique(lambda rate: keras.ops.minimum(max_rate, keras.ops.rsqrt(step)), rates)
 
-    def _step(self) -> Any:
+    def _step(self) -> Tensor:
         """Return the number of the current step, from 1, in float32."""
         return keras.ops.cast(self.global_step.value[0] + 1, "float32")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         decay = 1.0 - keras.ops.power(self._step(), -self.decay_rate)
         square = gradient * gradient + self.eps[0]
@@ -138,14 +142,14 @@ class AdaFactor(Optimizer):
         return weight - delta
 
 
-def _update_average(slot: Parameter, value: Any, decay: Any) -> Any:
+def _update_average(slot: Parameter, value: Tensor, decay: Tensor) -> Tensor:
     """Set a slot to ``decay * slot + (1 - decay) * value``, and return the new value."""
     new = keras.ops.cast(slot.value, value.dtype) * decay + value * (1.0 - decay)
     slot.assign(keras.ops.cast(new, slot.dtype.name))
     return new
 
 
-def _root_mean_square(value: Any) -> Any:
+def _root_mean_square(value: Tensor) -> Tensor:
     return keras.ops.sqrt(keras.ops.mean(value * value))
 
 

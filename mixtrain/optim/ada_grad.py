@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import checks
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.typing import Tensor
 
 
 class Adagrad(Optimizer):
@@ -37,19 +38,19 @@ class Adagrad(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsLike,
         accum: float = 0.1,
-        learning_rate: Any = 0.001,
+        learning_rate: LearningRateLike = 0.001,
         update_slots: bool = True,
         loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         initial = checks.number("Adagrad", "accum", accum, at_least=0.0, example=0.1)
         self.update_slots = checks.boolean("Adagrad", "update_slots", update_slots)
         self.accum = self.parameters.clone("accum", initial)
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         accum = self.accum[index]
         if self.update_slots:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import numpy as np
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter
 from mixtrain.optim.adam import decay_rate, running_mean
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.optim.optimizer_cell import map_unique
+from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.typing import Tensor
 
 
 class AdaMax(Optimizer):
@@ -42,12 +43,12 @@ class AdaMax(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 0.001,
+        params: ParamsLike,
+        learning_rate: LearningRateLike = 0.001,
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-8,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
@@ -57,14 +58,14 @@ class AdaMax(Optimizer):
         self.moment1 = self.parameters.clone("moment1", "zeros")
         self.moment2 = self.parameters.clone("moment2", "zeros")
 
-    def step_sizes(self) -> list[Any]:
+    def step_sizes(self) -> list[Tensor]:
         """Return the learning rate of each parameter, with the bias correction of the first moment."""
         rates = super().step_sizes()
         power = self.beta1_power.value * self.beta1
         self.beta1_power.assign(power)
         return map_unique(lambda rate: rate / (1.0 - power[0]), rates)
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         mean = running_mean(self.moment1[index], gradient, self.beta1)
         infinity_norm = keras.ops.maximum(self.moment2[index].value * self.beta2, keras.ops.abs(gradient))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import numpy as np
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.optim.optimizer_cell import map_unique
+from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.typing import Tensor
 
 
 class Adam(Optimizer):
@@ -49,14 +50,14 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 1e-3,
+        params: ParamsLike,
+        learning_rate: LearningRateLike = 1e-3,
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-8,
         use_locking: bool = False,
         use_nesterov: bool = False,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
         loss_scale: float = 1.0,
         use_amsgrad: bool = False,
         *,
@@ -77,7 +78,7 @@ class Adam(Optimizer):
         if self.use_amsgrad:
             self.vhat = self.parameters.clone("vhat", "zeros")
 
-    def step_sizes(self) -> list[Any]:
+    def step_sizes(self) -> list[Tensor]:
         """Return the learning rate of each parameter with the bias correction of the moments."""
         rates = super().step_sizes()
         power1 = self.beta1_power.value * self.beta1
@@ -87,7 +88,7 @@ class Adam(Optimizer):
         correction = keras.ops.sqrt(1.0 - power2) / (1.0 - power1)
         return map_unique(lambda rate: rate * correction, rates)
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         mean = running_mean(self.moment1[index], gradient, self.beta1)
         mean_square = running_mean(self.moment2[index], gradient * gradient, self.beta2)
@@ -122,14 +123,14 @@ class AdamOffload(Adam):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 1e-3,
+        params: ParamsLike,
+        learning_rate: LearningRateLike = 1e-3,
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-8,
         use_locking: bool = False,
         use_nesterov: bool = False,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(
@@ -137,7 +138,7 @@ class AdamOffload(Adam):
         )
 
 
-def decay_rate(where: str, name: str, value: Any) -> float:
+def decay_rate(where: str, name: str, value: float) -> float:
     """Check that a decay rate is strictly between 0 and 1, and return it.
 
     Raises:
@@ -152,7 +153,7 @@ def one_minus(beta: float) -> float:
     return float(np.float32(1.0) - np.float32(beta))
 
 
-def running_mean(slot: Parameter, value: Any, beta: float) -> Any:
+def running_mean(slot: Parameter, value: Tensor, beta: float) -> Tensor:
     """Set a slot to ``beta * slot + (1 - beta) * value``, and return the new value."""
     old = keras.ops.convert_to_tensor(slot.value)
     new = old * beta + value * one_minus(beta)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import keras
 
 from mixtrain import checks
 from mixtrain.optim.adam import decay_rate, running_mean
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.typing import Tensor
 
 
 class AdamWeightDecay(Optimizer):
@@ -39,12 +42,12 @@ class AdamWeightDecay(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 1e-3,
+        params: ParamsLike,
+        learning_rate: LearningRateLike = 1e-3,
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-6,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         where = "AdamWeightDecay"
@@ -53,11 +56,11 @@ class AdamWeightDecay(Optimizer):
         self.moments1 = self.parameters.clone("adam_m", "zeros")
         self.moments2 = self.parameters.clone("adam_v", "zeros")
 
-    def construct(self, gradients: Any) -> Any:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         """Apply the rule to each parameter; the gradients are neither decayed nor unscaled."""
         return self.apply_updates(gradients)
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         mean = running_mean(self.moments1[index], gradient, self.beta1)
         mean_square = running_mean(self.moments2[index], gradient * gradient, self.beta2)

@@ -9,6 +9,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.typing import Tensor, Variable
 
 
 class OptimizerDriver(Protocol):
@@ -27,7 +28,7 @@ class OptimizerDriver(Protocol):
             default rate. None for an optimizer that has no single rate.
     """
 
-    optimizer: Any
+    optimizer: Optimizer | keras.optimizers.Optimizer
 
     @property
     def loss_scale(self) -> float: ...
@@ -39,31 +40,31 @@ class OptimizerDriver(Protocol):
     def expected_loss_scale(self) -> float | None: ...
 
     @property
-    def iterations(self) -> Any: ...
+    def iterations(self) -> Tensor: ...
 
     @property
     def counter(self) -> keras.Variable: ...
 
     @property
-    def learning_rate(self) -> Any: ...
+    def learning_rate(self) -> Tensor | float | None: ...
 
-    def select(self, variables: Sequence[Any]) -> list[Any]:
+    def select(self, variables: Sequence[Variable]) -> list[Variable]:
         """Return the variables to differentiate with respect to, given the trainable ones of the network."""
         ...
 
-    def build(self, variables: Sequence[Any]) -> None:
+    def build(self, variables: Sequence[Variable]) -> None:
         """Create the optimizer's variables. Call it before compiling, with the variables of `apply`."""
         ...
 
-    def apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
+    def apply(self, gradients: Sequence[Tensor | None], variables: Sequence[Variable]) -> None:
         """Update the variables in place; a gradient may be None or sparse."""
         ...
 
-    def state_variables(self) -> list[Any]:
+    def state_variables(self) -> list[Variable]:
         """Return the variables that belong to the optimizer."""
         ...
 
-    def finish(self, variables: Sequence[Any]) -> None:
+    def finish(self, variables: Sequence[Variable]) -> None:
         """Run the optimizer's end-of-training step (Keras overwrites the weights with their moving averages)."""
         ...
 
@@ -117,7 +118,7 @@ class _CellDriver:
         return None
 
     @property
-    def iterations(self) -> Any:
+    def iterations(self) -> Tensor:
         return keras.ops.reshape(self.optimizer.global_step, ())
 
     @property
@@ -125,13 +126,13 @@ class _CellDriver:
         return self.optimizer._counter  # type: ignore[no-any-return]
 
     @property
-    def learning_rate(self) -> Any:
+    def learning_rate(self) -> Tensor | float | None:
         return self.optimizer._own_lr()
 
-    def select(self, variables: Sequence[Any]) -> list[Any]:
+    def select(self, variables: Sequence[Variable]) -> list[Variable]:
         return [parameter for parameter in self.optimizer.parameters if parameter.trainable]
 
-    def build(self, variables: Sequence[Any]) -> None:
+    def build(self, variables: Sequence[Variable]) -> None:
         known = {id(parameter) for parameter in self.optimizer.parameters}
         foreign = [variable.name for variable in variables if id(variable) not in known]
         if foreign:
@@ -140,14 +141,14 @@ class _CellDriver:
                 "the optimizer with network.trainable_params()",
             )
 
-    def apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
+    def apply(self, gradients: Sequence[Tensor | None], variables: Sequence[Variable]) -> None:
         by_id = {id(variable): gradient for variable, gradient in zip(variables, gradients, strict=True)}
         self.optimizer(tuple(by_id.get(id(parameter)) for parameter in self.optimizer.parameters))
 
-    def state_variables(self) -> list[Any]:
+    def state_variables(self) -> list[Variable]:
         return list(self.optimizer.state_variables())
 
-    def finish(self, variables: Sequence[Any]) -> None:
+    def finish(self, variables: Sequence[Variable]) -> None:
         return None
 
 
@@ -170,7 +171,7 @@ class _KerasDriver:
         return self.loss_scale if self.divides_by_loss_scale else None
 
     @property
-    def iterations(self) -> Any:
+    def iterations(self) -> Tensor:
         return keras.ops.convert_to_tensor(self.optimizer.iterations)
 
     @property
@@ -182,21 +183,21 @@ class _KerasDriver:
         return self.optimizer.variables[0]  # type: ignore[no-any-return]
 
     @property
-    def learning_rate(self) -> Any:
+    def learning_rate(self) -> Tensor | float | None:
         return getattr(self.optimizer, "learning_rate", None)  # Keras's MultiOptimizer raises AttributeError.
 
-    def select(self, variables: Sequence[Any]) -> list[Any]:
+    def select(self, variables: Sequence[Variable]) -> list[Variable]:
         return [variable for variable in variables if variable.trainable]
 
-    def build(self, variables: Sequence[Any]) -> None:
+    def build(self, variables: Sequence[Variable]) -> None:
         if not self.optimizer.built:
             self.optimizer.build(list(variables))
 
-    def apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
+    def apply(self, gradients: Sequence[Tensor | None], variables: Sequence[Variable]) -> None:
         self.optimizer.apply(list(gradients), list(variables))
 
-    def state_variables(self) -> list[Any]:
+    def state_variables(self) -> list[Variable]:
         return list(self.optimizer.variables)
 
-    def finish(self, variables: Sequence[Any]) -> None:
+    def finish(self, variables: Sequence[Variable]) -> None:
         self.optimizer.finalize_variable_values(list(variables))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import numpy as np
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter, ParameterTuple
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.typing import Tensor
 
 
 class ASGD(Optimizer):
@@ -46,12 +47,12 @@ class ASGD(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 0.1,
+        params: ParamsLike,
+        learning_rate: LearningRateLike = 0.1,
         lambd: float = 1e-4,
         alpha: float = 0.75,
         t0: float = 1e6,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         self.lambd = checks.number("ASGD", "lambd", lambd, example=1e-4)
@@ -66,7 +67,7 @@ class ASGD(Optimizer):
             [Parameter(np.float32(value), f"{prefix}_{name}", requires_grad=False) for name in self.parameters.names]
         )
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         step = keras.ops.cast(self.global_step.value[0] + 1, "float32")
         eta = keras.ops.where(step == 1.0, rate, self.eta[index].value)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import checks
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.typing import Tensor
 
 
 class FTRL(Optimizer):
@@ -41,7 +41,7 @@ class FTRL(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsLike,
         initial_accum: float = 0.1,
         learning_rate: float = 0.001,
         lr_power: float = -0.5,
@@ -49,7 +49,7 @@ class FTRL(Optimizer):
         l2: float = 0.0,
         use_locking: bool = False,
         loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         if self.dynamic_lr or self.is_group_lr:
@@ -67,7 +67,7 @@ class FTRL(Optimizer):
         if not self.is_group:
             self.decay_flags = (True,) * len(self.parameters)
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         moment, linear = self.moments[index], self.linear[index]
         new_moment = moment.value + gradient * gradient

@@ -33,7 +33,7 @@ class ParameterOptions:
         centralized: Whether its gradient is centralized: its mean over each output subtracted.
     """
 
-    parameter: Any
+    parameter: Variable
     weight_decay: float | Cell
     decayed: bool
     learning_rate: Parameter | Cell | None = None
@@ -41,7 +41,7 @@ class ParameterOptions:
 
 
 def parse_parameters(
-    where: str, parameters: Any, weight_decay: Any, learning_rate: Parameter | Cell
+    where: str, parameters: Any, weight_decay: WeightDecayLike, learning_rate: Parameter | Cell
 ) -> tuple[list[ParameterOptions], bool]:
     """Return the options of each parameter, in the optimizer's order, and whether there are groups.
 
@@ -99,7 +99,7 @@ def _as_list(where: str, name: str, value: Any) -> list[Any]:
     return items
 
 
-def _is_decayed_by_default(parameter: Any) -> bool:
+def _is_decayed_by_default(parameter: Variable) -> bool:
     """Whether weight decay applies to a parameter outside groups: unless its name contains "beta" or "gamma"."""
     name = getattr(parameter, "name", "")
     return not any(word in name for word in _NOT_DECAYED)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import keras
 
 from mixtrain import checks
 from mixtrain.dtype import float32
 from mixtrain.optim.adam import decay_rate, running_mean
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.length import l2_norm
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.typing import Tensor
 
 _MAX_TRUST_RATIO: Final = 10.0
 
@@ -46,12 +50,12 @@ class Lamb(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any,
+        params: ParamsLike,
+        learning_rate: LearningRateLike,
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-6,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         self.beta1, self.beta2 = decay_rate("Lamb", "beta1", beta1), decay_rate("Lamb", "beta2", beta2)
@@ -59,11 +63,11 @@ class Lamb(Optimizer):
         self.moments1 = self.parameters.clone("lamb_m", "zeros")
         self.moments2 = self.parameters.clone("lamb_v", "zeros")
 
-    def construct(self, gradients: Any) -> Any:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         """Apply the rule to each parameter; the gradients are not divided by the loss scale."""
         return self.apply_updates(self.gradients_centralization(gradients))
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         step = keras.ops.cast(keras.ops.reshape(self.global_step, ()), float32) + 1.0
         mean = running_mean(self.moments1[index], gradient, self.beta1) / (1.0 - self.beta1**step)
@@ -74,7 +78,7 @@ class Lamb(Optimizer):
         return weight - rate * _trust_ratio(weight, direction) * direction
 
 
-def _trust_ratio(weight: Any, direction: Any) -> Any:
+def _trust_ratio(weight: Tensor, direction: Tensor) -> Tensor:
     """Return the norm of the weight divided by that of the direction, clipped; 1 if either is 0."""
     weight_norm, direction_norm = l2_norm(weight), l2_norm(direction)
     nonzero = keras.ops.logical_and(weight_norm > 0.0, direction_norm > 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -10,9 +10,10 @@ import keras
 from mixtrain import checks
 from mixtrain.optim.length import l2_norm
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.typing import Tensor, Variable
 
 
-def _neither_norm_nor_bias(parameter: Any) -> bool:
+def _neither_norm_nor_bias(parameter: Variable) -> bool:
     return "LayerNorm" not in parameter.name and "bias" not in parameter.name
 
 
@@ -51,7 +52,7 @@ class LARS(Optimizer):
         epsilon: float = 1e-5,
         coefficient: float = 0.001,
         use_clip: bool = False,
-        lars_filter: Callable[[Any], bool] = _neither_norm_nor_bias,
+        lars_filter: Callable[[Variable], bool] = _neither_norm_nor_bias,
     ) -> None:
         checks.instance("LARS", "optimizer", optimizer, Optimizer, "LARS(nn.Momentum(params, 0.1, 0.9))")
         super().__init__(0.0, optimizer.parameters, loss_scale=optimizer.loss_scale)
@@ -77,13 +78,13 @@ class LARS(Optimizer):
         optimizer.exec_weight_decay = optimizer.need_scale = False
         optimizer.decay_flags = (False,) * len(self.parameters)
 
-    def construct(self, gradients: Any) -> Any:
+    def construct(self, gradients: Sequence[Tensor]) -> Any:
         """Undo the loss scale, rescale the gradients, and run the inner optimizer."""
         rates = self.step_sizes()
         rows = enumerate(self.scale_grad(gradients))
         return self.opt(tuple(self._rescale(index, gradient, rates[index]) for index, gradient in rows))
 
-    def _rescale(self, index: int, gradient: Any, rate: Any) -> Any:
+    def _rescale(self, index: int, gradient: Tensor, rate: Tensor) -> Tensor:
         if not self.lars_flag[index]:
             return gradient
         weight = keras.ops.cast(self.parameters[index].value, gradient.dtype)

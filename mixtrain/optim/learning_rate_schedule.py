@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import keras
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
+from mixtrain.typing import Tensor
 
 
 class LearningRateSchedule(Cell):
@@ -26,7 +26,7 @@ class LearningRateSchedule(Cell):
     Source: MindSpore, `mindspore.nn.LearningRateSchedule`.
     """
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         """Compute the learning rate of a step; a subclass defines it.
 
         Args:
@@ -55,7 +55,7 @@ class _Decay(LearningRateSchedule):
         self.decay_steps = checks.integer(where, "decay_steps", decay_steps, at_least=1)
         self.is_stair = checks.boolean(where, "is_stair", is_stair)
 
-    def _decay_periods(self, global_step: Any) -> Any:
+    def _decay_periods(self, global_step: Tensor) -> Tensor:
         """Return ``global_step / decay_steps``, rounded down with `is_stair`."""
         periods = keras.ops.cast(global_step, float32) / self.decay_steps
         return keras.ops.floor(periods) if self.is_stair else periods
@@ -81,7 +81,7 @@ class ExponentialDecayLR(_Decay):
     Source: MindSpore, `mindspore.nn.ExponentialDecayLR`.
     """
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         """Return the learning rate of the step."""
         return self.learning_rate * keras.ops.power(self.decay_rate, self._decay_periods(global_step))
 
@@ -107,7 +107,7 @@ class NaturalExpDecayLR(_Decay):
     Source: MindSpore, `mindspore.nn.NaturalExpDecayLR`.
     """
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         """Return the learning rate of the step."""
         if self.is_stair:
             step = self._decay_periods(global_step) * self.decay_steps
@@ -136,7 +136,7 @@ class InverseDecayLR(_Decay):
     Source: MindSpore, `mindspore.nn.InverseDecayLR`.
     """
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         """Return the learning rate of the step."""
         return self.learning_rate / (1.0 + self.decay_rate * self._decay_periods(global_step))
 
@@ -166,7 +166,7 @@ class CosineDecayLR(LearningRateSchedule):
         self.max_lr = checks.number("CosineDecayLR", "max_lr", max_lr, above=self.min_lr, example=0.1)
         self.decay_steps = checks.integer("CosineDecayLR", "decay_steps", decay_steps, at_least=1)
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         """Return the learning rate of the step."""
         progress = keras.ops.minimum(keras.ops.cast(global_step, float32), self.decay_steps) / self.decay_steps
         return self.min_lr + 0.5 * (self.max_lr - self.min_lr) * (1.0 + keras.ops.cos(math.pi * progress))
@@ -210,10 +210,10 @@ class PolynomialDecayLR(LearningRateSchedule):
         self.power = checks.number(where, "power", power, above=0.0, example=1.0)
         self.update_decay_steps = checks.boolean(where, "update_decay_steps", update_decay_steps)
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         """Return the learning rate of the step."""
         step = keras.ops.cast(global_step, float32)
-        decay_steps: Any = self.decay_steps
+        decay_steps: Tensor | float = self.decay_steps
         if self.update_decay_steps:
             decay_steps = decay_steps * keras.ops.maximum(keras.ops.ceil(step / decay_steps), 1.0)
         else:
@@ -245,7 +245,7 @@ class WarmUpLR(LearningRateSchedule):
         self.learning_rate = checks.number("WarmUpLR", "learning_rate", learning_rate, at_least=0.0, example=0.1)
         self.warmup_steps = checks.integer("WarmUpLR", "warmup_steps", warmup_steps, at_least=1)
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         """Return the learning rate of the step."""
         step = keras.ops.minimum(keras.ops.cast(global_step, float32), float(self.warmup_steps))
         return self.learning_rate * (step / self.warmup_steps)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
+from mixtrain.typing import Tensor
 
-def l2_norm(value: Any) -> Any:
+
+def l2_norm(value: Tensor) -> Tensor:
     """Return the L2 norm over all elements of a tensor, a scalar.
 
     Example:

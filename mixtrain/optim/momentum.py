@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mixtrain import checks
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.typing import Tensor
 
 
 class Momentum(Optimizer):
@@ -41,10 +42,10 @@ class Momentum(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any,
+        params: ParamsLike,
+        learning_rate: LearningRateLike,
         momentum: float,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
         loss_scale: float = 1.0,
         use_nesterov: bool = False,
     ) -> None:
@@ -53,7 +54,7 @@ class Momentum(Optimizer):
         self.use_nesterov = checks.boolean("Momentum", "use_nesterov", use_nesterov)
         self.moments = self.parameters.clone("moments", "zeros")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         moment = self.moments[index]
         new = moment.value * self.momentum + gradient

@@ -12,9 +12,12 @@ from mixtrain.boundary import library
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import int32
 from mixtrain.ops.hyper_map import HyperMap, Map
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.init_args import opt_init_args_register
 from mixtrain.optim.optimizer_cell import OptimizerCell
+from mixtrain.optim.schedule import LearningRateLike
 from mixtrain.optim.trained import working_dtype
+from mixtrain.typing import TensorLike, Variable
 
 __all__ = ["Optimizer", "opt_init_args_register"]
 
@@ -62,14 +65,17 @@ class Optimizer(OptimizerCell):
 
     use_parallel = False
 
-    def __init__(self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: float = 1.0) -> None:
+    def __init__(
+        self, learning_rate: LearningRateLike, parameters: ParamsLike, weight_decay: WeightDecayLike = 0.0,
+        loss_scale: float = 1.0,
+    ) -> None:
         super().__init__(learning_rate, parameters, weight_decay, loss_scale)
         self.map_, self.hyper_map = Map(), HyperMap()
         self.map_reverse, self.hyper_map_reverse = Map(None, True), HyperMap(None, True)
         self.global_step_increase_tensor = Tensor([1], int32)
 
     # ---- the step ---------------------------------------------------------------------------------------------
-    def __call__(self, gradients: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, gradients: Sequence[Tensor | None], *args: Any, **kwargs: Any) -> Any:
         """Run one step.
 
         Args:
@@ -85,12 +91,12 @@ class Optimizer(OptimizerCell):
         """
         return super().__call__(self._checked_gradients(gradients), *args, **kwargs)
 
-    def construct(self, gradients: Any) -> Any:
+    def construct(self, gradients: Sequence[Tensor]) -> Any:
         """Add weight decay, undo the loss scale, and apply the rule to each parameter."""
         # decay_weight adds weight_decay * loss_scale * weight, so it must run before scale_grad divides.
         return self.apply_updates(self.scale_grad(self.gradients_centralization(self.decay_weight(gradients))))
 
-    def apply_updates(self, gradients: Sequence[Any]) -> tuple[bool, ...]:
+    def apply_updates(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         """Assign the result of `update` to every trainable parameter, and increment the step count."""
         rates = self.step_sizes()
         for index, parameter in enumerate(self.parameters):
@@ -99,7 +105,7 @@ class Optimizer(OptimizerCell):
         self.global_step.assign_add([1])
         return (True,) * len(self.parameters)
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Compute the new value of one weight and update its slots; a subclass defines it.
 
         Args:
@@ -118,7 +124,7 @@ class Optimizer(OptimizerCell):
 
     # ---- helpers for custom rules -----------------------------------------------------------------------------
     @library
-    def decay_weight(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
+    def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Return the gradients plus ``weight_decay * loss_scale * weight`` for parameters with weight decay."""
         if not self.exec_weight_decay:
             return tuple(gradients)
@@ -132,7 +138,7 @@ class Optimizer(OptimizerCell):
         )
 
     @library
-    def gradients_centralization(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
+    def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Subtract from the gradients of groups with ``"grad_centralization": True`` their mean over each output.
 
         As in MindSpore, only gradients whose second axis is a multiple of 16 are centralized.
@@ -141,12 +147,12 @@ class Optimizer(OptimizerCell):
         return tuple(_centralize(gradient) if flag else gradient for flag, gradient in rows)
 
     @library
-    def flatten_gradients(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
+    def flatten_gradients(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Return the gradients unchanged: parameters are never fused into one flat tensor, as MindSpore can do."""
         return tuple(gradients)
 
     @library
-    def scale_grad(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
+    def scale_grad(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Return the gradients divided by `loss_scale`."""
         if not self.need_scale:
             return tuple(gradients)
@@ -165,13 +171,13 @@ class Optimizer(OptimizerCell):
     def _set_base_target(self, value: str) -> None:
         checks.one_of(type(self).__name__, "target", value, ("CPU", "Ascend", "GPU"))
 
-    def _grad_sparse_indices_deduplicate(self, gradients: Sequence[Any]) -> Sequence[Any]:
+    def _grad_sparse_indices_deduplicate(self, gradients: Sequence[Tensor]) -> Sequence[Tensor]:
         return gradients
 
     def _is_dynamic_lr_or_weight_decay(self) -> bool:
         return self.dynamic_lr or self.dynamic_weight_decay
 
-    def assignadd(self, variable: Any, value: Any) -> Any:
+    def assignadd(self, variable: Variable, value: TensorLike) -> Variable:
         """Add to a variable in place, as ``self.assignadd(self.global_step, self.global_step_increase_tensor)``.
 
         Args:
@@ -192,7 +198,7 @@ class Optimizer(OptimizerCell):
         """
         return optim_result
 
-    def _checked_gradients(self, gradients: Any) -> tuple[Any, ...]:
+    def _checked_gradients(self, gradients: Any) -> tuple[Tensor, ...]:
         where = type(self).__name__
         if not isinstance(gradients, (tuple, list)):
             raise checks.fail_type(where, "gradients must be a tuple or list", gradients, "optimizer((gradient,))")
@@ -205,17 +211,17 @@ class Optimizer(OptimizerCell):
         return tuple(_dense_gradient(where, name, parameter, gradient) for parameter, name, gradient in rows)
 
 
-def _centralize(gradient: Any) -> Any:
+def _centralize(gradient: Tensor) -> Tensor:
     if len(gradient.shape) < 2 or gradient.shape[1] % 16:
         return gradient
     return gradient - keras.ops.mean(gradient, axis=tuple(range(1, len(gradient.shape))), keepdims=True)
 
 
-def _working_value(parameter: Any) -> Any:
+def _working_value(parameter: Variable) -> Tensor:
     return keras.ops.cast(parameter.value, working_dtype(parameter))
 
 
-def _dense_gradient(where: str, name: str, parameter: Any, gradient: Any) -> Any:
+def _dense_gradient(where: str, name: str, parameter: Variable, gradient: Tensor | None) -> Tensor:
     """Return a gradient as a dense tensor in the dtype of the update."""
     dtype = working_dtype(parameter)
     if gradient is None:

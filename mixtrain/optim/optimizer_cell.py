@@ -11,10 +11,11 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
-from mixtrain.optim.groups import ParameterOptions, parse_parameters
-from mixtrain.optim.schedule import as_learning_rate
+from mixtrain.optim.groups import ParameterOptions, ParamsLike, WeightDecayLike, parse_parameters
+from mixtrain.optim.schedule import LearningRateLike, as_learning_rate
 from mixtrain.optim.trained import TrainedParameters
 from mixtrain.precision.cast import CastRule
+from mixtrain.typing import Tensor, Variable
 
 
 class OptimizerCell(Cell):
@@ -46,7 +47,10 @@ class OptimizerCell(Cell):
     learning_rate: Any
     weight_decay: Any
 
-    def __init__(self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: float = 1.0) -> None:
+    def __init__(
+        self, learning_rate: LearningRateLike, parameters: ParamsLike, weight_decay: WeightDecayLike = 0.0,
+        loss_scale: float = 1.0,
+    ) -> None:
         super().__init__(auto_prefix=False)
         where = type(self).__name__
         default_lr = as_learning_rate(where, learning_rate, "learning_rate")
@@ -65,7 +69,7 @@ class OptimizerCell(Cell):
         self._set_learning_rate(options, default_lr)
         self.grad_centralization_flags = tuple(option.centralized for option in options)
 
-    def _set_weight_decay(self, options: Sequence[ParameterOptions], weight_decay: Any) -> None:
+    def _set_weight_decay(self, options: Sequence[ParameterOptions], weight_decay: WeightDecayLike) -> None:
         decays = tuple(option.weight_decay for option in options)
         self._decays = decays
         values = tuple(map_unique(self._prescale, decays))
@@ -88,12 +92,12 @@ class OptimizerCell(Cell):
             name = rate.name if isinstance(rate, Parameter) else f"learning_rate_{index}"
             (self._params if isinstance(rate, Parameter) else self._cells)[name] = rate
 
-    def _prescale(self, decay: Any) -> Any:
+    def _prescale(self, decay: float | Cell) -> Any:
         """Return a constant weight decay times `loss_scale` as a tensor, and a Cell as it is."""
         return decay if isinstance(decay, Cell) else backend.to_tensor(np.float32(decay * self.loss_scale))
 
     # ---- learning rates and weight decays ---------------------------------------------------------------------
-    def get_lr(self) -> Any:
+    def get_lr(self) -> Tensor | tuple[Tensor, ...]:
         """Return the learning rate of the next step: a scalar, or one per parameter if groups have their own."""
         if self.is_group_lr:
             return tuple(map_unique(self._rate, self.learning_rate))
@@ -126,24 +130,24 @@ class OptimizerCell(Cell):
             return tuple(map_unique(self._scaled_decay, self.weight_decay))
         return self._scaled_decay(self.weight_decay)
 
-    def step_sizes(self) -> list[Any]:
+    def step_sizes(self) -> list[Tensor]:
         """Return the learning rate of each parameter in this step as tensors; each distinct rate is read once."""
         if self.is_group_lr:
             return map_unique(lambda rate: keras.ops.convert_to_tensor(self._rate(rate)), self.learning_rate)
         return [keras.ops.convert_to_tensor(self.get_lr())] * len(self.parameters)
 
-    def _at_step(self, schedule: Cell) -> Any:
+    def _at_step(self, schedule: Cell) -> Tensor:
         """Evaluate a schedule at the current step, as a scalar."""
         return keras.ops.reshape(schedule(self.global_step), ())
 
-    def _rate(self, rate: Any) -> Any:
+    def _rate(self, rate: Parameter | Cell) -> Tensor:
         return rate if isinstance(rate, Parameter) else self._at_step(rate)
 
-    def _scaled_decay(self, decay: Any) -> Any:
+    def _scaled_decay(self, decay: Any) -> Tensor:
         """Return an entry of `weight_decay` times `loss_scale`; constants are already multiplied by it."""
         return self._at_step(decay) * self.loss_scale if isinstance(decay, Cell) else decay
 
-    def _unscaled_decay(self, index: int) -> Any:
+    def _unscaled_decay(self, index: int) -> Tensor:
         """Return the weight decay of one parameter in this step, not multiplied by `loss_scale`."""
         decay = self._decays[index]
         return self._at_step(decay) if isinstance(decay, Cell) else decay
@@ -154,12 +158,12 @@ class OptimizerCell(Cell):
         """The variable that counts the steps."""
         return self.global_step
 
-    def state_variables(self) -> list[Any]:
+    def state_variables(self) -> list[Variable]:
         """Return the optimizer's own variables: the step count, the slots, and the learning rate."""
         trained = {id(parameter) for parameter in self.parameters}
         return [parameter for parameter in self.get_parameters() if id(parameter) not in trained]
 
-    def own_parameters(self) -> dict[str, Any]:
+    def own_parameters(self) -> dict[str, Parameter]:
         """Return the optimizer's own parameters and the ones it trains, by name."""
         result = super().own_parameters()
         for name, parameter in zip(self.parameters.names, self.parameters, strict=True):

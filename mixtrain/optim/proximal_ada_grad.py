@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import checks
 from mixtrain.ops.updates import soft_threshold
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.typing import Tensor
 
 
 class ProximalAdagrad(Optimizer):
@@ -42,14 +43,14 @@ class ProximalAdagrad(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsLike,
         accum: float = 0.1,
-        learning_rate: Any = 0.001,
+        learning_rate: LearningRateLike = 0.001,
         l1: float = 0.0,
         l2: float = 0.0,
         use_locking: bool = False,
         loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         initial = checks.number("ProximalAdagrad", "accum", accum, at_least=0.0, example=0.1)
@@ -58,7 +59,7 @@ class ProximalAdagrad(Optimizer):
         checks.boolean("ProximalAdagrad", "use_locking", use_locking)
         self.accum = self.parameters.clone("accum", initial)
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         accum = self.accum[index].value + gradient * gradient
         self.accum[index].assign(accum)

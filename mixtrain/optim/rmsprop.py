@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import checks
 from mixtrain.optim.adam import running_mean
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.typing import Tensor
 
 
 class RMSProp(Optimizer):
@@ -43,15 +44,15 @@ class RMSProp(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 0.1,
+        params: ParamsLike,
+        learning_rate: LearningRateLike = 0.1,
         decay: float = 0.9,
         momentum: float = 0.0,
         epsilon: float = 1e-10,
         use_locking: bool = False,
         centered: bool = False,
         loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.decay = checks.number("RMSProp", "decay", decay, at_least=0.0, example=0.9)
@@ -64,7 +65,7 @@ class RMSProp(Optimizer):
         self.ms = self.parameters.clone("mean_square", "ones")
         self.moment = self.parameters.clone("moment", "zeros")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         mean_square = running_mean(self.ms[index], gradient * gradient, self.decay)
         if self.centered:

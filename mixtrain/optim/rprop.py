@@ -7,7 +7,10 @@ from typing import Any
 import keras
 
 from mixtrain import checks
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.typing import Tensor
 
 
 class Rprop(Optimizer):
@@ -40,11 +43,11 @@ class Rprop(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 0.1,
+        params: ParamsLike,
+        learning_rate: LearningRateLike = 0.1,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50.0),
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         self.etas = _pair("etas", etas, (0.5, 1.2))
@@ -58,7 +61,7 @@ class Rprop(Optimizer):
         self.prev = self.parameters.clone("prev", "zeros")
         self.step_size = self.parameters.clone("step_size", "zeros")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         # 1 where the sign of the gradient is unchanged, -1 where it flipped, 0 where either gradient is zero.
         agreement = keras.ops.sign(gradient * self.prev[index].value)

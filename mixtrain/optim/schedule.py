@@ -44,7 +44,7 @@ class RatePerStep(LearningRateSchedule):
     def __len__(self) -> int:
         return int(self.learning_rate.shape[0])
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         """Return the learning rate of the step."""
         index = keras.ops.minimum(keras.ops.reshape(global_step, ()), len(self) - 1)
         return keras.ops.take(self.learning_rate, index)
@@ -67,12 +67,12 @@ class KerasRate(LearningRateSchedule):
         super().__init__(auto_prefix=False)
         self.schedule = schedule
 
-    def construct(self, global_step: Any) -> Any:
+    def construct(self, global_step: Tensor) -> Tensor:
         """Return the learning rate of the step."""
         return self.schedule(keras.ops.reshape(global_step, ()))
 
 
-def as_learning_rate(where: str, value: Any, name: str) -> Parameter | Cell:
+def as_learning_rate(where: str, value: LearningRateLike, name: str) -> Parameter | Cell:
     """Convert a learning rate to a scalar Parameter, or to the Cell that computes it from the step.
 
     Args:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import checks
 from mixtrain.common.parameter import ParameterTuple
+from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.typing import Tensor
 
 
 class SGD(Optimizer):
@@ -42,11 +43,11 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params: Any,
-        learning_rate: Any = 0.1,
+        params: ParamsLike,
+        learning_rate: LearningRateLike = 0.1,
         momentum: float = 0.0,
         dampening: float = 0.0,
-        weight_decay: Any = 0.0,
+        weight_decay: WeightDecayLike = 0.0,
         nesterov: bool = False,
         loss_scale: float = 1.0,
     ) -> None:
@@ -64,7 +65,7 @@ class SGD(Optimizer):
             raise checks.fail_type("SGD", "weight_decay must be a number", weight_decay, "weight_decay=1e-4")
         self.accum = self.parameters.clone("accum", "zeros") if self.momentum else ParameterTuple()
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         if not self.momentum:
             return weight - gradient * rate
@@ -74,7 +75,7 @@ class SGD(Optimizer):
         direction = gradient + new * self.momentum if self.nesterov else new
         return weight - direction * rate
 
-    def _dampened(self, gradient: Any) -> Any:
+    def _dampened(self, gradient: Tensor) -> Tensor:
         """Return the gradient times ``1 - dampening``, but undampened in the first step."""
         if not self.dampening:
             return gradient

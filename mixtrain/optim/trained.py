@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 
 from mixtrain import checks
-from mixtrain.common.initializer import initializer
+from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.dtype import DType, as_dtype, float32, is_float, wider
+from mixtrain.typing import Variable
 
 
 class TrainedParameters(ParameterTuple):
@@ -24,7 +24,7 @@ class TrainedParameters(ParameterTuple):
     names: tuple[str, ...]
 
     @classmethod
-    def checked(cls, where: str, parameters: Sequence[Any]) -> TrainedParameters:
+    def checked(cls, where: str, parameters: Sequence[Variable]) -> TrainedParameters:
         """Validate `parameters` and return them as a tuple.
 
         Raises:
@@ -48,7 +48,7 @@ class TrainedParameters(ParameterTuple):
         trained.names = _unique_names(parameters)
         return trained
 
-    def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
+    def clone(self, prefix: str, init: InitializerLike = "same") -> ParameterTuple:
         """Create one slot per parameter, named ``prefix.<name>``, that requires no gradient.
 
         Slots are at least float32, so that the state of a half-precision parameter keeps full precision.
@@ -68,13 +68,13 @@ class TrainedParameters(ParameterTuple):
         return ParameterTuple(slots)
 
 
-def working_dtype(parameter: Any) -> DType:
+def working_dtype(parameter: Variable) -> DType:
     """Return the dtype that updates of a parameter are computed in: its own, but at least float32."""
     dtype = as_dtype(getattr(parameter, "stored_dtype", parameter.dtype))
     return wider(dtype, float32) if is_float(dtype) else float32
 
 
-def _check_parameters(where: str, parameters: Sequence[Any]) -> None:
+def _check_parameters(where: str, parameters: Sequence[Variable]) -> None:
     seen: set[int] = set()
     names: set[str] = set()
     for parameter in parameters:
@@ -96,7 +96,7 @@ def _check_parameters(where: str, parameters: Sequence[Any]) -> None:
             )
 
 
-def _unique_names(parameters: Sequence[Any]) -> tuple[str, ...]:
+def _unique_names(parameters: Sequence[Variable]) -> tuple[str, ...]:
     names: list[str] = []
     for parameter in parameters:
         if isinstance(parameter, Parameter):

@@ -13,6 +13,7 @@ from mixtrain import checks
 from mixtrain.boundary import to_backend_tensors
 from mixtrain.common.tensor import Tensor
 from mixtrain.experimental.optim.optimizer import Optimizer
+from mixtrain.typing import TensorLike
 
 __all__ = [
     "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR", "LRScheduler",
@@ -32,7 +33,7 @@ class _BaseScheduler:
     optimizer: Optimizer
 
     @property
-    def _last_lr(self) -> list[Any]:
+    def _last_lr(self) -> list[Tensor]:
         """The current learning rate of each group, a Parameter that custom schedulers multiply."""
         return list(self.optimizer.lrs)
 
@@ -40,7 +41,7 @@ class _BaseScheduler:
     def _rates(self) -> _Rates:
         return [_value(rate) for rate in self.optimizer.lrs]
 
-    def get_last_lr(self) -> list[Any]:
+    def get_last_lr(self) -> list[Tensor]:
         """Return the current learning rate of each group as a Tensor."""
         return [Tensor(np.float32(rate)) for rate in self._rates]
 
@@ -72,7 +73,7 @@ class LRScheduler(_BaseScheduler):
         self.base_lrs = [_value(group["initial_lr"]) for group in optimizer.param_groups]
         self.step()
 
-    def get_lr(self) -> list[Any]:
+    def get_lr(self) -> list[float]:
         """Return the next learning rate of each group; a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__}: a scheduler must define get_lr(self).")
 
@@ -99,7 +100,7 @@ class _Factor(LRScheduler):
     def _factor(self, step: int) -> float:
         raise NotImplementedError
 
-    def get_lr(self) -> list[Any]:
+    def get_lr(self) -> list[float]:
         """Return the current rates times the factor of this step."""
         return [rate * self._factor(int(self.last_epoch)) for rate in self._rates]
 
@@ -230,9 +231,12 @@ class _Lambdas(LRScheduler):
         last_epoch: As in `LRScheduler`.
     """
 
-    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
         groups = len(optimizer.param_groups)
-        self.lr_lambdas: list[Callable[[Any], Any]] = (
+        self.lr_lambdas: list[Callable[[int], float]] = (
             list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
         )
         if len(self.lr_lambdas) != groups:
@@ -249,7 +253,7 @@ class LambdaLR(_Lambdas):
     Example: ``LambdaLR(optimizer, lambda step: 0.9 ** step)``. Source: MindSpore, `lr_scheduler.LambdaLR`.
     """
 
-    def get_lr(self) -> list[Any]:
+    def get_lr(self) -> list[float]:
         """Return the initial rates times the values of the functions."""
         return [rate * _value(f(self.last_epoch)) for rate, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
@@ -260,7 +264,7 @@ class MultiplicativeLR(_Lambdas):
     Example: ``MultiplicativeLR(optimizer, lambda step: 0.9)``. Source: MindSpore, `lr_scheduler.MultiplicativeLR`.
     """
 
-    def get_lr(self) -> list[Any]:
+    def get_lr(self) -> list[float]:
         """Return the current rates times the values of the functions."""
         if self.last_epoch <= 0:
             return self._rates
@@ -283,7 +287,7 @@ class CosineAnnealingLR(LRScheduler):
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
+    def get_lr(self) -> list[float]:
         """Return the rates of this step, computed from those of the last one."""
         step, angle = self.last_epoch, math.pi / self.T_max
         if step == 0:
@@ -336,7 +340,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.last_epoch = int(whole)
         self._assign(self.get_lr())
 
-    def get_lr(self) -> list[Any]:
+    def get_lr(self) -> list[float]:
         """Return the rates of this step."""
         elapsed, period = self.last_epoch + self._fraction, self.T_0
         while elapsed >= period:
@@ -364,9 +368,10 @@ class CyclicLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, base_lr: Any, max_lr: Any, step_size_up: int = 2000,
+        self, optimizer: Optimizer, base_lr: float | Sequence[float], max_lr: float | Sequence[float],
+        step_size_up: int = 2000,
         step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
-        scale_fn: Callable[[Any], Any] | None = None, scale_mode: str = "cycle", last_epoch: int = -1,
+        scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle", last_epoch: int = -1,
     ) -> None:
         groups = len(optimizer.param_groups)
         base_lrs, self.max_lrs = (
@@ -385,7 +390,7 @@ class CyclicLR(LRScheduler):
             group["initial_lr"] = Tensor(np.float32(rate))
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[Any]:
+    def get_lr(self) -> list[float]:
         """Return the rates of this step."""
         cycle = math.floor(1 + self.last_epoch / self._total)
         x = 1.0 + self.last_epoch / self._total - cycle
@@ -454,7 +459,8 @@ class ReduceLROnPlateau(_BaseScheduler):
 
     def __init__(
         self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
-        threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0, min_lr: Any = 0, eps: float = 1e-8,
+        threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0, min_lr: float | list[float] = 0,
+        eps: float = 1e-8,
     ) -> None:
         where = "ReduceLROnPlateau"
         checks.instance(where, "optimizer", optimizer, Optimizer, "mixtrain.experimental.optim.SGD(params, lr=0.1)")
@@ -468,7 +474,7 @@ class ReduceLROnPlateau(_BaseScheduler):
         self.best = math.inf if mode == "min" else -math.inf
         self.wait = self.cooldown_counter = 0
 
-    def step(self, metrics: Any) -> None:
+    def step(self, metrics: TensorLike) -> None:
         """Record a metric, and reduce the rates if it is due.
 
         Args:

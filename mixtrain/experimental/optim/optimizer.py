@@ -10,7 +10,9 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter
+from mixtrain.optim.groups import ParamsLike
 from mixtrain.optim.optimizer import Optimizer as StepOptimizer
+from mixtrain.typing import Tensor
 
 _DECAY = "weight_decay"
 
@@ -41,7 +43,7 @@ class Optimizer(StepOptimizer):
     Source: MindSpore, `mindspore.experimental.optim.Optimizer`.
     """
 
-    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+    def __init__(self, params: ParamsLike, defaults: dict[str, Any]) -> None:
         items = list(params)
         groups = items if items and isinstance(items[0], dict) else [{"params": items}]
         self._set_groups([dict(group) for group in groups], dict(defaults))
@@ -86,7 +88,7 @@ class Optimizer(StepOptimizer):
         """
         return self.param_groups[self._group_indices[index]]
 
-    def construct(self, gradients: Any) -> Any:
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         """Update each parameter with its group's options; weight decay is part of `update`."""
         gradients = [
             -gradient if self.group(index).get("maximize") else gradient
@@ -94,7 +96,7 @@ class Optimizer(StepOptimizer):
         ]
         return self.apply_updates(gradients)
 
-    def decayed(self, index: int, weight: Any, gradient: Any) -> Any:
+    def decayed(self, index: int, weight: Tensor, gradient: Tensor) -> Tensor:
         """Return a gradient with its group's weight decay added.
 
         Args:
@@ -105,11 +107,11 @@ class Optimizer(StepOptimizer):
         decay = self.group(index).get(_DECAY, 0.0)
         return gradient + weight * decay if decay else gradient
 
-    def step_number(self) -> Any:
+    def step_number(self) -> Tensor:
         """Return the number of the current step, counted from 1, as a float32 scalar."""
         return keras.ops.cast(keras.ops.reshape(self.global_step.value, ()), "float32") + 1.0
 
-    def slots(self, prefix: str, value: float = 0.0) -> Sequence[Any]:
+    def slots(self, prefix: str, value: float = 0.0) -> Sequence[Parameter]:
         """Return a Parameter for each of `parameters`, filled with a value.
 
         Args:
@@ -132,7 +134,7 @@ class Optimizer(StepOptimizer):
         return "\n".join([*lines, ")"])
 
 
-def _rate(where: str, value: Any, number: int) -> Any:
+def _rate(where: str, value: Any, number: int) -> float:
     """Return a group's learning rate as a number."""
     if isinstance(value, keras.Variable) or not isinstance(value, (int, float)):
         value = float(np.asarray(value))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
+from mixtrain.common.parameter import Parameter
 from mixtrain.experimental.optim.optimizer import Optimizer
+from mixtrain.optim.groups import ParamsLike
+from mixtrain.typing import Tensor
 
 
-def _update_average(slot: Any, value: Any, beta: float) -> Any:
+def _update_average(slot: Parameter, value: Tensor, beta: float) -> Tensor:
     """Update an exponential moving average with a value, and return it."""
     average = slot.value * beta + value * (1 - beta)
     slot.assign(average)
@@ -33,7 +34,8 @@ class SGD(Optimizer):
     """
 
     def __init__(
-        self, params: Any, lr: Any, momentum: float = 0, dampening: float = 0, weight_decay: float = 0.0,
+        self, params: ParamsLike, lr: float | Tensor, momentum: float = 0, dampening: float = 0,
+        weight_decay: float = 0.0,
         nesterov: bool = False, *, maximize: bool = False,
     ) -> None:
         super().__init__(params, {
@@ -45,7 +47,7 @@ class SGD(Optimizer):
         """Create the momenta."""
         self.accum = self.slots("accum")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
@@ -76,7 +78,8 @@ class Adam(Optimizer):
     _decoupled = False
 
     def __init__(
-        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        self, params: ParamsLike, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
         weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False,
     ) -> None:
         super().__init__(params, {
@@ -89,7 +92,7 @@ class Adam(Optimizer):
         self.exp_avg, self.exp_avg_sq = self.slots("exp_avg"), self.slots("exp_avg_sq")
         self.max_exp_avg_sq = self.slots("max_exp_avg_sq")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         if self._decoupled:
@@ -126,7 +129,8 @@ class AdamW(Adam):
     _decoupled = True
 
     def __init__(
-        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        self, params: ParamsLike, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
         weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
@@ -147,7 +151,8 @@ class NAdam(Optimizer):
     """
 
     def __init__(
-        self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        self, params: ParamsLike, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
         weight_decay: float = 0.0, momentum_decay: float = 4e-3,
     ) -> None:
         super().__init__(params, {
@@ -159,7 +164,7 @@ class NAdam(Optimizer):
         self.exp_avg, self.exp_avg_sq = self.slots("exp_avg"), self.slots("exp_avg_sq")
         self.mu_product = self.slots("mu_product", 1.0)
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         beta1, beta2 = options["betas"]
@@ -192,7 +197,8 @@ class RAdam(Optimizer):
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        self, params: ParamsLike, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
@@ -201,7 +207,7 @@ class RAdam(Optimizer):
         """Create the moving averages."""
         self.exp_avg, self.exp_avg_sq = self.slots("exp_avg"), self.slots("exp_avg_sq")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         beta1, beta2 = options["betas"]
@@ -234,7 +240,8 @@ class Adamax(Optimizer):
     """
 
     def __init__(
-        self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        self, params: ParamsLike, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
         weight_decay: float = 0.0, *, maximize: bool = False,
     ) -> None:
         super().__init__(params, {
@@ -245,7 +252,7 @@ class Adamax(Optimizer):
         """Create the moving averages and the maxima."""
         self.exp_avg, self.exp_inf = self.slots("exp_avg"), self.slots("exp_inf")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         beta1, beta2 = options["betas"]
@@ -272,7 +279,7 @@ class Adagrad(Optimizer):
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
+        self, params: ParamsLike, lr: float | Tensor = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
         initial_accumulator_value: float = 0.0, eps: float = 1e-10, *, maximize: bool = False,
     ) -> None:
         super().__init__(params, {
@@ -284,7 +291,7 @@ class Adagrad(Optimizer):
         """Create the sums of squares."""
         self.accum = self.slots("accum", self.defaults["initial_accumulator_value"])
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
@@ -309,7 +316,8 @@ class Adadelta(Optimizer):
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0, *,
+        self, params: ParamsLike, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6,
+        weight_decay: float = 0.0, *,
         maximize: bool = False,
     ) -> None:
         super().__init__(params, {
@@ -320,7 +328,7 @@ class Adadelta(Optimizer):
         """Create the mean squares of gradients and of updates."""
         self.accum, self.accum_update = self.slots("accum"), self.slots("accum_update")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
@@ -348,7 +356,8 @@ class RMSprop(Optimizer):
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0,
+        self, params: ParamsLike, lr: float | Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+        weight_decay: float = 0.0,
         momentum: float = 0.0, centered: bool = False, maximize: bool = False,
     ) -> None:
         super().__init__(params, {
@@ -361,7 +370,7 @@ class RMSprop(Optimizer):
         self.mean_grad, self.mean_square = self.slots("mean_grad"), self.slots("mean_square")
         self.moment = self.slots("moment")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
@@ -390,7 +399,7 @@ class Rprop(Optimizer):
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
+        self, params: ParamsLike, lr: float | Tensor = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50), *, maximize: bool = False,
     ) -> None:
         super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
@@ -399,7 +408,7 @@ class Rprop(Optimizer):
         """Create the previous gradients and the step sizes."""
         self.prev, self.step_size = self.slots("prev"), self.slots("step_size")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         options = self.group(index)
         (decrease, increase), (min_size, max_size) = options["etas"], options["step_sizes"]
@@ -433,7 +442,7 @@ class ASGD(Optimizer):
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
+        self, params: ParamsLike, lr: float | Tensor = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
         weight_decay: float = 0.0, maximize: bool = False,
     ) -> None:
         super().__init__(params, {
@@ -444,7 +453,7 @@ class ASGD(Optimizer):
         """Create the averages and the decaying rates."""
         self.ax, self.eta = self.slots("ax"), self.slots("eta")
 
-    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+    def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         gradient = self.decayed(index, weight, gradient)
