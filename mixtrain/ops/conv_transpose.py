@@ -92,9 +92,8 @@ class Conv2DTranspose(_ConvTranspose):
 
     def __init__(
         self, out_channel: int, kernel_size: int | Sequence[int], pad_mode: str = "valid", pad: int | Sequence[int] = 0,
-        pad_list: Sequence[int] | None = None,
-        mode: int = 1, stride: int | Sequence[int] = 1, dilation: int | Sequence[int] = 1, group: int = 1,
-        data_format: str = "NCHW",
+        pad_list: Sequence[int] | None = None, mode: int = 1, stride: int | Sequence[int] = 1,
+        dilation: int | Sequence[int] = 1, group: int = 1, data_format: str = "NCHW",
     ) -> None:
         self._set(pad_mode, pad if pad_list is None else pad_list, mode, stride, dilation, group, data_format)
         self.out_channel, self.kernel_size = out_channel, kernel_size
@@ -134,9 +133,8 @@ class Conv3DTranspose(_ConvTranspose):
 
     def __init__(
         self, in_channel: int, out_channel: int, kernel_size: int | Sequence[int], mode: int = 1,
-        pad_mode: str = "valid",
-        pad: int | Sequence[int] = 0, stride: int | Sequence[int] = 1, dilation: int | Sequence[int] = 1,
-        group: int = 1, output_padding: int | Sequence[int] = 0,
+        pad_mode: str = "valid", pad: int | Sequence[int] = 0, stride: int | Sequence[int] = 1,
+        dilation: int | Sequence[int] = 1, group: int = 1, output_padding: int | Sequence[int] = 0,
         data_format: str = "NCDHW",
     ) -> None:
         self._set(pad_mode, pad, mode, stride, dilation, group, data_format)

@@ -37,8 +37,7 @@ def _forward(logs: Tensor, labels: Tensor) -> Tensor:
 
 def ctc_loss(
     log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLike, target_lengths: TensorLike, blank: int = 0,
-    reduction: str = "mean",
-    zero_infinity: bool = False,
+    reduction: str = "mean", zero_infinity: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Compute the CTC loss, the negative log likelihood of all alignments of the targets: ``(loss, log_alpha)``.
 

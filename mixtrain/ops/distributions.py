@@ -237,8 +237,7 @@ def choice_with_mask(input_x: TensorLike, count: int = 256, seed: int | None = N
 
 def _candidates(
     where: str, probability: Callable[[Tensor], Tensor], true_classes: TensorLike, num_sampled: int, unique: bool,
-    range_max: int,
-    seed: int,
+    range_max: int, seed: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Sample classes below `range_max`; return them and the expected counts of the true and of the sampled classes."""
     stream, true = _stream(where, seed), tensor(where, true_classes)

@@ -111,8 +111,7 @@ def group_norm(
 
 def batch_norm(
     input_x: TensorLike, running_mean: TensorLike, running_var: TensorLike, weight: TensorLike, bias: TensorLike,
-    training: bool = False,
-    momentum: float = 0.1, eps: float = 1e-5,
+    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Tensor:
     """Normalize the channels of (N, C, ...): by running statistics, or in training by those of the batch.
 

@@ -100,8 +100,7 @@ def _sequences(where: str, indices: Tensor, values: Tensor) -> dict[tuple[int, .
 
 def _edit_distance(
     hypothesis_indices: Tensor, hypothesis_values: Tensor, hypothesis_shape: TensorLike, truth_indices: Tensor,
-    truth_values: Tensor,
-    truth_shape: TensorLike, *, normalize: bool,
+    truth_values: Tensor, truth_shape: TensorLike, *, normalize: bool,
 ) -> Tensor:
     """The edit distance of the sequences of two sparse tensors; outside compiled functions."""
     where = "ops.EditDistance"

@@ -151,8 +151,7 @@ def inplace_index_add(var: TensorLike, indices: TensorLike, updates: TensorLike,
 
 def _batch_norm(
     x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, *, is_training: bool, epsilon: float,
-    momentum: float,
-    data_format: str,
+    momentum: float, data_format: str,
 ) -> tuple[Tensor, ...]:
     output = batch_norm(x, mean, variance, scale, bias, is_training, momentum, epsilon)
     return (output, *(tensor("BatchNorm", value) for value in (scale, bias, mean, variance)))

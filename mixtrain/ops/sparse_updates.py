@@ -134,8 +134,7 @@ class FusedSparseAdam(_Rows):
 
     def __call__(
         self, var: Variable, m: Variable, v: Variable, beta1_power: TensorLike, beta2_power: TensorLike, lr: TensorLike,
-        beta1: TensorLike, beta2: TensorLike,
-        epsilon: TensorLike, gradient: TensorLike, indices: TensorLike,
+        beta1: TensorLike, beta2: TensorLike, epsilon: TensorLike, gradient: TensorLike, indices: TensorLike,
     ) -> tuple[Tensor, ...]:
         dense, touched = self._dense(var, gradient, indices)
         value, mean, square = read(self.name, var, m, v)

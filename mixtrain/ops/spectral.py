@@ -182,9 +182,8 @@ def _windows(x: Tensor, window: Tensor | None, n_fft: int, hop_length: int, win_
 
 def stft(
     x: TensorLike, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
-    window: TensorLike | None = None,
-    center: bool = True, pad_mode: str = "REFLECT", normalized: bool = False, onesided: bool | None = None,
-    return_complex: bool | None = None,
+    window: TensorLike | None = None, center: bool = True, pad_mode: str = "REFLECT", normalized: bool = False,
+    onesided: bool | None = None, return_complex: bool | None = None,
 ) -> Tensor:
     """Return the Fourier transforms of windows of a signal.
 

@@ -211,8 +211,7 @@ def renorm(input: TensorLike, p: float, axis: int, maxnorm: float) -> Tensor:
 
 def searchsorted(
     sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,
-    side: str | None = None,
-    sorter: TensorLike | None = None,
+    side: str | None = None, sorter: TensorLike | None = None,
 ) -> Tensor:
     """The indices at which to insert `values` into `sorted_sequence` to keep it sorted.
 

@@ -115,8 +115,7 @@ class Adam(Primitive):
 
     def __call__(
         self, var: Variable, m: Variable, v: Variable, beta1_power: TensorLike, beta2_power: TensorLike, lr: TensorLike,
-        beta1: TensorLike, beta2: TensorLike,
-        epsilon: TensorLike, gradient: TensorLike,
+        beta1: TensorLike, beta2: TensorLike, epsilon: TensorLike, gradient: TensorLike,
     ) -> tuple[Tensor, Tensor, Tensor]:
         value, mean, square, power1, power2, lr, beta1, beta2, epsilon, grad = read(
             self.name, var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient
@@ -249,8 +248,7 @@ class ApplyRMSProp(Locking):
 
     def __call__(
         self, var: Variable, mean_square: Variable, moment: Variable, learning_rate: TensorLike, grad: TensorLike,
-        decay: TensorLike, momentum: TensorLike,
-        epsilon: TensorLike,
+        decay: TensorLike, momentum: TensorLike, epsilon: TensorLike,
     ) -> Tensor:
         value, square, velocity, lr, grad, decay, momentum, epsilon = read(
             self.name, var, mean_square, moment, learning_rate, grad, decay, momentum, epsilon
@@ -274,8 +272,7 @@ class ApplyAdamWithAmsgradV2(Locking):
 
     def __call__(
         self, var: Variable, m: Variable, v: Variable, vhat: Variable, beta1_power: TensorLike, beta2_power: TensorLike,
-        lr: TensorLike, beta1: TensorLike, beta2: TensorLike,
-        epsilon: TensorLike, grad: TensorLike,
+        lr: TensorLike, beta1: TensorLike, beta2: TensorLike, epsilon: TensorLike, grad: TensorLike,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         value, mean, square, maximum, power1, power2, lr, beta1, beta2, epsilon, grad = read(
             self.name, var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad
@@ -357,8 +354,7 @@ class ApplyCenteredRMSProp(Locking):
 
     def __call__(
         self, var: Variable, mean_gradient: Variable, mean_square: Variable, moment: Variable, grad: TensorLike,
-        learning_rate: TensorLike, decay: TensorLike,
-        momentum: TensorLike, epsilon: TensorLike,
+        learning_rate: TensorLike, decay: TensorLike, momentum: TensorLike, epsilon: TensorLike,
     ) -> Tensor:
         value, mean, square, velocity, grad, lr, decay, momentum, epsilon = read(
             self.name, var, mean_gradient, mean_square, moment, grad, learning_rate, decay, momentum, epsilon
@@ -402,8 +398,7 @@ class ApplyAdagradDA(Locking):
 
     def __call__(
         self, var: Variable, gradient_accumulator: Variable, gradient_squared_accumulator: Variable, grad: TensorLike,
-        lr: TensorLike, l1: TensorLike,
-        l2: TensorLike, global_step: TensorLike,
+        lr: TensorLike, l1: TensorLike, l2: TensorLike, global_step: TensorLike,
     ) -> Tensor:
         total, squares, grad, lr, l1, l2, step = read(
             self.name, gradient_accumulator, gradient_squared_accumulator, grad, lr, l1, l2, global_step

@@ -82,8 +82,7 @@ def _convolution(
 
 def conv1d(
     input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: int | Sequence[int] = 1,
-    pad_mode: str = "valid", padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, groups: int = 1,
+    pad_mode: str = "valid", padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1,
 ) -> Tensor:
     """Convolve sequences `input` (N, C, L) with `weight` (out, C / `groups`, width), and add `bias`.
 
@@ -94,8 +93,7 @@ def conv1d(
 
 def conv3d(
     input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: int | Sequence[int] = 1,
-    pad_mode: str = "valid", padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, groups: int = 1,
+    pad_mode: str = "valid", padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1,
 ) -> Tensor:
     """Convolve volumes `input` (N, C, D, H, W) with `weight` (out, C / `groups`, *kernel), and add `bias`.
 
@@ -122,8 +120,7 @@ def _avg_pool(
 
 def avg_pool1d(
     input_x: TensorLike, kernel_size: int | Sequence[int] = 1, stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True,
+    padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
 ) -> Tensor:
     """Average-pool sequences `input_x` (N, C, L).
 
@@ -171,8 +168,7 @@ def max_pool3d(
 
 def _max_pool(
     where: str, rank: int, x: TensorLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None,
-    padding: int | Sequence[int], dilation: int | Sequence[int], ceil_mode: bool,
-    return_indices: bool,
+    padding: int | Sequence[int], dilation: int | Sequence[int], ceil_mode: bool, return_indices: bool,
 ) -> Tensor:
     """Return the maximum of each window of (N, C, *sizes), and with `return_indices` its flat index."""
     x, kernel_size = as_floats(where, x), sizes_of(where, "kernel_size", kernel_size, rank)
@@ -332,8 +328,7 @@ def _max_pool3d(
 
 def _avg_pool3d(
     x: Tensor, *, kernel_size: int | Sequence[int], strides: int | Sequence[int], pad_mode: str,
-    pad: int | Sequence[int], ceil_mode: bool, count_include_pad: bool,
-    divisor_override: int, data_format: str,
+    pad: int | Sequence[int], ceil_mode: bool, count_include_pad: bool, divisor_override: int, data_format: str,
 ) -> Tensor:
     return _avg_pool(
         "AvgPool3D", 3, x, kernel_size, strides, pad, ceil_mode, count_include_pad, divisor_override,

@@ -22,6 +22,8 @@ __all__ = [
 ]
 _Rates = list[float]
 
+_Lambda = Callable[[int], float]
+
 
 def _value(rate: Any) -> float:
     return float(np.asarray(to_backend_tensors(rate)))
@@ -231,14 +233,9 @@ class _Lambdas(LRScheduler):
         last_epoch: As in `LRScheduler`.
     """
 
-    def __init__(
-        self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
-        last_epoch: int = -1,
-    ) -> None:
+    def __init__(self, optimizer: Optimizer, lr_lambda: _Lambda | list[_Lambda], last_epoch: int = -1) -> None:
         groups = len(optimizer.param_groups)
-        self.lr_lambdas: list[Callable[[int], float]] = (
-            list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
-        )
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
         if len(self.lr_lambdas) != groups:
             raise checks.fail_value(
                 type(self).__name__, f"lr_lambda must have {groups} functions, one a group", len(self.lr_lambdas),
@@ -369,8 +366,7 @@ class CyclicLR(LRScheduler):
 
     def __init__(
         self, optimizer: Optimizer, base_lr: float | Sequence[float], max_lr: float | Sequence[float],
-        step_size_up: int = 2000,
-        step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
+        step_size_up: int = 2000, step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
         scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle", last_epoch: int = -1,
     ) -> None:
         groups = len(optimizer.param_groups)
@@ -458,9 +454,8 @@ class ReduceLROnPlateau(_BaseScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
-        threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0, min_lr: float | list[float] = 0,
-        eps: float = 1e-8,
+        self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
+        threshold_mode: str = "rel", cooldown: int = 0, min_lr: float | list[float] = 0, eps: float = 1e-8,
     ) -> None:
         where = "ReduceLROnPlateau"
         checks.instance(where, "optimizer", optimizer, Optimizer, "mixtrain.experimental.optim.SGD(params, lr=0.1)")

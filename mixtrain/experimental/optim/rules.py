@@ -35,8 +35,7 @@ class SGD(Optimizer):
 
     def __init__(
         self, params: ParamsLike, lr: float | Tensor, momentum: float = 0, dampening: float = 0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False, *, maximize: bool = False,
+        weight_decay: float = 0.0, nesterov: bool = False, *, maximize: bool = False,
     ) -> None:
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
@@ -79,8 +78,7 @@ class Adam(Optimizer):
 
     def __init__(
         self, params: ParamsLike, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False,
+        eps: float = 1e-8, weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False,
     ) -> None:
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
@@ -130,8 +128,7 @@ class AdamW(Adam):
 
     def __init__(
         self, params: ParamsLike, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
+        eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
@@ -152,8 +149,7 @@ class NAdam(Optimizer):
 
     def __init__(
         self, params: ParamsLike, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0, momentum_decay: float = 4e-3,
+        eps: float = 1e-8, weight_decay: float = 0.0, momentum_decay: float = 4e-3,
     ) -> None:
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
@@ -198,8 +194,7 @@ class RAdam(Optimizer):
 
     def __init__(
         self, params: ParamsLike, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
+        eps: float = 1e-8, weight_decay: float = 0.0,
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
@@ -241,8 +236,7 @@ class Adamax(Optimizer):
 
     def __init__(
         self, params: ParamsLike, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0, *, maximize: bool = False,
+        eps: float = 1e-8, weight_decay: float = 0.0, *, maximize: bool = False,
     ) -> None:
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
@@ -317,8 +311,7 @@ class Adadelta(Optimizer):
 
     def __init__(
         self, params: ParamsLike, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6,
-        weight_decay: float = 0.0, *,
-        maximize: bool = False,
+        weight_decay: float = 0.0, *, maximize: bool = False,
     ) -> None:
         super().__init__(params, {
             "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
@@ -357,8 +350,7 @@ class RMSprop(Optimizer):
 
     def __init__(
         self, params: ParamsLike, lr: float | Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0, centered: bool = False, maximize: bool = False,
+        weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False, maximize: bool = False,
     ) -> None:
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,

@@ -86,8 +86,7 @@ class MultiheadAttention(Cell):
 
     def construct(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
-        need_weights: bool = True,
-        attn_mask: Tensor | None = None, average_attn_weights: bool = True,
+        need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from `query` to `value` by the similarity of `query` and `key`."""
         inputs = [float_tensor(self, x) for x in (query, key, value)]

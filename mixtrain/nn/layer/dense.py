@@ -125,8 +125,7 @@ class BiDense(Cell):
 
     def __init__(
         self, in1_channels: int, in2_channels: int, out_channels: int, weight_init: InitializerLike | None = None,
-        bias_init: InitializerLike | None = None,
-        has_bias: bool = True, dtype: DTypeLike = float32,
+        bias_init: InitializerLike | None = None, has_bias: bool = True, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name

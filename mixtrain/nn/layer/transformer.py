@@ -110,8 +110,7 @@ class TransformerDecoderLayer(_TransformerLayer):
 
     def construct(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
-        tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
     ) -> Tensor:
         """Decode `tgt` given `memory`, the output of the encoder; the masks are those of the two attentions."""
         x = self._residual(1, tgt, lambda x: self.self_attn(
@@ -156,8 +155,7 @@ class TransformerDecoder(Cell):
 
     def construct(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
-        tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
     ) -> Tensor:
         """Decode `tgt` given `memory`, the output of the encoder; the masks are those of the two attentions."""
         for layer in self.layers:
@@ -193,10 +191,8 @@ class Transformer(Cell):
     def __init__(
         self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
         dim_feedforward: int = 2048, dropout: float = 0.1, activation: ActivationLike = "relu",
-        custom_encoder: Cell | None = None,
-        custom_decoder: Cell | None = None, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-        norm_first: bool = False,
-        dtype: DTypeLike = float32,
+        custom_encoder: Cell | None = None, custom_decoder: Cell | None = None, layer_norm_eps: float = 1e-5,
+        batch_first: bool = False, norm_first: bool = False, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, dtype)
@@ -210,9 +206,8 @@ class Transformer(Cell):
 
     def construct(
         self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
-        memory_key_padding_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
     ) -> Tensor:
         """Encode `src` and decode `tgt` given the result; the masks are those of the attentions."""
         memory = self.encoder(src, src_mask=src_mask, src_key_padding_mask=src_key_padding_mask)
