@@ -159,7 +159,7 @@ def _parse_part(part: TensorLike) -> list[Any]:
 class _Flag:
     """A single bool as an index: a new axis of size 1 or 0."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: bool) -> None:
         self.value = value
 
 

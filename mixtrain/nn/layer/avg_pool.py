@@ -117,8 +117,8 @@ class AvgPool1d(_AvgPool):
 
     def __init__(
         self,
-        kernel_size: int | Sequence[int] = 1,
-        stride: int | Sequence[int] = 1,
+        kernel_size: int = 1,
+        stride: int = 1,
         pad_mode: str = "valid",
         padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import keras
 
 from mixtrain import backend, checks
@@ -72,7 +70,7 @@ def check_width(cell: Layer, x: Tensor, axis: int, size: int, *, noun: str, argu
 _AXIS_UNITS = ("planes", "rows", "columns")
 
 
-def check_fits(cell: Layer, x: Tensor, kernel_size: Sequence[int], padding: Pads) -> None:
+def check_fits(cell: Layer, x: Tensor, kernel_size: tuple[int, ...], padding: Pads) -> None:
     """Raise a ValueError if a (dilated) kernel is larger than the padded input (N, C, *sizes)."""
     rank = len(x.shape) - 2
     sizes, units = tuple(x.shape)[2:], _AXIS_UNITS[-rank:] if rank > 1 else ("elements",)

@@ -130,11 +130,11 @@ class MaxPool1d(_MaxPool):
 
     def __init__(
         self,
-        kernel_size: int | Sequence[int] = 1,
-        stride: int | Sequence[int] = 1,
+        kernel_size: int = 1,
+        stride: int = 1,
         pad_mode: str = "valid",
         padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
+        dilation: int = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:

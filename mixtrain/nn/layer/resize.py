@@ -48,7 +48,7 @@ class ResizeBilinear(Cell):
         self.half_pixel_centers = checks.boolean(self.cls_name, "half_pixel_centers", half_pixel_centers)
 
     def construct(
-        self, x: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
+        self, x: Tensor, size: int | Sequence[int] | None = None, scale_factor: int | None = None,
         align_corners: bool = False,
     ) -> Tensor:
         """Resize `x`."""

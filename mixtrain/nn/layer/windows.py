@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
 from typing import Any
 
 from mixtrain import checks
@@ -58,7 +57,7 @@ def check_unpadded(where: str, pad_mode: str, padding: Any, padded: bool) -> Non
         )
 
 
-def pool_padding(where: str, pad_mode: str, padding: Any, kernel_size: Sequence[int]) -> Pads:
+def pool_padding(where: str, pad_mode: str, padding: Any, kernel_size: Pair) -> Pads:
     """Convert a pooling's `padding`, an int or (height, width), to ((top, bottom), (left, right)).
 
     Raises:
