@@ -13,6 +13,7 @@ from mixtrain.loss_scale import scaler_gradients as gradients
 from mixtrain.loss_scale.arguments import checked_growth, checked_scale
 from mixtrain.loss_scale.rule import SMALLEST_NORMAL, LossScaleState
 from mixtrain.loss_scale.scaler_stages import OptimizerStage, ScalerStages
+from mixtrain.typing import Optimizer, Tensor, TensorLike, Tree, Variable
 
 
 class GradScaler:
@@ -73,7 +74,7 @@ class GradScaler:
 
     # ---- the four calls of an iteration -----------------------------------------------------------------------
     @backend.without_autograph
-    def scale(self, outputs: Any) -> Any:
+    def scale(self, outputs: Tree) -> Tree:
         """Multiply a loss, or each tensor of a structure of losses, by the scale, in at least float32.
 
         Args:
@@ -85,7 +86,7 @@ class GradScaler:
         return gradients.all_scaled(outputs, self.state.loss_scale)
 
     @backend.without_autograph
-    def unscale_(self, grads: Any, optimizer: Any) -> Any:
+    def unscale_(self, grads: Tree, optimizer: Optimizer) -> Tree:
         """Divide the gradients of an optimizer by the scale, to clip or inspect them before `step`.
 
         Call it once per optimizer and iteration, when its gradients are complete. Without it `step` unscales.
@@ -120,7 +121,7 @@ class GradScaler:
         return unscaled
 
     @backend.without_autograph
-    def step(self, optimizer: Any, grads: Sequence[Any], variables: Sequence[Any] | None = None) -> Any:
+    def step(self, optimizer: Optimizer, grads: Sequence[Tensor], variables: Sequence[Variable] | None = None) -> Any:
         """Apply gradients if all of them are finite; otherwise leave the variables and the optimizer unchanged.
 
         Args:
@@ -164,7 +165,7 @@ class GradScaler:
         return finite
 
     @backend.without_autograph
-    def update(self, new_scale: Any = None) -> None:
+    def update(self, new_scale: TensorLike | None = None) -> None:
         """Update the scale at the end of an iteration: down if gradients were not finite, up after enough good ones.
 
         Args:
@@ -281,7 +282,7 @@ class GradScaler:
             "growth_interval": self.get_growth_interval(),
         }
 
-    def _count_check(self, finite: Any) -> None:
+    def _count_check(self, finite: Tensor) -> None:
         """Count that gradients were checked, and whether they were not finite."""
         self._checks.assign_add(keras.ops.stack([1, 1 - keras.ops.cast(finite, "int32")]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from mixtrain import backend
 from mixtrain.diagnostics.finding import Finding
 from mixtrain.errors import LossScaleExhausted
 from mixtrain.loss_scale.rule import BAD_STEP_MAX, SMALLEST_SCALE, LossScaleState
+from mixtrain.typing import Tensor
 
 
 class _StepRecords(Protocol):
@@ -40,7 +41,7 @@ class OverflowGuard:
     def __init__(
         self,
         state: LossScaleState,
-        diagnose: Callable[[Sequence[Any], float], Finding],
+        diagnose: Callable[[Sequence[Tensor], float], Finding],
         *,
         limit: int = BAD_STEP_MAX,
     ) -> None:
@@ -54,7 +55,7 @@ class OverflowGuard:
         """Number of steps that can run before the counts have to be read, even if all of them overflow."""
         return max(self._free, 0)
 
-    def after(self, records: _StepRecords, step: int, batch: Callable[[], Sequence[Any]]) -> None:
+    def after(self, records: _StepRecords, step: int, batch: Callable[[], Sequence[Tensor]]) -> None:
         """Check the counts after some steps, if the limit may have been reached.
 
         Args:

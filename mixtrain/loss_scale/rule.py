@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
+from mixtrain.typing import Tensor
 
 SMALLEST_SCALE: Final = 1.0
 # The floor of `GradScaler`, whose scale may go below 1 as PyTorch's does: smaller float32 numbers may be flushed to 0.
@@ -72,7 +73,9 @@ class LossScaleRule:
     maximum: float = LARGEST_SCALE
 
 
-def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finite: Any) -> tuple[Any, Any]:
+def next_loss_scale(
+    rule: LossScaleRule, loss_scale: Tensor, good_steps: Tensor, finite: Tensor
+) -> tuple[Tensor, Tensor]:
     """Compute the next loss scale and count of good steps after a step.
 
     After an overflow the scale is divided by the factor (or multiplied by the backoff), but not below the minimum, and
@@ -105,14 +108,14 @@ def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finit
         return keras.ops.cast(scale, "float32"), _select(keras.ops, finite, count, np.int32(0))
 
 
-def _fills_window(rule: LossScaleRule, good_steps: Any) -> Any:
+def _fills_window(rule: LossScaleRule, good_steps: Tensor) -> Tensor:
     """Whether one more good step fills the window."""
     window = np.int32(min(rule.window, LARGEST_COUNT)) if isinstance(rule.window, int) else rule.window
     # Not `good_steps + 1 >= window`, which would overflow int32 at the largest count.
     return good_steps >= window - np.int32(1)
 
 
-def _next_scale(xp: Any, rule: LossScaleRule, scale: Any, full: Any, finite: Any) -> Any:
+def _next_scale(xp: Any, rule: LossScaleRule, scale: Tensor, full: Tensor, finite: Tensor) -> Tensor:
     """Compute the scale after a step in float64; `xp` is `numpy` or `keras.ops`."""
     growth, backoff = _float64(rule.factor), _float64(1.0 / rule.factor if rule.backoff is None else rule.backoff)
     product = scale * _select(xp, finite, xp.where(full, growth, np.float64(1)), backoff)
@@ -123,7 +126,7 @@ def _next_scale(xp: Any, rule: LossScaleRule, scale: Any, full: Any, finite: Any
     return xp.minimum(result, np.float64(rule.maximum)) if rule.maximum < LARGEST_SCALE else result
 
 
-def _select(xp: Any, finite: Any, good: Any, overflowed: Any) -> Any:
+def _select(xp: Any, finite: Tensor, good: Tensor, overflowed: Tensor) -> Tensor:
     """Return `good` where the step is finite, else `overflowed`; for a Python bool without an operation."""
     if isinstance(finite, bool):
         return good if finite else overflowed
@@ -164,27 +167,27 @@ class LossScaleState:
         return int(backend.to_numpy(self.counts)[count])
 
     @property
-    def good_steps(self) -> Any:
+    def good_steps(self) -> Tensor:
         """Good steps since the scale last changed or a step overflowed, an int32 scalar."""
         return self.counts[Count.GOOD_STEPS]
 
     @property
-    def overflows_in_a_row(self) -> Any:
+    def overflows_in_a_row(self) -> Tensor:
         """Overflows since the last good step, an int32 scalar."""
         return self.counts[Count.OVERFLOWS_IN_A_ROW]
 
     @property
-    def overflows_at_minimum(self) -> Any:
+    def overflows_at_minimum(self) -> Tensor:
         """Overflows at the smallest scale since it was last larger or a window was full, an int32 scalar."""
         return self.counts[Count.OVERFLOWS_AT_MINIMUM]
 
     @property
-    def applied_steps(self) -> Any:
+    def applied_steps(self) -> Tensor:
         """Steps whose update was applied, an int32 scalar."""
         return self.counts[Count.APPLIED_STEPS]
 
     @property
-    def skipped_steps(self) -> Any:
+    def skipped_steps(self) -> Tensor:
         """Steps that overflowed, an int32 scalar."""
         return self.counts[Count.SKIPPED_STEPS]
 
@@ -192,7 +195,7 @@ class LossScaleState:
         """Return the variables that a step updates; a checkpoint contains them."""
         return [self.loss_scale, self.counts]
 
-    def advance(self, finite: Any) -> None:
+    def advance(self, finite: Tensor) -> None:
         """Update the scale and the counts after a step, in a compiled graph or from Python.
 
         Args:
@@ -230,7 +233,9 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-def _next_state(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Any, finite: Any) -> tuple[Any, Any]:
+def _next_state(
+    xp: Any, rule: LossScaleRule, loss_scale: Tensor, counts: Tensor, finite: Tensor
+) -> tuple[Tensor, Tensor]:
     """Compute the scale and the counts after a step; `xp` is `numpy` or `keras.ops`."""
     good_steps = counts[Count.GOOD_STEPS]
     scale, _ = next_loss_scale(rule, loss_scale, good_steps, finite)
@@ -263,5 +268,5 @@ def _rule_from(values: keras.Variable, rule: LossScaleRule) -> LossScaleRule:
         return dataclasses.replace(rule, factor=factor, backoff=backoff, window=keras.ops.cast(window, "int32"))
 
 
-def _variable(value: Any, name: str) -> keras.Variable:
+def _variable(value: np.ndarray | np.generic, name: str) -> keras.Variable:
     return keras.Variable(value, trainable=False, dtype=value.dtype.name, autocast=False, name=name)

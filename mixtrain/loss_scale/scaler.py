@@ -13,10 +13,11 @@ from mixtrain.boundary import library, run_library, to_backend_tensors
 from mixtrain.loss_scale.arguments import STATIC, checked_rule, checked_scale
 from mixtrain.loss_scale.rule import LossScaleState
 from mixtrain.loss_scale.scaling import scaled, unscaled
+from mixtrain.typing import Tensor, Tree
 
 
 @library
-def all_finite(inputs: Any) -> Any:
+def all_finite(inputs: Tree) -> Tensor:
     """Whether every value of every tensor is finite.
 
     Args:
@@ -47,15 +48,15 @@ class LossScaler(abc.ABC):
     """
 
     @abc.abstractmethod
-    def scale(self, inputs: Any) -> Any:
+    def scale(self, inputs: Tree) -> Tree:
         """Return the loss (or a structure of tensors) multiplied by the scale."""
 
     @abc.abstractmethod
-    def unscale(self, inputs: Any) -> Any:
+    def unscale(self, inputs: Tree) -> Tree:
         """Return gradients (a tensor or a structure of tensors) divided by the scale."""
 
     @abc.abstractmethod
-    def adjust(self, grads_finite: Any) -> bool:
+    def adjust(self, grads_finite: Tensor) -> bool:
         """Update the scale after a step; return whether the scale is dynamic."""
 
 
@@ -70,11 +71,11 @@ class _StateScaler(LossScaler):
         """The current scale, a float32 scalar."""
         return backend.public_tensor(backend.to_tensor(self.state.loss_scale))
 
-    def scale(self, inputs: Any) -> Any:
+    def scale(self, inputs: Tree) -> Tree:
         """Return `inputs` multiplied by the scale, each tensor in its own dtype."""
         return run_library(_map_tensors, (scaled, inputs, self.state.loss_scale), {})
 
-    def unscale(self, inputs: Any) -> Any:
+    def unscale(self, inputs: Tree) -> Tree:
         """Return `inputs` divided by the scale, each tensor in its own dtype; None stays None."""
         return run_library(_map_tensors, (unscaled, inputs, self.state.loss_scale), {})
 
@@ -100,7 +101,7 @@ class StaticLossScaler(_StateScaler):
     def __init__(self, scale_value: float) -> None:
         super().__init__(LossScaleState(checked_scale("StaticLossScaler", "scale_value", scale_value), STATIC))
 
-    def adjust(self, grads_finite: Any) -> bool:
+    def adjust(self, grads_finite: Tensor) -> bool:
         """Do nothing and return False: the scale is constant."""
         return False
 
@@ -137,7 +138,7 @@ class DynamicLossScaler(_StateScaler):
         """Good steps since the scale last changed, an int32 scalar."""
         return self.state.good_steps
 
-    def adjust(self, grads_finite: Any) -> bool:
+    def adjust(self, grads_finite: Tensor) -> bool:
         """Update the scale after a step and return True.
 
         Args:
@@ -147,10 +148,10 @@ class DynamicLossScaler(_StateScaler):
         return True
 
 
-def _map_tensors(function: Callable[[Any, Any], Any], inputs: Any, loss_scale: Any) -> Any:
+def _map_tensors(function: Callable[[Tensor, Tensor], Tensor], inputs: Tree, loss_scale: Tensor) -> Tree:
     """Apply a function of a tensor and the scale to each tensor of a structure, and cast the result back."""
 
-    def apply(value: Any) -> Any:
+    def apply(value: Tensor) -> Tensor:
         if value is None:
             return None
         value = backend.to_tensor(value)

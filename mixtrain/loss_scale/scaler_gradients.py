@@ -13,22 +13,23 @@ from mixtrain.loss_scale.arguments import checked_scale
 from mixtrain.loss_scale.rule import LARGEST_SCALE, SMALLEST_NORMAL
 from mixtrain.loss_scale.scaling import scaled, unscaled
 from mixtrain.optim.adapter import OptimizerDriver, drive
+from mixtrain.typing import Optimizer, Tensor, TensorLike, Tree, Variable
 
 
-def all_scaled(losses: Any, loss_scale: Any) -> Any:
+def all_scaled(losses: Tree, loss_scale: Tensor) -> Tree:
     """Multiply a loss, or each loss of a structure, by the scale; None stays None."""
     return keras.tree.map_structure(
         lambda loss: None if loss is None else scaled(backend.to_tensor(loss), loss_scale), losses
     )
 
 
-def all_unscaled(gradients: Sequence[Any], loss_scale: Any) -> tuple[Any, Any]:
+def all_unscaled(gradients: Sequence[Tensor], loss_scale: Tensor) -> tuple[Any, Tensor]:
     """Divide gradients by the scale; return them, and whether all of them are finite."""
     results = [unscaled(gradient, loss_scale) for gradient in gradients]
     return (tuple(results) if isinstance(gradients, tuple) else results), backend.all_finite(results)
 
 
-def scaled_driver(where: str, optimizer: Any) -> OptimizerDriver:
+def scaled_driver(where: str, optimizer: Optimizer) -> OptimizerDriver:
     """Return the driver of an optimizer that gets its gradients from a scaler.
 
     Raises:
@@ -61,7 +62,9 @@ def check_gradients(where: str, gradients: Any) -> None:
         )
 
 
-def variables_of(where: str, driver: OptimizerDriver, gradients: Sequence[Any], variables: Any) -> list[Any]:
+def variables_of(
+    where: str, driver: OptimizerDriver, gradients: Sequence[Tensor], variables: Sequence[Variable] | None
+) -> list[Variable]:
     """Return the variables of gradients: those passed, or the parameters of a mixtrain optimizer.
 
     Raises:
@@ -83,7 +86,7 @@ def variables_of(where: str, driver: OptimizerDriver, gradients: Sequence[Any], 
     return variables
 
 
-def apply(driver: OptimizerDriver, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
+def apply(driver: OptimizerDriver, gradients: Sequence[Tensor], variables: Sequence[Variable]) -> None:
     """Apply gradients with an optimizer; a Keras optimizer gets only the variables that have a gradient."""
     if isinstance(driver.optimizer, keras.optimizers.Optimizer):
         pairs = [pair for pair in zip(gradients, variables, strict=True) if pair[0] is not None]
@@ -91,7 +94,7 @@ def apply(driver: OptimizerDriver, gradients: Sequence[Any], variables: Sequence
     driver.apply(gradients, variables)
 
 
-def new_scale(where: str, value: Any) -> Any:
+def new_scale(where: str, value: TensorLike) -> Tensor:
     """Check a scale that a user sets; a traced scalar cannot be checked, and is clipped to the valid range.
 
     Raises:
@@ -106,7 +109,7 @@ def new_scale(where: str, value: Any) -> Any:
     return checked_scale(where, "new_scale", value, example=2.0**16, minimum=SMALLEST_NORMAL)
 
 
-def reading(variable: Any, kind: type) -> Any:
+def reading(variable: Variable, kind: type) -> Tensor:
     """Return the current value of a scalar: a Python number, or a tensor in a function being compiled."""
     value = backend.to_tensor(variable)
     return keras.ops.copy(value) if backend.is_tracing() else kind(value)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mixtrain import backend
+from mixtrain.typing import Optimizer, Tensor
 
 
 @dataclasses.dataclass
@@ -20,16 +21,16 @@ class OptimizerStage:
         scaled_gradients: The gradients passed to `unscale_`, still scaled; empty once it has stepped.
     """
 
-    optimizer: Any
-    finite: Any
-    scaled_gradients: Sequence[Any] = ()
+    optimizer: Optimizer
+    finite: Tensor | None
+    scaled_gradients: Sequence[Tensor] = ()
 
     @property
     def stepped(self) -> bool:
         """Whether `step` was called."""
         return self.finite is None
 
-    def check_step(self, gradients: Sequence[Any]) -> None:
+    def check_step(self, gradients: Sequence[Tensor]) -> None:
         """Check that the optimizer may step with these gradients.
 
         Raises:
@@ -68,7 +69,7 @@ class ScalerStages:
         """Return the traces whose tensors can be used here, innermost first; in eager code its placeholder."""
         return backend.traces() or (self._eager,)
 
-    def find(self, optimizer: Any) -> OptimizerStage | None:
+    def find(self, optimizer: Optimizer) -> OptimizerStage | None:
         """Return the stage of an optimizer; None if there is none since the last update.
 
         Raises:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 
 from mixtrain import backend
 from mixtrain.dtype import float32, is_float, wider
+from mixtrain.typing import Tensor, Tree
 
 
-def scaled(value: Any, loss_scale: Any) -> Any:
+def scaled(value: Tree, loss_scale: Tensor) -> Tree:
     """Multiply a loss by the scale, or a dense or sparse gradient; None stays None.
 
     Args:
@@ -29,7 +29,7 @@ def scaled(value: Any, loss_scale: Any) -> Any:
     return _in_float32(lambda x, scale: x * scale, value, loss_scale)
 
 
-def unscaled(value: Any, loss_scale: Any) -> Any:
+def unscaled(value: Tree, loss_scale: Tensor) -> Tree:
     """Divide a dense or sparse gradient by the scale; None stays None.
 
     Args:
@@ -43,10 +43,10 @@ def unscaled(value: Any, loss_scale: Any) -> Any:
     return _in_float32(lambda x, scale: x / scale, value, loss_scale)
 
 
-def _in_float32(function: Callable[[Any, Any], Any], value: Any, loss_scale: Any) -> Any:
+def _in_float32(function: Callable[[Tensor, Tensor], Tensor], value: Tree, loss_scale: Tensor) -> Tree:
     """Apply a function to a value and the scale, both in the wider dtype of the value and float32."""
 
-    def apply(values: Any) -> Any:
+    def apply(values: Tensor) -> Tensor:
         dtype = wider(values.dtype, float32) if is_float(values.dtype) else float32
         return function(keras.ops.cast(values, dtype), keras.ops.cast(loss_scale, dtype))
 

@@ -13,6 +13,7 @@ from mixtrain.common.parameter import Parameter
 from mixtrain.loss_scale.arguments import STATIC
 from mixtrain.loss_scale.rule import LossScaleState
 from mixtrain.loss_scale.update_cell import LossScaleUpdateCell
+from mixtrain.typing import Tensor, TensorLike
 
 
 class StepScale:
@@ -59,7 +60,7 @@ class StepScale:
             return [self.state.counts, self.state.loss_scale]
         return [self.state.counts, self.state.loss_scale, self.variable, *self.update.get_parameters()]
 
-    def advance(self, finite: Any) -> None:
+    def advance(self, finite: Tensor) -> None:
         """Update the loss scale and the counts after a step.
 
         Args:
@@ -72,7 +73,7 @@ class StepScale:
         if self.update is not None:
             self.update(self.variable, keras.ops.logical_not(finite))
 
-    def scalar(self, value: Any) -> Any:
+    def scalar(self, value: TensorLike) -> Tensor:
         """Reshape a tensor of shape () or (1,) to a scalar.
 
         Raises:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain.cell.cell import Cell
 from mixtrain.loss_scale.arguments import STATIC, checked_rule, checked_scale
 from mixtrain.loss_scale.rule import SMALLEST_SCALE, LossScaleState
+from mixtrain.typing import Tensor
 
 
 class LossScaleUpdateCell(Cell):
@@ -28,7 +27,7 @@ class LossScaleUpdateCell(Cell):
         """Return the loss scale that a run starts with."""
         return self._start
 
-    def construct(self, loss_scale: Any, overflow: Any) -> Any:
+    def construct(self, loss_scale: Tensor, overflow: Tensor) -> Tensor:
         """Update the state after a step.
 
         Args:

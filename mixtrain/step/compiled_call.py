@@ -10,6 +10,7 @@ from mixtrain.autocast.state import autocast_in_force
 from mixtrain.common.referenced_layers import referenced_layers
 from mixtrain.precision.dtypes import choose_step_jit
 from mixtrain.trace_version import TraceState
+from mixtrain.typing import Network
 
 
 class CompiledCall:
@@ -29,7 +30,7 @@ class CompiledCall:
     def __init__(
         self,
         function: Callable[..., Any],
-        network: Any,
+        network: Network,
         choice: Callable[[], backend.JitChoice] | None = None,
         *,
         compile_function: Callable[..., Any] = backend.compile_function,

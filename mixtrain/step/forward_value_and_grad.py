@@ -9,6 +9,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import ParameterTuple
 from mixtrain.ops.gradient import check_function, differentiate, like_weights, split_sens, tensor_positions, weights_of
 from mixtrain.step.loss_cell import WithLossCell
+from mixtrain.typing import LossFn, Network, Tree
 
 
 class ForwardValueAndGrad(Cell):
@@ -38,7 +39,7 @@ class ForwardValueAndGrad(Cell):
 
     def __init__(
         self,
-        network: Any,
+        network: Network,
         weights: Any = None,
         get_all: bool = False,
         get_by_list: bool = False,
@@ -59,7 +60,7 @@ class ForwardValueAndGrad(Cell):
         object.__setattr__(self, "weights", ParameterTuple(weights) if isinstance(weights, (list, tuple)) else weights)
         self._weights = listed if get_by_list else None
 
-    def construct(self, *inputs: Any, **named: Any) -> tuple[Any, Any]:
+    def construct(self, *inputs: Any, **named: Any) -> tuple[Tree, Tree]:
         """Return the outputs of the network and their gradients."""
         inputs, named, sens = split_sens(self.cls_name, inputs, named, self.sens_param)
         positions = tensor_positions(inputs) if self.get_all else () if self.get_by_list else (0,)
@@ -93,7 +94,7 @@ class WithGradCell(Cell):
     Source: MindSpore, `mindspore.nn.WithGradCell`.
     """
 
-    def __init__(self, network: Any, loss_fn: Any = None, sens: Any = None) -> None:
+    def __init__(self, network: Network, loss_fn: LossFn | None = None, sens: Any = None) -> None:
         super().__init__(auto_prefix=False)
         checks.instance(self.cls_name, "network", network, Cell, "network=net")
         self.network, self.loss_fn = network, loss_fn
@@ -104,7 +105,7 @@ class WithGradCell(Cell):
             self.network_with_loss, self.weights, get_by_list=True, sens_param=sens is not None
         ))
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: Any) -> Tree:
         """Return the gradients of the weights, in their order."""
         sens = () if self.sens is None else (self.sens,)
         return self._step(*inputs, *sens)[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 
@@ -13,6 +12,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.communication import GlobalComm
 from mixtrain.dtype import float32
 from mixtrain.step.recipe import in_dtype
+from mixtrain.typing import Tensor, Tree
 
 
 class DistributedGradReducer(Cell):
@@ -41,7 +41,7 @@ class DistributedGradReducer(Cell):
 
     def __init__(
         self,
-        parameters: Sequence[Any],
+        parameters: Sequence[Tensor],
         mean: bool | None = None,
         degree: int | None = None,
         fusion_type: int = 1,
@@ -57,7 +57,7 @@ class DistributedGradReducer(Cell):
         self.degree = size
 
     @library
-    def construct(self, grads: Any) -> Any:
+    def construct(self, grads: Tree) -> Tree:
         """Return the gradients reduced over all processes, each in its own dtype; None stays None."""
         if self.degree == 1:
             return grads
@@ -65,7 +65,7 @@ class DistributedGradReducer(Cell):
         sums = iter(backend.all_reduce([in_dtype(gradient, float32) for gradient in flat if gradient is not None]))
         weight = 1 / self.degree if self.mean else 1.0
 
-        def reduced(gradient: Any) -> Any:
+        def reduced(gradient: Tensor) -> Tensor:
             if gradient is None:
                 return None
             return backend.map_values(lambda value: keras.ops.cast(value * weight, gradient.dtype), next(sums))

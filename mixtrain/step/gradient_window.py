@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import keras
 import numpy as np
 
 from mixtrain import backend
 from mixtrain.dtype import float32
+from mixtrain.typing import Tensor
 
 # The entries of `counts`.
 ACCUMULATED: Final = 0
@@ -30,7 +31,7 @@ class GradientWindow:
         counts: int32 (2,): the number of batches accumulated so far, and 1 if the window is rejected.
     """
 
-    def __init__(self, steps: int, weights: Sequence[Any]) -> None:
+    def __init__(self, steps: int, weights: Sequence[Tensor]) -> None:
         self._steps = steps
         self.counts = keras.Variable(np.zeros(2, np.int32), trainable=False, name="window_counts")
         # Sums are never cleared: the first batch of a window overwrites them. Setting `counts` back to 0 is enough to
@@ -44,7 +45,7 @@ class GradientWindow:
         """Return the variables of the window: the counts, the number of rows, and the gradient sum of each weight."""
         return [self.counts, self._rows, *self._sums]
 
-    def add(self, gradients: Sequence[Any], rows: Any, apply: Callable[[list[Any]], None]) -> None:
+    def add(self, gradients: Sequence[Tensor], rows: Tensor | int, apply: Callable[[list[Tensor]], None]) -> None:
         """Accumulate the gradients of a batch, and apply the mean after the last batch of the window.
 
         Args:
@@ -74,18 +75,18 @@ class GradientWindow:
         accumulated = backend.snapshot(self.counts)[ACCUMULATED]
         self._advance(accumulated + 1 >= self._steps, accumulated, keras.ops.ones_like(accumulated))
 
-    def end(self, apply: Callable[[list[Any]], None]) -> None:
+    def end(self, apply: Callable[[list[Tensor]], None]) -> None:
         """Apply the mean of a window that is not full, and start the next."""
         counts = backend.snapshot(self.counts)
         applies = keras.ops.logical_and(counts[ACCUMULATED] > 0, counts[REJECTED] == 0)
         backend.cond(applies, lambda: apply(self._mean()), lambda: None)
         self.counts.assign(keras.ops.zeros_like(counts))
 
-    def _mean(self) -> list[Any]:
+    def _mean(self) -> list[Tensor]:
         rows = backend.snapshot(self._rows)
         pairs = zip(self._sums, self._missing, strict=True)
         return [None if missing else backend.snapshot(total) / rows for total, missing in pairs]
 
-    def _advance(self, full: Any, accumulated: Any, rejected: Any) -> None:
+    def _advance(self, full: Tensor, accumulated: Tensor, rejected: Tensor) -> None:
         counts = keras.ops.stack([accumulated + 1, rejected])
         self.counts.assign(keras.ops.where(full, keras.ops.zeros_like(counts), counts))

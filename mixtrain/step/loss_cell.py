@@ -16,9 +16,10 @@ from mixtrain.network.walk import tree_of
 from mixtrain.precision.cast import cast_floats
 from mixtrain.step.output_losses import LossCall, OutputLosses, loss_caller
 from mixtrain.step.own_loss import added_loss, computed_loss, computes_loss, inputs_of, no_loss
+from mixtrain.typing import LossFn, Network, Tensor, Tree
 
 
-def extra_losses(network: Any) -> list[Any]:
+def extra_losses(network: Network) -> list[Tensor]:
     """Return the losses that Keras layers of a network add by themselves (`add_loss`, regularizers), float32 scalars.
 
     A shared layer counts once, and so does a layer inside another one.
@@ -33,7 +34,7 @@ def extra_losses(network: Any) -> list[Any]:
     return [keras.ops.sum(keras.ops.cast(loss, float32)) for loss in losses.values()]
 
 
-def output_names(network: Any) -> list[str]:
+def output_names(network: Network) -> list[str]:
     """Return the output names of a Keras functional model; [] for any other network."""
     names = getattr(getattr(network, "keras_layer", network), "output_names", None)
     return list(names) if isinstance(names, (list, tuple)) else []
@@ -50,11 +51,11 @@ class BatchOutputs(NamedTuple):
         output_losses: With several outputs, the unweighted loss of each, by Keras's name for it.
     """
 
-    outputs: Any
-    label: Any
-    weights: Any
-    masks: list[Any]
-    output_losses: dict[str, Any]
+    outputs: Tree
+    label: Tree
+    weights: Tree | None
+    masks: list[Tensor | None]
+    output_losses: dict[str, Tensor]
 
 
 class NetworkLoss:
@@ -69,7 +70,7 @@ class NetworkLoss:
         loss_weights: As in `WithLossCell`.
     """
 
-    def __init__(self, network: Any, loss_fn: Any, loss_weights: Any) -> None:
+    def __init__(self, network: Network, loss_fn: LossFn | None, loss_weights: Any) -> None:
         self._network = network
         self._layer = getattr(network, "keras_layer", network)
         self._in_keras = isinstance(self._layer, keras.Layer)
@@ -89,14 +90,14 @@ class NetworkLoss:
         finally:
             self._batches = None
 
-    def __call__(self, columns: Sequence[Any], *, training: bool) -> tuple[Any, Any, Any]:
+    def __call__(self, columns: Sequence[Tensor], *, training: bool) -> tuple[Tensor, Tree, Tree]:
         """Return ``(loss, outputs, label)`` of a batch, float32; without a loss, 0 for it.
 
         Args:
             columns: The columns of the batch: data, label and, with a Keras loss, sample weights.
             training: Whether the loss is differentiated.
         """
-        losses: dict[str, Any] = {}
+        losses: dict[str, Tensor] = {}
         loss, outputs, label = self._run(columns, losses, training=training)
         if self._batches is not None:
             weights = columns[2] if len(columns) > 2 else None
@@ -105,7 +106,7 @@ class NetworkLoss:
             self._batches.append(BatchOutputs(*values, masks, losses if len(losses) > 1 else {}))
         return loss, outputs, label
 
-    def _run(self, columns: Sequence[Any], losses: dict[str, Any], *, training: bool) -> tuple[Any, Any, Any]:
+    def _run(self, columns: Sequence[Tensor], losses: dict[str, Any], *, training: bool) -> tuple[Tensor, Tree, Tree]:
         """Run a forward pass as `__call__` does; `losses` receives the loss of each of several outputs."""
         loss_fn = self._loss
         if isinstance(loss_fn, OutputLosses):
@@ -150,7 +151,7 @@ class WithLossCell(Cell):
     Source: MindSpore, `mindspore.nn.WithLossCell`.
     """
 
-    def __init__(self, backbone: Any, loss_fn: Any, *, loss_weights: Any = None) -> None:
+    def __init__(self, backbone: Network, loss_fn: LossFn | None, *, loss_weights: Any = None) -> None:
         super().__init__(auto_prefix=False)
         if loss_fn is None and not isinstance(backbone, (keras.Layer, KerasCell)):
             raise checks.fail_type(
@@ -160,28 +161,28 @@ class WithLossCell(Cell):
         self._loss_fn = loss_fn
         self._loss = NetworkLoss(self._backbone, loss_fn, loss_weights)
 
-    def construct(self, *columns: Any) -> Any:
+    def construct(self, *columns: Tree) -> Tensor:
         """Return the loss of ``(data, label)``, or of ``(data, label, sample_weight)`` with a Keras loss."""
         return self._loss(columns, training=self.training)[0]
 
-    def with_outputs(self, *columns: Any) -> tuple[Any, BatchOutputs]:
+    def with_outputs(self, *columns: Tree) -> tuple[Tensor, BatchOutputs]:
         """Return the loss of a batch, and the tensors that metrics are computed from."""
         with self._loss.recording_outputs() as batches:
             loss = self(*columns)
         return loss, batches[-1]
 
     @property
-    def loss_fn(self) -> Any:
+    def loss_fn(self) -> LossFn:
         """The loss, as passed to the constructor."""
         return self._loss_fn
 
     @property
-    def backbone_network(self) -> Any:
+    def backbone_network(self) -> Network:
         """The network."""
         return getattr(self._backbone, "keras_layer", self._backbone)
 
 
-def sums_rows(network: Any) -> bool:
+def sums_rows(network: Network) -> bool:
     """Whether the loss of a network is known to be a sum over the rows of a batch.
 
     Raises:
@@ -217,18 +218,18 @@ class WithEvalCell(Cell):
     """
 
     def __init__(
-        self, network: Any, loss_fn: Any, add_cast_fp32: bool = False, *, loss_weights: Any = None
+        self, network: Network, loss_fn: LossFn | None, add_cast_fp32: bool = False, *, loss_weights: Any = None
     ) -> None:
         super().__init__(auto_prefix=False)
         self._network = network
         self._loss_fn = loss_fn
         self._loss = NetworkLoss(self._network, loss_fn, loss_weights)
 
-    def construct(self, *columns: Any) -> tuple[Any, Any, Any]:
+    def construct(self, *columns: Tree) -> tuple[Tensor, Tree, Tree]:
         """Return ``(loss, outputs, label)``; the loss of a Cell without a loss function is 0."""
         return self._loss(columns, training=self.training)  # type: ignore[no-any-return]
 
-    def with_outputs(self, *columns: Any) -> tuple[tuple[Any, Any, Any], BatchOutputs]:
+    def with_outputs(self, *columns: Tree) -> tuple[tuple[Tensor, Tree, Tree], BatchOutputs]:
         """Return ``(loss, outputs, label)`` of a batch, and the tensors that metrics are computed from."""
         with self._loss.recording_outputs() as batches:
             results = self(*columns)

@@ -12,6 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.boundary import run_users
 from mixtrain.ops.labels import require_classes
 from mixtrain.step.loss_order import loss_order
+from mixtrain.typing import LossFn, Tensor, Tree
 
 LossCall = Callable[..., Any]
 # Keras's losses by the name of the function that computes them, without underscores and in lower case.
@@ -25,17 +26,17 @@ _KERAS_CLASSES: Final[dict[str, type[keras.losses.Loss]]] = {
 class _FunctionLoss(keras.losses.Loss):
     """A function ``(label, outputs)`` as in Keras's `compile`: ranks are aligned, values weighted and averaged."""
 
-    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
         super().__init__()
         self.function = function
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         if not keras.tree.is_nested(y_true) and not keras.tree.is_nested(y_pred):
             y_true, y_pred = _same_rank(y_true, y_pred)
         return self.function(y_true, y_pred)
 
 
-def _same_rank(label: Any, output: Any) -> tuple[Any, Any]:
+def _same_rank(label: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
     """Align shapes that differ by a last axis of size 1, so that (N,) labels and (N, 1) outputs do not broadcast.
 
     Vectors become columns; of higher ranks the axis is dropped.
@@ -53,7 +54,7 @@ def _same_rank(label: Any, output: Any) -> tuple[Any, Any]:
 
 
 def loss_caller(
-    loss_fn: Any, loss_weights: Any = None, output_names: Sequence[str] = (), *, keras_network: bool = False
+    loss_fn: LossFn, loss_weights: Any = None, output_names: Sequence[str] = (), *, keras_network: bool = False
 ) -> LossCall:
     """Return ``loss(outputs, label, sample_weight=None)`` for a loss, or for a loss of each output.
 
@@ -104,8 +105,8 @@ class OutputLosses:
             self._losses = _optional_loss_call(losses, keras_network)
 
     def __call__(
-        self, outputs: Any, label: Any, sample_weight: Any = None, *, terms: dict[str, Any] | None = None
-    ) -> Any:
+        self, outputs: Tree, label: Tree, sample_weight: Tree | None = None, *, terms: dict[str, Any] | None = None
+    ) -> Tensor:
         """Return the weighted sum of the losses.
 
         Args:
@@ -140,7 +141,7 @@ class OutputLosses:
         return str(getattr(loss, "name", None) or getattr(loss, "__name__", loss))
 
 
-def outputs_by_name(outputs: Any, names: Sequence[str]) -> dict[Any, Any]:
+def outputs_by_name(outputs: Tree, names: Sequence[str]) -> dict[Any, Tensor]:
     """Return the outputs of a network by name, or by index if they have no names."""
     if isinstance(outputs, dict):
         return dict(outputs)
@@ -182,11 +183,11 @@ def _for_each(what: str, values: Any, named: dict[Any, Any]) -> dict[Any, Any]:
     return dict.fromkeys(named, values)
 
 
-def _optional_loss_call(loss_fn: Any, keras_network: bool) -> LossCall | None:
+def _optional_loss_call(loss_fn: LossFn | None, keras_network: bool) -> LossCall | None:
     return None if loss_fn is None else _loss_call(loss_fn, keras_network)
 
 
-def _loss_call(loss_fn: Any, keras_network: bool) -> LossCall:
+def _loss_call(loss_fn: LossFn | None, keras_network: bool) -> LossCall:
     """Return a single loss as ``loss(outputs, label, sample_weight=None)``."""
     passed = loss_fn
     if isinstance(passed, str) and passed.lower() in ("crossentropy", "ce"):
@@ -209,7 +210,7 @@ def _loss_call(loss_fn: Any, keras_network: bool) -> LossCall:
     if isinstance(loss_fn, keras.losses.Loss):
         return _keras_call(loss_fn)
 
-    def call(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
+    def call(outputs: Tree, label: Tree, sample_weight: Tree | None = None) -> Tensor:
         if sample_weight is not None:
             raise checks.fail_type(
                 "Model", "sample_weight needs a Keras loss", loss_fn, 'loss_fn="mse" or keras.losses.MeanSquaredError()'
@@ -226,7 +227,7 @@ def _keras_call(loss: keras.losses.Loss) -> LossCall:
     sparse = isinstance(loss, keras.losses.SparseCategoricalCrossentropy)
     settings = loss.get_config() if sparse else {}
 
-    def call(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
+    def call(outputs: Tree, label: Tree, sample_weight: Tree | None = None) -> Tensor:
         # Keras ignores masked labels whatever their value, so they are not checked.
         if sparse and backend.mask_of(outputs) is None:
             classes = outputs.shape[settings.get("axis", -1)]
@@ -236,7 +237,7 @@ def _keras_call(loss: keras.losses.Loss) -> LossCall:
     return call
 
 
-def _crossentropy_by_shape(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
+def _crossentropy_by_shape(outputs: Tree, label: Tree, sample_weight: Tree | None = None) -> Tensor:
     """Compute the kind of cross entropy that Keras chooses by shape for the name "crossentropy"."""
     if outputs.shape[-1] == 1:
         name = "binary_crossentropy"

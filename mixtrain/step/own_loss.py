@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import keras
 
 from mixtrain import checks
 from mixtrain.step.output_losses import LossCall
+from mixtrain.typing import Network, Tensor, Tree
 
 # Methods that a subclass of keras.Model may override although mixtrain never calls them, and what to write instead.
 _NOT_CALLED: Final = {
@@ -21,7 +22,7 @@ _NOT_CALLED: Final = {
 }
 
 
-def refuse_overridden(network: Any, method: str) -> None:
+def refuse_overridden(network: Network, method: str) -> None:
     """Refuse a Keras model that overrides a step which mixtrain does not call.
 
     Args:
@@ -38,14 +39,14 @@ def refuse_overridden(network: Any, method: str) -> None:
         )
 
 
-def computes_loss(network: Any) -> bool:
+def computes_loss(network: Network) -> bool:
     """Whether a network is a Keras model that overrides `compute_loss`."""
     return isinstance(network, keras.Model) and _overrides(network, "compute_loss")
 
 
 def computed_loss(
-    network: keras.Model, loss: LossCall | None, columns: Sequence[Any], outputs: Any, *, training: bool
-) -> Any:
+    network: keras.Model, loss: LossCall | None, columns: Sequence[Tree], outputs: Tree, *, training: bool
+) -> Tensor:
     """Call the `compute_loss` of a Keras model.
 
     Args:
@@ -71,7 +72,7 @@ def computed_loss(
     return value
 
 
-def added_loss(network: Any, outputs: Any, losses: Sequence[Any]) -> Any:
+def added_loss(network: Network, outputs: Tree, losses: Sequence[Tensor]) -> Tensor:
     """Return the loss of a Keras network that was given no loss function, or None if it has no loss.
 
     Args:
@@ -97,7 +98,7 @@ def added_loss(network: Any, outputs: Any, losses: Sequence[Any]) -> Any:
     return outputs if scalar else None
 
 
-def no_loss(network: Any, outputs: Any) -> ValueError:
+def no_loss(network: Network, outputs: Tree) -> ValueError:
     """Return the error for training a network without a loss.
 
     Args:
@@ -112,7 +113,7 @@ def no_loss(network: Any, outputs: Any) -> ValueError:
     )
 
 
-def inputs_of(network: Any, columns: Sequence[Any]) -> Sequence[Any]:
+def inputs_of(network: Network, columns: Sequence[Tree]) -> Sequence[Tree]:
     """Return the columns of a batch that a Keras network without a loss function takes as inputs.
 
     As in Keras, that is the first column. A `call` that requires several tensors takes all columns: a network that
@@ -145,7 +146,7 @@ def _compiled_with(network: keras.Model, loss: LossCall | None) -> Iterator[None
     fails if the private name moves.
     """
 
-    def compiled(label: Any, outputs: Any, sample_weight: Any = None) -> Any:
+    def compiled(label: Tree, outputs: Tree, sample_weight: Tree | None = None) -> Tensor:
         return loss and loss(outputs, label, *(() if sample_weight is None else (sample_weight,)))
 
     previous = network._compile_loss

@@ -13,6 +13,7 @@ from mixtrain.distribution.processes import ProcessReplicas
 from mixtrain.dtype import DType, float32
 from mixtrain.loss_scale.scaling import scaled, unscaled
 from mixtrain.step.gradient_window import GradientWindow
+from mixtrain.typing import Tensor, Tree, Variable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,12 +29,12 @@ class StepResult:
         auxiliary: What the loss function returned next to the loss; None unless `auxiliary=True`.
     """
 
-    loss: Any
-    overflow: Any = None
-    loss_scale: Any = None
-    gradients: Any = None
-    grad_norm: Any = None
-    auxiliary: Any = None
+    loss: Tensor
+    overflow: Tensor | None = None
+    loss_scale: Tensor | None = None
+    gradients: Sequence[Tensor | None] = ()
+    grad_norm: Tensor | None = None
+    auxiliary: Tree = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,31 +48,31 @@ class Scaling:
         advance: Updates the scale after the step; called with whether the gradients are finite.
     """
 
-    loss_scale: Callable[[], Any]
+    loss_scale: Callable[[], Tensor]
     divides: bool
     rollback: backend.Rollback | None
-    advance: Callable[[Any], None]
+    advance: Callable[[Tensor], None]
 
 
 class StepObserver(Protocol):
     """Observer of the batches whose update is applied, such as training metrics."""
 
-    def variables(self, auxiliary: Any) -> Sequence[keras.Variable]:
+    def variables(self, auxiliary: Tree) -> Sequence[keras.Variable]:
         """Return the variables that `update` writes, created on first use for the shapes of an auxiliary value."""
 
-    def update(self, auxiliary: Any) -> None:
+    def update(self, auxiliary: Tree) -> None:
         """Update from the auxiliary value of an applied batch; called in the branch that applies it."""
 
-    def results(self) -> dict[str, Any]:
+    def results(self) -> dict[str, Tensor]:
         """Return the results so far, scalar tensors by name."""
 
 
 def run_step(
     loss_of: Callable[..., Any],
-    inputs: Sequence[Any],
-    weights: Sequence[Any],
+    inputs: Sequence[Tree],
+    weights: Sequence[Variable],
     *,
-    apply: Callable[[list[Any]], None],
+    apply: Callable[[list[Tensor]], None],
     written: Sequence[keras.Variable] = (),
     scaling: Scaling | None = None,
     auxiliary: bool = False,
@@ -80,7 +81,7 @@ def run_step(
     reduce_dtype: DType = float32,
     gradients_mean: bool = True,
     window: GradientWindow | None = None,
-    rows: Callable[[], Any] = lambda: 1,
+    rows: Callable[[], Tensor | int] = lambda: 1,
 ) -> StepResult:
     """Train on one batch.
 
@@ -107,19 +108,19 @@ def run_step(
     """
     scale = None if scaling is None else backend.to_tensor(scaling.loss_scale())
     rollback = None if scaling is None else scaling.rollback
-    advance: Callable[[Any], None] = (lambda finite: None) if scaling is None else scaling.advance
+    advance: Callable[[Tensor], None] = (lambda finite: None) if scaling is None else scaling.advance
 
-    def divided(gradients: list[Any]) -> list[Any]:
+    def divided(gradients: list[Tensor]) -> list[Tensor]:
         """Return gradients in float32, divided by the scale that the loss was multiplied by."""
         gradients = [in_dtype(gradient, float32) for gradient in gradients]
         if scaling is None or not scaling.divides:
             return gradients
         return [unscaled(gradient, scale) for gradient in gradients]
 
-    def replica_terms(share: backend.Share, *columns: Any) -> tuple[list[Any], tuple[Any, Any]]:
+    def replica_terms(share: backend.Share, *columns: Tree) -> tuple[list[Tensor], tuple[Tensor, Tree]]:
         """Return the loss and gradients of one replica's rows: terms to sum over replicas, and values to join."""
 
-        def forward() -> tuple[Any, Any]:
+        def forward() -> tuple[Tensor, Tree]:
             outputs = loss_of(*columns)
             value, extra = outputs if auxiliary else (outputs, None)
             loss = keras.ops.cast(value, float32)
@@ -144,7 +145,7 @@ def run_step(
         scalar = backend.is_one_number(loss)
         return [loss if scalar else None, *gradients], (None if scalar else loss, extra)
 
-    def batch_terms() -> tuple[list[Any], tuple[Any, Any]]:
+    def batch_terms() -> tuple[list[Tensor], tuple[Tensor, Tree]]:
         """Return the loss and gradients of the whole batch, reduced over replicas."""
         if replicas is None:
             return replica_terms(backend.Share(), *inputs)
@@ -205,7 +206,7 @@ def run_step(
     return StepResult(loss, keras.ops.logical_not(finite), scale, gradients, norm, extra)
 
 
-def in_dtype(gradient: Any, dtype: DType) -> Any:
+def in_dtype(gradient: Tensor, dtype: DType) -> Tensor:
     """Return a gradient, dense or sparse, cast to a dtype; None stays None."""
     if gradient is None or gradient.dtype == dtype:
         return gradient

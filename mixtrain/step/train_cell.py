@@ -29,6 +29,7 @@ from mixtrain.step.grad_reducer import DistributedGradReducer
 from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.step.loss_cell import WithLossCell, sums_rows
 from mixtrain.step.recipe import Scaling, StepObserver, StepResult, run_step
+from mixtrain.typing import Network, Optimizer, Tensor, TensorLike, Tree
 
 _log = logging.getLogger("mixtrain")
 # Tensors of a step that a callback can request in addition to the scalars.
@@ -67,7 +68,9 @@ class TrainOneStepCell(Cell):
 
     compiles_itself: ClassVar[bool] = True
 
-    def __init__(self, network: Any, optimizer: Any, sens: float | None = None, return_grad: bool = False) -> None:
+    def __init__(
+        self, network: Network, optimizer: Optimizer, sens: float | None = None, return_grad: bool = False
+    ) -> None:
         super().__init__(auto_prefix=False)
         self.network = network
         self.network.set_grad()
@@ -115,9 +118,9 @@ class TrainOneStepCell(Cell):
             self._compiled[self.training] = CompiledCall(step, self.network, lambda: self.jit_choice(self.network))
         return self._compiled[self.training](*args)
 
-    def construct(self, *inputs: Any) -> Any:
+    def construct(self, *inputs: Tree) -> Tensor:
         """Train on one batch; return the loss, or with `return_grad` ``(loss, {name: gradient})``."""
-        gradients: list[Any] = []
+        gradients: list[Tensor] = []
         result = self._reported(self.step(inputs, self.scaling(), watch=gradients.extend if self.return_grad else None))
         if not self.return_grad:
             return result.loss
@@ -136,7 +139,7 @@ class TrainOneStepCell(Cell):
         )
 
     def step(
-        self, inputs: Sequence[Any], scaling: Scaling | None, watch: Callable[[list[Any]], None] | None = None
+        self, inputs: Sequence[Tree], scaling: Scaling | None, watch: Callable[[list[Tensor]], None] | None = None
     ) -> StepResult:
         """Run the recipe on one batch.
 
@@ -149,7 +152,7 @@ class TrainOneStepCell(Cell):
             The result of the step.
         """
 
-        def apply(gradients: list[Any]) -> None:
+        def apply(gradients: list[Tensor]) -> None:
             if watch is not None:
                 watch(gradients)
             self.driver.apply(gradients, self.weights)
@@ -225,7 +228,7 @@ class TrainOneStepCell(Cell):
         """Whether the cell was created for several devices or processes."""
         return self._parallel is not None
 
-    def jit_choice(self, network: Any) -> backend.JitChoice:
+    def jit_choice(self, network: Network) -> backend.JitChoice:
         """Return how to compile a step for the dtypes that a network, this cell or the one inside, computes in now."""
         choice = choose_step_jit(network)
         return choice if self._replicas is None else self._replicas.jit_choice(choice)
@@ -234,7 +237,7 @@ class TrainOneStepCell(Cell):
         """Set the observer that gets a `BatchOutputs` of every applied batch; None to remove it."""
         self._observer = observer
 
-    def run_with_report(self, *inputs: Any, needs: Collection[str] = ()) -> tuple[Any, dict[str, Any]]:
+    def run_with_report(self, *inputs: Tree, needs: Collection[str] = ()) -> tuple[Any, dict[str, Tensor]]:
         """Train on one batch, inside a function that is being compiled.
 
         Args:
@@ -252,7 +255,7 @@ class TrainOneStepCell(Cell):
             ValueError: This cell cannot report what is needed.
         """
         self._check_needs(needs)
-        report: dict[str, Any] = {}
+        report: dict[str, Tensor] = {}
         rate = self.driver.learning_rate
         if rate is not None:
             report["learning_rate"] = keras.ops.reshape(keras.ops.cast(rate, "float32"), ())
@@ -296,9 +299,9 @@ class TrainOneStepCell(Cell):
                 "Model(network, loss_fn, optimizer), or needs = frozenset() in the callback",
             )
 
-    def _needed(self, result: StepResult) -> dict[str, Any]:
+    def _needed(self, result: StepResult) -> dict[str, Tensor]:
         """Return the requested tensors of a step by name."""
-        tensors: dict[str, Any] = {}
+        tensors: dict[str, Tensor] = {}
         if "gradients" in self._needs:
             pairs = zip(self.weights, result.gradients, strict=True)
             tensors["gradients"] = {
@@ -357,7 +360,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     Source: MindSpore, `mindspore.nn.TrainOneStepWithLossScaleCell`.
     """
 
-    def __init__(self, network: Any, optimizer: Any, scale_sense: Any) -> None:
+    def __init__(self, network: Network, optimizer: Optimizer, scale_sense: Any) -> None:
         super().__init__(network, optimizer)
         if self.driver.expected_loss_scale not in (None, 1.0):
             raise checks.fail_value(
@@ -374,7 +377,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         object.__setattr__(self, "hyper_map", HyperMap())
         object.__setattr__(self, "loss_scaling_manager", scale_sense if isinstance(scale_sense, Cell) else None)
 
-    def construct(self, *inputs: Any) -> tuple[Any, Any, Any]:
+    def construct(self, *inputs: Tree) -> tuple[Tensor, Tensor, Tensor]:
         """Train on one batch; return ``(loss, overflow, loss_scale)`` with the scale that the step used."""
         result = self._reported(self.step(inputs, self.scaling()))
         return result.loss, result.overflow, result.loss_scale
@@ -386,11 +389,11 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             advance=self.advance,
         )
 
-    def advance(self, finite: Any) -> None:
+    def advance(self, finite: Tensor) -> None:
         """Update the loss scale and its counters after a step."""
         self._step_scale.advance(finite)
 
-    def set_sense_scale(self, sens: Any) -> None:
+    def set_sense_scale(self, sens: TensorLike) -> None:
         """Set the loss scale of the next step.
 
         Args:
@@ -414,7 +417,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return pre_cond, backend.snapshot(compute_input) if isinstance(compute_input, keras.Variable) else compute_input
 
     @library
-    def get_overflow_status(self, status: Any, compute_output: Any) -> Any:
+    def get_overflow_status(self, status: Any, compute_output: Any) -> Tensor:
         """Return whether some gradient in `compute_output` is not finite in any of the processes, bool scalar."""
         finite = backend.all_finite(keras.tree.flatten(compute_output))
         if isinstance(self._parallel, ProcessParallel):
@@ -422,7 +425,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return keras.ops.logical_not(finite)
 
     @library
-    def process_loss_scale(self, overflow: Any) -> Any:
+    def process_loss_scale(self, overflow: Tensor) -> Tensor:
         """Update the loss scale after a step; return `overflow`."""
         self.advance(keras.ops.logical_not(overflow))
         return overflow
