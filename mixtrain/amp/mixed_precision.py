@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from mixtrain import checks, nn
 from mixtrain.dtype import DType, float16
@@ -15,6 +15,7 @@ from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
 from mixtrain.precision.rules import Entry
 from mixtrain.trace_version import layer_changed
+from mixtrain.typing import Network
 
 _ATTRIBUTE: Final = "_mixtrain_chosen_planning"
 _NetworkT = TypeVar("_NetworkT")
@@ -109,7 +110,7 @@ def custom_mixed_precision(
     )
 
 
-def chosen_planning(network: Any) -> Callable[[], PrecisionPlan] | None:
+def chosen_planning(network: Network) -> Callable[[], PrecisionPlan] | None:
     """Return a function that plans a network as the last call of a function of this module did, or None."""
     return vars(network).get(_ATTRIBUTE)
 

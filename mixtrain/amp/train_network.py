@@ -24,6 +24,7 @@ from mixtrain.precision.plan import PlanRow, PrecisionPlan
 from mixtrain.precision.planner import plan_precision
 from mixtrain.step.loss_cell import WithLossCell
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.typing import LossFn, Network, Optimizer
 
 _log = logging.getLogger("mixtrain")
 
@@ -38,7 +39,7 @@ class _Default(enum.Enum):
 LEVEL_DEFAULT: Final = _Default.LEVEL
 
 
-def default_manager(plan: PrecisionPlan, optimizer: Any = None) -> LossScaleManager | None:
+def default_manager(plan: PrecisionPlan, optimizer: Optimizer | None = None) -> LossScaleManager | None:
     """Return a new manager if the loss is scaled by default, else None.
 
     It is scaled at O2 in float16, and at O0 as in Keras, for layers whose own policy is "mixed_float16", with the scale
@@ -61,12 +62,12 @@ def _has_mixed_policy(row: PlanRow) -> bool:
     return unchanged and row.compute_dtype == float16 and isinstance(row.target, keras.Layer)
 
 
-def _scales_itself(optimizer: Any) -> bool:
+def _scales_itself(optimizer: Optimizer) -> bool:
     """Whether an optimizer has a loss scale of its own."""
     return optimizer is not None and drive(optimizer).expected_loss_scale is not None
 
 
-def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Any) -> None:
+def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Optimizer) -> None:
     """Warn that a plan computes in float16 without loss scaling.
 
     Args:
@@ -84,7 +85,7 @@ def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Any) -> None:
     )
 
 
-def unwrap_loss_scale_optimizer(optimizer: Any, manager: Any) -> tuple[Any, Any]:
+def unwrap_loss_scale_optimizer(optimizer: Optimizer, manager: Any) -> tuple[Optimizer, Any]:
     """Replace a Keras `LossScaleOptimizer` by its inner optimizer and a manager with the same scale and window.
 
     Args:
@@ -103,9 +104,9 @@ def unwrap_loss_scale_optimizer(optimizer: Any, manager: Any) -> tuple[Any, Any]
 
 
 def build_train_network(
-    network: Any,
-    optimizer: Any,
-    loss_fn: Any = None,
+    network: Network,
+    optimizer: Optimizer,
+    loss_fn: LossFn | None = None,
     level: AmpLevel = "O0",
     boost_level: str = "O0",
     *,
@@ -156,7 +157,7 @@ def build_train_network(
     return make_train_cell(with_loss, optimizer, manager).set_train()
 
 
-def planned(where: str, network: Any, level: Any, keep_batchnorm_fp32: Any, cast_model_type: Any) -> PrecisionPlan:
+def planned(where: str, network: Network, level: Any, keep_batchnorm_fp32: Any, cast_model_type: Any) -> PrecisionPlan:
     """Return a network's plan: that of `amp.initialize` if it was called, else that of the level.
 
     Without a level, it is that of the last call of `auto_mixed_precision` or `custom_mixed_precision`.
@@ -181,7 +182,7 @@ def planned(where: str, network: Any, level: Any, keep_batchnorm_fp32: Any, cast
     return initialized
 
 
-def make_train_cell(with_loss: Any, optimizer: Any, manager: LossScaleManager | None) -> TrainOneStepCell:
+def make_train_cell(with_loss: Network, optimizer: Optimizer, manager: LossScaleManager | None) -> TrainOneStepCell:
     """Return the train cell of a network that returns its loss, for a manager or the optimizer's own scaler."""
     if manager is None and isinstance(optimizer, AmpOptimizer) and optimizer.scaler is not None:
         optimizer.claim("a train step")
@@ -212,7 +213,7 @@ def host_driven(manager: LossScaleManager) -> bool:
     return any(name in vars(base) for base in subclasses for name in ("update_loss_scale", "get_loss_scale"))
 
 
-def check_manager(where: str, manager: Any, optimizer: Any) -> None:
+def check_manager(where: str, manager: Any, optimizer: Optimizer) -> None:
     """Refuse a manager and an optimizer that would unscale the gradients twice or never.
 
     Raises:
@@ -249,7 +250,7 @@ def check_manager(where: str, manager: Any, optimizer: Any) -> None:
         )
 
 
-def _with_scale(optimizer: Any, loss_scale: float) -> str:
+def _with_scale(optimizer: Optimizer, loss_scale: float) -> str:
     """Return the code that sets the loss scale of an optimizer, or an alternative if it has none."""
     name = type(optimizer).__name__
     accepted = inspect.signature(type(optimizer).__init__).parameters

@@ -12,6 +12,7 @@ from mixtrain.dtype import float32, float64
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.plan import planned_rule
 from mixtrain.precision.plan_request import request_of
+from mixtrain.typing import Layer
 
 _LIBRARY: Final = "mixtrain.nn."
 _UNCHANGED: Final = CastRule()
@@ -25,7 +26,7 @@ def listed_name(kind: type, state: Autocast, owns: Callable[[type], bool]) -> st
     return None
 
 
-def rule_of_class(cell: Any, state: Autocast) -> CastRule:
+def rule_of_class(cell: type | Layer, state: Autocast) -> CastRule:
     """Return the cast rule of a cell without a rule of a plan or user, for float32 or half inputs."""
     if state.covering:
         return CastRule(inputs=state.dtype, parameters=state.dtype)
@@ -37,7 +38,7 @@ def rule_of_class(cell: Any, state: Autocast) -> CastRule:
 
 
 def under_autocast(
-    cell: Any, state: Autocast, rule: CastRule, args: tuple[Any, ...], kwargs: dict[str, Any]
+    cell: Layer, state: Autocast, rule: CastRule, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[CastRule, contextlib.AbstractContextManager[None]]:
     """Return the cast rule of a cell under an autocast, and a context for the operators inside it.
 
@@ -70,7 +71,7 @@ def under_autocast(
     return CastRule(outputs=widest(dtypes)) if dtypes else _UNCHANGED, autocasting(None)
 
 
-def _is_leaf(cell: Any) -> bool:
+def _is_leaf(cell: Layer) -> bool:
     """Whether a cell is one of `mixtrain.nn` without children, whose operators are not autocast one by one."""
     return _owns(type(cell)) and not cell.child_layers()
 
@@ -80,7 +81,7 @@ def _owns(kind: type) -> bool:
     return kind.__module__.startswith(_LIBRARY)
 
 
-def _has_float64(cell: Any) -> bool:
+def _has_float64(cell: Layer) -> bool:
     return any(
         getattr(parameter, "stored_dtype", None) == float64 for parameter in cell.own_parameters().values()
     )

@@ -18,7 +18,7 @@ class CellBuffers(CellTree):
         # Whether `state_dict` contains the buffer, by attribute name; the Tensor itself is the attribute.
         self._buffers: dict[str, bool] = {}
 
-    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a Tensor as an attribute that is part of the cell's state and not trained.
 
         Args:

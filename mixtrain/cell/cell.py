@@ -25,6 +25,7 @@ from mixtrain.precision.families import Family
 from mixtrain.precision.plan_request import request_of, to_float
 from mixtrain.seed import next_seed
 from mixtrain.trace_version import note_layer
+from mixtrain.typing import DTypeLike, Layer, Variable
 
 _CellT = TypeVar("_CellT", bound="Cell")
 _UNCHANGED = CastRule()
@@ -138,7 +139,7 @@ class Cell(CellState, CellHooks, CellSetup):
         state = autocast_in_force()
         return _UNCHANGED if state is None else rule_of_class(self, state)
 
-    def to_float(self: _CellT, dst_type: Any) -> _CellT:
+    def to_float(self: _CellT, dst_type: DTypeLike) -> _CellT:
         """Make this cell and all below it compute in `dst_type`, at every level.
 
         Args:
@@ -184,14 +185,14 @@ class Cell(CellState, CellHooks, CellSetup):
         )
         return self
 
-    def add_flags(self: _CellT, **flags: Any) -> _CellT:
+    def add_flags(self: _CellT, **flags: dict[str, Any] | None) -> _CellT:
         """Set attributes and record them as flags; return the cell."""
         self._flags = {**self.get_flags(), **flags}
         for name, value in flags.items():
             setattr(self, name, value)
         return self
 
-    def add_flags_recursive(self: _CellT, **flags: Any) -> _CellT:
+    def add_flags_recursive(self: _CellT, **flags: dict[str, Any] | None) -> _CellT:
         """Call `add_flags` on this cell and all below it; return the cell."""
         for _, cell in self.cells_and_names():
             cell.add_flags(**flags)
@@ -242,11 +243,11 @@ class KerasCell(Cell):
         """Call the layer in the mode of this cell."""
         return self.keras_layer(*to_backend_tensors(args), training=self.training, **to_backend_tensors(kwargs))
 
-    def child_layers(self) -> dict[str, Any]:
+    def child_layers(self) -> dict[str, Layer]:
         """Return the layer, by its name."""
         return {self.keras_layer.name: self.keras_layer}
 
-    def own_parameters(self) -> dict[str, Any]:
+    def own_parameters(self) -> dict[str, Variable]:
         """Return the layer's weights by their paths (not its random-number state)."""
         return {variable.path: variable for variable in self.keras_layer.weights}
 

@@ -13,6 +13,7 @@ from mixtrain.cell.tree import CellTree
 from mixtrain.common.gradient_hooks import HookHandle
 from mixtrain.ops.hook_backward import hook_gradients
 from mixtrain.trace_version import layer_changed
+from mixtrain.typing import Tensor, Tree
 
 _HookKind = Literal["before", "after", "backward", "backward_pre"]
 _ids = itertools.count()
@@ -107,7 +108,7 @@ class CellHooks(CellTree):
         layer_changed(self)
         return HookHandle(hooks, hook_id, partial(layer_changed, self))
 
-    def _call_hooked(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_hooked(self, forward: Callable[..., Any], args: tuple[Tensor, ...], kwargs: dict[str, Any]) -> Any:
         """Return ``forward(args, kwargs)`` with the hooks before and after it."""
         hooks = self.__dict__.get("_hooks")
         if hooks is None:
@@ -118,7 +119,7 @@ class CellHooks(CellTree):
                 args, kwargs = replacement
             elif replacement is not None:
                 args = replacement if isinstance(replacement, tuple) else (replacement,)
-        output_gradients: list[tuple[Any, ...]] = []
+        output_gradients: list[tuple[Tensor, ...]] = []
         if hooks["backward"]:
             args = self._with_backward_hooks(args, output_gradients)
         output = forward(args, kwargs)
@@ -132,7 +133,7 @@ class CellHooks(CellTree):
         return output
 
     def _with_backward_hooks(
-        self, args: tuple[Any, ...], output_gradients: list[tuple[Any, ...]]
+        self, args: tuple[Tensor, ...], output_gradients: list[tuple[Tensor, ...]]
     ) -> tuple[Any, ...]:
         """Return the inputs with the backward hooks on their gradients.
 
@@ -147,11 +148,11 @@ class CellHooks(CellTree):
         return args
 
     def _call_backward_hook(
-        self, hook: Callable[..., Any], output_gradients: list[tuple[Any, ...]], input_gradients: tuple[Any, ...]
+        self, hook: Callable[..., Any], output_gradients: list[tuple[Tensor, ...]], input_gradients: tuple[Tensor, ...]
     ) -> Any:
         return hook(self, input_gradients, output_gradients[-1])
 
-    def _hooked_output(self, where: str, output: Any, hook: Callable[[tuple[Any, ...]], Any]) -> Any:
+    def _hooked_output(self, where: str, output: Tree, hook: Callable[[tuple[Tensor, ...]], Any]) -> Tree:
         """Return the output, one tensor or several, with a hook on its gradients."""
         several = isinstance(output, (tuple, list))
         outputs = hook_gradients(where, output if several else (output,), hook)

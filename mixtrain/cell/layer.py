@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from mixtrain.boundary import to_backend_tensors
+from mixtrain.typing import Layer
 
 
 class CellLayer(keras.Layer):
@@ -23,7 +24,7 @@ class CellLayer(keras.Layer):
         (None, 2)
     """
 
-    def __init__(self, cell: Any, **options: Any) -> None:
+    def __init__(self, cell: Layer, **options: Any) -> None:
         super().__init__(**options)
         # The cell casts by its own rule, so Keras must not cast its inputs first.
         self.autocast = False

@@ -11,6 +11,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.cell.buffers import CellBuffers
 from mixtrain.common.gradient_hooks import HookHandle
+from mixtrain.typing import Variable
 
 
 class KeysLeft(NamedTuple):
@@ -44,7 +45,9 @@ class CellState(CellBuffers):
         self._state_dict_hooks[number] = hook
         return HookHandle(self._state_dict_hooks, number)
 
-    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+    def state_dict(
+        self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
         """Return the parameters and buffers by path, those of shared cells under each of their paths.
 
         Args:
@@ -118,7 +121,7 @@ class CellState(CellBuffers):
                 )
             seen.add(parameter.name)
 
-    def parameters_broadcast_dict(self, recurse: bool = True) -> dict[str, Any] | None:
+    def parameters_broadcast_dict(self, recurse: bool = True) -> dict[str, Variable] | None:
         """Return the parameters that all devices would share, by name; None if there are none."""
         shared = {
             name: parameter for name, parameter in self.parameters_dict(recurse).items()

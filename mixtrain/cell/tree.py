@@ -11,6 +11,7 @@ import keras
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.trace_version import layer_changed
+from mixtrain.typing import Layer, Variable
 
 _CellT = TypeVar("_CellT", bound="CellTree")
 
@@ -103,7 +104,7 @@ class CellTree:
     def __dir__(self) -> Iterable[str]:
         return sorted({*super().__dir__(), *self._params, *self._cells})
 
-    def insert_param_to_cell(self, param_name: str, param: Any, check_name_contain_dot: bool = True) -> None:
+    def insert_param_to_cell(self, param_name: str, param: Variable, check_name_contain_dot: bool = True) -> None:
         """Add a parameter under a name that may come from data.
 
         Args:
@@ -122,7 +123,7 @@ class CellTree:
         else:
             self._params[param_name] = None
 
-    def insert_child_to_cell(self, child_name: str, child_cell: Any) -> None:
+    def insert_child_to_cell(self, child_name: str, child_cell: Layer) -> None:
         """Add a child cell under a name that may come from data.
 
         Raises:
@@ -144,7 +145,7 @@ class CellTree:
             raise KeyError(f"{where}: the name must be free, not empty and without a dot; got {name!r}.")
 
     # ---- children ---------------------------------------------------------------------------------------------
-    def child_layers(self) -> dict[str, Any]:
+    def child_layers(self) -> dict[str, Layer]:
         """Return the direct children by name; a `KerasCell` is represented by its Keras layer."""
         return {name: getattr(cell, "keras_layer", cell) for name, cell in self._cells.items() if cell is not None}
 
@@ -179,7 +180,7 @@ class CellTree:
         return self
 
     # ---- parameters -------------------------------------------------------------------------------------------
-    def own_parameters(self) -> dict[str, Any]:
+    def own_parameters(self) -> dict[str, Variable]:
         """Return this cell's own parameters by attribute name, without those of children."""
         return {name: parameter for name, parameter in self._params.items() if parameter is not None}
 

@@ -15,6 +15,7 @@ from mixtrain.optim.adapter import OptimizerDriver, drive
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.optim.trained import TrainedParameters
 from mixtrain.precision.master_weights import compute_updates_in_float32, updating_masters
+from mixtrain.typing import Network, Tensor, Variable
 
 ScaledBy = Literal["amp.scale_loss", "a train step"]
 
@@ -47,7 +48,7 @@ class AmpOptimizer(Optimizer):
 
     loss_scale = 1.0
 
-    def __init__(self, inner: Any, parameters: Sequence[Any], scaler: GradScaler | None) -> None:
+    def __init__(self, inner: Optimizer, parameters: Sequence[Tensor], scaler: GradScaler | None) -> None:
         Cell.__init__(self, auto_prefix=False)
         driver = checked_driver(inner)
         trained = TrainedParameters.checked("amp.initialize", driver.select(parameters))
@@ -64,7 +65,7 @@ class AmpOptimizer(Optimizer):
             driver.build(trained)
 
     # ---- a step ---------------------------------------------------------------------------------------------------
-    def __call__(self, gradients: Any, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, gradients: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
         """Update the parameters with gradients that are already unscaled, as a train step does.
 
         Args:
@@ -80,13 +81,13 @@ class AmpOptimizer(Optimizer):
             )
         return Cell.__call__(self, gradients)
 
-    def construct(self, gradients: Any) -> Any:
+    def construct(self, gradients: Sequence[Tensor]) -> Any:
         """Update the float32 copies with the inner optimizer, and cast them."""
         with updating_masters(self.parameters):
             apply(self.driver, list(gradients), list(self.parameters))
         return (True,) * len(self.parameters)
 
-    def step(self, gradients: Sequence[Any], variables: Sequence[Any] | None = None) -> Any:
+    def step(self, gradients: Sequence[Tensor], variables: Sequence[Variable] | None = None) -> Any:
         """Unscale gradients, update the parameters if they are finite, and update the scale.
 
         Args:
@@ -112,7 +113,7 @@ class AmpOptimizer(Optimizer):
         self.scaler.update()
         return applied
 
-    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Any]]) -> Any:
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Tensor, Tensor]]) -> Any:
         """Call `step` with Keras's pairs of gradients and variables.
 
         Args:
@@ -152,11 +153,11 @@ class AmpOptimizer(Optimizer):
         """Return the learning rate of the next update, for parameters whose group has none of its own."""
         return self.driver.learning_rate
 
-    def state_variables(self) -> list[Any]:
+    def state_variables(self) -> list[Variable]:
         """Return every variable of the inner optimizer."""
         return self.driver.state_variables()
 
-    def own_parameters(self) -> dict[str, Any]:
+    def own_parameters(self) -> dict[str, Variable]:
         """Return none: they belong to the inner optimizer."""
         return {}
 
@@ -176,7 +177,7 @@ class AmpOptimizer(Optimizer):
         return f"AmpOptimizer({type(self.inner).__name__})"
 
 
-def checked_driver(inner: Any) -> OptimizerDriver:
+def checked_driver(inner: Optimizer) -> OptimizerDriver:
     """Return the driver of an optimizer that an `AmpOptimizer` can wrap.
 
     Raises:
@@ -198,7 +199,7 @@ def checked_driver(inner: Any) -> OptimizerDriver:
     return driver
 
 
-def trained_by(optimizer: Any, network: Any) -> list[Any]:
+def trained_by(optimizer: Optimizer, network: Network) -> list[Variable]:
     """Return the variables that an optimizer trains: its own, or the network's for a Keras optimizer."""
     if isinstance(optimizer, Optimizer):
         return list(optimizer.parameters)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import keras
@@ -24,14 +24,15 @@ from mixtrain.precision.master_weights import keep_in_half, master_value
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
 from mixtrain.trace_version import network_changed
+from mixtrain.typing import Network, Tree, Variable
 
 _WHERE: Final = "amp.initialize"
 _ATTRIBUTE: Final = "_mixtrain_initialized"
 
 
 def initialize(
-    models: Any,
-    optimizers: Any = None,
+    models: Network | Sequence[Network],
+    optimizers: Optimizer | Sequence[Optimizer] | None = None,
     enabled: bool = True,
     opt_level: OptLevel = "O1",
     cast_model_type: DType | str | None = None,
@@ -123,7 +124,7 @@ def initialize(
 
 
 @contextlib.contextmanager
-def scale_loss(loss: Any, optimizers: Any) -> Iterator[Any]:
+def scale_loss(loss: Tree, optimizers: Optimizer | Sequence[Optimizer]) -> Iterator[Tree]:
     """Scale the loss; pass its gradients to the optimizer's `step` or `apply_gradients`.
 
     Enter it where the loss is computed: inside a differentiated function, or under a gradient tape.
@@ -170,7 +171,7 @@ def scale_loss(loss: Any, optimizers: Any) -> Iterator[Any]:
     yield optimizer.scaler.scale(loss)
 
 
-def master_params(optimizer: AmpOptimizer) -> Iterator[Any]:
+def master_params(optimizer: AmpOptimizer) -> Iterator[Variable]:
     """Yield the value of each parameter that an optimizer updates, in float32 where the network stores half.
 
     Args:
@@ -188,7 +189,7 @@ def master_params(optimizer: AmpOptimizer) -> Iterator[Any]:
         yield master_value(parameter)
 
 
-def initialized_plan(network: Any) -> PrecisionPlan | None:
+def initialized_plan(network: Network) -> PrecisionPlan | None:
     """Return the plan that `initialize` applied to a network, or None."""
     return vars(network).get(_ATTRIBUTE)
 
@@ -224,7 +225,7 @@ def _check_network(network: Any) -> None:
         )
 
 
-def _apply_options(network: Any, options: Options) -> None:
+def _apply_options(network: Network, options: Options) -> None:
     """Apply the options to the computation and the parameters of a network."""
     if options.casts_layers:
         plan = plan_precision(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mixtrain import backend, ops
@@ -9,6 +10,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import int32
+from mixtrain.typing import Optimizer, Variable
 
 __all__ = ["GradientAccumulation", "gradient_accumulation_op", "gradient_clear_op"]
 
@@ -17,12 +19,12 @@ gradient_clear_op = ops.MultitypeFuncGraph("gradient_clear_op")
 
 
 @gradient_accumulation_op.register("Number", "Tensor", "Tensor")
-def _accumulate(steps: int, total: Any, gradient: Any) -> Any:
+def _accumulate(steps: int, total: Variable, gradient: Tensor) -> Tensor:
     return ops.assign_add(total, gradient / steps)
 
 
 @gradient_clear_op.register("Tensor")
-def _clear(total: Any) -> Any:
+def _clear(total: Variable) -> Tensor:
     return ops.assign(total, ops.zeros_like(total))
 
 
@@ -49,7 +51,7 @@ class GradientAccumulation(Cell):
     Source: MindSpore, `mindspore.boost.GradientAccumulation`.
     """
 
-    def __init__(self, max_accumulation_step: int, optimizer: Any) -> None:
+    def __init__(self, max_accumulation_step: int, optimizer: Optimizer) -> None:
         super().__init__()
         # Subclasses in public scripts read these names.
         self._max_accumulation_step = max_accumulation_step
@@ -59,7 +61,7 @@ class GradientAccumulation(Cell):
         self._grad_accumulation = self.weights.clone(prefix="grad_accumulation", init="zeros")
         self._accumulation_step = Parameter(Tensor(0, int32), name="accumulation_step", requires_grad=False)
 
-    def construct(self, loss: Any, grads: Any) -> Any:
+    def construct(self, loss: Tensor, grads: Sequence[Tensor]) -> Any:
         """Add gradients, update after `max_accumulation_step` of them, and return the loss."""
         self.hyper_map(
             ops.partial(gradient_accumulation_op, self._max_accumulation_step), self._grad_accumulation, grads

@@ -25,6 +25,7 @@ from mixtrain.precision.planner import plan_precision
 from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.recipe import Scaling, run_step
+from mixtrain.typing import Network, Tensor, Variable
 
 
 class Graph(Cell):
@@ -82,7 +83,9 @@ class Graph(Cell):
             "self.backward(loss) where it trains."
         )
 
-    def add_optimizer(self, optim: Any, *, lr_sch: Any = None, parameters: Any = None) -> None:
+    def add_optimizer(
+        self, optim: Optimizer, *, lr_sch: Any = None, parameters: Sequence[Variable] | None = None
+    ) -> None:
         """Add an optimizer, so that calls of the graph train.
 
         Args:
@@ -117,7 +120,7 @@ class Graph(Cell):
             checks.instance(where, "grad_scaler", grad_scaler, GradScaler, "amp.GradScaler(init_scale=2.0**12)")
         self._scaler = grad_scaler
 
-    def backward(self, loss: Any) -> None:
+    def backward(self, loss: Tensor) -> None:
         """Set the loss to differentiate, inside `build`; gradients are computed and applied after `build`.
 
         Args:
@@ -260,7 +263,7 @@ class Graph(Cell):
         schedules = [part.schedule for part in self._optimizers.parts]
         return [cell for cell in self.cells() if not isinstance(cell, Optimizer) and cell not in schedules]
 
-    def _networks(self) -> dict[str, Any]:
+    def _networks(self) -> dict[str, Network]:
         """Return the networks by attribute name: cells with parameters that are in no other of these cells."""
         networks = {
             name: getattr(cell, "keras_layer", cell) for name, cell in self.name_cells().items()

@@ -13,6 +13,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.optim.adapter import OptimizerDriver, drive
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.optim.schedule import as_learning_rate
+from mixtrain.typing import Tensor, Variable
 
 
 @dataclasses.dataclass
@@ -28,10 +29,10 @@ class Part:
 
     driver: OptimizerDriver
     schedule: Cell | None
-    parameters: list[Any] | None
-    weights: list[Any] = dataclasses.field(default_factory=list)
+    parameters: list[Variable] | None
+    weights: list[Variable] = dataclasses.field(default_factory=list)
 
-    def apply(self, gradients: list[Any]) -> None:
+    def apply(self, gradients: list[Tensor]) -> None:
         """Update the weights, with the learning rate of the schedule if there is one."""
         if self.schedule is not None:
             rate = keras.ops.reshape(self.schedule(self.driver.iterations), ())
@@ -53,7 +54,7 @@ class GraphOptimizers:
         self._where = f"{where}.add_optimizer"
         self.parts: list[Part] = []
 
-    def add(self, optim: Any, lr_sch: Any, parameters: Any) -> None:
+    def add(self, optim: Optimizer, lr_sch: Any, parameters: Sequence[Variable] | None) -> None:
         """Add an optimizer; see `Graph.add_optimizer`."""
         driver, name = drive(optim), type(optim).__name__
         if driver.loss_scale != 1.0:
@@ -68,7 +69,7 @@ class GraphOptimizers:
         schedule = None if lr_sch is None else self._schedule(optim, lr_sch)
         self.parts.append(Part(driver, schedule, None if parameters is None else list(parameters)))
 
-    def _schedule(self, optim: Any, lr_sch: Any) -> Cell:
+    def _schedule(self, optim: Optimizer, lr_sch: Any) -> Cell:
         schedule = as_learning_rate(self._where, lr_sch, "lr_sch")
         if not isinstance(schedule, Cell):
             raise checks.fail_type(
@@ -81,7 +82,7 @@ class GraphOptimizers:
             )
         return schedule
 
-    def assign_weights(self, trained: Sequence[Any]) -> None:
+    def assign_weights(self, trained: Sequence[Tensor]) -> None:
         """Assign each optimizer the weights that it trains, and create its variables.
 
         Args:
@@ -110,15 +111,15 @@ class GraphOptimizers:
             part.driver.build(part.weights)
 
     @property
-    def weights(self) -> list[Any]:
+    def weights(self) -> list[Variable]:
         """The weights of all optimizers, in order."""
         return [weight for part in self.parts for weight in part.weights]
 
-    def state_variables(self) -> list[Any]:
+    def state_variables(self) -> list[Variable]:
         """Return the variables of all optimizers."""
         return [variable for part in self.parts for variable in part.driver.state_variables()]
 
-    def apply(self, gradients: list[Any]) -> None:
+    def apply(self, gradients: list[Tensor]) -> None:
         """Update the weights of each optimizer; the gradients are in the order of `weights`."""
         start = 0
         for part in self.parts:
