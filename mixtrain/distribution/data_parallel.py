@@ -13,6 +13,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.distribution.processes import ProcessParallel, processes_in_force
 from mixtrain.dtype import HALF_DTYPES, DType, as_dtype, float32
+from mixtrain.typing import DTypeLike, Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +92,7 @@ def putting_in_force(strategy: DataParallel | ProcessParallel | None) -> Iterato
 
 @contextlib.contextmanager
 def data_parallel(
-    devices: int | Sequence[Any] | None = None, *, gradients_mean: bool = True, reduce_dtype: Any = float32
+    devices: int | Sequence[Tensor] | None = None, *, gradients_mean: bool = True, reduce_dtype: DTypeLike = float32
 ) -> Iterator[None]:
     """Train each `Model` or train cell created inside the context on several devices of this process.
 

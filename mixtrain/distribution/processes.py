@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import keras
 import numpy as np
 
 from mixtrain import auto_parallel, backend, checks, process_group
 from mixtrain.dtype import DType, float32
+from mixtrain.typing import Tensor, Tree
 
 _WHERE: Final = "set_auto_parallel_context"
 
@@ -80,7 +81,9 @@ class ProcessReplicas:
         """Return the JIT choice for a step of these replicas, from that of a step in a single process."""
         return backend.process_jit(choice)
 
-    def run(self, part: Callable[..., tuple[list[Any], Any]], columns: Sequence[Any]) -> tuple[list[Any], Any]:
+    def run(
+        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor]
+    ) -> tuple[list[Tensor], Tree]:
         """Run a part of a step on this process's batch.
 
         Args:
@@ -96,7 +99,7 @@ class ProcessReplicas:
         weight = keras.ops.cast(rows, "float32") / all_rows(columns)
         seeds = [variable for variable in self._likely_written() if backend.merge_of(variable) == "seed"]
 
-        def replica() -> tuple[list[Any], Any]:
+        def replica() -> tuple[list[Tensor], Tree]:
             # Each process samples from its own seeds; the variables stay the same in all of them.
             _shift_seeds(seeds, 1)
             result = part(backend.Share(rows if isinstance(rows, int) else None, weight), *columns)
@@ -118,18 +121,18 @@ class ProcessReplicas:
         return reduced, others
 
 
-def batch_rows(columns: Sequence[Any]) -> Any:
+def batch_rows(columns: Sequence[Tensor]) -> Tensor:
     """Return the number of rows of a batch, an int or, if unknown when tracing, a tensor; 1 for a batch of scalars."""
     tensors = [backend.to_tensor(backend.backend_value(value)) for value in keras.tree.flatten(tuple(columns))]
     return next((keras.ops.shape(tensor)[0] for tensor in tensors if not backend.is_one_number(tensor)), 1)
 
 
-def all_rows(columns: Sequence[Any]) -> Any:
+def all_rows(columns: Sequence[Tensor]) -> Tensor:
     """Return the total number of rows of the batches of all processes, a float32 scalar."""
     return backend.all_reduce([keras.ops.cast(batch_rows(columns), "float32")])[0]
 
 
-def broadcast(values: Sequence[Any], root: int = 0) -> list[Any]:
+def broadcast(values: Sequence[Tensor], root: int = 0) -> list[Tensor]:
     """Return the tensors of one process, bit for bit, in all processes.
 
     Args:
@@ -141,7 +144,7 @@ def broadcast(values: Sequence[Any], root: int = 0) -> list[Any]:
     return [keras.ops.cast(total, value.dtype) for total, value in zip(sums, values, strict=True)]
 
 
-def _summand(is_root: Any, value: Any) -> Any:
+def _summand(is_root: Tensor, value: Tensor) -> Tensor:
     """Return the summand of a process in a broadcast: the value in the root, and the neutral element in others."""
     dtype = keras.backend.standardize_dtype(value.dtype)
     if dtype == "bool":

@@ -15,6 +15,7 @@ from mixtrain.loss_scale.rule import Count
 from mixtrain.loss_scale.scaling import scaled, unscaled
 from mixtrain.loss_scale.step_scale import StepScale
 from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.typing import Tensor
 
 WHERE: Final = "mixtrain.keras.prepare"
 # The managers that a saved file names; a user registers their own with Keras.
@@ -93,7 +94,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         keras.optimizers.Optimizer.build(self, list(variables))
         object.__setattr__(self, "_trained", list(variables))
 
-    def scale_loss(self, loss: Any) -> Any:
+    def scale_loss(self, loss: Tensor) -> Tensor:
         """Return the loss in float32, multiplied by the current scale.
 
         Args:
@@ -107,7 +108,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
             return self.inner_optimizer.scale_loss(loss)
         return scaled(loss, backend.snapshot(self._scale.variable))
 
-    def apply(self, grads: Sequence[Any], trainable_variables: Sequence[keras.Variable] | None = None) -> None:
+    def apply(self, grads: Sequence[Tensor], trainable_variables: Sequence[keras.Variable] | None = None) -> None:
         """Update the variables if all gradients are finite, and update the scale.
 
         Args:
@@ -140,8 +141,8 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         backend.cond(finite, update, lambda: scale.advance(False), writes=[*variables, *self.variables])
 
     def stateless_apply(
-        self, optimizer_variables: Sequence[Any], grads: Sequence[Any], trainable_variables: Sequence[Any]
-    ) -> tuple[list[Any], list[Any]]:
+        self, optimizer_variables: Sequence[Tensor], grads: Sequence[Tensor], trainable_variables: Sequence[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
         """Do `apply` on values instead of variables, for JAX.
 
         Args:

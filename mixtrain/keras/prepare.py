@@ -17,6 +17,7 @@ from mixtrain.precision.apply import applied_plan, apply_plan
 from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.plan_inputs import PlanInputs
+from mixtrain.typing import Optimizer
 
 _RESTORE: Final = "_mixtrain_restore_train_step"
 
@@ -124,7 +125,7 @@ def _name(dtype: DType | str | None) -> str | None:
     return dtype.name if isinstance(dtype, DType) else dtype
 
 
-def _default_manager(plan: PrecisionPlan, optimizer: Any) -> LossScaleManager | None:
+def _default_manager(plan: PrecisionPlan, optimizer: Optimizer) -> LossScaleManager | None:
     """Return the default manager of a plan, with the initial scale of Keras's; None for no scaling."""
     if default_manager(plan, optimizer) is None:
         return None

@@ -14,12 +14,15 @@ from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
 from mixtrain.precision.apply import applied_plan, apply_plan
 from mixtrain.precision.cast import cast_floats
+from mixtrain.typing import Network, TensorLike
 
 _FORMATS: Final = ("SAVED_MODEL", "ONNX")
 _MINDSPORE_FORMATS: Final = ("MINDIR", "AIR")
 
 
-def export(net: Any, *inputs: Any, file_name: str | os.PathLike[str], file_format: str, **kwargs: Any) -> None:
+def export(
+    net: Network, *inputs: TensorLike, file_name: str | os.PathLike[str], file_format: str, **kwargs: Any
+) -> None:
     """Write the inference graph of a network, in float32 regardless of its training level.
 
     Args:
@@ -86,7 +89,7 @@ def load(file_name: str, **kwargs: Any) -> NoReturn:
 
 
 @contextlib.contextmanager
-def _inference_function(net: Any) -> Iterator[Callable[..., Any]]:
+def _inference_function(net: Network) -> Iterator[Callable[..., Any]]:
     """Yield the network as a function in inference mode and without its plan; restore both afterwards."""
     if not isinstance(net, (Cell, keras.Layer)):
         yield net

@@ -20,13 +20,14 @@ from mixtrain.serialization.facts import check_facts
 from mixtrain.serialization.names import parameters_by_name, states_by_name
 from mixtrain.serialization.run_state import check_loss_scale, trains, warn_of_another_plan
 from mixtrain.serialization.values import dtype_of, restored
+from mixtrain.typing import Network
 
 _WHERE: Final = "load_param_into_net"
 Assignment = tuple[Any, Any]
 
 
 def load_param_into_net(
-    net: Any, parameter_dict: Mapping[str, Any], strict_load: bool = False, remove_redundancy: bool = False
+    net: Network, parameter_dict: Mapping[str, Any], strict_load: bool = False, remove_redundancy: bool = False
 ) -> tuple[list[str], list[str]]:
     """Load parameters into a network, an optimizer or a train cell, by name.
 
@@ -165,7 +166,7 @@ def _convertible(dtype: Any, saved_dtype: Any) -> bool:
     return as_dtype(dtype).startswith("int") and as_dtype(saved_dtype).startswith("int")
 
 
-def _state_assignments(net: Any, checkpoint: Checkpoint) -> list[Assignment]:
+def _state_assignments(net: Network, checkpoint: Checkpoint) -> list[Assignment]:
     """Return the assignments of loss-scale counts and random states of a checkpoint.
 
     Raises:

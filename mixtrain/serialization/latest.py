@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import warnings
-from typing import Any, Final
+from typing import Final
 
 from mixtrain import checks
 from mixtrain.errors import CheckpointError
@@ -14,13 +14,14 @@ from mixtrain.serialization.checkpoint import Checkpoint
 from mixtrain.serialization.files import remove_leftovers
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.read import read_checkpoint
+from mixtrain.typing import Network
 
 _WHERE: Final = "load_latest_checkpoint"
 # `OnRequestExit` writes into a folder of this name.
 _FOLDERS: Final = ("", "rank_0")
 
 
-def load_latest_checkpoint(directory: str | os.PathLike[str], net: Any = None) -> Checkpoint | None:
+def load_latest_checkpoint(directory: str | os.PathLike[str], net: Network | None = None) -> Checkpoint | None:
     """Read the newest intact checkpoint that a run wrote into a folder.
 
     Files of `ModelCheckpoint`, `BackupAndRestore` and `OnRequestExit` (in ``rank_0``) are considered, the newest first.

@@ -14,6 +14,7 @@ from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.save import check_encryption, check_options
 from mixtrain.serialization.store import read_file
 from mixtrain.serialization.values import restored
+from mixtrain.typing import Network
 
 _WHERE: Final = "load_checkpoint"
 Prefixes = str | list[str] | tuple[str, ...]
@@ -21,7 +22,7 @@ Prefixes = str | list[str] | tuple[str, ...]
 
 def load_checkpoint(
     ckpt_file_name: str | os.PathLike[str],
-    net: Any = None,
+    net: Network | None = None,
     strict_load: bool = False,
     filter_prefix: Prefixes | None = None,
     dec_key: bytes | None = None,

@@ -21,16 +21,17 @@ from mixtrain.serialization.checkpoint import RunState
 from mixtrain.serialization.names import states_by_name
 from mixtrain.serialization.values import stored
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.typing import Network, Tensor
 
 
-def trains(network: Any) -> bool:
+def trains(network: Network) -> bool:
     """Whether a network is a train cell: a cell that contains an optimizer."""
     if not is_cell(network) or isinstance(network, Optimizer):
         return False
     return any(isinstance(cell, (TrainOneStepCell, Optimizer)) for _, cell in network.cells_and_names())
 
 
-def take_run_state(network: Any, position: Mapping[str, int]) -> RunState:
+def take_run_state(network: Network, position: Mapping[str, int]) -> RunState:
     """Return the state of a network: random states, and for a train cell the seed, the plan and loss-scale counts.
 
     Args:
@@ -45,7 +46,7 @@ def take_run_state(network: Any, position: Mapping[str, int]) -> RunState:
     return RunState(arrays, facts)
 
 
-def check_loss_scale(network: Any, values: Sequence[tuple[Any, Any]], file: str) -> None:
+def check_loss_scale(network: Network, values: Sequence[tuple[Tensor, Tensor]], file: str) -> None:
     """Check loss scales and their counts before they are assigned.
 
     Args:
@@ -74,7 +75,7 @@ def check_loss_scale(network: Any, values: Sequence[tuple[Any, Any]], file: str)
                     )
 
 
-def warn_of_another_plan(network: Any, facts: Mapping[str, Any]) -> None:
+def warn_of_another_plan(network: Network, facts: Mapping[str, Any]) -> None:
     """Warn if the network has another precision plan than when the checkpoint was written."""
     plan, saved = plan_in_force(network), facts.get("plan")
     if plan is None or saved is None or (plan.level, plan.half.name) == (saved["level"], saved["half"]):
@@ -87,7 +88,7 @@ def warn_of_another_plan(network: Any, facts: Mapping[str, Any]) -> None:
     )
 
 
-def plan_in_force(network: Any) -> PrecisionPlan | None:
+def plan_in_force(network: Network) -> PrecisionPlan | None:
     """Return the precision plan applied to a network or to a layer in it."""
     if not isinstance(network, (Cell, keras.Layer)):
         return None
