@@ -38,6 +38,9 @@ Network: TypeAlias = Any
 # A `mixtrain.nn.Optimizer` or a `keras.optimizers.Optimizer`.
 Optimizer: TypeAlias = Any
 
+# A `mixtrain.dataset.Dataset`, a `tf.data.Dataset`, a `keras.utils.PyDataset`, or an iterable of batches.
+DatasetLike: TypeAlias = Any
+
 # A loss Cell, a `keras.losses.Loss`, or a function of outputs and labels.
 LossFn: TypeAlias = Any
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 import keras
 
@@ -56,6 +56,10 @@ _METRICS: Final[dict[str, type[Metric]]] = {
 _REQUIRED_ARGUMENTS: Final = {
     TopKCategoricalAccuracy: "TopKCategoricalAccuracy(5)", ConfusionMatrix: "ConfusionMatrix(num_classes=10)",
 }
+_AnyMetric: TypeAlias = MetricLike | keras.metrics.Metric
+# Names and metrics, or a mapping from names to metrics.
+MetricsLike: TypeAlias = Iterable[str | _AnyMetric] | Mapping[str, _AnyMetric]
+
 _WRITE = 'metrics={"accuracy": Accuracy()}, or a list of names and metrics'
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from typing import Any, ClassVar, Final, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+
+import keras
 
 from mixtrain.step.train_cell import Need
 from mixtrain.train.run_context import RunContext
@@ -173,3 +175,7 @@ def declares_observing(callback: Callback) -> bool:
         if any(hook in vars(cls) for hook in _STEP_HOOKS):
             return False
     return False
+
+
+# One callback or several, of mixtrain or Keras.
+CallbacksLike: TypeAlias = Callback | keras.callbacks.Callback | Sequence[Callback | keras.callbacks.Callback]

@@ -12,7 +12,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.step.train_cell import NON_FINITE, Need
-from mixtrain.train.callback.callback import HOOKS, Callback, declares_observing
+from mixtrain.train.callback.callback import HOOKS, Callback, CallbacksLike, declares_observing
 from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter, added_to_logs, keras_params
 from mixtrain.train.run_context import CallbackArguments, RunContext
 
@@ -68,7 +68,7 @@ class CallbackList:
         hello
     """
 
-    def __init__(self, callbacks: Any = None, arguments: CallbackArguments | None = None) -> None:
+    def __init__(self, callbacks: CallbacksLike | None = None, arguments: CallbackArguments | None = None) -> None:
         self._arguments = CallbackArguments() if arguments is None else arguments
         self._arguments._set(list_callback=self)
         self._callbacks: list[Callback] = [
@@ -268,7 +268,7 @@ class CallbackList:
         self._call("on_eval_end", run_context)
 
 
-def _as_list(callbacks: Any) -> list[Any]:
+def _as_list(callbacks: CallbacksLike | None) -> list[Any]:
     write = "callbacks=[LossMonitor(), keras.callbacks.EarlyStopping()]"
     if callbacks is None:
         return []

@@ -9,6 +9,7 @@ import keras
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.serialization.save import check_append_dict, check_async_save, check_encryption, check_options
+from mixtrain.typing import Network
 
 _COUNTS: Final = ("epoch_num", "step_num")
 _POLICY: Final = (
@@ -56,7 +57,7 @@ class CheckpointConfig:
         keep_checkpoint_per_n_minutes: int | None = 0,
         integrated_save: bool = True,
         async_save: bool | str = False,
-        saved_network: Any = None,
+        saved_network: Network | None = None,
         append_info: list[Any] | None = None,
         enc_key: bytes | None = None,
         enc_mode: str = "AES-GCM",

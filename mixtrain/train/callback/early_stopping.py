@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mixtrain import backend, checks
 from mixtrain.step.train_cell import TrainOneStepCell
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.monitored import Mode, direction, monitored_value
 from mixtrain.train.run_context import RunContext
+from mixtrain.typing import Network, Tensor, Variable
 
 _WHERE = "EarlyStopping"
 
@@ -71,7 +70,7 @@ class EarlyStopping(Callback):
         self.wait = 0
         self.stopped_epoch = 0
         self.best = self._direction.worst
-        self._best_values: list[tuple[Any, Any]] = []
+        self._best_values: list[tuple[Variable, Tensor]] = []
 
     def on_train_begin(self, run_context: RunContext) -> None:
         """Reset the state of an earlier run."""
@@ -107,7 +106,7 @@ class EarlyStopping(Callback):
         self._best_values = []
 
 
-def _snapshot(train_network: Any) -> list[tuple[Any, Any]]:
+def _snapshot(train_network: Network) -> list[tuple[Variable, Tensor]]:
     """Return every variable of a train network and its optimizer with a copy of its value."""
     variables = list(train_network.get_parameters())
     if isinstance(train_network, TrainOneStepCell):

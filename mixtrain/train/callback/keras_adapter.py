@@ -229,7 +229,7 @@ def _overrides(callback: keras.callbacks.Callback, method: str) -> bool:
     return getattr(getattr(callback, method), "__func__", None) is not getattr(keras.callbacks.Callback, method)
 
 
-def _set_direction(callback: Any) -> None:
+def _set_direction(callback: keras.callbacks.Callback) -> None:
     """Set the mode "auto" of a callback by the name of its metric; Keras would need a compiled model."""
     if getattr(callback, "mode", None) != "auto" or getattr(callback, "monitor_op", True) is not None:
         return

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from mixtrain import checks
+from mixtrain.typing import Optimizer, Variable
 
 
 class OptimizerView:
@@ -20,7 +21,7 @@ class OptimizerView:
         name: The optimizer's class.
     """
 
-    def __init__(self, optimizer: Any) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
         self.optimizer = optimizer
         self.built = True
         self.name = type(optimizer).__name__
@@ -46,7 +47,7 @@ class OptimizerView:
         return keras.ops.reshape(self.optimizer.global_step, ())
 
     @property
-    def variables(self) -> list[Any]:
+    def variables(self) -> list[Variable]:
         """The optimizer's own variables."""
         return list(self.optimizer.state_variables())
 

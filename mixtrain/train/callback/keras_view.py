@@ -15,6 +15,7 @@ from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.keras_optimizer_view import OptimizerView
+from mixtrain.typing import Layer, Network, TensorLike, Variable
 
 _MISSING = object()
 
@@ -27,7 +28,7 @@ class ModelView:
         optimizer: The optimizer in use.
     """
 
-    def __init__(self, model: Any, optimizer: Any) -> None:
+    def __init__(self, model: Network, optimizer: Optimizer) -> None:
         self.model = model
         self._optimizer = OptimizerView(optimizer) if isinstance(optimizer, Optimizer) else optimizer
         self._previous_optimizer: Any = None
@@ -77,7 +78,7 @@ class CellModel:
         train_function: None, because Keras does not compile the step.
     """
 
-    def __init__(self, network: Any, train_network: Any = None) -> None:
+    def __init__(self, network: Network, train_network: Network | None = None) -> None:
         self.network = network
         self.stop_training = False
         self.optimizer: Any = None
@@ -91,21 +92,21 @@ class CellModel:
         return self.network(*inputs)
 
     @property
-    def weights(self) -> list[Any]:
+    def weights(self) -> list[Variable]:
         """The network's variables."""
         if isinstance(self.network, keras.Layer):
             return list(self.network.weights)
         return list(self.network.get_parameters())
 
     @property
-    def trainable_variables(self) -> list[Any]:
+    def trainable_variables(self) -> list[Variable]:
         """The trainable variables."""
         return [variable for variable in self.weights if variable.trainable]
 
     trainable_weights = trainable_variables
 
     @property
-    def non_trainable_weights(self) -> list[Any]:
+    def non_trainable_weights(self) -> list[Variable]:
         """The other variables."""
         return [variable for variable in self.weights if not variable.trainable]
 
@@ -124,7 +125,7 @@ class CellModel:
         return sum(int(np.prod(variable.shape)) for variable in self.weights)
 
     @property
-    def layers(self) -> list[Any]:
+    def layers(self) -> list[Layer]:
         """The network as a single layer, for callbacks that plot weights."""
         return [self.network if isinstance(self.network, keras.Layer) else self]
 
@@ -132,7 +133,7 @@ class CellModel:
         """Return copies of the values of the variables."""
         return [np.array(backend.to_numpy(variable)) for variable in self.weights]
 
-    def set_weights(self, weights: Sequence[Any]) -> None:
+    def set_weights(self, weights: Sequence[TensorLike]) -> None:
         """Set the values of the variables, in the order of `get_weights`."""
         for variable, value in zip(self.weights, weights, strict=True):
             variable.assign(value)
@@ -168,7 +169,7 @@ class CellModel:
         load_param_into_net(self._saved_network, read_checkpoint(os.fspath(filepath)))
 
 
-def model_view(network: Any, optimizer: Any, train_network: Any = None) -> ModelView:
+def model_view(network: Network, optimizer: Optimizer, train_network: Network | None = None) -> ModelView:
     """Return the model of Keras callbacks.
 
     Args:

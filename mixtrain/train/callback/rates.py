@@ -9,6 +9,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.train.run_context import CallbackArguments
+from mixtrain.typing import Variable
 
 
 def rate_variable(where: str, arguments: CallbackArguments) -> keras.Variable:
@@ -44,6 +45,6 @@ def _rate_of(arguments: CallbackArguments) -> Any:
     return getattr(optimizer, "learning_rate", None)
 
 
-def read_rate(variable: Any) -> float:
+def read_rate(variable: Variable) -> float:
     """Return a learning rate as the float of its shortest decimal form: 0.1 for the float32 nearest to 0.1."""
     return float(str(np.float32(backend.to_numpy(variable))))

@@ -16,6 +16,7 @@ from mixtrain.train.callback.checkpoint_files import make_folder
 from mixtrain.train.callback.steps import steps_of
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.summary_record import SummaryRecord, check_export_options
+from mixtrain.typing import Variable
 
 _CollectorT = TypeVar("_CollectorT", bound="SummaryCollector")
 _WHERE: Final = "SummaryCollector"
@@ -172,7 +173,7 @@ class SummaryCollector(Callback):
         if backend.is_tensor(image) and len(image.shape) == 4 and image.shape[1] in (1, 3):
             record.add_value("image", "input_data", image)
 
-    def _parameters(self, arguments: CallbackArguments) -> list[tuple[str, Any]]:
+    def _parameters(self, arguments: CallbackArguments) -> list[tuple[str, Variable]]:
         """Return the parameters whose histograms are written, by name."""
         pattern = self._collects["histogram_regular"]
         if pattern is False or not hasattr(arguments.get("train_network"), "trainable_params"):
@@ -181,7 +182,7 @@ class SummaryCollector(Callback):
         return named[:_MAX_HISTOGRAMS] if pattern is None else [item for item in named if re.match(pattern, item[0])]
 
 
-def learning_rates(optimizer: Any) -> dict[str, float]:
+def learning_rates(optimizer: Optimizer) -> dict[str, float]:
     """Return the learning rate of the next step by tag, or the distinct rates of parameter groups."""
     if optimizer is None:
         return {}
