@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mixtrain import checks
+from mixtrain.typing import Optimizer
 
 
-def checked_accumulation(steps: int, optimizer: Any, on_overflow: str) -> int:
+def checked_accumulation(steps: int, optimizer: Optimizer, on_overflow: str) -> int:
     """Return the number of batches per update; raise an error if another argument excludes several."""
     if checks.integer("Model", "accumulate_steps", steps, at_least=1, example=4) == 1:
         return steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from mixtrain import backend, checks
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.step.train_cell import TrainOneStepWithLossScaleCell
 from mixtrain.train.model import Model
-from mixtrain.train.stepper import Batch, Stepper
+from mixtrain.train.stepper import Stepper
+from mixtrain.typing import Batch, DatasetLike
 
 _WHERE: Final = "calibrate_loss_scale"
 # The exponent of the largest scale tried: scales are powers of two that float32 can represent.
@@ -21,7 +22,7 @@ _MAX_EXPONENT: Final = 126
 _MARGIN: Final = 2.0
 
 
-def calibrate_loss_scale(model: Model, dataset: Any, steps: int = 8) -> DynamicLossScaleManager:
+def calibrate_loss_scale(model: Model, dataset: DatasetLike, steps: int = 8) -> DynamicLossScaleManager:
     """Return a manager that starts at a loss scale at which none of some batches overflows.
 
     Each batch is trained on at several scales, and each of these steps is undone: weights, optimizer, moving

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mixtrain import checks
 from mixtrain.step.own_loss import inputs_of
 from mixtrain.train.networks import Networks
+from mixtrain.typing import Batch, Network
 
 
 def check_columns(
@@ -31,7 +30,7 @@ def check_columns(
         _check_columns_of_loss(where, columns, weighted=weighted, training=training)
 
 
-def network_inputs(networks: Networks, batch: tuple[Any, ...], *, training: bool) -> tuple[Any, ...]:
+def network_inputs(networks: Networks, batch: Batch, *, training: bool) -> Batch:
     """Return the columns of a batch that are the network's inputs; all to train a Cell that returns its own loss."""
     if networks.own_loss:
         return tuple(inputs_of(networks.network, batch))
@@ -54,7 +53,7 @@ def _check_columns_of_loss(where: str, columns: int, *, weighted: bool, training
     )
 
 
-def _check_columns_of_own_loss(where: str, columns: int, network: Any) -> None:
+def _check_columns_of_own_loss(where: str, columns: int, network: Network) -> None:
     """Expect at most data, label and weights for a network of one input; any number for several inputs."""
     if columns > 3 and len(inputs_of(network, range(columns))) == 1:
         raise checks.fail_value(

@@ -10,6 +10,7 @@ import keras
 
 from mixtrain.step.output_losses import is_keras_loss
 from mixtrain.train.keras_metrics import is_keras_metric
+from mixtrain.typing import LossFn, Network, Optimizer
 
 # Networks that mixtrain compiled, with the optimizer that each was compiled with.
 _COMPILED_HERE: Final[weakref.WeakKeyDictionary[keras.Model, Any]] = weakref.WeakKeyDictionary()
@@ -27,14 +28,14 @@ class CompileArguments:
         weighted_metrics: The metrics that use sample weights, or None.
     """
 
-    loss_fn: Any
+    loss_fn: LossFn | None
     loss_weights: Any
-    optimizer: Any
+    optimizer: Optimizer
     metrics: Any
     weighted_metrics: Any
 
 
-def is_compiled(network: Any) -> bool:
+def is_compiled(network: Network) -> bool:
     """Whether a network, of Keras or of Cells, is a Keras model that its user compiled."""
     return isinstance(network, keras.Model) and bool(network.compiled) and not _compiled_here(network)
 
@@ -43,7 +44,7 @@ def _compiled_here(network: keras.Model) -> bool:
     return network in _COMPILED_HERE and network.optimizer is _COMPILED_HERE[network]
 
 
-def compile_network(network: Any, arguments: CompileArguments) -> None:
+def compile_network(network: Network, arguments: CompileArguments) -> None:
     """Compile a Keras model as a Model trains it.
 
     So `self.model.evaluate` in a Keras callback works, and a ``.keras`` file keeps the optimizer with its state, the

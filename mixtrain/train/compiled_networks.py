@@ -141,7 +141,7 @@ class CompiledNetworks:
     def _predict_mode(self) -> NetworkMode:
         return NetworkMode(self._networks.predict_network)
 
-    def predict(self, inputs: tuple[Any, ...]) -> Any:
+    def predict(self, inputs: Any) -> Any:
         """Run the network in inference mode.
 
         Args:

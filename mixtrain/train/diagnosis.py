@@ -13,6 +13,7 @@ from mixtrain.diagnostics.non_finite import StepCounts, find_non_finite
 from mixtrain.diagnostics.replay import Replay
 from mixtrain.precision.dtypes import choose_step_jit
 from mixtrain.train.networks import Networks
+from mixtrain.typing import Tensor
 
 # Factor between the scales that are tried if the rule has no backoff factor, as for a constant scale.
 _FACTOR: Final = 2.0
@@ -33,7 +34,7 @@ class OverflowDiagnosis:
         self._compiled: tuple[Any, Replay] | None = None
 
     def __call__(
-        self, batch: Sequence[Any], loss_scale: float, non_finite_counts: np.ndarray | None = None
+        self, batch: Sequence[Tensor], loss_scale: float, non_finite_counts: np.ndarray | None = None
     ) -> Finding:
         """Find the layer or input of a batch that is not finite.
 

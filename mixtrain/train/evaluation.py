@@ -20,13 +20,14 @@ from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics, flat_resu
 from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.stepper import num_rows
+from mixtrain.typing import Network, Tensor, Tree
 
 
-def with_masks(network: Any) -> Callable[..., Any]:
+def with_masks(network: Network) -> Callable[..., Any]:
     """Return a function that runs an eval network: its outputs, their masks and the losses of several outputs."""
 
-    def call(*batch: Any) -> tuple[Any, list[Any], dict[str, Any]]:
-        losses: dict[str, Any] = {}
+    def call(*batch: Tree) -> tuple[Any, list[Any], dict[str, Any]]:
+        losses: dict[str, Tensor] = {}
         if isinstance(network, WithEvalCell):
             results, batch_outputs = network.with_outputs(*batch)
             losses = batch_outputs.output_losses
@@ -58,7 +59,7 @@ class EvaluationMetrics:
         indexes: tuple[int, int, int] | None,
         *,
         shows_tensors: bool,
-        network: Any = None,
+        network: Network | None = None,
     ) -> None:
         self._network = network
         self._convert: Callable[[Any], Any] = boundary.to_tensors if shows_tensors else boundary.to_backend_tensors
@@ -76,7 +77,9 @@ class EvaluationMetrics:
         for metric in metrics_of_layers(self._network):
             metric.reset_state()
 
-    def check_labels(self, outputs: tuple[Any, ...], masks: list[Any], weights: Any, ignored: set[int]) -> None:
+    def check_labels(
+        self, outputs: tuple[Tensor, ...], masks: list[Tensor | None], weights: Any, ignored: set[int]
+    ) -> None:
         """Refuse labels out of range, of metrics that take class numbers.
 
         Args:
@@ -102,7 +105,7 @@ class EvaluationMetrics:
                 if outside is not None:
                     raise backend.LabelOutOfRange("a metric", outside[1], sparse.classes)
 
-    def update(self, outputs: tuple[Any, ...], masks: list[Any], weights: Any) -> None:
+    def update(self, outputs: tuple[Tensor, ...], masks: list[Tensor | None], weights: Any) -> None:
         """Update each metric with its part of the eval network's outputs."""
         indexes = self.indexes
         if indexes is not None:
@@ -142,7 +145,7 @@ class Evaluation:
 
     feed: Feed
     call: CompiledCall
-    network: Any
+    network: Network
     set_train: Callable[[bool], None]
     metrics: EvaluationMetrics
     weighted: bool = False
@@ -227,7 +230,9 @@ def _results(evaluation: Evaluation, records: EpochRecords) -> tuple[dict[str, A
     return values or {"loss": loss}, {**values, "eval_loss": loss}
 
 
-def _update_metrics(evaluation: Evaluation, outputs: tuple[Any, ...], masks: list[Any], weights: Any) -> None:
+def _update_metrics(
+    evaluation: Evaluation, outputs: tuple[Tensor, ...], masks: list[Tensor | None], weights: Any
+) -> None:
     """Update the metrics with the outputs of a batch, their masks and the sample weights."""
     evaluation.metrics.check_labels(outputs, masks, weights, evaluation.call.ignored_labels())
     evaluation.metrics.update(outputs, masks, weights)

@@ -17,8 +17,7 @@ from mixtrain.backend import Pipeline
 from mixtrain.ops.inputs import tensor
 from mixtrain.train.held_batches import HeldBatches, borrow
 from mixtrain.train.read_ahead import read_ahead
-
-Batch = tuple[Any, ...]
+from mixtrain.typing import Batch, DatasetLike, Tensor, TensorLike, Tree
 
 
 class Feed:
@@ -38,7 +37,7 @@ class Feed:
         dataset: As passed.
     """
 
-    def __init__(self, dataset: Any, where: str, first_pass: int = 0) -> None:
+    def __init__(self, dataset: DatasetLike, where: str, first_pass: int = 0) -> None:
         self.dataset = dataset
         self._where = where
         self._example: Batch | None = None
@@ -180,7 +179,7 @@ class Feed:
         self._graph.raise_pending()
 
 
-def as_batch(batch: Any, convert: Callable[[Any], Any] = backend.to_tensor) -> Batch:
+def as_batch(batch: Any, convert: Callable[[TensorLike], Tensor] = backend.to_tensor) -> Batch:
     """Return a batch as a tuple of columns of tensors; of a dict, its values.
 
     A column of several parts is a dict or a tuple of tensors: a list becomes a tuple, as in `tf.data`.
@@ -203,7 +202,7 @@ def _parts_of(batch: Any) -> list[Any]:
     return keras.tree.flatten(as_batch(batch, lambda part: part))  # type: ignore[no-any-return]
 
 
-def _as_column(column: Any, convert: Callable[[Any], Any]) -> Any:
+def _as_column(column: Any, convert: Callable[[TensorLike], Tensor]) -> Tree:
     """Return a column as a tensor, or as a structure of tensors for a network of several inputs."""
     if isinstance(column, backend.BACKEND_TENSORS):
         return column  # First, as it is the most common case in the steps of a run.

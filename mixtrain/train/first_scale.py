@@ -9,7 +9,8 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.loss_scale.rule import Count, LossScaleState
 from mixtrain.step.gradient_window import GradientWindow
-from mixtrain.train.stepper import Batch, CallResult, Stepper
+from mixtrain.train.stepper import CallResult, Stepper
+from mixtrain.typing import Batch
 
 # The scale that the first batch allows is divided by this: gradients grow somewhat while a network begins to learn, and
 # the next batches should not overflow either.

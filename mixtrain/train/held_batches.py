@@ -12,8 +12,8 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.backend.rows import Failure
+from mixtrain.typing import Batch
 
-Batch = tuple[Any, ...]
 
 # Kinds of dtypes: booleans, integers and floats. Other arrays are converted, or refused, when they are read.
 _HELD_KINDS: Final = frozenset("biuf")

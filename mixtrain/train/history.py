@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mixtrain.typing import Network
+
 
 class EpochHistory(Mapping[str, list[float]]):
     """Values per epoch by name: "loss", Keras's metrics, "loss_scale", "skipped_steps", "val_..."
@@ -28,7 +30,7 @@ class EpochHistory(Mapping[str, list[float]]):
         [0.5]
     """
 
-    def __init__(self, model: Any = None, params: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, model: Network | None = None, params: Mapping[str, Any] | None = None) -> None:
         self.model = model
         self.params = dict(params or {})
         self.epoch: list[int] = []

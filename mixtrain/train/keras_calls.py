@@ -11,9 +11,11 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks
 from mixtrain.precision.master_weights import updating_masters
+from mixtrain.train.callback.callback import CallbacksLike
 from mixtrain.train.feed import Feed
 from mixtrain.train.keras_data import BATCH_SIZE, KerasData, is_dataset
 from mixtrain.train.saving import KerasSaving
+from mixtrain.typing import DatasetLike, Layer, Tensor
 
 
 def as_keras_arguments(positional: tuple[Any, Any, Any, Any], keywords: dict[str, Any]) -> dict[str, Any] | None:
@@ -114,7 +116,7 @@ class KerasCalls(KerasSaving):
         verbose: str | int = "auto",
         sample_weight: Any = None,
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: CallbacksLike | None = None,
         return_dict: bool = False,
     ) -> Any:
         """Compute the loss and the metrics, with Keras's arguments; `eval` is MindSpore's.
@@ -155,7 +157,7 @@ class KerasCalls(KerasSaving):
             return values
         return list(values.values()) if len(values) > 1 else values["loss"]
 
-    def _evaluate_all(self, where: str, dataset: Any, callbacks: Any) -> dict[str, Any]:
+    def _evaluate_all(self, where: str, dataset: DatasetLike, callbacks: CallbacksLike | None) -> dict[str, Any]:
         """Return the loss and the metrics of a dataset by name, the loss first."""
         raise NotImplementedError
 
@@ -168,7 +170,7 @@ class KerasCalls(KerasSaving):
         self._keras_network("summary", "print(network)").summary(*args, **kwargs)
 
     @property
-    def layers(self) -> list[Any]:
+    def layers(self) -> list[Layer]:
         """The Keras network's layers."""
         return list(self._keras_network("layers", "network.cells()").layers)
 
@@ -182,7 +184,7 @@ class KerasCalls(KerasSaving):
         network = self._keras_network("get_weights", "network.parameters_dict()")
         return [backend.to_numpy(variable) for variable in network.weights]
 
-    def set_weights(self, weights: Sequence[Any]) -> None:
+    def set_weights(self, weights: Sequence[Tensor]) -> None:
         """Write the values of the Keras network's variables.
 
         Args:
@@ -206,7 +208,7 @@ class KerasCalls(KerasSaving):
             "Write Model(network, loss_fn, optimizer, metrics=[...])."
         )
 
-    def _keras_network(self, method: str, alternative: str) -> Any:
+    def _keras_network(self, method: str, alternative: str) -> keras.Model:
         network = self._networks.network
         if not isinstance(network, keras.Model):
             raise checks.fail_type(f"Model.{method}", "the network must be a keras.Model", network, alternative)

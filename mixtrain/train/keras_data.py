@@ -11,6 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.train.feed import Feed, as_batch
+from mixtrain.typing import DatasetLike, TensorLike
 
 BATCH_SIZE = 32
 
@@ -124,7 +125,7 @@ class KerasData:
         last = dataclasses.replace(self, **part(slice(index, None)), class_weight=None, shuffle=False, steps=None)
         return first, last
 
-    def dataset(self) -> Any:
+    def dataset(self) -> DatasetLike:
         """Return a dataset of batches for `Model.train`."""
         data: Any = self.x
         if self.of_arrays:
@@ -159,7 +160,7 @@ def _parts(column: Any) -> Any:
     return column
 
 
-def class_weights(where: str, labels: Any, weights: Mapping[int, float]) -> np.ndarray:
+def class_weights(where: str, labels: TensorLike, weights: Mapping[int, float]) -> np.ndarray:
     """Return the weight of each row by its class.
 
     Args:
@@ -236,7 +237,7 @@ class _ShuffledBatches(keras.utils.PyDataset):
     def __len__(self) -> int:
         return len(self._order)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
         return self._batches[int(self._order[index])]
 
     def on_epoch_begin(self) -> None:
@@ -317,7 +318,7 @@ class _WeightedBatches:
             yield (*columns, class_weights(self._where, columns[1], self._weights))
 
 
-def _passes(where: str, dataset: Any) -> Iterator[Any]:
+def _passes(where: str, dataset: DatasetLike) -> Iterator[Any]:
     """Yield the batches of one pass over a dataset, or those of a generator."""
     return dataset if isinstance(dataset, Iterator) else Feed(dataset, where).batches()
 

@@ -14,6 +14,7 @@ from mixtrain.nn.metrics import KerasMetric, Metric
 from mixtrain.nn.metrics.keras_metric import SPARSE_METRICS
 from mixtrain.nn.metrics.metric import SparseLabels, class_indices
 from mixtrain.step.output_losses import one_of_outputs, outputs_by_name
+from mixtrain.typing import Network, Tensor, Tree
 
 _PLAIN: Final = JitChoice(False, "a user's metric may have operations that XLA lacks")
 # Errors of a compiled metric that reads values: `if tensor`, `np.asarray(tensor)`, `tensor.numpy()`.
@@ -43,7 +44,7 @@ class CompileMetric(Metric):
     """
 
     def __init__(
-        self, metric: Any, output: Any = None, names: Sequence[str] = (), *, weighted: bool = False
+        self, metric: Any, output: str | int | None = None, names: Sequence[str] = (), *, weighted: bool = False
     ) -> None:
         super().__init__()
         self._identifier = metric
@@ -72,7 +73,7 @@ class CompileMetric(Metric):
         sparse = class_indices(predictions, labels, axis=-1)
         return dataclasses.replace(sparse, weights=weights) if sparse is not None and self._weighted else sparse
 
-    def _select(self, predictions: Any, labels: Any, weights: Any = None) -> tuple[Any, Any, Any]:
+    def _select(self, predictions: Tree, labels: Tree, weights: Tree | None = None) -> tuple[Any, Any, Any]:
         """Return the predictions, labels and weights of this metric's output."""
         if self._output is None:
             return _single(predictions), _single(labels), None if weights is None else _single(weights)
@@ -138,7 +139,9 @@ def is_keras_metric(metric: Any) -> bool:
     return callable(metric) and not isinstance(metric, (Metric, type))
 
 
-def keras_results(plain: Sequence[tuple[Any, str]], weighted: Sequence[tuple[Any, str]]) -> tuple[list[str], list[str]]:
+def keras_results(
+    plain: Sequence[tuple[Any, str]], weighted: Sequence[tuple[Any, str]]
+) -> tuple[list[str], list[str]]:
     """Return the names of metrics in Keras's results.
 
     Args:
@@ -179,7 +182,7 @@ class DeviceMetrics:
         self._built = False
         self._compilable = True
 
-    def update(self, predictions: Any, labels: Any, weights: Any, masks: Sequence[Any]) -> None:
+    def update(self, predictions: Tree, labels: Tree, weights: Tree | None, masks: Sequence[Tensor | None]) -> None:
         """Update with one batch.
 
         Args:
@@ -203,25 +206,25 @@ class DeviceMetrics:
             self._compilable = False
             self._update(predictions, labels, weights, masks)
 
-    def _update(self, predictions: Any, labels: Any, weights: Any, masks: Sequence[Any]) -> None:
+    def _update(self, predictions: Tree, labels: Tree, weights: Tree | None, masks: Sequence[Tensor | None]) -> None:
         give_masks(predictions, masks)
         for metric in self._metrics:
             update_metric(metric, predictions, labels, weights)
 
 
-def give_masks(outputs: Any, masks: Sequence[Any]) -> None:
+def give_masks(outputs: Tree, masks: Sequence[Tensor | None]) -> None:
     """Attach the masks that `masks_of` returned to a network's outputs, which lose them in a compiled call."""
     for output, mask in zip(keras.tree.flatten(outputs), masks, strict=True):
         if mask is not None:
             backend.set_mask(output, mask)
 
 
-def update_metric(metric: Metric, predictions: Any, labels: Any, weights: Any) -> None:
+def update_metric(metric: Metric, predictions: Tree, labels: Tree, weights: Tree | None) -> None:
     """Update a `KerasMetric`, or a `CompileMetric`, which takes sample weights too, with a batch."""
     metric.update(predictions, labels, *([weights] if isinstance(metric, CompileMetric) else []))
 
 
-def metrics_of_layers(network: Any) -> list[keras.metrics.Metric]:
+def metrics_of_layers(network: Network) -> list[keras.metrics.Metric]:
     """Return the metrics that a Keras network updates in its forward pass; none for other networks."""
     if not isinstance(network, keras.Layer):
         return []
@@ -244,7 +247,7 @@ def flat_results(results: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def masks_of(outputs: Any) -> list[Any]:
+def masks_of(outputs: Tree) -> list[Tensor | None]:
     """Return for each of a network's outputs the mask from Keras's layers, or None."""
     return [backend.mask_of(output) for output in keras.tree.flatten(outputs)]
 

@@ -31,9 +31,10 @@ from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.sink import SinkData
 from mixtrain.train.step_groups import StreamedGroup, grouped, run_group, step_calls, until_overflow
-from mixtrain.train.stepper import Batch, CallResult
+from mixtrain.train.stepper import CallResult
 from mixtrain.train.steps_per_call import MAX_STEPS, MAX_STREAMED_STEPS
 from mixtrain.train.training import Training
+from mixtrain.typing import Batch
 
 # The calls of an epoch: (batch, call, steps). The batch is that of the call's last step and may be a `Later`.
 _Calls = Generator[tuple[Any, Callable[[], CallResult], int], None, None]

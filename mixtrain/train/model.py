@@ -17,9 +17,11 @@ from mixtrain.diagnostics.report import report_html
 from mixtrain.dtype import DType
 from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
+from mixtrain.nn.metrics.factory import MetricsLike
 from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.train.accumulation import checked_accumulation
+from mixtrain.train.callback.callback import CallbacksLike
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.callback.overflow_monitor import OverflowMonitor, OverflowRecord
 from mixtrain.train.columns import check_columns, network_inputs
@@ -40,6 +42,7 @@ from mixtrain.train.report_data import LastRun, report_data
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.training import Training
 from mixtrain.train.training_metrics import TrainingMetrics
+from mixtrain.typing import DatasetLike, LossFn, Network, Optimizer, TensorLike, Tree
 
 
 class Model(KerasCalls):
@@ -91,11 +94,11 @@ class Model(KerasCalls):
 
     def __init__(
         self,
-        network: Any,
-        loss_fn: Any = None,
-        optimizer: Any = None,
-        metrics: Any = None,
-        eval_network: Any = None,
+        network: Network,
+        loss_fn: LossFn | None = None,
+        optimizer: Optimizer | str | None = None,
+        metrics: MetricsLike | None = None,
+        eval_network: Network | None = None,
         eval_indexes: Sequence[int] | None = None,
         amp_level: AmpLevel = "O0",
         *,
@@ -108,7 +111,7 @@ class Model(KerasCalls):
         on_overflow: Literal["skip", "retry"] = "skip",
         loss_weights: Any = None,
         sample_weight: bool = False,
-        weighted_metrics: Any = None,
+        weighted_metrics: MetricsLike | None = None,
         accumulate_steps: int = 1,
     ) -> None:
         checks.one_of("Model", "boost_level", boost_level, ("O0",))
@@ -162,17 +165,17 @@ class Model(KerasCalls):
             self._networks.train_network  # noqa: B018  (built now, so that its errors are raised here)
 
     @property
-    def train_network(self) -> Any:
+    def train_network(self) -> Network:
         """The cell that trains on a batch."""
         return self._lease.with_cell(self._networks.train_network, self._networks.network)
 
     @property
-    def eval_network(self) -> Any:
+    def eval_network(self) -> Network:
         """The cell whose outputs the metrics are computed from; None without metrics."""
         return self._networks.eval_network if self._metrics.named else None
 
     @property
-    def predict_network(self) -> Any:
+    def predict_network(self) -> Network:
         """The network that predicts, as passed."""
         return self._networks.network
 
@@ -216,15 +219,8 @@ class Model(KerasCalls):
             file.write(json.dumps(data, indent=1) if as_json else report_html(data))
 
     def train(
-        self,
-        epoch: int,
-        train_dataset: Any,
-        callbacks: Any = None,
-        dataset_sink_mode: bool = False,
-        sink_size: int = -1,
-        initial_epoch: int = 0,
-        *,
-        verbose: Verbose = "auto",
+        self, epoch: int, train_dataset: DatasetLike, callbacks: CallbacksLike | None = None,
+        dataset_sink_mode: bool = False, sink_size: int = -1, initial_epoch: int = 0, *, verbose: Verbose = "auto",
         resume: str | os.PathLike[str] | None = None,
     ) -> EpochHistory:
         """Train for some epochs.
@@ -258,10 +254,10 @@ class Model(KerasCalls):
     def fit(
         self,
         epoch: Any = None,
-        train_dataset: Any = None,
-        valid_dataset: Any = None,
+        train_dataset: DatasetLike | None = None,
+        valid_dataset: DatasetLike | None = None,
         valid_frequency: int | Sequence[int] = 1,
-        callbacks: Any = None,
+        callbacks: CallbacksLike | None = None,
         dataset_sink_mode: bool = False,
         valid_dataset_sink_mode: bool = False,
         sink_size: int = -1,
@@ -368,7 +364,7 @@ class Model(KerasCalls):
         self._networks.build(*network_inputs(self._networks, first, training=True))
 
     @contextlib.contextmanager
-    def _ready_for(self, where: str, dataset: Any) -> Iterator[Feed]:
+    def _ready_for(self, where: str, dataset: DatasetLike) -> Iterator[Feed]:
         """Build the networks and set them to training, to run steps and undo them; yield the dataset's feed."""
         self._networks.check_trains(where)
         feed = Feed(dataset, where)
@@ -378,7 +374,9 @@ class Model(KerasCalls):
             yield feed
 
     # ---- evaluation and prediction ------------------------------------------------------------------------------
-    def eval(self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False) -> dict[str, Any]:
+    def eval(
+        self, valid_dataset: DatasetLike, callbacks: CallbacksLike | None = None, dataset_sink_mode: bool = False
+    ) -> dict[str, Any]:
         """Evaluate the metrics on a dataset.
 
         Args:
@@ -397,14 +395,14 @@ class Model(KerasCalls):
             evaluation = self._evaluation("Model.eval", valid_dataset)
             return self._evaluated(evaluation, callbacks, dataset_sink_mode=dataset_sink_mode)[0]
 
-    def _evaluation(self, where: str, dataset: Any, *, in_keras_style: bool = False) -> Evaluation:
+    def _evaluation(self, where: str, dataset: DatasetLike, *, in_keras_style: bool = False) -> Evaluation:
         feed = Feed(dataset, where)
         columns = len(feed.first())
         check_columns(where, self._networks, columns, training=False, in_keras_style=in_keras_style)
         return self._compiled.evaluation(where, feed, self._metrics, weighted=in_keras_style and columns == 3)
 
     def _evaluated(
-        self, evaluation: Evaluation, callbacks: Any, *, dataset_sink_mode: bool = False
+        self, evaluation: Evaluation, callbacks: CallbacksLike | None, *, dataset_sink_mode: bool = False
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Run an evaluation; return its values, and those that callbacks see, which always have the loss."""
         fields = {"network": self._networks.network, "loss_fn": self._networks.loss_fn, **evaluation.fields()}
@@ -415,7 +413,7 @@ class Model(KerasCalls):
             values = evaluate(evaluation, callback_list, RunContext(arguments), arguments)
         return values, dict(arguments.eval_results)
 
-    def _evaluate_all(self, where: str, dataset: Any, callbacks: Any) -> dict[str, Any]:
+    def _evaluate_all(self, where: str, dataset: DatasetLike, callbacks: CallbacksLike | None) -> dict[str, Any]:
         with self._use.of(where):
             values, results = self._evaluated(self._evaluation(where, dataset, in_keras_style=True), callbacks)
         loss = results.get("eval_loss", values.get("loss"))
@@ -427,8 +425,8 @@ class Model(KerasCalls):
         return ({} if loss is None else {"loss": loss}) | {name: values[name] for name in rest}
 
     def predict(
-        self, *inputs: Any, batch_size: int | None = None, verbose: str | int = "auto", steps: int | None = None
-    ) -> Any:
+        self, *inputs: TensorLike, batch_size: int | None = None, verbose: str | int = "auto", steps: int | None = None
+    ) -> Tree:
         """Run the network in inference mode.
 
         Args:
@@ -463,17 +461,13 @@ class Model(KerasCalls):
         outputs = self._run(keras.tree.map_structure(backend.to_tensor, inputs))
         return boundary.to_tensors(outputs) if as_tensors else outputs
 
-    def _run(self, inputs: tuple[Any, ...]) -> Any:
+    def _run(self, inputs: tuple[Any, ...]) -> Tree:
         with self._use.of("Model.predict"):
             return self._compiled.predict(inputs)
 
     def build(
-        self,
-        train_dataset: Any = None,
-        valid_dataset: Any = None,
-        sink_size: int = -1,
-        epoch: int = 1,
-        sink_mode: bool = False,
+        self, train_dataset: DatasetLike | None = None, valid_dataset: DatasetLike | None = None, sink_size: int = -1,
+        epoch: int = 1, sink_mode: bool = False,
     ) -> None:
         """Prepare the networks before the first step: build Keras layers, apply the precision, raise errors.
 

@@ -13,6 +13,7 @@ from mixtrain.nn.metrics.metric import SparseLabels
 from mixtrain.step.loss_cell import output_names
 from mixtrain.step.output_losses import is_keras_loss, one_of_outputs, outputs_by_name
 from mixtrain.train.keras_metrics import CompileMetric, checked_weighted, is_keras_metric, keras_results, metric_name
+from mixtrain.typing import LossFn, Network, Tree
 
 # Names that mean Keras's metrics for a Keras network with a Keras loss, even in a set or dict, whose other names are
 # MindSpore's.
@@ -42,7 +43,7 @@ class OutputMetric(Metric):
         """Update with one batch: all outputs and all labels."""
         self.metric.update(*self._select(*inputs))
 
-    def _select(self, outputs: Any, label: Any) -> tuple[Any, Any]:
+    def _select(self, outputs: Tree, label: Tree) -> tuple[Any, Any]:
         """Return the prediction and label of this metric's output."""
         named = outputs_by_name(outputs, self._names)
         prediction = one_of_outputs("output", named, self._output, list(named))
@@ -56,7 +57,9 @@ class OutputMetric(Metric):
         return self.metric.eval()
 
 
-def model_metrics(network: Any, loss_fn: Any, metrics: Any, weighted_metrics: Any = None) -> dict[str, MetricLike]:
+def model_metrics(
+    network: Network, loss_fn: LossFn | None, metrics: Any, weighted_metrics: Any = None
+) -> dict[str, MetricLike]:
     """Return a Model's metrics by name.
 
     Args:
@@ -94,7 +97,7 @@ def model_metrics(network: Any, loss_fn: Any, metrics: Any, weighted_metrics: An
     return {name: item[2] for name, item in zip([*plain_names, *weighted_names], [*plain, *weighted], strict=True)}
 
 
-def _outputs(network: Any, loss_fn: Any) -> list[Any]:
+def _outputs(network: Network, loss_fn: Any) -> list[Any]:
     """Return the names, or else the indexes, of a network's several outputs; an empty list for a single output."""
     names = output_names(network)
     if len(names) > 1:

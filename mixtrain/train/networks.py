@@ -31,6 +31,7 @@ from mixtrain.step.own_loss import computes_loss, refuse_overridden
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.plan_in_force import PlanInForce, PrecisionOptions
 from mixtrain.train.training_metrics import TrainingMetrics
+from mixtrain.typing import LossFn, Network, Optimizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,10 +73,10 @@ class Networks:
 
     def __init__(
         self,
-        network: Any,
-        loss_fn: Any,
-        optimizer: Any,
-        eval_network: Any,
+        network: Network,
+        loss_fn: LossFn | None,
+        optimizer: Optimizer | None,
+        eval_network: Network | None,
         options: PrecisionOptions,
         manager: Any,
         loss: LossOptions = LossOptions(),
@@ -239,13 +240,13 @@ class Networks:
         return (self.manager, train.set_sense_scale) if isinstance(train, TrainOneStepWithLossScaleCell) else None
 
     @property
-    def with_loss(self) -> Any:
+    def with_loss(self) -> Network:
         """The network with its loss, as the train cell runs it."""
         train = self.train_network
         return train.network if isinstance(train, TrainOneStepCell) else train
 
     @property
-    def examined(self) -> Any:
+    def examined(self) -> Network:
         """The network that diagnostics run layer by layer: the user's, without train step and loss."""
         if self.optimizer is not None:
             return self.network
@@ -253,7 +254,7 @@ class Networks:
         return with_loss.backbone_network if isinstance(with_loss, WithLossCell) else with_loss
 
 
-def _checked_loss(loss: LossOptions, loss_fn: Any, network: Any) -> LossOptions:
+def _checked_loss(loss: LossOptions, loss_fn: LossFn | None, network: Network) -> LossOptions:
     """Refuse options without a loss, except sample weights of a network that overrides `compute_loss`."""
     checks.boolean("Model", "sample_weight", loss.sample_weight)
     needs_loss = loss.sample_weight and not computes_loss(network)
@@ -263,7 +264,7 @@ def _checked_loss(loss: LossOptions, loss_fn: Any, network: Any) -> LossOptions:
     return loss
 
 
-def _check_network(name: str, network: Any) -> None:
+def _check_network(name: str, network: Network) -> None:
     if not isinstance(network, keras.Layer) and not is_cell(network):
         raise checks.fail_type(
             "Model", f"{name} must be a mixtrain.nn.Cell or a keras.Model", network, "a class with nn.Cell as its base"

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from mixtrain import backend
+from mixtrain.typing import Network
 
 
 class OneThread:
@@ -76,7 +77,7 @@ _uses: Final[weakref.WeakKeyDictionary[Any, OneThread]] = weakref.WeakKeyDiction
 _uses_lock: Final = threading.Lock()
 
 
-def use_of(network: Any) -> OneThread:
+def use_of(network: Network) -> OneThread:
     """Return the `OneThread` of a network, shared by all Models of it."""
     with _uses_lock:
         return _uses.setdefault(network, OneThread())

@@ -7,10 +7,12 @@ import weakref
 from typing import Any
 
 from mixtrain.amp.train_network import planned
+from mixtrain.cell.cell import Cell
 from mixtrain.precision.apply import AppliedPlan, applied_plan, apply_plan, undo_soon
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.plan_inputs import PlanInputs
 from mixtrain.trace_version import layer_changed
+from mixtrain.typing import Network
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +27,7 @@ class PrecisionOptions:
 class Lease:
     """Keeps a plan applied while it is alive: held by a Model, and by the cells that it has returned."""
 
-    def with_cell(self, cell: Any, network: Any) -> Any:
+    def with_cell(self, cell: Cell, network: Network) -> Any:
         """Attach the lease to a cell that wraps the network; return the cell."""
         if cell is not network:
             object.__setattr__(cell, "_plan_lease", self)
@@ -43,7 +45,7 @@ class PlanInForce:
         plan: The plan of the last `apply`.
     """
 
-    def __init__(self, network: Any, options: PrecisionOptions) -> None:
+    def __init__(self, network: Network, options: PrecisionOptions) -> None:
         self._network = network
         self._options = options
         self._applied: AppliedPlan | None = None

@@ -13,6 +13,7 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.step.train_cell import TrainOneStepWithLossScaleCell
 from mixtrain.train.callback import Callback, LossMonitor
+from mixtrain.train.callback.callback import CallbacksLike
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.training_metrics import last_values
@@ -164,7 +165,7 @@ def with_progress(callbacks: list[Any], verbose: int, last_epoch: int, size: int
     return [*callbacks, ProgressMonitor(last_epoch, bar=verbose == _BAR, size=size)] if verbose else callbacks
 
 
-def as_list(callbacks: Any) -> list[Any]:
+def as_list(callbacks: CallbacksLike | None) -> list[Any]:
     """Return callbacks as they are passed to `Model.train`, None, one or an iterable of them, as a list."""
     if callbacks is None:
         return []

@@ -11,6 +11,7 @@ from mixtrain.diagnostics.ranges import RangeRecords
 from mixtrain.dtype import float32
 from mixtrain.precision.dtypes import compilable
 from mixtrain.train.networks import Networks
+from mixtrain.typing import Tensor, Tree
 
 
 class RangeSampler:
@@ -23,7 +24,7 @@ class RangeSampler:
         self._networks = networks
         self._compiled: dict[int | None, tuple[Any, Any, list[Any]]] = {}
 
-    def __call__(self, batch: Sequence[Any], max_values: int | None) -> tuple[Any, RangeRecords]:
+    def __call__(self, batch: Sequence[Tensor], max_values: int | None) -> tuple[Any, RangeRecords]:
         """Return the loss scale of the next step, a scalar tensor, and the ranges of one batch at it.
 
         Args:
@@ -43,7 +44,7 @@ class RangeSampler:
         networks = self._networks
         names: list[Any] = []
 
-        def measure(*batch: Any) -> tuple[Any, Any, Any]:
+        def measure(*batch: Tree) -> tuple[Tensor, Tensor, Tensor]:
             # Read inside the program: copying a single number takes as long as calling a program.
             loss_scale = networks.scale_tensor
             with networks.in_float32():

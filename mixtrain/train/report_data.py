@@ -18,6 +18,7 @@ from mixtrain.train.callback.overflow_monitor import OverflowMonitor, OverflowRe
 from mixtrain.train.callback.range_monitor import RangeMonitor
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import RunContext
+from mixtrain.typing import Network
 
 _COLUMNS: Final = ("path", "layer", "rule", "compute_dtype", "parameter_dtype", "output_dtype")
 # Fraction of skipped steps from which the report advises another loss scale.
@@ -69,7 +70,7 @@ class LastRun(Callback):
         return next(records, RangeRecords())
 
 
-def report_data(network: Any, plan: PrecisionPlan, run: LastRun) -> dict[str, Any]:
+def report_data(network: Network, plan: PrecisionPlan, run: LastRun) -> dict[str, Any]:
     """Return the data of a report."""
     facts = plan_facts(plan)
     rows = [dict(zip(_COLUMNS, row, strict=True)) for row in facts["rows"]]

@@ -11,6 +11,7 @@ from mixtrain.diagnostics.finding import Finding
 from mixtrain.diagnostics.ranges import RangeRecords
 from mixtrain.train.later import now
 from mixtrain.train.records import StepRecords
+from mixtrain.typing import DatasetLike, LossFn, Network, Optimizer, Tree
 
 
 class CallbackArguments:
@@ -68,17 +69,17 @@ class CallbackArguments:
     epoch_num: int
     cur_epoch_num: int
     cur_step_num: int
-    network: Any
-    train_network: Any
-    eval_network: Any
-    loss_fn: Any
-    optimizer: Any
+    network: Network
+    train_network: Network
+    eval_network: Network
+    loss_fn: LossFn
+    optimizer: Optimizer
     loss_scale_manager: Any
-    train_dataset: Any
-    valid_dataset: Any
-    train_dataset_element: Any
-    eval_dataset_element: Any
-    net_outputs: Any
+    train_dataset: DatasetLike
+    valid_dataset: DatasetLike
+    train_dataset_element: Tree
+    eval_dataset_element: Tree
+    net_outputs: Tree
     step_results: StepRecords | None
     explain_overflow: Callable[[], Finding]
     measure_ranges: Callable[[int | None], tuple[Any, RangeRecords]]

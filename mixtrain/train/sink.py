@@ -8,7 +8,8 @@ from typing import Any
 
 from mixtrain import backend
 from mixtrain.train.feed import Feed
-from mixtrain.train.stepper import Batch, CallResult, Stepper
+from mixtrain.train.stepper import CallResult, Stepper
+from mixtrain.typing import Batch
 
 
 class SinkData:

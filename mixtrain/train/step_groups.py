@@ -14,7 +14,8 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.train.later import Later
 from mixtrain.train.records import StepRecords
-from mixtrain.train.stepper import Batch, CallResult, Group, Stepper
+from mixtrain.train.stepper import CallResult, Group, Stepper
+from mixtrain.typing import Batch, Tensor
 
 Call = Callable[[], CallResult]
 
@@ -259,6 +260,6 @@ def _batch_spec(batch: Batch) -> Any:
     return [(tuple(column.shape), column.dtype) for column in columns], [type(column) for column in batch]
 
 
-def _is_stackable(column: Any) -> bool:
+def _is_stackable(column: Tensor) -> bool:
     """Whether a part of a batch is a tensor, or an array that becomes one."""
     return isinstance(column, np.ndarray) and column.dtype.kind not in "USO" or backend.is_tensor(column)

@@ -20,8 +20,8 @@ from mixtrain.step.train_cell import NON_FINITE, TrainOneStepCell, TrainOneStepW
 from mixtrain.train.later import Later
 from mixtrain.train.records import StepRecords
 from mixtrain.train.steps_per_call import StepsPerCall
+from mixtrain.typing import Batch, Network, Tensor, Tree
 
-Batch = tuple[Any, ...]
 _log = logging.getLogger("mixtrain")
 
 
@@ -34,7 +34,7 @@ class CallResult(NamedTuple):
     """
 
     records: StepRecords
-    outputs: Any
+    outputs: Tree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Group:
     """
 
     records: StepRecords
-    outputs: Sequence[Any]
-    counts: Any
-    count_before: Any
+    outputs: Sequence[Tree]
+    counts: Tensor | None
+    count_before: Tensor | None
 
 
 class Stepper:
@@ -70,7 +70,7 @@ class Stepper:
 
     def __init__(
         self,
-        network: Any,
+        network: Network,
         *,
         scaled: bool,
         needs: Collection[str] = (),
@@ -92,7 +92,7 @@ class Stepper:
         self._rows: int | None = None
         self.steps_per_call = StepsPerCall(backend.GROUPS)
 
-    def _flat_step(self, *batch: Any) -> tuple[Any, ...]:
+    def _flat_step(self, *batch: Tree) -> tuple[Tensor, ...]:
         """Run the network; return its outputs and its report as one flat tuple of tensors."""
         if isinstance(self._network, TrainOneStepCell):
             outputs, report = self._network.run_with_report(*batch, needs=self._needs)
@@ -167,14 +167,14 @@ class Stepper:
             values, batch = backend.call_with_branches(run, iterator, count, self._overflowed)
         return batch, self._loop_result(values, int(values[0].shape[0]))
 
-    def _loop_result(self, values: Sequence[Any], count: int) -> CallResult:
+    def _loop_result(self, values: Sequence[Tensor], count: int) -> CallResult:
         stacked, report, sizes = self._unpack(values)
         rows = sizes[0] if sizes else self._training.compiled().sizes
         # Without sizes, all batches have the static size that the step was traced with.
         records = self._records(stacked, report, np.full(count, self._rows) if rows is None else rows)
         return CallResult(records, Later(lambda: keras.tree.map_structure(lambda rows: rows[-1], stacked)))
 
-    def _overflowed(self, values: Sequence[Any]) -> Any:
+    def _overflowed(self, values: Sequence[Tensor]) -> Tensor:
         """Whether a step overflowed, from the values that it returns inside a compiled call; a bool tensor."""
         outputs = self._unpack(values)[0]
         return keras.ops.any(outputs[1]) if self._has_overflow(outputs) else backend.to_tensor(False)
@@ -219,7 +219,7 @@ class Stepper:
             self._state_of = compiled, self._network.network_state()
         return self._state_of[1]
 
-    def _unpack(self, values: Sequence[Any]) -> tuple[Any, dict[str, Any], list[Any]]:
+    def _unpack(self, values: Sequence[Tensor]) -> tuple[Tree, dict[str, Any], list[Tensor]]:
         """Split the values of a step: the outputs, the report by name, and the batch size if it is not static."""
         begin = self._output_count
         end = begin + self._report_count
@@ -227,7 +227,7 @@ class Stepper:
         return outputs, _pack(self._report_structure, values[begin:end]), [*values[end:]]
 
     def _records(
-        self, outputs: Any, report: dict[str, Any], rows: Any, column: Callable[[Any], Any] = lambda value: value
+        self, outputs: Tree, report: dict[str, Any], rows: Any, column: Callable[[Any], Any] = lambda value: value
     ) -> StepRecords:
         """Return the records of steps; `column` makes a column of each of their outputs and scalars."""
         named = outputs if self._has_overflow(outputs) else keras.tree.flatten(outputs)[:1]
@@ -238,7 +238,7 @@ class Stepper:
         columns |= {name: report[name] for name in ("gradients", "predictions", NON_FINITE) if name in report}
         return StepRecords(**columns, rows=rows, stacked=column is not _as_column)
 
-    def _has_overflow(self, outputs: Any) -> bool:
+    def _has_overflow(self, outputs: Tree) -> bool:
         return self._scaled and isinstance(outputs, (tuple, list)) and len(outputs) == 3
 
     def traces(self) -> int:
@@ -246,7 +246,7 @@ class Stepper:
         return self._training.compiled().traces()  # type: ignore[no-any-return]
 
 
-def _pack(structure: Any, values: Sequence[Any]) -> Any:
+def _pack(structure: Any, values: Sequence[Tensor]) -> Tree:
     """Pack flat values into a structure, as `keras.tree.pack_sequence_as`."""
     # These two cases are those of nearly every step, and Keras is too slow for them.
     if not isinstance(structure, (dict, tuple, list)):
@@ -256,12 +256,12 @@ def _pack(structure: Any, values: Sequence[Any]) -> Any:
     return keras.tree.pack_sequence_as(structure, [*values])
 
 
-def _as_column(value: Any) -> list[Any]:
+def _as_column(value: Tensor) -> list[Any]:
     """Return a step's scalar as a column; stacking it would cost an operation."""
     return [value]
 
 
-def num_rows(batch: Batch) -> Any:
+def num_rows(batch: Batch) -> Tensor:
     """Return the number of rows of a batch: an int, or a tensor if the size is dynamic; 1 for a batch of scalars."""
     first: Any = batch[0] if isinstance(batch[0], backend.BACKEND_TENSORS) else keras.tree.flatten(batch)[0]
     if not len(first.shape):

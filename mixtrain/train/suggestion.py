@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import keras
 
@@ -22,8 +22,8 @@ from mixtrain.network.walk import children_of, is_cell, tree_of
 from mixtrain.precision.plan_request import requested
 from mixtrain.train.model import Model
 from mixtrain.train.networks import Networks
-from mixtrain.train.stepper import Batch
 from mixtrain.train.trial import first_batches, restoring_variables
+from mixtrain.typing import Batch, DatasetLike, Layer, Network
 
 _WHERE: Final = "suggest_rules"
 # Number of layers to try for each rule: those that add most to the error.
@@ -89,7 +89,7 @@ class Suggestion:
         ])
 
 
-def suggest_rules(model: Model, dataset: Any, tolerance: float = 0.1, steps: int = 50) -> Suggestion:
+def suggest_rules(model: Model, dataset: DatasetLike, tolerance: float = 0.1, steps: int = 50) -> Suggestion:
     """Find the fewest `to_float` lines that bring a network in half precision near float32.
 
     The first batch is run in float32 and under the model's plan, layer by layer, forward and backward. Layers are kept
@@ -148,7 +148,7 @@ class _Search:
             self._reference = run_pass(networks.examined, networks.with_loss, batch, 1.0)
         self._passes: dict[tuple[str, ...], Pass] = {}
 
-    def layers_at(self, paths: Sequence[str]) -> list[Any]:
+    def layers_at(self, paths: Sequence[str]) -> list[Layer]:
         """Return the layers at some paths."""
         return [self._nodes[path].layer for path in paths]
 
@@ -215,7 +215,7 @@ class _Search:
         return tuple(LayerError(path, *errors, gradients.get(path, 0.0)) for path, errors in forward.items())
 
 
-def _train(model: Model, batches: Sequence[Batch], layers: Sequence[Any]) -> tuple[int, float]:
+def _train(model: Model, batches: Sequence[Batch], layers: Sequence[Layer]) -> tuple[int, float]:
     """Train with layers kept in float32, and undo the steps; return the number of skipped steps and the last loss."""
     networks = model._networks
     with requested(layers, float32), restoring_variables(networks):
@@ -227,7 +227,7 @@ def _train(model: Model, batches: Sequence[Batch], layers: Sequence[Any]) -> tup
     return skipped, loss
 
 
-def _line(network: Any, path: str) -> str:
+def _line(network: Network, path: str) -> str:
     """Return the `to_float` line for a layer."""
     layer, code = network, "network"
     rest = path
@@ -249,6 +249,6 @@ def _line(network: Any, path: str) -> str:
     return f"mixtrain.to_float({code}, mixtrain.float32)"
 
 
-def _attribute_of(layer: Any, name: str, child: Any) -> str:
+def _attribute_of(layer: Layer, name: str, child: Layer) -> str:
     """Return the attribute of a layer that holds a child, or the child's name if there is none."""
     return next((key for key, value in vars(layer).items() if value is child), name)

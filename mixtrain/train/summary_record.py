@@ -15,6 +15,7 @@ from mixtrain.boundary import is_any_tensor
 from mixtrain.summaries import begin_recording, end_recording, take_values
 from mixtrain.train.callback.checkpoint_files import make_folder
 from mixtrain.train.event_writer import EventWriter
+from mixtrain.typing import Network
 
 _RecordT = TypeVar("_RecordT", bound="SummaryRecord")
 _WHERE: Final = "SummaryRecord"
@@ -58,7 +59,7 @@ class SummaryRecord:
         file_prefix: str = "events",
         file_suffix: str = "_MS",
         num_process: int = 32,
-        network: Any = None,
+        network: Network | None = None,
         max_file_size: int | None = None,
         raise_exception: bool = False,
         export_options: dict[str, Any] | None = None,
@@ -117,7 +118,7 @@ class SummaryRecord:
         self._pending[plugin, name] = _prepared(where, plugin, backend.to_numpy(value))
 
     def record(
-        self, step: int, train_network: Any = None, plugin_filter: Callable[[str], bool] | None = None
+        self, step: int, train_network: Network | None = None, plugin_filter: Callable[[str], bool] | None = None
     ) -> bool:
         """Write the pending values, and those of summary operations.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from mixtrain import checks
+from mixtrain.train.callback.callback import CallbacksLike
 from mixtrain.train.feed import Feed
 from mixtrain.train.progress import Verbose
+from mixtrain.typing import DatasetLike
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Training:
 
     where: str
     epoch: int
-    dataset: Any
-    callbacks: Any
+    dataset: DatasetLike
+    callbacks: CallbacksLike | None
     sink: bool
     sink_size: int
     initial_epoch: int

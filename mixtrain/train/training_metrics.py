@@ -21,6 +21,7 @@ from mixtrain.train.keras_metrics import (
     update_metric,
 )
 from mixtrain.train.records import StepRecords
+from mixtrain.typing import Network, Tree
 
 # Number of rows of the zeros that build a metric, if the batch size is dynamic.
 _ROWS = 2
@@ -37,7 +38,7 @@ class TrainingMetrics:
             of its layers.
     """
 
-    def __init__(self, metrics: Mapping[str, Any], network: Any) -> None:
+    def __init__(self, metrics: Mapping[str, Any], network: Network) -> None:
         self._metrics: dict[str, Any] = {
             name: metric for name, metric in metrics.items()
             if isinstance(metric, (CompileMetric, KerasMetric)) and metric.indexes is None
@@ -80,7 +81,7 @@ class TrainingMetrics:
             rows = keras.ops.shape(keras.tree.flatten(batch.outputs)[0])[0]
             metric.update_state(batch.output_losses[name], sample_weight=rows)
 
-    def _update_metric(self, name: str, metric: Any, outputs: Any, label: Any, weights: Any) -> None:
+    def _update_metric(self, name: str, metric: Any, outputs: Tree, label: Tree, weights: Tree | None) -> None:
         """Update a metric; one that cannot be compiled is left out from now on."""
         try:
             update_metric(metric, outputs, label, weights)

@@ -12,7 +12,7 @@ from mixtrain.seed import stream_states
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.feed import Feed
 from mixtrain.train.networks import Networks
-from mixtrain.train.stepper import Batch
+from mixtrain.typing import Batch
 
 
 def first_batches(feed: Feed, count: int) -> list[Batch]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from mixtrain.precision.planner import plan_precision
 from mixtrain.text_table import aligned
 from mixtrain.train.model import Model
 from mixtrain.train.step_groups import grouped, run_group
-from mixtrain.train.stepper import Batch, Stepper
+from mixtrain.train.stepper import Stepper
 from mixtrain.train.trial import first_batches, restoring_variables
+from mixtrain.typing import Batch, DatasetLike
 
 _WHERE: Final = "tune"
 _WARMUP_STEPS: Final = 3
@@ -88,7 +89,9 @@ class Tuning:
         return "\n".join([*aligned(cells), best])
 
 
-def tune(model: Model, dataset: Any, tolerance: float = 0.1, steps: int = 10, *, verbose: bool = True) -> Tuning:
+def tune(
+    model: Model, dataset: DatasetLike, tolerance: float = 0.1, steps: int = 10, *, verbose: bool = True
+) -> Tuning:
     """Measure time, memory and error of every level in float16 and bfloat16, and choose the fastest.
 
     Each level trains on the same batches, in turn with the others, and all steps are undone. The user's `to_float`
