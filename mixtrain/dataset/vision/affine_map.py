@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from mixtrain.backend import warp
+from mixtrain.typing import Tensor
 
 _RADIANS: Final = 3.141592653589793 / 180.0
 
 
-def rotation(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any] = (0.0, 0.0)) -> Any:
+def rotation(
+    degrees: Tensor | float, center: tuple[Tensor, Tensor], shift: tuple[Tensor, Tensor] = (0.0, 0.0)
+) -> Tensor:
     """Return the map of a counterclockwise rotation.
 
     Args:
@@ -22,7 +25,10 @@ def rotation(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any] = (0.
     return _about_center(center, shift, cosine, -sine, sine, cosine)
 
 
-def affine(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any], scale: Any, shear: tuple[Any, Any]) -> Any:
+def affine(
+    degrees: Tensor | float, center: tuple[Tensor, Tensor], shift: tuple[Tensor, Tensor], scale: Tensor | float,
+    shear: tuple[Tensor, Tensor],
+) -> Tensor:
     """Return the map of a shear, a scale, a clockwise rotation and a translation."""
     xp, angles = warp.floats(degrees, *shear)
     angle, shear_x, shear_y = (value * _RADIANS for value in angles)
@@ -34,7 +40,7 @@ def affine(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any], scale:
     return _about_center(center, shift, d / scale, -b / scale, -c / scale, a / scale)
 
 
-def _about_center(center: tuple[Any, Any], shift: tuple[Any, Any], *matrix: Any) -> Any:
+def _about_center(center: tuple[Tensor, Tensor], shift: tuple[Tensor, Tensor], *matrix: Tensor) -> Tensor:
     """Return the six coefficients of a map from the result, whose center is shifted, to the image."""
     xp, (x, y, shift_x, shift_y, a, b, c, d) = warp.floats(*center, *shift, *matrix)
     new_x, new_y = x + shift_x, y + shift_y

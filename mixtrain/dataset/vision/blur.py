@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
 from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.typing import Tensor
 
 
 class GaussianBlur(ImageOperation):
@@ -37,7 +38,7 @@ class GaussianBlur(ImageOperation):
         sizes = pair("GaussianBlur", "kernel_size", kernel_size)
         if not all(size % 2 for size in sizes):
             raise checks.fail_value("GaussianBlur", "kernel_size must be odd", kernel_size, "kernel_size=3")
-        sigmas: Sequence[Any] = sigma if isinstance(sigma, (list, tuple)) else (sigma,)
+        sigmas: Sequence[float] = sigma if isinstance(sigma, (list, tuple)) else (sigma,)
         if len(sigmas) == 1:
             sigmas = (sigmas[0], sigmas[0])
         deviations = [
@@ -48,7 +49,7 @@ class GaussianBlur(ImageOperation):
         ]
         self.weights = [_gaussian(size, deviation) for size, deviation in zip(sizes, deviations, strict=True)]
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         return backend.colors.blur(image, *self.weights)
 
@@ -77,12 +78,12 @@ class AdjustSharpness(ImageOperation):
     def __init__(self, sharpness_factor: float) -> None:
         self.factor = checks.number("AdjustSharpness", "sharpness_factor", sharpness_factor, at_least=0.0)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         return sharpen(image, self.factor)
 
 
-def sharpen(image: Any, factor: Any) -> Any:
+def sharpen(image: Tensor, factor: Tensor | float) -> Tensor:
     """Return the image blended with its smoothed version: 0 gives the latter, 1 the image, more extrapolates."""
     return backend.colors.blend(image, backend.colors.smooth(image), factor)
 
@@ -106,7 +107,7 @@ class RandomSharpness(ImageOperation):
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
         self.degrees = limits("RandomSharpness", "degrees", degrees, at_least=0.0, example="(0.1, 1.9)")
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         return sharpen(image, backend.row_random.uniform(seed, *self.degrees))
 
@@ -133,7 +134,7 @@ class RandomAdjustSharpness(ImageOperation):
         self.degree = checks.number("RandomAdjustSharpness", "degree", degree, at_least=0.0)
         self.prob = probability("RandomAdjustSharpness", prob)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         return backend.row_random.cond(
             backend.row_random.bernoulli(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image

@@ -10,6 +10,7 @@ from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import limits
 from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.typing import Tensor
 
 
 class _Adjust(ImageOperation):
@@ -30,7 +31,7 @@ class _Adjust(ImageOperation):
         low, high = self.bounds
         self.amount = checks.number(self.name, self.argument, value, at_least=low, at_most=high)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, 3)."""
         return type(self).change(image, self.amount)
 
@@ -156,7 +157,7 @@ class RandomColorAdjust(ImageOperation):
         self.saturation = self._factors("saturation", saturation)
         self.hue = self._hue_range(hue)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, 3)."""
         colors = backend.colors
         changes = (
@@ -208,7 +209,7 @@ class RandomColor(ImageOperation):
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
         self.degrees = limits("RandomColor", "degrees", degrees, at_least=0.0, example="(0.1, 1.9)")
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, 3)."""
         return backend.colors.saturation(image, backend.row_random.uniform(seed, *self.degrees))
 
@@ -234,6 +235,6 @@ class RandomLighting(ImageOperation):
     def __init__(self, alpha: float = 0.05) -> None:
         self.alpha = checks.number("RandomLighting", "alpha", alpha, at_least=0.0, example=0.05)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, 3)."""
         return backend.colors.pca_lighting(image, backend.row_random.normal(seed, self.alpha, (3,)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
@@ -11,6 +11,7 @@ from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOpera
 from mixtrain.dataset.vision.arguments import enum_member, probability
 from mixtrain.dataset.vision.enums import ConvertMode
 from mixtrain.dataset.vision.operation import ImageOperation, check_channels
+from mixtrain.typing import Tensor
 
 # The number of channels of the image, and the channels of the result; -1: an opaque alpha channel, None: grayscale.
 _CHANNELS: dict[ConvertMode, tuple[int, tuple[int, ...] | None]] = {
@@ -52,7 +53,7 @@ class ConvertColor(TensorOperation):
     def __init__(self, convert_mode: ConvertMode) -> None:
         self.convert_mode = enum_member("ConvertColor", "convert_mode", convert_mode, ConvertMode)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         count, channels = _CHANNELS[self.convert_mode]
         image = value[..., None] if count == 1 and len(value.shape) == 2 else value
@@ -89,7 +90,7 @@ class Grayscale(ImageOperation):
     def __init__(self, num_output_channels: int = 1) -> None:
         self.num_output_channels = checks.one_of("Grayscale", "num_output_channels", num_output_channels, (1, 3))
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, 3)."""
         gray = backend.colors.grayscale(image)
         return gray[..., 0] if self.num_output_channels == 1 else keras.ops.repeat(gray, 3, axis=-1)
@@ -116,7 +117,7 @@ class RandomGrayscale(ImageOperation):
         self.prob = probability("RandomGrayscale", prob)
         self._grayscale = Grayscale(3)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, 3)."""
         applied = backend.row_random.bernoulli(seed, self.prob)
         return backend.row_random.cond(applied, lambda: self._grayscale.image(image, seed), lambda: image)
@@ -141,7 +142,7 @@ class HsvToRgb(TensorOperation):
     def __init__(self, is_hwc: bool = False) -> None:
         self.is_hwc = checks.boolean(type(self).__name__, "is_hwc", is_hwc)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         backend.require(
             len(value.shape) in (3, 4), f"{type(self).__name__}: expected images of three or four dimensions; got {{}}."

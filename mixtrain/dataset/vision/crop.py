@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
@@ -12,9 +12,12 @@ from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.enums import Border
 from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
+from mixtrain.typing import Tensor
 
 
-def check_inside(name: str, image: Any, top: Any, left: Any, height: Any, width: Any) -> None:
+def check_inside(
+    name: str, image: Tensor, top: Tensor | int, left: Tensor | int, height: Tensor | int, width: Tensor | int
+) -> None:
     """Raise, now or when the graph runs, if a part is not inside the image."""
     rows, columns = backend.images.size_of(image)
     backend.require(
@@ -25,25 +28,25 @@ def check_inside(name: str, image: Any, top: Any, left: Any, height: Any, width:
     )
 
 
-def logical_and(first: Any, second: Any) -> Any:
+def logical_and(first: Tensor, second: Tensor) -> Tensor:
     """Return whether two bools or tensors are both true."""
     if isinstance(first, bool) and isinstance(second, bool):
         return first and second
     return keras.ops.logical_and(first, second)
 
 
-def _maximum(first: Any, second: Any) -> Any:
+def _maximum(first: Tensor, second: Tensor) -> Tensor:
     if isinstance(first, int) and isinstance(second, int):
         return max(first, second)
     return keras.ops.maximum(first, second)
 
 
-def _missing(rows: Any, columns: Any, size: tuple[int, int]) -> tuple[Any, Any]:
+def _missing(rows: Tensor, columns: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
     """Return how many rows and columns an image lacks to have a size."""
     return _maximum(size[0] - rows, 0), _maximum(size[1] - columns, 0)
 
 
-def _half_to_even(value: Any) -> Any:
+def _half_to_even(value: Tensor) -> Tensor:
     """Return half of an int, rounded half to even as by `round` of Python, which crops of Pillow images use."""
     return value // 2 + (value % 2) * (value // 2 % 2)
 
@@ -71,7 +74,7 @@ class CenterCrop(TwofoldOperation):
     def __init__(self, size: int | Sequence[int]) -> None:
         self.size = pair("CenterCrop", "size", size)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         height, width = self.size
         rows, columns = backend.images.size_of(image)
@@ -110,7 +113,7 @@ class Crop(ImageOperation):
         self.coordinates = pair("Crop", "coordinates", coordinates, at_least=0)
         self.size = pair("Crop", "size", size)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         check_inside(self.name, image, *self.coordinates, *self.size)
         return backend.images.crop(image, *self.coordinates, *self.size)
@@ -155,7 +158,7 @@ class RandomCrop(ImageOperation):
         self.fill_value = color("RandomCrop", fill_value)
         self.padding_mode = border("RandomCrop", padding_mode)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         if any(self.padding):
             image = self._padded(image, *self.padding)
@@ -168,5 +171,5 @@ class RandomCrop(ImageOperation):
         left = backend.row_random.integer(backend.row_random.fold_in(seed, 1), columns - self.size[1] + 1)
         return backend.images.crop(image, top, left, *self.size)
 
-    def _padded(self, image: Any, left: Any, top: Any, right: Any, bottom: Any) -> Any:
+    def _padded(self, image: Tensor, left: Tensor | int, top: Tensor | int, right: Tensor, bottom: Tensor) -> Tensor:
         return backend.images.pad(image, left, top, right, bottom, self.padding_mode.value, self.fill_value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
@@ -12,6 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
 from mixtrain.dataset.vision.arguments import limits, probability
 from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.typing import Tensor
 
 
 class CutOut(TensorOperation):
@@ -39,7 +40,7 @@ class CutOut(TensorOperation):
         self.num_patches = checks.integer("CutOut", "num_patches", num_patches, at_least=1)
         self.is_hwc = checks.boolean("CutOut", "is_hwc", is_hwc)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         rank = len(value.shape)
         backend.require(
@@ -96,7 +97,7 @@ class RandomErasing(TensorOperation):
         self.max_attempts = checks.integer("RandomErasing", "max_attempts", max_attempts, at_least=1, example=10)
         checks.boolean("RandomErasing", "inplace", inplace)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         rank = len(value.shape)
         backend.require(
@@ -122,7 +123,7 @@ class RandomErasing(TensorOperation):
         applied = row_random.bernoulli(row_random.fold_in(seed, 0), self.prob) & ops.any(fits)
         return ops.where(applied, ops.transpose(erased, (2, 0, 1)), value)
 
-    def _replacement(self, image: Any, seed: Seed) -> Any:
+    def _replacement(self, image: Tensor, seed: Seed) -> Tensor:
         if self.value == "random":
             return backend.row_random.normal(seed, 1.0, keras.ops.shape(image))
         return self.value
@@ -167,7 +168,7 @@ class Erase(ImageOperation):
         self.value = [checks.number("Erase", "value", item, at_least=0.0, at_most=255.0) for item in values]
         checks.boolean("Erase", "inplace", inplace)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         top, left, height, width = self.box
         return backend.colors.fill_box(image, top, left, top + height, left + width, self.value)

@@ -13,6 +13,7 @@ from mixtrain.dataset.transforms.operation import read_value
 from mixtrain.dataset.transforms.picture import is_picture, to_picture
 from mixtrain.dataset.vision.arguments import enum_member
 from mixtrain.dataset.vision.enums import ImageReadMode
+from mixtrain.typing import TensorLike
 
 
 def read_file(filename: str) -> np.ndarray:
@@ -33,7 +34,7 @@ def read_file(filename: str) -> np.ndarray:
     return np.fromfile(checks.instance("read_file", "filename", filename, str, 'filename="a.png"'), np.uint8)
 
 
-def write_file(filename: str, data: Any) -> None:
+def write_file(filename: str, data: TensorLike) -> None:
     """Write a uint8 vector to a file.
 
     Args:
@@ -56,7 +57,7 @@ def write_file(filename: str, data: Any) -> None:
     array.tofile(filename)
 
 
-def encode_jpeg(image: Any, quality: int = 75) -> np.ndarray:
+def encode_jpeg(image: TensorLike, quality: int = 75) -> np.ndarray:
     """Encode an image as JPEG, and return the bytes as uint8; needs Pillow.
 
     Args:
@@ -78,7 +79,7 @@ def encode_jpeg(image: Any, quality: int = 75) -> np.ndarray:
     return _encoded("encode_jpeg", image, "JPEG", quality=quality)
 
 
-def encode_png(image: Any, compression_level: int = 6) -> np.ndarray:
+def encode_png(image: TensorLike, compression_level: int = 6) -> np.ndarray:
     """Encode an image as PNG, and return the bytes as uint8; needs Pillow.
 
     Args:
@@ -101,7 +102,7 @@ def encode_png(image: Any, compression_level: int = 6) -> np.ndarray:
     return _encoded("encode_png", image, "PNG", compress_level=compression_level)
 
 
-def write_jpeg(filename: str, image: Any, quality: int = 75) -> None:
+def write_jpeg(filename: str, image: TensorLike, quality: int = 75) -> None:
     """Write an image to a JPEG file.
 
     Args:
@@ -117,7 +118,7 @@ def write_jpeg(filename: str, image: Any, quality: int = 75) -> None:
     write_file(filename, encode_jpeg(image, quality))
 
 
-def write_png(filename: str, image: Any, compression_level: int = 6) -> None:
+def write_png(filename: str, image: TensorLike, compression_level: int = 6) -> None:
     """Write an image to a PNG file.
 
     Args:
@@ -213,7 +214,7 @@ def get_image_num_channels(image: Any) -> int:
     return 1 if len(shape) == 2 else int(shape[-1])
 
 
-def _encoded(where: str, image: Any, file_format: str, **options: int) -> np.ndarray:
+def _encoded(where: str, image: TensorLike, file_format: str, **options: int) -> np.ndarray:
     array = read_value(where, image)
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)):
         raise checks.fail_value(where, "image must be uint8, (H, W), (H, W, 1) or (H, W, 3)",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from mixtrain import backend
 from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import probability
 from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.typing import Tensor
 
 
 class HorizontalFlip(ImageOperation):
@@ -25,7 +26,7 @@ class HorizontalFlip(ImageOperation):
     axis: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
     pictures: ClassVar[PictureMode] = "ends"
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         return backend.images.flip(image, self.axis)
 
@@ -64,7 +65,7 @@ class RandomHorizontalFlip(ImageOperation):
     def __init__(self, prob: float = 0.5) -> None:
         self.prob = probability(self.name, prob)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         flipped = backend.row_random.bernoulli(seed, self.prob)
         return backend.row_random.cond(flipped, lambda: backend.images.flip(image, self.axis), lambda: image)

@@ -12,9 +12,10 @@ from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import BlockOperation, PictureMode, Seed, TensorOperation
 from mixtrain.dataset.transforms.type_cast import TypeCast
 from mixtrain.dtype import as_dtype
+from mixtrain.typing import DTypeLike, Tensor
 
 
-def _channels_first(name: str, value: Any, rank: int) -> Any:
+def _channels_first(name: str, value: Tensor, rank: int) -> Tensor:
     """Return images whose last `rank` axes are (H, W) or (H, W, C) in channels-first layout."""
     backend.require(
         rank in (2, 3),
@@ -35,7 +36,7 @@ class HWC2CHW(BlockOperation):
     Source: MindSpore, `mindspore.dataset.vision.HWC2CHW`.
     """
 
-    def apply(self, value: Any, rank: int) -> Any:
+    def apply(self, value: Tensor, rank: int) -> Tensor:
         """Return the images of a tensor in channels-first layout."""
         return _channels_first("HWC2CHW", value, rank)
 
@@ -54,10 +55,10 @@ class ToTensor(BlockOperation):
     Source: MindSpore, `mindspore.dataset.vision.ToTensor`.
     """
 
-    def __init__(self, output_type: Any = np.float32) -> None:
+    def __init__(self, output_type: DTypeLike = np.float32) -> None:
         self.output_type = as_dtype(output_type)
 
-    def apply(self, value: Any, rank: int) -> Any:
+    def apply(self, value: Tensor, rank: int) -> Tensor:
         """Return the images of a tensor in channels-first layout, scaled."""
         image = _channels_first("ToTensor", value, rank)
         image = keras.ops.expand_dims(image, -3) if rank == 2 else image
@@ -79,7 +80,7 @@ class ToPIL(BlockOperation):
 
     pictures: ClassVar[PictureMode] = "makes"
 
-    def apply(self, value: Any, rank: int) -> Any:
+    def apply(self, value: Tensor, rank: int) -> Tensor:
         """Return the tensor itself."""
         return value
 
@@ -95,7 +96,7 @@ class ToNumpy(BlockOperation):
     Source: MindSpore, `mindspore.dataset.vision.ToNumpy`.
     """
 
-    def apply(self, value: Any, rank: int) -> Any:
+    def apply(self, value: Tensor, rank: int) -> Tensor:
         """Return the tensor itself."""
         return value
 
@@ -142,7 +143,7 @@ class Decode(TensorOperation):
         self.to_pil = checks.boolean("Decode", "to_pil", to_pil)
         self.pictures: PictureMode = "makes" if to_pil else "ends"  # type: ignore[misc]
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor of bytes."""
         check_contents("Decode", value)
         return backend.images.decode(value)

@@ -33,7 +33,7 @@ def _read_batch(where: str, values: tuple[Any, ...]) -> Pair:
     return images, labels.astype(np.float32)
 
 
-def _mean(first: np.ndarray, second: np.ndarray, weight: Any) -> np.ndarray:
+def _mean(first: np.ndarray, second: np.ndarray, weight: float | np.ndarray) -> np.ndarray:
     """Return the weighted mean of two arrays, in the dtype of the first."""
     return (weight * first + (1 - weight) * second).astype(first.dtype)
 

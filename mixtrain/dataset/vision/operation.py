@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
 from mixtrain import backend
 from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
+from mixtrain.typing import Tensor
 
 
 class ImageOperation(TensorOperation):
@@ -27,7 +28,7 @@ class ImageOperation(TensorOperation):
     uint8_only: ClassVar[bool] = False
     pictures: ClassVar[PictureMode] = "keeps"
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         raise NotImplementedError(f"{self.name}: expected a method image(image, seed); got none. Write it.")
 
@@ -36,7 +37,7 @@ class ImageOperation(TensorOperation):
         """The name of the class, for messages."""
         return type(self).__name__
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         return self._apply(value, len(value.shape), seed)
 
@@ -45,11 +46,11 @@ class ImageOperation(TensorOperation):
         """Whether blocks of rows can be passed: batch axes are supported, and all rows are transformed alike."""
         return self.batched and not self.random
 
-    def block(self, values: Any) -> Any:
+    def block(self, values: Tensor) -> Tensor:
         """Return the results for a block of rows."""
         return self._apply(values, len(values.shape) - 1, None)
 
-    def _apply(self, value: Any, rank: int, seed: Seed) -> Any:
+    def _apply(self, value: Tensor, rank: int, seed: Seed) -> Tensor:
         backend.require(
             rank in (2, 3) or (self.batched and rank > 3),
             f"{self.name}: expected an image (H, W) or (H, W, C); got a value of {{}} dimensions. "
@@ -85,7 +86,7 @@ class TwofoldOperation(ImageOperation):
         return copied
 
 
-def check_channels(name: str, image: Any, count: int, axis: int = -1) -> None:
+def check_channels(name: str, image: Tensor, count: int, axis: int = -1) -> None:
     """Raise, now or when the graph runs, if an image does not have `count` channels."""
     channels = image.shape[axis]
     if channels is None:

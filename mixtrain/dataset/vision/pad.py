@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mixtrain import backend
 from mixtrain.dataset.transforms.operation import PictureMode, Seed
@@ -11,6 +11,7 @@ from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.crop import logical_and
 from mixtrain.dataset.vision.enums import Border
 from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.typing import Tensor
 
 
 class Pad(ImageOperation):
@@ -45,7 +46,7 @@ class Pad(ImageOperation):
         self.fill_value = color("Pad", fill_value)
         self.padding_mode = border("Pad", padding_mode)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         return backend.images.pad(image, *self.padding, self.padding_mode.value, self.fill_value)
 
@@ -85,7 +86,7 @@ class PadToSize(ImageOperation):
         self.fill_value = color("PadToSize", fill_value)
         self.padding_mode = border("PadToSize", padding_mode)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         rows, columns = backend.images.size_of(image)
         vertical, horizontal = self.size[0] - rows, self.size[1] - columns  # Total width of the border.

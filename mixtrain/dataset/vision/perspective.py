@@ -14,6 +14,7 @@ from mixtrain.dataset.transforms.transform_chain import numpy_generator
 from mixtrain.dataset.vision.arguments import interpolation as read_interpolation
 from mixtrain.dataset.vision.arguments import probability
 from mixtrain.dataset.vision.enums import Inter
+from mixtrain.typing import Tensor
 
 Points = Sequence[Sequence[int]]
 
@@ -97,7 +98,7 @@ class RandomPerspective(TensorOperation):
         return _transformed("RandomPerspective", image, corners, ends, self.interpolation)
 
 
-def _transformed(where: str, image: Any, start: np.ndarray, end: np.ndarray, interpolation: Inter) -> Any:
+def _transformed(where: str, image: Tensor, start: np.ndarray, end: np.ndarray, interpolation: Inter) -> Tensor:
     """Return the perspective transform of an image: of an array as by OpenCV, of a Pillow image as by Pillow."""
     coefficients = _coefficients(where, end, start)
     if is_picture(image):

@@ -11,6 +11,7 @@ from mixtrain.dataset.transforms.compose import Compound
 from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.transforms.transform_chain import check_operation, numpy_generator, run_part
 from mixtrain.dataset.vision.arguments import probability
+from mixtrain.typing import Tensor
 
 
 class RandomSelectSubpolicy(Compound):
@@ -46,11 +47,11 @@ class RandomSelectSubpolicy(Compound):
             raise checks.fail_value(where, "policy must have lists that are not empty", policy, write)
         super().__init__([operation for rules in self.policy for operation, _ in rules])
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         row_random = backend.row_random
 
-        def apply(rules: list[tuple[Any, float]]) -> Any:
+        def apply(rules: list[tuple[Any, float]]) -> Tensor:
             result = value
             for index, (operation, prob) in enumerate(rules, start=1):
                 rule_seed, image = row_random.fold_in(seed, index), result
@@ -99,7 +100,7 @@ class UniformAugment(Compound):
         super().__init__(list(transforms))
         self.num_ops = checks.integer("UniformAugment", "num_ops", num_ops, at_least=1, example=2)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         row_random = backend.row_random
         for turn in range(self.num_ops):

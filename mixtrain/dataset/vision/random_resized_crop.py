@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
@@ -15,6 +15,7 @@ from mixtrain.dataset.vision.arguments import limits, pair
 from mixtrain.dataset.vision.enums import Inter
 from mixtrain.dataset.vision.layout import check_contents
 from mixtrain.dataset.vision.resize import Resizing
+from mixtrain.typing import Tensor
 
 
 class RandomResizedCrop(Resizing):
@@ -58,12 +59,12 @@ class RandomResizedCrop(Resizing):
         self.interpolation = read_interpolation(self.name, interpolation)
         self.max_attempts = checks.integer(self.name, "max_attempts", max_attempts, at_least=1, example=10)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         part = backend.images.crop(image, *self.sample(*backend.images.size_of(image), seed))
         return self.resized(part, self.size, self.interpolation)
 
-    def sample(self, rows: Any, columns: Any, seed: Seed) -> tuple[Any, Any, Any, Any]:
+    def sample(self, rows: Tensor | int, columns: Tensor | int, seed: Seed) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return top, left, height and width of a random part of an image with the given size."""
         height, width, found = self._sample_size(rows, columns, seed)
         top = backend.row_random.integer(backend.row_random.fold_in(seed, 2), rows - height + 1)
@@ -72,7 +73,7 @@ class RandomResizedCrop(Resizing):
         left = keras.ops.where(found, left, (columns - width) // 2)
         return top, left, height, width
 
-    def _sample_size(self, rows: Any, columns: Any, seed: Seed) -> tuple[Any, Any, Any]:
+    def _sample_size(self, rows: Tensor | int, columns: Tensor | int, seed: Seed) -> tuple[Tensor, Tensor, Tensor]:
         """Return height and width of the first sample that fits, or of a center crop, and whether a sample fits."""
         # All attempts are sampled at once, without a loop, and the first that fits is used.
         ops, shape = keras.ops, (self.max_attempts,)
@@ -114,7 +115,7 @@ class RandomCropDecodeResize(RandomResizedCrop):
     batched = False
     pictures: ClassVar[PictureMode] = "ends"
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor of bytes."""
         check_contents(self.name, value)
         part = backend.images.decode_part(value, lambda rows, columns: self.sample(rows, columns, seed))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 
@@ -15,12 +15,13 @@ from mixtrain.dataset.vision.arguments import pair
 from mixtrain.dataset.vision.crop import check_inside
 from mixtrain.dataset.vision.enums import METHODS, Inter
 from mixtrain.dataset.vision.operation import TwofoldOperation
+from mixtrain.typing import Tensor
 
 
 class Resizing(TwofoldOperation):
     """Base class of transforms that resize; Pillow images are resized as by Pillow."""
 
-    def resized(self, image: Any, size: tuple[Any, Any], interpolation: Inter) -> Any:
+    def resized(self, image: Tensor, size: tuple[Tensor, Tensor], interpolation: Inter) -> Tensor:
         """Return a tensor (..., H, W, C), resized."""
         return backend.images.resize(image, *size, METHODS[interpolation][self.on_pictures])
 
@@ -51,13 +52,13 @@ class Resize(Resizing):
         self.interpolation = read_interpolation("Resize", interpolation)
         self._by_shorter_edge = not isinstance(size, (list, tuple))
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         size = _scaled_size(image, self.size[0]) if self._by_shorter_edge else self.size
         return self.resized(image, size, self.interpolation)
 
 
-def _scaled_size(image: Any, edge: int) -> tuple[Any, Any]:
+def _scaled_size(image: Tensor, edge: int) -> tuple[Tensor, Tensor]:
     """Return the height and width of an image scaled so that its shorter edge is `edge`."""
     height, width = backend.images.size_of(image)
     known = isinstance(height, int) and isinstance(width, int)
@@ -87,7 +88,7 @@ class RandomResize(Resizing):
             Resize(size, kind) for kind in (Inter.BILINEAR, Inter.NEAREST, Inter.BICUBIC, Inter.AREA)
         ]
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         index = backend.row_random.integer(seed, len(self._choices))
         return backend.row_random.switch(index, [functools.partial(each.image, image, seed) for each in self._choices])
@@ -132,7 +133,7 @@ class ResizedCrop(Resizing):
         self.size = pair("ResizedCrop", "size", size)
         self.interpolation = read_interpolation("ResizedCrop", interpolation)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         check_inside(self.name, image, *self.corner, *self.part)
         return self.resized(backend.images.crop(image, *self.corner, *self.part), self.size, self.interpolation)

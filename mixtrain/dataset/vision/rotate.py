@@ -14,6 +14,7 @@ from mixtrain.dataset.vision import affine_map
 from mixtrain.dataset.vision.arguments import color, degrees_range, enum_member, limits
 from mixtrain.dataset.vision.enums import Inter
 from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.typing import Tensor
 
 
 _SAMPLINGS: Final[dict[Inter, backend.warp.Sampling]] = {Inter.NEAREST: "nearest", Inter.BILINEAR: "linear"}
@@ -42,7 +43,7 @@ class _Rotation(ImageOperation):
                 raise checks.fail_value(self.name, "center must be (x, y)", center, "center=(16, 16)")
         self.fill_value = color(self.name, fill_value)
 
-    def _rotated(self, image: Any, degrees: Any) -> Any:
+    def _rotated(self, image: Tensor, degrees: Tensor | float) -> Tensor:
         rows, columns = backend.images.size_of(image)
         center = _center(image)
         if not self.expand:
@@ -59,7 +60,7 @@ class _Rotation(ImageOperation):
         return backend.warp.warp(image, matrix, self.sampling, self.fill_value, size)
 
 
-def _center(image: Any) -> tuple[Any, Any]:
+def _center(image: Tensor) -> tuple[Tensor, Tensor]:
     """Return x and y of the image's center."""
     rows, columns = (keras.ops.cast(size, "float32") for size in backend.images.size_of(image))
     return (columns - 1.0) / 2.0, (rows - 1.0) / 2.0
@@ -100,7 +101,7 @@ class Rotate(_Rotation):
         self.degrees = checks.number("Rotate", "degrees", degrees, example=90)
         self._set(resample, expand, center, fill_value)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         return self._rotated(image, self.degrees)
 
@@ -141,7 +142,7 @@ class RandomRotation(_Rotation):
         self._set(resample, expand, center, fill_value)
         self.same_size = not expand
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         return self._rotated(image, backend.row_random.uniform(seed, *self.degrees))
 
@@ -192,7 +193,7 @@ class RandomAffine(ImageOperation):
         self.sampling = _read_sampling(where, resample)
         self.fill_value = color(where, fill_value)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         ranges = (self.degrees, self.scale, *self.translate, *self.shear)
         degrees, scale, right, down, shear_x, shear_y = (
@@ -243,15 +244,15 @@ class Affine(ImageOperation):
         self.sampling = _read_sampling("Affine", resample)
         self.fill_value = color("Affine", fill_value)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         return _warped(image, self.degrees, self.translate, self.scale, self.shear, self.sampling, self.fill_value)
 
 
 def _warped(
-    image: Any, degrees: Any, translate: Any, scale: Any, shear: Any, sampling: backend.warp.Sampling,
-    fill_value: tuple[int, ...],
-) -> Any:
+    image: Tensor, degrees: Tensor | float, translate: Any, scale: Tensor | float, shear: Any,
+    sampling: backend.warp.Sampling, fill_value: tuple[int, ...],
+) -> Tensor:
     rows, columns = (keras.ops.cast(size, "float32") for size in backend.images.size_of(image))
     matrix = affine_map.affine(degrees, _center(image), (translate[0] * columns, translate[1] * rows), scale, shear)
     return backend.warp.warp(image, matrix, sampling, fill_value)

@@ -12,6 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import BlockOperation, TensorOperation, read_value
 from mixtrain.dataset.vision.operation import check_channels
 from mixtrain.dtype import as_dtype
+from mixtrain.typing import Tensor
 
 
 class Rescale(BlockOperation):
@@ -36,7 +37,7 @@ class Rescale(BlockOperation):
         self.rescale = checks.number("Rescale", "rescale", rescale)
         self.shift = checks.number("Rescale", "shift", shift, example=0.0)
 
-    def apply(self, value: Any, rank: int) -> Any:
+    def apply(self, value: Tensor, rank: int) -> Tensor:
         """Return a tensor rescaled."""
         return backend.colors.scale_values(value, self.rescale, self.shift)
 
@@ -66,7 +67,7 @@ class Normalize(BlockOperation):
         self.mean, self.std = _read_moments(type(self).__name__, mean, std)
         self.is_hwc = checks.boolean(type(self).__name__, "is_hwc", is_hwc)
 
-    def apply(self, value: Any, rank: int) -> Any:
+    def apply(self, value: Tensor, rank: int) -> Tensor:
         """Return the normalized tensor."""
         name = type(self).__name__
         backend.require(
@@ -148,7 +149,7 @@ class NormalizePad(Normalize):
         super().__init__(mean, std, is_hwc)
         self.dtype = as_dtype(checks.one_of("NormalizePad", "dtype", dtype, ("float32", "float16")))
 
-    def apply(self, value: Any, rank: int) -> Any:
+    def apply(self, value: Tensor, rank: int) -> Tensor:
         """Return the normalized tensor with a channel of zeros."""
         result = super().apply(value, rank)
         result = result[..., None] if rank == 2 else result
@@ -158,7 +159,9 @@ class NormalizePad(Normalize):
         return keras.ops.cast(keras.ops.pad(result, widths), self.dtype)
 
 
-def _read_moments(where: str, mean: Any, std: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _read_moments(
+    where: str, mean: Sequence[float], std: Sequence[float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
     for name, values in (("mean", mean), ("std", std)):
         checks.instance(where, name, values, (list, tuple, np.ndarray), f"{name}=[0.5, 0.5, 0.5]")
     if len(mean) != len(std) or len(mean) == 0:

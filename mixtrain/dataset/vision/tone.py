@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import keras
 import numpy as np
@@ -12,6 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
 from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
+from mixtrain.typing import Tensor
 
 
 class Invert(ImageOperation):
@@ -22,7 +23,7 @@ class Invert(ImageOperation):
 
     batched = True
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         return backend.colors.invert(image)
 
@@ -53,7 +54,7 @@ class AdjustGamma(ImageOperation):
         self.gamma = checks.number("AdjustGamma", "gamma", gamma, at_least=0.0, example=1.0)
         self.gain = checks.number("AdjustGamma", "gain", gain, example=1.0)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         if keras.backend.standardize_dtype(image.dtype) == "uint8":
             curve = 256.0 * self.gain * (np.arange(256) / 255.0) ** self.gamma
@@ -69,7 +70,7 @@ class Equalize(TwofoldOperation):
 
     uint8_only = True
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         return backend.colors.equalize(image, like_pillow=self.on_pictures)
 
@@ -100,7 +101,7 @@ class AutoContrast(ImageOperation):
         values = [] if ignore is None else ignore if isinstance(ignore, (list, tuple)) else [ignore]
         self.ignore = [checks.integer(self.name, "ignore", value, at_least=0) for value in values]
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         return backend.colors.auto_contrast(image, self.cutoff, self.ignore)
 
@@ -127,7 +128,7 @@ class Solarize(ImageOperation):
         low, high = limits("Solarize", "threshold", bounds, at_least=0.0, at_most=255.0, example="(0, 255)")
         self.threshold = (low, 255.0 if low == high else high)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         return backend.colors.solarize(image, *self.threshold)
 
@@ -153,7 +154,7 @@ class RandomSolarize(ImageOperation):
         limits("RandomSolarize", "threshold", (low, high), at_most=255.0, example="(0, 255)")
         self.threshold = (low, high)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         low, high = self.threshold
         if low == high:
@@ -186,7 +187,7 @@ class Posterize(ImageOperation):
         self.bits = checks.integer("Posterize", "bits", bits, at_least=0, example=4)
         checks.number("Posterize", "bits", bits, at_most=8)
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
         return backend.colors.posterize(image, self.bits)
 
@@ -212,7 +213,7 @@ class RandomPosterize(ImageOperation):
         self.bits = pair("RandomPosterize", "bits", bits)
         limits("RandomPosterize", "bits", self.bits, at_most=8.0, example="(4, 8)")
 
-    def image(self, image: Any, seed: Seed) -> Any:
+    def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         low, high = self.bits
         return backend.colors.posterize(image, low + backend.row_random.integer(seed, high - low + 1))
@@ -228,7 +229,7 @@ class _RandomlyApplied(ImageOperation):
         self._transform = transform
         self.prob = probability(self.name, prob)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         return backend.row_random.cond(
             backend.row_random.bernoulli(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
