@@ -147,7 +147,7 @@ def stack_lists(columns: Sequence[str], lists: Sequence[Any], padding: Padding |
     return tuple(_stack(name, values) for name, values in zip(columns, padded, strict=True))
 
 
-def _stack(name: str, values: Any) -> np.ndarray:
+def _stack(name: str, values: Sequence[np.ndarray]) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values
     if isinstance(values, dict):

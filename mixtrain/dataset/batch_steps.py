@@ -29,7 +29,7 @@ class BatchSteps(OrderSteps[_DatasetT]):
         input_columns: Names | None = None,
         output_columns: Names | None = None,
         python_multiprocessing: bool = False,
-        max_rowsize: Any = None,
+        max_rowsize: int | Sequence[int] | None = None,
         pad_info: Mapping[str, Any] | None = None,
         column_order: Names | None = None,
     ) -> _DatasetT:

@@ -48,7 +48,7 @@ class Dataset(BatchSteps["Dataset"]):
         num_parallel_workers: int | None = None,
         *,
         python_multiprocessing: bool = False,
-        max_rowsize: Any = None,
+        max_rowsize: int | Sequence[int] | None = None,
         cache: DatasetCache | None = None,
         column_order: Names | None = None,
         offload: bool | None = None,

@@ -97,7 +97,7 @@ class DatasetInfo(abc.ABC, Generic[_DatasetT]):
             shapes = [_common_shape(shape, value) for shape, value in zip(shapes, row, strict=True)]
         return shapes
 
-    def output_types(self) -> list[Any]:
+    def output_types(self) -> list[np.dtype[Any]]:
         """Return the NumPy dtype of each column in the first row; strings without their length."""
         return [np.dtype(v.dtype.kind) if v.dtype.kind in "US" else v.dtype for v in self._first_row]
 

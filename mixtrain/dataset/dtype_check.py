@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from mixtrain import checks
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 from mixtrain.dtype import as_dtype
+from mixtrain.typing import DTypeLike
 
 
 class DtypeCheck(Stage):
@@ -16,7 +16,7 @@ class DtypeCheck(Stage):
 
     row_by_row = True
 
-    def __init__(self, where: str, parent: Stage, dtypes: Sequence[Any]) -> None:
+    def __init__(self, where: str, parent: Stage, dtypes: Sequence[DTypeLike | None]) -> None:
         super().__init__(parent.columns, parent)
         self._where = where
         self._dtypes = tuple(as_dtype(dtype) for dtype in checks.instance(

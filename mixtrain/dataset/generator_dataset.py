@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mixtrain import checks
@@ -15,6 +15,7 @@ from mixtrain.dataset.schema import Schema, read_schema
 from mixtrain.dataset.source import IndexedSource, IteratedSource
 from mixtrain.dataset.stage import Stage
 from mixtrain.dataset.dtype_check import DtypeCheck
+from mixtrain.typing import DTypeLike
 
 _WHERE = "GeneratorDataset"
 
@@ -60,7 +61,7 @@ class GeneratorDataset(Dataset):
         self,
         source: Any,
         column_names: str | list[str] | None = None,
-        column_types: list[Any] | None = None,
+        column_types: Sequence[DTypeLike] | None = None,
         schema: Schema | str | None = None,
         num_samples: int | None = None,
         num_parallel_workers: int | None = 1,
@@ -69,7 +70,7 @@ class GeneratorDataset(Dataset):
         num_shards: int | None = None,
         shard_id: int | None = None,
         python_multiprocessing: bool = True,
-        max_rowsize: Any = None,
+        max_rowsize: int | Sequence[int] | None = None,
         batch_sampler: Any = None,
         collate_fn: Callable[..., Any] | None = None,
     ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from mixtrain import checks
 from mixtrain.dtype import as_dtype
+from mixtrain.typing import DTypeLike
 
 _TEXT = ("string", "str")
 
@@ -60,7 +61,7 @@ class Schema:
         if schema_file:
             self.from_json(_read_json(schema_file))
 
-    def add_column(self, name: str, de_type: Any, shape: Sequence[int] | None = None) -> None:
+    def add_column(self, name: str, de_type: DTypeLike, shape: Sequence[int] | None = None) -> None:
         """Add a column.
 
         Args:

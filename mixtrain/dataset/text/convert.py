@@ -11,6 +11,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.text.strings import map_strings, read_pattern, read_strings
 from mixtrain.dtype import as_dtype, is_float
+from mixtrain.typing import DTypeLike
 
 
 class NormalizeForm(enum.IntEnum):
@@ -132,7 +133,7 @@ class ToNumber:
     Source: MindSpore, `mindspore.dataset.text.ToNumber`.
     """
 
-    def __init__(self, data_type: Any) -> None:
+    def __init__(self, data_type: DTypeLike) -> None:
         self.data_type = as_dtype(data_type)
         if self.data_type.name == "bool" or np.dtype(self.data_type).kind not in "iuf":
             raise checks.fail_type("ToNumber", "data_type must be a dtype of numbers", data_type, "mixtrain.int32")
@@ -254,7 +255,7 @@ class TruncateSequencePair:
         return first.copy(), second.copy()
 
 
-def to_bytes(array: Any, encoding: str = "utf8") -> np.ndarray:
+def to_bytes(array: np.ndarray, encoding: str = "utf8") -> np.ndarray:
     """Encode an array of strings as bytes.
 
     Args:
@@ -273,7 +274,7 @@ def to_bytes(array: Any, encoding: str = "utf8") -> np.ndarray:
     return np.char.encode(read_strings("to_bytes", array), encoding)
 
 
-def to_str(array: Any, encoding: str = "utf8") -> np.ndarray:
+def to_str(array: np.ndarray, encoding: str = "utf8") -> np.ndarray:
     """Decode an array of bytes as strings.
 
     Args:

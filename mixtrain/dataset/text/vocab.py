@@ -13,6 +13,7 @@ from mixtrain import checks
 from mixtrain.dataset.dataset import Dataset
 from mixtrain.dataset.text.strings import read_strings
 from mixtrain.dtype import as_dtype, int32
+from mixtrain.typing import DTypeLike
 
 
 class Vocab:
@@ -192,7 +193,7 @@ class Lookup:
     Source: MindSpore, `mindspore.dataset.text.Lookup`.
     """
 
-    def __init__(self, vocab: Vocab, unknown_token: str | None = None, data_type: Any = int32) -> None:
+    def __init__(self, vocab: Vocab, unknown_token: str | None = None, data_type: DTypeLike = int32) -> None:
         self._ids = checks.instance("Lookup", "vocab", vocab, Vocab, "Vocab.from_list([...])").vocab()
         self._unknown = None
         if unknown_token is not None:

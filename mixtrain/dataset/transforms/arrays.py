@@ -11,6 +11,7 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.dtype import as_dtype
+from mixtrain.typing import DTypeLike
 
 
 class Relational(enum.IntEnum):
@@ -149,7 +150,7 @@ class Mask:
     Source: MindSpore, `mindspore.dataset.transforms.Mask`.
     """
 
-    def __init__(self, operator: Relational, constant: Any, dtype: Any = "bool") -> None:
+    def __init__(self, operator: Relational, constant: Any, dtype: DTypeLike = "bool") -> None:
         self.operator = checks.instance("Mask", "operator", operator, Relational, "operator=Relational.EQ")
         self.constant = checks.instance("Mask", "constant", constant, (bool, int, float, str), "constant=0")
         self.dtype = as_dtype(dtype)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
 from mixtrain.dataset.transforms.transform_chain import read_operations, run_eagerly, run_graph
+from mixtrain.typing import Tensor
 
 
 class Compound(TensorOperation):
@@ -65,7 +66,7 @@ class Compose(Compound):
         super().__init__(transforms)
         self.transforms = flattened(self.transforms)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         return run_graph(self.transforms, value, seed)
 

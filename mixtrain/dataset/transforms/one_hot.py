@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import BlockOperation
+from mixtrain.typing import Tensor
 
 
 class OneHot(BlockOperation):
@@ -36,7 +35,7 @@ class OneHot(BlockOperation):
         self.num_classes = checks.integer("OneHot", "num_classes", num_classes, at_least=1, example=10)
         self.smoothing_rate = checks.number("OneHot", "smoothing_rate", smoothing_rate, at_least=0.0, at_most=1.0)
 
-    def apply(self, value: Any, rank: int) -> Any:
+    def apply(self, value: Tensor, rank: int) -> Tensor:
         """Return the vectors of a tensor of labels."""
         labels, dtype = value, keras.backend.standardize_dtype(value.dtype)
         backend.require(

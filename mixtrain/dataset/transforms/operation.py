@@ -9,6 +9,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.picture import is_picture, to_picture
+from mixtrain.typing import Tensor
 
 Seed = Any
 PictureMode = Literal["keeps", "makes", "ends"]
@@ -43,7 +44,7 @@ class TensorOperation:
     by_block: bool = False
     pictures: ClassVar[PictureMode] = "ends"
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor.
 
         Args:
@@ -55,7 +56,7 @@ class TensorOperation:
             "Write one of them in the class."
         )
 
-    def block(self, values: Any) -> Any:
+    def block(self, values: Tensor) -> Tensor:
         """Return the results for rows along the first axis of a tensor; only called if `by_block`."""
         raise NotImplementedError(f"{type(self).__name__}: expected a method block; got none. Write by_block = False.")
 
@@ -102,15 +103,15 @@ class BlockOperation(TensorOperation):
 
     by_block = True
 
-    def apply(self, value: Any, rank: int) -> Any:
+    def apply(self, value: Tensor, rank: int) -> Tensor:
         """Return the result for a tensor, one row of the given rank or a block of such rows."""
         raise NotImplementedError(f"{type(self).__name__}: expected a method apply(value, rank); got none. Write it.")
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         return self.apply(value, len(value.shape))
 
-    def block(self, values: Any) -> Any:
+    def block(self, values: Tensor) -> Tensor:
         """Return the results for a block of rows."""
         return self.apply(values, len(values.shape) - 1)
 
@@ -129,7 +130,7 @@ class PyTensorOperation:
     """
 
     def __init__(self) -> None:
-        self.transforms: list[Any] = []
+        self.transforms: Sequence[Any] = []
         self.output_type: Any = None
 
     def __call__(self, img: Any) -> Any:

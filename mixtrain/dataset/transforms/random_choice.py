@@ -9,6 +9,7 @@ from mixtrain import backend, checks
 from mixtrain.dataset.transforms.compose import Compound
 from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.transforms.transform_chain import numpy_generator, run_eagerly, run_graph, run_part
+from mixtrain.typing import Tensor
 
 
 class RandomApply(Compound):
@@ -33,7 +34,7 @@ class RandomApply(Compound):
         super().__init__(transforms)
         self.prob = checks.number("RandomApply", "prob", prob, at_least=0.0, at_most=1.0, example=0.5)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         row_random = backend.row_random
         return row_random.cond(
@@ -64,7 +65,7 @@ class RandomChoice(Compound):
     Source: MindSpore, `mindspore.dataset.transforms.RandomChoice`.
     """
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         row_random = backend.row_random
         index = row_random.integer(row_random.fold_in(seed, 0), len(self.transforms))
@@ -95,7 +96,7 @@ class RandomOrder(Compound):
     Source: MindSpore, `mindspore.dataset.transforms.RandomOrder`.
     """
 
-    def graph(self, value: Any, seed: Seed) -> Any:
+    def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
         row_random = backend.row_random
         order = row_random.permutation(row_random.fold_in(seed, 0), len(self.transforms))

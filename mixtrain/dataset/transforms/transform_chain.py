@@ -9,6 +9,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import TensorOperation
+from mixtrain.typing import Tensor
 
 
 def for_pictures(operations: Iterable[Any], picture: bool = False) -> tuple[tuple[TensorOperation, ...], bool]:
@@ -25,7 +26,7 @@ def for_pictures(operations: Iterable[Any], picture: bool = False) -> tuple[tupl
     return tuple(transforms), picture
 
 
-def run_graph(operations: Sequence[TensorOperation], value: Any, seed: Any) -> Any:
+def run_graph(operations: Sequence[TensorOperation], value: Tensor, seed: Any) -> Tensor:
     """Apply transforms in sequence to a tensor, each with its own random numbers."""
     for index, operation in enumerate(operations):
         value = operation.graph(value, backend.row_random.fold_in(seed, index))

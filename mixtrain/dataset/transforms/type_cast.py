@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
 from mixtrain import checks
 from mixtrain.dataset.transforms.operation import BlockOperation
 from mixtrain.dtype import as_dtype
+from mixtrain.typing import DTypeLike, Tensor
 
 
 class TypeCast(BlockOperation):
@@ -30,13 +29,14 @@ class TypeCast(BlockOperation):
     Source: MindSpore, `mindspore.dataset.transforms.TypeCast`.
     """
 
-    def __init__(self, data_type: Any = None, *, output_type: Any = None) -> None:
-        if (data_type is None) == (output_type is None):
+    def __init__(self, data_type: DTypeLike | None = None, *, output_type: DTypeLike | None = None) -> None:
+        dtypes = [dtype for dtype in (data_type, output_type) if dtype is not None]
+        if len(dtypes) != 1:
             raise checks.fail_type(
                 "TypeCast", "one dtype is needed, as data_type", (data_type, output_type), "TypeCast(mixtrain.int32)"
             )
-        self.data_type = as_dtype(output_type if data_type is None else data_type)
+        self.data_type = as_dtype(dtypes[0])
 
-    def apply(self, value: Any, rank: int) -> Any:
+    def apply(self, value: Tensor, rank: int) -> Tensor:
         """Return a tensor cast to the dtype."""
         return keras.ops.cast(value, self.data_type)
