@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from mixtrain.backend.info import DeviceInfo
 from mixtrain.dtype import float16
+from mixtrain.typing import Tensor
 
 
 def has_kernels(dtype: str, device: DeviceInfo) -> bool:
@@ -16,7 +17,7 @@ def has_kernels(dtype: str, device: DeviceInfo) -> bool:
     return device.kind != "CPU" or dtype != float16
 
 
-def by_float32(function: Callable[..., Any], *tensors: Any) -> Any:
+def by_float32(function: Callable[..., Any], *tensors: Tensor) -> Any:
     """Compute a function of half tensors in float32, and round the result once.
 
     The backward pass does the same from the half tensors: no float32 copy is kept for it. It recomputes the results
@@ -29,10 +30,10 @@ def by_float32(function: Callable[..., Any], *tensors: Any) -> Any:
     half = tensors[0].dtype
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
-    def compute(*tensors: Any) -> tuple[Any, Callable[[Any], list[Any]]]:
-        def gradient(upstream: Any) -> list[Any]:
+    def compute(*tensors: Tensor) -> tuple[Any, Callable[[Any], list[Tensor]]]:
+        def gradient(upstream: Any) -> list[Tensor]:
             wide_upstream = tf.cast(upstream, tf.float32)
-            gradients: list[Any] = []
+            gradients: list[Tensor] = []
             # In sequence, since each needs float32 copies of the other tensors.
             for index in reversed(range(len(tensors))):
                 wide = widened(tensors, after=gradients[0] if gradients else upstream)
@@ -49,7 +50,7 @@ def by_float32(function: Callable[..., Any], *tensors: Any) -> Any:
     return compute(*tensors)
 
 
-def widened(tensors: Sequence[Any], *, after: Any = None) -> list[Any]:
+def widened(tensors: Sequence[Tensor], *, after: Tensor | None = None) -> list[Tensor]:
     """Return float32 copies of tensors.
 
     Args:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from mixtrain.backend.tensorflow.python_functions import numpy_function
 from mixtrain.backend.tensorflow.rollback import written_resources
+from mixtrain.typing import Tensor, Tree, Variable
 
 # In an update of at least so many weights only the writes wait: if all its operations waited, more of the backward pass
 # would be in memory at a time (28 MiB of 371, CIFAR CNN, batch 512). In a smaller update all operations wait: those
@@ -18,7 +19,7 @@ _MIN_LARGE_UPDATE: Final = 2**16
 
 
 def cond(
-    predicate: Any, on_true: Callable[[], Any], on_false: Callable[[], Any], *, writes: Sequence[Any] = ()
+    predicate: Tensor, on_true: Callable[[], Tree], on_false: Callable[[], Tree], *, writes: Sequence[Variable] = ()
 ) -> None:
     """Run one of two functions for their writes; their results are not used.
 
@@ -40,7 +41,7 @@ def cond(
     tf.cond(predicate, effect(on_true), effect(on_false))
 
 
-def write_after(tensor: Any, function: Callable[[], None], weights: Sequence[Any]) -> None:
+def write_after(tensor: Tensor, function: Callable[[], None], weights: Sequence[Variable]) -> None:
     """Run a function that writes once a tensor has its value, and not at all if computing that fails.
 
     Args:
@@ -64,7 +65,7 @@ def write_after(tensor: Any, function: Callable[[], None], weights: Sequence[Any
             operation._add_control_input(tensor.op)
 
 
-def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:
+def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> None:
     """Call a Python function for its side effect when this point is reached, in a compiled function too.
 
     XLA refuses a function with such a call, with TensorFlow's own error.

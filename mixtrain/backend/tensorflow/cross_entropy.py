@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 
+from mixtrain.typing import Tensor
 
-def sparse_softmax_cross_entropy(labels: Any, logits: Any) -> Any:
+
+def sparse_softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
     """Compute the cross entropy of class numbers.
 
     Args:
@@ -21,7 +21,7 @@ def sparse_softmax_cross_entropy(labels: Any, logits: Any) -> Any:
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
 
 
-def softmax_cross_entropy(labels: Any, logits: Any) -> Any:
+def softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
     """Compute the cross entropy of class probabilities.
 
     Args:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import keras
 import tensorflow as tf
 
 from mixtrain.backend.tensor_base import backend_value
+from mixtrain.typing import Tensor, Tree
 
 # Tensors of up to this size are concatenated and reduced together.
 _MAX_SMALL_SIZE: Final = 2**13
 
 
 def value_and_gradient(
-    function: Callable[..., tuple[Any, Any]], variables: Sequence[keras.Variable], tensors: Sequence[Any] = (),
-    factor: Any = None,
-) -> tuple[Any, Any, list[Any]]:
+    function: Callable[..., tuple[Tensor, Tree]], variables: Sequence[keras.Variable], tensors: Sequence[Tensor] = (),
+    factor: Tensor | None = None,
+) -> tuple[Tensor, Tree, list[Tensor]]:
     """Run `function` and differentiate its first result.
 
     Args:
@@ -36,9 +37,9 @@ def value_and_gradient(
 
 
 def tapped_gradients(
-    function: Callable[[Callable[[Any], Any]], tuple[Any, Any]], variables: Sequence[keras.Variable],
-    factor: Any,
-) -> tuple[Any, Any, list[Any]]:
+    function: Callable[[Callable[[Tensor], Tensor]], tuple[Tensor, Tree]], variables: Sequence[keras.Variable],
+    factor: Tensor | float,
+) -> tuple[Tensor, Tree, list[Tensor]]:
     """Run `function` and differentiate its first result times a factor, with respect to tensors inside it too.
 
     Args:
@@ -54,13 +55,13 @@ def tapped_gradients(
 
 
 def _differentiated(
-    function: Callable[[Callable[[Any], Any]], tuple[Any, Any]], sources: list[Any], factor: Any
-) -> tuple[Any, Any, list[Any]]:
+    function: Callable[[Callable[[Tensor], Tensor]], tuple[Tensor, Tree]], sources: list[Any], factor: Tensor | None
+) -> tuple[Tensor, Tree, list[Tensor]]:
     sources = list(sources)
     with tf.GradientTape() as tape:
         tape.watch(sources)
 
-        def tap(tensor: Any) -> Any:
+        def tap(tensor: Tensor) -> Tensor:
             tape.watch(tensor)
             sources.append(tensor)
             return tensor
@@ -69,7 +70,9 @@ def _differentiated(
     return value, auxiliary, tape.gradient(backend_value(value), sources, factor)
 
 
-def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], Sequence[Any]]) -> tuple[Any, ...]:
+def with_backward_hook(
+    values: Sequence[Tensor], hook: Callable[[tuple[Tensor, ...]], Sequence[Tensor | None]]
+) -> tuple[Tensor, ...]:
     """Return tensors unchanged, with a hook that transforms their gradients.
 
     Args:
@@ -79,13 +82,13 @@ def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], 
     """
 
     @tf.custom_gradient
-    def identity(*tensors: Any) -> tuple[Any, Any]:
+    def identity(*tensors: Tensor) -> tuple[Any, Any]:
         return tuple(map(tf.identity, tensors)), lambda *gradients: tuple(hook(gradients))
 
     return tuple(identity(*values))
 
 
-def is_sparse(gradient: Any) -> bool:
+def is_sparse(gradient: Any) -> TypeGuard[tf.IndexedSlices]:
     """Whether a gradient is sparse: values and the indices of their rows."""
     return isinstance(gradient, tf.IndexedSlices)
 
@@ -95,14 +98,14 @@ def densified(gradient: Any) -> Any:
     return tf.convert_to_tensor(gradient) if is_sparse(gradient) else gradient
 
 
-def map_values(function: Callable[[Any], Any], gradient: Any) -> Any:
+def map_values(function: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
     """Apply `function`, which must keep zeros and shapes, to a gradient's values, dense or sparse."""
     if isinstance(gradient, tf.IndexedSlices):
         return tf.IndexedSlices(function(gradient.values), gradient.indices, gradient.dense_shape)
     return function(gradient)
 
 
-def all_finite(gradients: Sequence[Any]) -> Any:
+def all_finite(gradients: Sequence[Tensor | None]) -> Tensor:
     """Whether every value of every gradient is finite, a scalar bool tensor; None entries are ignored."""
     values = [g.values if isinstance(g, tf.IndexedSlices) else g for g in gradients if g is not None]
     floats = [tf.convert_to_tensor(v) for v in values]
@@ -113,7 +116,7 @@ def all_finite(gradients: Sequence[Any]) -> Any:
     return results[0] if len(results) == 1 else tf.reduce_all(results)
 
 
-def non_finite_counts(gradients: Sequence[Any], all_finite: Any) -> Any:
+def non_finite_counts(gradients: Sequence[Tensor | None], all_finite: Tensor) -> Tensor:
     """Count the non-finite values of each gradient, int32 (n,); 0 for None entries.
 
     Args:
@@ -121,7 +124,7 @@ def non_finite_counts(gradients: Sequence[Any], all_finite: Any) -> Any:
         all_finite: Whether all are finite, a scalar bool tensor: if so, nothing is counted.
     """
 
-    def count(gradient: Any) -> Any:
+    def count(gradient: Tensor) -> Tensor:
         values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
         if values is None or not values.dtype.is_floating:
             return tf.constant(0)
@@ -131,7 +134,7 @@ def non_finite_counts(gradients: Sequence[Any], all_finite: Any) -> Any:
     return tf.cond(all_finite, lambda: zeros, lambda: tf.stack([count(gradient) for gradient in gradients]))
 
 
-def global_norm(gradients: Sequence[Any]) -> Any:
+def global_norm(gradients: Sequence[Tensor | None]) -> Tensor:
     """Compute the L2 norm of all gradients as one vector, a float32 scalar; None entries are ignored.
 
     It is infinite where the sum of squares overflows float32, even if every value is finite.
@@ -141,12 +144,12 @@ def global_norm(gradients: Sequence[Any]) -> Any:
     return tf.sqrt(2.0 * (halves[0] if len(halves) == 1 else tf.add_n(halves)))
 
 
-def finite_and_norm(gradients: Sequence[Any]) -> tuple[Any, Any]:
+def finite_and_norm(gradients: Sequence[Tensor | None]) -> tuple[Tensor, Tensor]:
     """Return whether every value of every gradient is finite, a scalar bool tensor, and their `global_norm`."""
     return all_finite(gradients), global_norm(gradients)
 
 
-def _summed_rows(gradient: Any) -> Any:
+def _summed_rows(gradient: Tensor) -> Tensor:
     """Return the values of a sparse gradient, duplicates of a row summed into the first one and zeros elsewhere."""
     if gradient.dense_shape is None:  # The number of rows is unknown; TensorFlow's own gradients have it.
         return gradient.values
@@ -156,9 +159,9 @@ def _summed_rows(gradient: Any) -> Any:
     return tf.math.unsorted_segment_sum(gradient.values, tf.gather(first, gradient.indices), count)
 
 
-def _merge_small(values: Sequence[Any]) -> list[Any]:
+def _merge_small(values: Sequence[Tensor]) -> list[Tensor]:
     """Concatenate small tensors of one dtype: a small operation costs as much as a larger one."""
-    small: dict[Any, list[Any]] = {}
+    small: dict[Any, list[Tensor]] = {}
     rest = []
     for value in values:
         size = value.shape.num_elements()

@@ -12,13 +12,14 @@ import tensorflow as tf
 
 from mixtrain.backend.tensorflow.encoded import DCT, decoded, is_jpeg
 from mixtrain.backend.tensorflow.op_errors import reason_of
+from mixtrain.typing import Tensor
 
 Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
 _MAX_FILES = 32  # The maximum number of files that one call decodes.
 Border = Literal["constant", "edge", "reflect", "symmetric"]
 
 
-def decode(contents: Any) -> Any:
+def decode(contents: Any) -> Tensor:
     """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; a NumPy array for a NumPy array."""
     if isinstance(contents, np.ndarray):
         return decode_files([contents])[0]
@@ -73,7 +74,7 @@ def _decoder(count: int, jpeg: bool) -> Any:
         return tf.function(run, autograph=False).get_concrete_function(tf.TensorSpec([count], tf.string))
 
 
-def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Any:
+def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Tensor:
     """Return a part of the image of an encoded file; of a JPEG only that part is decoded.
 
     Args:
@@ -94,31 +95,31 @@ def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any,
     return tf.ensure_shape(tf.cond(tf.io.is_jpeg(text), decode_jpeg, decode_other), (None, None, 3))
 
 
-def _decode_any(text: Any) -> Any:
+def _decode_any(text: Tensor) -> Tensor:
     return tf.ensure_shape(tf.io.decode_image(text, channels=3, expand_animations=False), (None, None, 3))
 
 
-def _text(contents: Any) -> Any:
+def _text(contents: Tensor) -> Tensor:
     """Return a vector of uint8 as a string: the values are the last bytes of a serialized tensor."""
     count = tf.size(contents)
     return tf.strings.substr(tf.io.serialize_tensor(contents), -count, count)
 
 
-def size_of(image: Any) -> tuple[Any, Any]:
+def size_of(image: Tensor) -> tuple[Tensor | int, Tensor | int]:
     """Return height and width: ints where they are known, otherwise tensors."""
     known = image.shape[-3:-1]
     shape = tf.shape(image)
     return tuple(shape[index - 3] if size is None else size for index, size in enumerate(known))  # type: ignore
 
 
-def saturate(values: Any, dtype: Any) -> Any:
+def saturate(values: Tensor, dtype: Any) -> Tensor:
     """Cast float values to `dtype`, for an integer dtype rounded to nearest and clipped to its range."""
     if not dtype.is_integer:
         return tf.cast(values, dtype)
     return tf.cast(tf.clip_by_value(tf.round(values), float(dtype.min), float(dtype.max)), dtype)
 
 
-def resize(image: Any, height: Any, width: Any, method: Method) -> Any:
+def resize(image: Tensor, height: Tensor | int, width: Tensor | int, method: Method) -> Tensor:
     """Resize an image; the dtype stays the same.
 
     Args:
@@ -156,7 +157,9 @@ def resize(image: Any, height: Any, width: Any, method: Method) -> Any:
     return tf.ensure_shape(result, [*image.shape[:-3], *sizes, image.shape[-1]])
 
 
-def _weights(method: Method, new: Any, old: Any, other_new: Any, other_old: Any) -> Any:
+def _weights(
+    method: Method, new: Tensor | int, old: Tensor | int, other_new: Tensor | int, other_old: Tensor | int
+) -> Tensor:
     """Return the weights (new, old) that resize one axis."""
     scale = tf.cast(old, tf.float32) / tf.cast(new, tf.float32)
     other_scale = tf.cast(other_old, tf.float32) / tf.cast(other_new, tf.float32)
@@ -174,14 +177,14 @@ def _weights(method: Method, new: Any, old: Any, other_new: Any, other_old: Any)
     return raw / tf.reduce_sum(raw, axis=1, keepdims=True)
 
 
-def _area_weights(new: Any, old: Any, scale: Any) -> Any:
+def _area_weights(new: Tensor | int, old: Tensor | int, scale: Tensor | float) -> Tensor:
     start = tf.range(tf.cast(new, tf.float32))[:, None] * scale
     pixel = tf.range(tf.cast(old, tf.float32))[None, :]
     overlap = tf.minimum(start + scale, pixel + 1.0) - tf.maximum(start, pixel)
     return tf.maximum(overlap, 0.0) / scale
 
 
-def _enlarging_weights(new: Any, old: Any, scale: Any) -> Any:
+def _enlarging_weights(new: Tensor | int, old: Tensor | int, scale: Tensor | float) -> Tensor:
     """Return OpenCV's area weights for enlarging: two pixels are mixed only where the new pixel covers both."""
     index = tf.range(tf.cast(new, tf.float32))
     first = tf.floor(index * scale)
@@ -192,7 +195,7 @@ def _enlarging_weights(new: Any, old: Any, scale: Any) -> Any:
     return (1.0 - fraction)[:, None] * tf.one_hot(first, old) + fraction[:, None] * tf.one_hot(second, old)
 
 
-def _cubic_weights(new: Any, old: Any, scale: Any) -> Any:
+def _cubic_weights(new: Tensor | int, old: Tensor | int, scale: Tensor | float) -> Tensor:
     """Return OpenCV's cubic weights (a = -0.75), with the border repeated."""
     center = (tf.range(tf.cast(new, tf.float32)) + 0.5) * scale - 0.5
     first = tf.floor(center)
@@ -204,33 +207,33 @@ def _cubic_weights(new: Any, old: Any, scale: Any) -> Any:
     return total
 
 
-def _cubic(distance: Any, a: float) -> Any:
+def _cubic(distance: Tensor, a: float) -> Tensor:
     x = tf.abs(distance)
     near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
     far = ((x - 5.0) * x + 8.0) * x * a - 4.0 * a
     return tf.where(x < 1.0, near, tf.where(x < 2.0, far, 0.0))
 
 
-def _sinc(x: Any) -> Any:
+def _sinc(x: Tensor) -> Tensor:
     angle = tf.where(x == 0.0, 1.0, x * 3.14159265358979)
     return tf.where(x == 0.0, 1.0, tf.sin(angle) / angle)
 
 
-_KERNELS: dict[str, tuple[Callable[[Any], Any], float]] = {
+_KERNELS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
     "pil_linear": (lambda x: tf.maximum(0.0, 1.0 - tf.abs(x)), 1.0),
     "pil_cubic": (lambda x: _cubic(x, -0.5), 2.0),
     "pil_lanczos": (lambda x: _sinc(x) * _sinc(x / 3.0), 3.0),
 }
 
 
-def crop(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
+def crop(image: Tensor, top: Tensor | int, left: Tensor | int, height: Tensor | int, width: Tensor | int) -> Tensor:
     """Return the part of (..., H, W, C) of the given size that starts at (top, left)."""
     if all(isinstance(value, int) for value in (top, left, height, width)):
         return image[..., top : top + height, left : left + width, :]
     return _slice(image, top, left, height, width)
 
 
-def _slice(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
+def _slice(image: Tensor, top: Tensor | int, left: Tensor | int, height: Tensor | int, width: Tensor | int) -> Tensor:
     shape, rank = tf.shape(image), image.shape.rank
     begin = tf.stack([*[0] * (rank - 3), top, left, 0])
     size = tf.stack([*(shape[axis] for axis in range(rank - 3)), height, width, shape[-1]])
@@ -239,8 +242,9 @@ def _slice(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
 
 
 def pad(
-    image: Any, left: Any, top: Any, right: Any, bottom: Any, border: Border, fill: tuple[float, ...] = (0,)
-) -> Any:
+    image: Tensor, left: Tensor | int, top: Tensor | int, right: Tensor | int, bottom: Tensor | int, border: Border,
+    fill: tuple[float, ...] = (0,),
+) -> Tensor:
     """Pad (..., H, W, C); a "constant" border has one value, or one per channel."""
     if border == "edge":
         rows, columns = size_of(image)
@@ -255,6 +259,6 @@ def pad(
     return tf.where(inside, tf.pad(image, widths), tf.cast(list(fill), image.dtype))
 
 
-def flip(image: Any, axis: Literal["horizontal", "vertical"]) -> Any:
+def flip(image: Tensor, axis: Literal["horizontal", "vertical"]) -> Tensor:
     """Flip (..., H, W, C) from left to right, or from top to bottom."""
     return tf.reverse(image, axis=[-2 if axis == "horizontal" else -3])

@@ -12,6 +12,7 @@ from mixtrain.backend.tensorflow.branches import call_with_branches
 from mixtrain.backend.tensorflow.compile import Compilation, choose_jit, graph_function
 from mixtrain.backend.tensorflow.device import describe_device
 from mixtrain.dtype import DType, bfloat16, float16, float32, float64
+from mixtrain.typing import Tensor
 
 _FLOATS = {tf.as_dtype(dtype).as_datatype_enum: dtype for dtype in (float16, bfloat16, float32, float64)}
 
@@ -28,10 +29,10 @@ def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Ca
     """
     compilations: list[Compilation] = []
 
-    def run(*tensors: Any) -> Any:
+    def run(*tensors: Tensor) -> Any:
         return call_with_branches(call, *tensors)
 
-    def call(*tensors: Any) -> Any:
+    def call(*tensors: Tensor) -> Any:
         if not compilations:
             plain = graph_function(function)
             choice = JitChoice(jit, 'jit(jit_level="O1")') if jit is not None else _choice(plain, tensors)

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from mixtrain.backend.tensorflow.control import cond
 from mixtrain.backend.tensorflow.tensor import snapshot
+from mixtrain.typing import Tensor
 
 
 def without_skipped_steps(
@@ -50,7 +51,7 @@ def _makes_metrics(model: keras.Model) -> bool:
 
 
 def with_values(
-    function: Callable[[], Any], variables: Sequence[keras.Variable], values: Sequence[Any]
+    function: Callable[[], Any], variables: Sequence[keras.Variable], values: Sequence[Tensor]
 ) -> list[Any]:
     """Run a function with given values of variables; return their values after it.
 

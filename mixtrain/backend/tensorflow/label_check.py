@@ -10,12 +10,13 @@ import keras
 import tensorflow as tf
 
 from mixtrain.backend.class_labels import ClassRule, LabelOutOfRange
+from mixtrain.typing import Tensor
 
 _MARK: Final = "labels out of range"
 _MESSAGE: Final = re.compile(rf"\[{_MARK}\] \[(-?\d+)\] \[(-?\d+)\] \[(\d+)\] \[(\d+)\]")
 
 
-def label_assertions(rules: Sequence[ClassRule], batch: Sequence[Any], index: Any) -> list[Any]:
+def label_assertions(rules: Sequence[ClassRule], batch: Sequence[Tensor], index: Any) -> list[Any]:
     """Return operations of the current graph that fail where a label is not a class number.
 
     Weights are ignored: TensorFlow's own kernels fail on such a label too, whatever its weight.

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from mixtrain.typing import Tensor, TensorLike
+
 _numbers = itertools.count()
 # The resources of all slots that are alive.
 _slots: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -31,13 +33,13 @@ class LiveValue:
         [3.0, 4.0]
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: TensorLike) -> None:
         self._dtype = value.dtype
         # Uninitialized: XLA refuses to change the size of a resource that has a value.
         self._value = _slot(value.dtype, value.shape)
         self._time = _slot(tf.int64, ())
 
-    def put(self, value: Any) -> None:
+    def put(self, value: TensorLike) -> None:
         """Write a value."""
         tf.raw_ops.AssignVariableOp(resource=self._value, value=value)
         tf.raw_ops.AssignAddVariableOp(resource=_clock(), value=tf.constant(1, tf.int64))
@@ -75,5 +77,5 @@ def is_live(resource: Any) -> bool:
     return _slots.get(id(resource)) is resource
 
 
-def _read(slot: Any, dtype: Any) -> Any:
+def _read(slot: Any, dtype: Any) -> Tensor:
     return tf.raw_ops.ReadVariableOp(resource=slot, dtype=dtype)

@@ -9,11 +9,12 @@ import tensorflow as tf
 
 from mixtrain.backend.tensorflow.by_float32 import has_kernels, widened
 from mixtrain.backend.tensorflow.device import describe_device
+from mixtrain.typing import Tensor
 
 
 def fused_batch_norm(
-    x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, *, epsilon: float, training: bool
-) -> tuple[Any, Any, Any]:
+    x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, *, epsilon: float, training: bool
+) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize a channels-last batch of rank 4.
 
     Args:
@@ -34,7 +35,7 @@ def fused_batch_norm(
     single = x.shape[:3].num_elements() == 1
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
-    def normalize(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
+    def normalize(x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Any, Any]:
         y, batch_mean, batch_variance, *saved = tf.raw_ops.FusedBatchNormV3(
             x=widened([x])[0] if wide else x, scale=gamma, offset=beta, epsilon=epsilon, is_training=training,
             mean=tf.zeros([0]) if training else mean, variance=tf.zeros([0]) if training else variance,
@@ -45,7 +46,7 @@ def fused_batch_norm(
             # Bessel's correction would divide by zero, and not every device's kernel guards against that.
             batch_variance = tf.zeros_like(batch_variance)
 
-        def gradient(upstream: Any, *_: Any) -> tuple[Any, Any, Any]:
+        def gradient(upstream: Tensor, *_: Any) -> tuple[Any, Any, Any]:
             # NaN for an overflowed variance: its gradients would be 0, and the overflow would go unnoticed.
             overflow = tf.where(tf.math.is_finite(batch_variance), 0.0, math.nan) if training else 0.0
             d_x, d_gamma, d_beta, *_ = tf.raw_ops.FusedBatchNormGradV3(
@@ -62,8 +63,8 @@ def fused_batch_norm(
 
 
 def normalize_axes(
-    x: Any, gamma: Any, beta: Any, *, axes: tuple[int, ...], epsilon: float
-) -> tuple[Any, Any, Any]:
+    x: Tensor, gamma: Tensor, beta: Tensor, *, axes: tuple[int, ...], epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize a tensor over axes, with a custom gradient that keeps `x` itself and its statistics.
 
     Args:
@@ -81,11 +82,13 @@ def normalize_axes(
     return y, tf.stop_gradient(mean), tf.stop_gradient(variance)
 
 
-def _normalized(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...], epsilon: float) -> tuple[Any, Any, Any]:
+def _normalized(
+    x: Tensor, gamma: Tensor, beta: Tensor, axes: tuple[int, ...], epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
     statistics = []
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
-    def normalize(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
+    def normalize(x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Any, Any]:
         wide = tf.cast(x, tf.float32)
         mean = tf.reduce_mean(wide, axes, keepdims=True)
         # Corrects the rounding error of the sum, so that the mean of equal values is that value in any order of
@@ -96,7 +99,7 @@ def _normalized(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...], epsilon: f
         scale = tf.math.rsqrt(variance + epsilon)
         statistics.extend([mean, variance])
 
-        def gradient(upstream: Any) -> tuple[Any, Any, Any]:
+        def gradient(upstream: Tensor) -> tuple[Any, Any, Any]:
             centered = widened([x], after=upstream)[0] - mean
             safe_scale = tf.where(tf.math.is_finite(variance), scale, math.nan)
             normal, upstream = centered * safe_scale, tf.cast(upstream, tf.float32)
@@ -110,7 +113,7 @@ def _normalized(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...], epsilon: f
     return normalize(x, gamma, beta), *statistics
 
 
-def _sum_to(parameter: Any, values: Any) -> Any:
+def _sum_to(parameter: Tensor, values: Tensor) -> Tensor:
     """Sum over the axes along which a parameter was broadcast, to its shape."""
     shape = (1,) * (values.shape.rank - parameter.shape.rank) + tuple(parameter.shape)
     axes = [axis for axis, size in enumerate(shape) if size == 1]

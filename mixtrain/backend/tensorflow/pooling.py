@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
 from mixtrain.backend.tensorflow.by_float32 import by_float32, has_kernels
 from mixtrain.backend.tensorflow.device import describe_device
+from mixtrain.typing import Tensor
 
 
-def pool(function: Callable[[Any], Any], x: Any) -> Any:
+def pool(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Return ``function(x)``, a max or average pooling.
 
     On CPU float16 kernels run in one thread, and their gradient takes seven times as long as that of float32. So the

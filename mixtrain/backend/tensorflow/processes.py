@@ -23,6 +23,7 @@ from mixtrain.backend.share import Written, lost_process, merge_of
 from mixtrain.backend.tensorflow.device import has_started
 from mixtrain.backend.tensorflow.rollback import Writes, places_of
 from mixtrain.backend.tensorflow.tensor import snapshot
+from mixtrain.typing import Tensor
 
 # The dtypes that TensorFlow's collectives sum on every device; others are converted to int64.
 _SUMMABLE: Final = (tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int32, tf.int64)
@@ -102,7 +103,7 @@ def naming_lost_process(where: str) -> Iterator[None]:
         raise RuntimeError(lost_process(where, ranks)) from error
 
 
-def all_reduce(values: Sequence[Any], op: str = "sum") -> list[Any]:
+def all_reduce(values: Sequence[Tensor], op: str = "sum") -> list[Tensor]:
     """Reduce each of the tensors over all processes.
 
     Args:
@@ -117,13 +118,13 @@ def all_reduce(values: Sequence[Any], op: str = "sum") -> list[Any]:
     return [reduce(_gather_all(value[None]), axis=0) for value in tensors]
 
 
-def all_gather(value: Any) -> Any:
+def all_gather(value: Tensor) -> Tensor:
     """Concatenate the tensors of all processes along axis 0."""
     value, = _tensors([value])
     return _gather_all(tf.reshape(value, (1,)) if value.shape.rank == 0 else value)
 
 
-def reduce_scatter(value: Any, op: str = "sum") -> Any:
+def reduce_scatter(value: Tensor, op: str = "sum") -> Tensor:
     """Reduce a tensor over all processes and return this process's part along axis 0."""
     group = process_group.current()
     reduced = all_reduce([value], op)[0]
@@ -131,7 +132,7 @@ def reduce_scatter(value: Any, op: str = "sum") -> Any:
     return reduced[group.rank * size : (group.rank + 1) * size]
 
 
-def process_index() -> Any:
+def process_index() -> Tensor:
     """Return this process's rank, a scalar tensor."""
     return tf.constant(process_group.current().rank)
 
@@ -141,19 +142,19 @@ def process_jit(choice: JitChoice) -> JitChoice:
     return JitChoice(False, "XLA does not compile what is computed between processes") if choice.jit else choice
 
 
-def _tensors(values: Sequence[Any]) -> list[Any]:
+def _tensors(values: Sequence[Tensor]) -> list[Tensor]:
     return [value if isinstance(value, tf.IndexedSlices) else tf.convert_to_tensor(value) for value in values]
 
 
 # The strategy's own gradients need its replica context, which has ended when they are computed.
 @tf.custom_gradient
-def _differentiable_sum(*values: Any) -> Any:
+def _differentiable_sum(*values: Tensor) -> Any:
     return tuple(_sum_all(*map(tf.stop_gradient, values))), lambda *gradients: tuple(_sum_all(*gradients))
 
 
 @tf.custom_gradient
-def _gather_all(value: Any) -> Any:
-    def gradient(upstream: Any) -> Any:
+def _gather_all(value: Tensor) -> Tensor:
+    def gradient(upstream: Tensor) -> Tensor:
         size = tf.shape(value)[0]
         start = process_group.current().rank * size
         return _sum_all(upstream)[0][start : start + size]
@@ -161,9 +162,9 @@ def _gather_all(value: Any) -> Any:
     return _gather_in_replica(tf.stop_gradient(value)), gradient
 
 
-def _sum_all(*values: Any) -> list[Any]:
+def _sum_all(*values: Tensor) -> list[Tensor]:
     summable = [value if value.dtype in _SUMMABLE else tf.cast(value, tf.int64) for value in values]
-    sums: list[Any] = list(values)
+    sums: list[Tensor] = list(values)
     for dtype in dict.fromkeys(value.dtype for value in summable):  # The strategy packs tensors of one dtype.
         indices = [index for index, value in enumerate(summable) if value.dtype == dtype]
         for index, value in zip(indices, _in_replica("sum", *(summable[index] for index in indices)), strict=True):
@@ -172,13 +173,13 @@ def _sum_all(*values: Any) -> list[Any]:
     return sums
 
 
-def _gather_in_replica(value: Any) -> Any:
+def _gather_in_replica(value: Tensor) -> Tensor:
     if value.dtype in _SUMMABLE:
         return _in_replica("gather", value)[0]
     return tf.cast(_in_replica("gather", tf.cast(value, tf.int64))[0], value.dtype)
 
 
-def _in_replica(name: str, *values: Any) -> list[Any]:
+def _in_replica(name: str, *values: Tensor) -> list[Tensor]:
     """Run a collective in a replica of the strategy, eagerly or in the current graph."""
     if not tf.executing_eagerly():
         return _collective(name, *values)
@@ -192,9 +193,9 @@ def _compiled(name: str, specs: tuple[Any, ...]) -> Callable[..., Any]:
     return tf.function(functools.partial(_collective, name), autograph=False)  # type: ignore[no-any-return]
 
 
-def _collective(name: str, *values: Any) -> list[Any]:
+def _collective(name: str, *values: Tensor) -> list[Tensor]:
     @tf.autograph.experimental.do_not_convert
-    def replica(*tensors: Any) -> list[Any]:
+    def replica(*tensors: Tensor) -> list[Tensor]:
         context = tf.distribute.get_replica_context()
         # Copies, since the strategy needs tensors with a device.
         copies = tf.nest.map_structure(tf.identity, list(tensors))

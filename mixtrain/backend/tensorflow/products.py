@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
@@ -11,9 +10,10 @@ from mixtrain.backend.info import DeviceInfo
 from mixtrain.backend.tensorflow.by_float32 import by_float32
 from mixtrain.backend.tensorflow.device import describe_device
 from mixtrain.dtype import bfloat16, float16
+from mixtrain.typing import Tensor
 
 
-def product(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+def product(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:
     """Return ``function(x, y)``, which is linear in each argument (a convolution or a matrix product).
 
     Hardware for half arithmetic multiplies half numbers, sums in float32 and rounds the sum. A device without it
@@ -33,7 +33,7 @@ def product(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     return by_float32(function, x, y)
 
 
-def times_transposed(x: Any, weight: Any) -> Any:
+def times_transposed(x: Tensor, weight: Tensor) -> Tensor:
     """Return ``x @ weight.T`` of two matrices of one dtype; no transposed copy of the weight is made."""
     return product(lambda x, weight: tf.matmul(x, weight, transpose_b=True), x, weight)
 

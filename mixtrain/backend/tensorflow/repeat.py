@@ -7,10 +7,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from mixtrain.typing import Tensor
+
 Row = tuple[Any, ...]
 
 
-def repeated(step: Callable[[Any], Row], count: Any) -> Row:
+def repeated(step: Callable[[Tensor], Row], count: Any) -> Row:
     """Run a step for each index in ``range(count)``, in order, in a graph that is being traced.
 
     Args:
@@ -42,7 +44,7 @@ def once(step: Callable[[], Row]) -> Row:
     return outputs[1:]  # type: ignore[no-any-return]
 
 
-def repeated_until(step: Callable[[Any], tuple[Row, Row, Any]], count: Any) -> tuple[Row, Row]:
+def repeated_until(step: Callable[[Tensor], tuple[Row, Row, Tensor]], count: Any) -> tuple[Row, Row]:
     """Run a step as `repeated` does, up to and including the first one that is the last.
 
     Args:
@@ -60,7 +62,7 @@ def repeated_until(step: Callable[[Any], tuple[Row, Row, Any]], count: Any) -> t
     return _repeated(step_and_last, count)
 
 
-def _repeated(step: Callable[[Any], tuple[Row, Row, Row]], count: Any) -> tuple[Row, Row]:
+def _repeated(step: Callable[[Tensor], tuple[Row, Row, Row]], count: Any) -> tuple[Row, Row]:
     """Run a step that returns results, tensors of the last step, and a tuple of whether it is the last, or ()."""
     # All steps run in the loop, so that all are compiled alike; a trace tells what they return.
     trace = tf.function(step, autograph=False).get_concrete_function(tf.TensorSpec((), tf.int32))

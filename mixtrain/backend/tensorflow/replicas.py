@@ -20,6 +20,7 @@ from mixtrain.backend.info import JitChoice
 from mixtrain.backend.share import SEED_STRIDE, Merge, Share, divide, has_rows, is_one_number, merge_of, rows_of_all
 from mixtrain.backend.tensor_base import backend_value
 from mixtrain.backend.tensorflow.rollback import Place, Writes, places_of
+from mixtrain.typing import Tensor, Tree
 
 
 def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
@@ -104,7 +105,9 @@ class Replicas:
             return choice
         return JitChoice(False, "XLA would compile all replicas for one device")
 
-    def run(self, part: Callable[..., tuple[list[Any], Any]], columns: Sequence[Any]) -> tuple[list[Any], Any]:
+    def run(
+        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor]
+    ) -> tuple[list[Tensor], Tree]:
         """Run a part of a step on each device, on its rows of the batch.
 
         Where the number of rows is not divisible by the number of devices, one device computes all rows, or each does
@@ -179,7 +182,7 @@ class _Division:
         share: Each replica's share.
     """
 
-    def __init__(self, tensors: Sequence[Any], rows: int | None, count: int) -> None:
+    def __init__(self, tensors: Sequence[Tensor], rows: int | None, count: int) -> None:
         self._tensors = tensors
         self._rows = rows
         self._count = count
@@ -232,7 +235,7 @@ class _Division:
         return tf.cast(tf.add_n([tf.cast(value, tf.float32) for value in values]) / self._count, values[0].dtype)
 
 
-def _times(value: Any, weight: Any) -> Any:
+def _times(value: Tensor, weight: Tensor | None) -> Tensor:
     return value if isinstance(weight, np.generic) and weight == 1 else value * tf.cast(weight, value.dtype)
 
 

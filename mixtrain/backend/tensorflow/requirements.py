@@ -8,12 +8,13 @@ from typing import Any, Final
 import tensorflow as tf
 
 from mixtrain.backend.row_part import with_subject
+from mixtrain.typing import Tensor
 
 _MARK: Final = "\N{SECTION SIGN}"
 _MARKED: Final = re.compile(f"{_MARK}(.*?){_MARK}", flags=re.DOTALL)
 
 
-def require(condition: Any, message: str, *values: Any) -> None:
+def require(condition: Tensor, message: str, *values: Any) -> None:
     """Raise a ValueError where the condition, a bool or a tensor, is false.
 
     Args:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from mixtrain.backend.tensorflow.live_values import is_live
 from mixtrain.backend.tensorflow.tensor import snapshot
 from mixtrain.backend.tensorflow.variables import copies_of, initializing_eagerly
+from mixtrain.typing import Tensor
 
 # TensorFlow marks the inputs that an operation only reads by this attribute, but not those of `_READERS`.
 _READ_ONLY: Final = "_read_only_resource_inputs"
@@ -36,11 +37,11 @@ class Place(NamedTuple):
     handle: Any
     dtype: Any
 
-    def read(self) -> Any:
+    def read(self) -> Tensor:
         """Read the value."""
         return tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self.dtype)
 
-    def write(self, value: Any) -> None:
+    def write(self, value: Tensor) -> None:
         """Write a value."""
         tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
 
@@ -125,7 +126,7 @@ class Rollback:
         return result, undo
 
 
-def _assign(values: Iterable[tuple[keras.Variable, Any]]) -> None:
+def _assign(values: Iterable[tuple[keras.Variable, Tensor]]) -> None:
     for variable, value in values:
         variable.assign(value)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import tensorflow as tf
+
+from mixtrain.typing import Tensor, Tree
 
 # A row's key, a tensor, and the position of a sample, an int: so only samples cost operations, not seeds.
 Seed = tuple[Any, int]
@@ -28,45 +31,45 @@ def _samples(seed: Seed, shape: tuple[int, ...], dtype: Any) -> Any:
     return tf.raw_ops.StatelessRandomUniform(shape=shape, seed=_pair(seed), dtype=dtype)
 
 
-def uniform(seed: Seed, low: float = 0.0, high: float = 1.0, shape: tuple[int, ...] = ()) -> Any:
+def uniform(seed: Seed, low: float = 0.0, high: float = 1.0, shape: tuple[int, ...] = ()) -> Tensor:
     """Return float32 numbers from `low` to below `high`; `low` itself where they are equal."""
     samples = _samples(seed, shape, tf.float32)
     return samples if (low, high) == (0.0, 1.0) else samples * (high - low) + low
 
 
-def integer(seed: Seed, bound: Any) -> Any:
+def integer(seed: Seed, bound: Tensor | int) -> Tensor:
     """Return an int32 from 0 to below `bound`, which is at least 1 and may be a tensor."""
     sample = _samples(seed, (), tf.float64)
     return tf.minimum(tf.cast(sample * tf.cast(bound, tf.float64), tf.int32), bound - 1)
 
 
-def bernoulli(seed: Seed, probability: float) -> Any:
+def bernoulli(seed: Seed, probability: float) -> Tensor:
     """Return True with the given probability: never for 0, always for 1."""
     return uniform(seed) < probability
 
 
-def permutation(seed: Seed, count: int) -> Any:
+def permutation(seed: Seed, count: int) -> Tensor:
     """Return the numbers 0 to `count` - 1 in random order."""
     return tf.argsort(uniform(seed, shape=(count,)))
 
 
-def normal(seed: Seed, deviation: float, shape: tuple[int, ...]) -> Any:
+def normal(seed: Seed, deviation: float, shape: tuple[int, ...]) -> Tensor:
     """Return normally distributed float32 numbers around 0."""
     return tf.random.stateless_normal(shape, _pair(seed), stddev=deviation, alg=_ALGORITHM)
 
 
-def cond(condition: Any, yes: Any, no: Any) -> Any:
+def cond(condition: Tensor, yes: Callable[[], Tensor], no: Callable[[], Tensor]) -> Tree:
     """Return the result of one of two functions without arguments; their sizes may differ."""
     if not tf.is_tensor(condition):
         return yes() if condition else no()
     return tf.cond(condition, yes, no)
 
 
-def switch(index: Any, branches: Any) -> Any:
+def switch(index: Any, branches: Sequence[Callable[[], Tensor]]) -> Tensor:
     """Return the result of the function number `index`; sizes may differ, dtypes and ranks may not."""
     return tf.switch_case(index, list(branches))
 
 
-def poisson(seed: Seed, rate: Any, shape: tuple[int, ...]) -> Any:
+def poisson(seed: Seed, rate: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return float32 numbers of Poisson distributions whose means, `rate`, are the last axes of `shape`."""
     return tf.random.stateless_poisson(shape, _pair(seed), rate, dtype=tf.float32)

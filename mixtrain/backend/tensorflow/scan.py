@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
+from mixtrain.typing import Tree
 
-def scan(step: Callable[[Any, Any], Any], initial: Any, elements: Any) -> Any:
+
+def scan(step: Callable[[Tree, Tree], Tree], initial: Tree, elements: Tree) -> Tree:
     """Run ``state = step(state, element)`` for each slice of `elements` along their first axis.
 
     Args:

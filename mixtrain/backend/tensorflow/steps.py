@@ -18,6 +18,7 @@ from mixtrain.backend.tensorflow.direct import DirectCall
 from mixtrain.backend.tensorflow.label_check import label_assertions, read_label
 from mixtrain.backend.tensorflow.passes import Stacked
 from mixtrain.backend.tensorflow.repeat import Row, once, repeated, repeated_until
+from mixtrain.typing import Tensor, Tree, Variable
 
 # A group calls the step that the first call of all has compiled.
 GROUPS: Final = GroupInfo(after=2, reads=True)
@@ -52,7 +53,7 @@ class CompiledSteps:
         labels = function if isinstance(function, ClassLabels) else ClassLabels(function)
         self._compilation = Compilation(functools.partial(_Steps, labels), dataclasses.replace(choice, jit=jit))
 
-    def run(self, *batch: Any) -> Row:
+    def run(self, *batch: Tree) -> Row:
         """Run the step on a batch; return its results.
 
         Raises:
@@ -100,7 +101,7 @@ class CompiledSteps:
         results = self._compilation.run(lambda steps: steps.first_streamed(spec, batch))
         return tuple(value[None] for value in results), batch
 
-    def run_stream_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+    def run_stream_until(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
         """Run steps as `run_stream` does, up to and including the first one that is the last.
 
         The very first call runs a single step.
@@ -122,7 +123,7 @@ class CompiledSteps:
         return self._first_streamed(iterator)
 
     def run_batches(
-        self, batches: Sequence[Row], last: Callable[[Row], Any] | None = None
+        self, batches: Sequence[Row], last: Callable[[Row], Tensor] | None = None
     ) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches.
 
@@ -194,7 +195,7 @@ class _Steps:
             self.step.get_concrete_function(*batch)
 
     def several(
-        self, batches: Sequence[Row], last: Callable[[Row], Any] | None
+        self, batches: Sequence[Row], last: Callable[[Row], Tensor] | None
     ) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches, as `CompiledSteps.run_batches` says."""
         if isinstance(batches, Stacked):
@@ -218,14 +219,14 @@ class _Steps:
             raise
 
     # ---- compiled calls ---------------------------------------------------------------------------------------
-    def _single_step(self, *batch: Any) -> Row:
+    def _single_step(self, *batch: Tree) -> Row:
         return once(lambda: self.step(*batch))
 
     def _stream(self, iterator: Any, count: int) -> Row:
         with _raise_label_errors():
             return self._loop.of_iterator(iterator, tf.constant(count))  # type: ignore[no-any-return]
 
-    def _stream_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+    def _stream_until(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
         if self._loop_until is None:
             # Not an argument: each method object would be retraced.
             self._loop_until = graph_function(functools.partial(self._stream_loop_until, last))
@@ -235,7 +236,7 @@ class _Steps:
     def _stream_loop(self, iterator: Any, count: Any) -> Row:
         return repeated(lambda index: self._checked_step(index, next(iterator)), count)
 
-    def _stream_loop_until(self, last: Callable[[Row], Any], iterator: Any, count: Any) -> tuple[Row, Row]:
+    def _stream_loop_until(self, last: Callable[[Row], Tensor], iterator: Any, count: Any) -> tuple[Row, Row]:
         def step(index: Any) -> tuple[Row, Row, Any]:
             batch = next(iterator)
             results = self._checked_step(index, batch)
@@ -256,14 +257,14 @@ class _Steps:
         rows = [self.step(*next(iterator)) for _ in range(count)]
         return tuple(tf.stack(column) for column in zip(*rows, strict=True))
 
-    def _stream_until_eagerly(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+    def _stream_until_eagerly(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
         rows: list[Row] = []
         while len(rows) < count and not (rows and bool(last(rows[-1]))):
             batch = next(iterator)
             rows.append(self.step(*batch))
         return tuple(tf.stack(column) for column in zip(*rows, strict=True)), batch
 
-    def _stacked_loop(self, last: Callable[[Row], Any] | None, *columns: Any) -> Row:
+    def _stacked_loop(self, last: Callable[[Row], Tensor] | None, *columns: Any) -> Row:
         count = tf.shape(tf.nest.flatten(columns)[0])[0]
 
         def step(index: Any) -> Row:
@@ -292,11 +293,11 @@ def _raise_label_errors() -> Iterator[None]:
         raise label_error from None
 
 
-def _reader(variables: Sequence[Any]) -> Callable[[], Row]:
+def _reader(variables: Sequence[Variable]) -> Callable[[], Row]:
     """Return a compiled function that reads variables; values share their memory until the next step writes them."""
     return DirectCall(graph_function(lambda: tuple(variable.read_value() for variable in variables)))
 
 
-def _assign(variables: Sequence[Any], values: Sequence[Any]) -> None:
+def _assign(variables: Sequence[Variable], values: Sequence[Tensor]) -> None:
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from mixtrain.backend.layout import ChannelsFirstView, channels_first
 from mixtrain.backend.tensor_base import TensorBase, backend_value
+from mixtrain.typing import BackendTensor, Tensor
 
 BACKEND_TENSORS: tuple[type, ...] = (tf.Tensor, keras.KerasTensor)
 TENSOR_TYPES: tuple[type, ...] = (TensorBase, *BACKEND_TENSORS)
@@ -56,7 +57,7 @@ def canonical_dtype(dtype: str) -> str:
     return dtype
 
 
-def to_tensor(value: Any, dtype: str | None = None) -> Any:
+def to_tensor(value: Any, dtype: str | None = None) -> Tensor:
     """Convert `value` to a tensor, of `dtype` if given."""
     if dtype is None and isinstance(value, ChannelsFirstView):
         return value
@@ -81,7 +82,7 @@ def snapshot(variable: keras.Variable) -> Any:
     return tf.identity(variable.value)
 
 
-def wait_for(tensors: Sequence[Any]) -> None:
+def wait_for(tensors: Sequence[Tensor]) -> None:
     """Wait until tensors are computed: TensorFlow's calls on a CPU already do."""
     del tensors
 
@@ -97,12 +98,12 @@ def double_precision() -> contextlib.AbstractContextManager[Any]:
     return contextlib.nullcontext()
 
 
-def from_channels_last(tensor: Any) -> Any:
+def from_channels_last(tensor: Tensor) -> Tensor:
     """Return a tensor (N, H, W, C) as (N, C, H, W); in a trace, as a view that keeps the channels-last tensor."""
     return channels_first(tensor, view=not tf.executing_eagerly())
 
 
-def truth(tensor: Any) -> bool:
+def truth(tensor: Tensor) -> bool:
     """Return the outcome of a branch: a tensor's value.
 
     Raises:
@@ -111,7 +112,7 @@ def truth(tensor: Any) -> bool:
     return bool(tensor)
 
 
-def register_tensor(kind: type, make: Callable[[Any], Any]) -> None:
+def register_tensor(kind: type, make: Callable[[BackendTensor], Any]) -> None:
     """Do nothing: TensorFlow supports `TensorBase` by its protocols.
 
     Args:
@@ -120,11 +121,11 @@ def register_tensor(kind: type, make: Callable[[Any], Any]) -> None:
     """
 
 
-def mask_of(tensor: Any) -> Any:
+def mask_of(tensor: Tensor) -> Tensor | None:
     """Return the Keras mask of a tensor; None without one."""
     return getattr(backend_value(tensor), "_keras_mask", None)
 
 
-def set_mask(tensor: Any, mask: Any) -> None:
+def set_mask(tensor: Tensor, mask: Tensor | None) -> None:
     """Set the Keras mask of a tensor."""
     backend_value(tensor)._keras_mask = mask

@@ -7,18 +7,20 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from mixtrain.backend.tensorflow.images import saturate, size_of
+from mixtrain.typing import Tensor
 
 Sampling = Literal["nearest", "linear"]
 
 
-def floats(*values: Any) -> tuple[Any, list[Any]]:
+def floats(*values: Any) -> tuple[Any, list[Tensor]]:
     """Return a namespace with `cos`, `sin`, `tan` and `stack`, and values as its float32 tensors."""
     return tf, [tf.cast(value, tf.float32) for value in values]
 
 
 def warp(
-    image: Any, places: Any, sampling: Sampling, fill: tuple[float, ...], size: tuple[Any, Any] | None = None
-) -> Any:
+    image: Tensor, places: Tensor, sampling: Sampling, fill: tuple[float, ...],
+    size: tuple[Tensor | int, Tensor | int] | None = None,
+) -> Tensor:
     """Transform an image by an affine map.
 
     Positions between pixels are rounded to 1/32 of a pixel, as in OpenCV.
@@ -49,13 +51,13 @@ def warp(
     return tf.ensure_shape(saturate(result, image.dtype), [*sizes, image.shape[-1]])
 
 
-def _rounded_sum(first: Any, second: Any, unit: float) -> Any:
+def _rounded_sum(first: Tensor, second: Tensor, unit: float) -> Tensor:
     """Return the sum of two values rounded to 1/1024, rounded to `unit` / 1024."""
     total = tf.round(first * 1024.0) + tf.round(second * 1024.0)
     return tf.floor((total + unit / 2.0) / unit) * unit / 1024.0
 
 
-def _pixels(image: Any, rows: Any, columns: Any, border: Any) -> Any:
+def _pixels(image: Tensor, rows: Tensor, columns: Tensor, border: Tensor) -> Tensor:
     """Return the pixels at rows and columns as float32, with `border` for those outside of the image."""
     height, width = tf.shape(image)[0], tf.shape(image)[1]
     row, column = tf.cast(rows, tf.int32), tf.cast(columns, tf.int32)
