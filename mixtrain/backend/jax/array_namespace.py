@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mixtrain.typing import Tensor
+
 
 class SizeUnknown(TypeError):
     """A size or another Python value of a traced tensor is required: rows must be computed one by one."""
@@ -24,7 +26,7 @@ def space(*values: Any) -> tuple[Any, ...]:
     return (np, *(np.asarray(value) if isinstance(value, (jax.Array, np.generic)) else value for value in values))
 
 
-def exact(values: Any) -> Any:
+def exact(values: Tensor) -> Tensor:
     """Return float32 or smaller values in a dtype in which products of two of them are exact."""
     return values.astype(np.float64)
 

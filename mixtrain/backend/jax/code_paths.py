@@ -10,6 +10,8 @@ from typing import Any, Final, TypeVar
 import jax
 import jax.numpy as jnp
 
+from mixtrain.typing import Tensor, Tree
+
 _Result = TypeVar("_Result")
 
 # Each path is traced whole, so more would take long to compile; a `while` has no end of them.
@@ -36,7 +38,7 @@ class _Path:
         """The outcomes so far."""
         return tuple(outcome for _, outcome in self.decisions)
 
-    def decide(self, condition: Any) -> bool:
+    def decide(self, condition: Tensor) -> bool:
         """Return the outcome at a tensor."""
         index = len(self.decisions)
         if condition._trace is not self.site:
@@ -63,7 +65,7 @@ def decisions() -> list[tuple[Any, bool]]:
     return [] if _open.path is None else _open.path.decisions
 
 
-def decided(tensor: Any) -> bool:
+def decided(tensor: Tensor) -> bool:
     """Return the outcome of a branch: a tensor's value, or the outcome on the path that is being traced.
 
     Args:
@@ -124,7 +126,7 @@ def _tracing(path: _Path) -> Iterator[None]:
         _open.path = before
 
 
-def _select(condition: Any, yes: Any, no: Any) -> Any:
+def _select(condition: Tensor, yes: Tree, no: Tree) -> Tree:
     specs = [jax.tree.map(_spec, values) for values in (yes, no)]
     if specs[0] != specs[1]:
         raise TypeError(

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import ModuleType
 
 import jax.numpy as jnp
 import numpy as np
 
 from mixtrain.backend.jax.images import saturate
 from mixtrain.backend.jax.array_namespace import exact, space
+from mixtrain.typing import Tensor
 
 # OpenCV's weights of red, green and blue in fixed point, with so many fractional bits.
 _GREY_BITS = 15
 _GREY = (9798, 19235, 3735)
 
 
-def scale_values(values: Any, factor: Any, shift: Any) -> Any:
+def scale_values(values: Tensor, factor: Tensor | float, shift: Tensor | float) -> Tensor:
     """Return ``values * factor + shift`` in float32."""
     _, values = space(values)
     return (exact(values.astype(np.float32)) * np.float32(factor) + np.float32(shift)).astype(np.float32)
 
 
-def normalize(values: Any, mean: np.ndarray, deviation: np.ndarray) -> Any:
+def normalize(values: Tensor, mean: np.ndarray, deviation: np.ndarray) -> Tensor:
     """Return ``(values - mean) / deviation`` in float32; both broadcast to the last axes of `values`."""
     return (jnp.asarray(values).astype(np.float32) - mean) / deviation
 
 
-def blend(first: Any, second: Any, share: Any) -> Any:
+def blend(first: Tensor, second: Tensor, share: Tensor | float) -> Tensor:
     """Return ``first * share + second * (1 - share)`` in the dtype of `first`; `share` may be outside [0, 1]."""
     xp, first, second, share = space(first, second, share)
     share = xp.asarray(share, np.float32)
@@ -36,13 +37,13 @@ def blend(first: Any, second: Any, share: Any) -> Any:
     return saturate(mixed.astype(np.float32), first.dtype)
 
 
-def brighten(image: Any, factor: Any) -> Any:
+def brighten(image: Tensor, factor: Tensor | float) -> Tensor:
     """Multiply all values of the image by `factor`."""
     xp, image, factor = space(image, factor)
     return saturate(image.astype(np.float32) * xp.asarray(factor, np.float32), image.dtype)
 
 
-def grayscale(image: Any) -> Any:
+def grayscale(image: Tensor) -> Tensor:
     """Convert red, green and blue to gray, (..., 1), in the image's dtype."""
     xp, image = space(image)
     if np.issubdtype(image.dtype, np.integer):
@@ -53,19 +54,19 @@ def grayscale(image: Any) -> Any:
     return xp.sum(image[..., :3] * weights, axis=-1, keepdims=True)
 
 
-def contrast(image: Any, factor: Any) -> Any:
+def contrast(image: Tensor, factor: Tensor | float) -> Tensor:
     """Scale the difference of the image to its mean gray by `factor`."""
     xp, image = space(image)
     mean = xp.floor(xp.mean(exact(grayscale(image))) + 0.5)
     return blend(image, mean, factor)
 
 
-def saturation(image: Any, factor: Any) -> Any:
+def saturation(image: Tensor, factor: Tensor | float) -> Tensor:
     """Scale the difference of the image to its gray version by `factor`; 0 gives the gray version."""
     return blend(image, grayscale(image), factor)
 
 
-def hue(image: Any, turn: Any) -> Any:
+def hue(image: Tensor, turn: Tensor | float) -> Tensor:
     """Rotate the hues of the image by `turn`, a fraction of the circle from -0.5 to 0.5.
 
     The hues of integer images have 256 steps and the saturations 255, as in OpenCV.
@@ -84,7 +85,7 @@ def hue(image: Any, turn: Any) -> Any:
     return saturate(result * np.float32(255.0) if is_integer else result, image.dtype)
 
 
-def rgb_to_hsv(image: Any) -> Any:
+def rgb_to_hsv(image: Tensor) -> Tensor:
     """Convert red, green and blue in [0, 1] to hue, saturation and value in [0, 1]."""
     xp, image = space(image)
     red, green, blue = image[..., 0], image[..., 1], image[..., 2]
@@ -101,7 +102,7 @@ def rgb_to_hsv(image: Any) -> Any:
     return xp.stack([angle, strength, value], axis=-1).astype(image.dtype)
 
 
-def hsv_to_rgb(image: Any) -> Any:
+def hsv_to_rgb(image: Tensor) -> Tensor:
     """Convert hue, saturation and value to red, green and blue."""
     xp, image = space(image)
     angle, strength, value = image[..., 0:1], image[..., 1:2], image[..., 2:3]
@@ -110,26 +111,26 @@ def hsv_to_rgb(image: Any) -> Any:
     return ((1 - strength + xp.clip(pure, 0, 1) * strength) * value).astype(image.dtype)
 
 
-def invert(image: Any) -> Any:
+def invert(image: Tensor) -> Tensor:
     """Return 255 minus the values."""
     return np.asarray(255).astype(image.dtype) - image
 
 
-def solarize(image: Any, low: Any, high: Any) -> Any:
+def solarize(image: Tensor, low: Tensor | float, high: Tensor | float) -> Tensor:
     """Invert the values of the image from `low` to `high`."""
     xp, image, low, high = space(image, low, high)
     values = image.astype(np.float32)
     return xp.where((values >= low) & (values <= high), invert(image), image)
 
 
-def posterize(image: Any, bits: Any) -> Any:
+def posterize(image: Tensor, bits: Tensor) -> Tensor:
     """Keep only the `bits` highest bits of each value of a uint8 image."""
     xp, image, bits = space(image, bits)
     step = xp.left_shift(np.int32(1), 8 - xp.asarray(bits, np.int32))
     return (image.astype(np.int32) // step * step).astype(image.dtype)
 
 
-def equalize(image: Any, *, like_pillow: bool = False) -> Any:
+def equalize(image: Tensor, *, like_pillow: bool = False) -> Tensor:
     """Equalize the histogram of each channel of a uint8 image.
 
     Args:
@@ -138,14 +139,14 @@ def equalize(image: Any, *, like_pillow: bool = False) -> Any:
     """
     levels = np.arange(256)
 
-    def by_pillow(xp: Any, counts: Any) -> Any:
+    def by_pillow(xp: ModuleType, counts: Tensor) -> Tensor:
         last = xp.max(xp.where(counts > 0, levels, 0))
         step = (xp.sum(counts) - counts[last]) // 255
         previous = xp.cumsum(counts) - counts
         equalized = xp.minimum((step // 2 + previous) // xp.maximum(step, 1), 255)
         return xp.where(step == 0, levels, equalized)
 
-    def by_opencv(xp: Any, counts: Any) -> Any:
+    def by_opencv(xp: ModuleType, counts: Tensor) -> Tensor:
         first = xp.min(xp.where(counts > 0, levels, 255))
         others = xp.sum(counts) - counts[first]
         scale = np.float32(255.0) / xp.maximum(others, 1).astype(np.float32)
@@ -155,7 +156,7 @@ def equalize(image: Any, *, like_pillow: bool = False) -> Any:
     return _by_table(image, by_pillow if like_pillow else by_opencv)
 
 
-def auto_contrast(image: Any, cutoff: float, ignore: Sequence[int]) -> Any:
+def auto_contrast(image: Tensor, cutoff: float, ignore: Sequence[int]) -> Tensor:
     """Stretch each channel of a uint8 image to the range from 0 to 255.
 
     Args:
@@ -165,7 +166,7 @@ def auto_contrast(image: Any, cutoff: float, ignore: Sequence[int]) -> Any:
     """
     levels = np.arange(256)
 
-    def table(xp: Any, counts: Any) -> Any:
+    def table(xp: ModuleType, counts: Tensor) -> Tensor:
         for value in ignore:
             counts = xp.where(levels == value, 0, counts)
         cut = (xp.sum(counts).astype(np.float32) * np.float32(cutoff / 100.0)).astype(np.int32)
@@ -177,7 +178,7 @@ def auto_contrast(image: Any, cutoff: float, ignore: Sequence[int]) -> Any:
     return _by_table(image, table)
 
 
-def _by_table(image: Any, table: Callable[[Any, Any], Any]) -> Any:
+def _by_table(image: Tensor, table: Callable[[ModuleType, Tensor], Tensor]) -> Tensor:
     """Map the values of each channel by the table that `table` computes from its histogram."""
     xp, image = space(image)
     planes = []
@@ -188,7 +189,7 @@ def _by_table(image: Any, table: Callable[[Any, Any], Any]) -> Any:
     return xp.stack(planes, axis=-1)
 
 
-def smooth(image: Any) -> Any:
+def smooth(image: Tensor) -> Tensor:
     """Average the image over 3 x 3 pixels, with weight 5 for the center; the edge stays unchanged."""
     xp, image = space(image)
     values = image.astype(np.float32)
@@ -200,7 +201,7 @@ def smooth(image: Any) -> Any:
     return saturate(mixed, image.dtype)
 
 
-def blur(image: Any, across: Sequence[float], down: Sequence[float]) -> Any:
+def blur(image: Tensor, across: Sequence[float], down: Sequence[float]) -> Tensor:
     """Convolve the image with weights across and down, with the edge reflected."""
     xp, image = space(image)
     rows, columns = image.shape[0], image.shape[1]
@@ -212,13 +213,16 @@ def blur(image: Any, across: Sequence[float], down: Sequence[float]) -> Any:
     return saturate(values.astype(np.float32), image.dtype)
 
 
-def fill_box(image: Any, top: Any, left: Any, bottom: Any, right: Any, value: Any) -> Any:
+def fill_box(
+    image: Tensor, top: Tensor | int, left: Tensor | int, bottom: Tensor | int, right: Tensor | int,
+    value: Tensor | float,
+) -> Tensor:
     """Fill the rows `top` to `bottom` and columns `left` to `right` (exclusive) of (H, W, C) with a value."""
     xp, image, top, left, bottom, right, value = space(image, top, left, bottom, right, value)
     return xp.where(_inside(image, top, left, bottom, right), xp.asarray(value).astype(image.dtype), image)
 
 
-def _inside(image: Any, top: Any, left: Any, bottom: Any, right: Any) -> Any:
+def _inside(image: Tensor, top: Tensor | int, left: Tensor | int, bottom: Tensor | int, right: Tensor | int) -> Tensor:
     """Whether the pixels of (H, W, C) are in a range of rows and columns, bools (H, W, 1)."""
     rows = np.arange(image.shape[0])[:, None, None]
     columns = np.arange(image.shape[1])[None, :, None]
@@ -232,7 +236,7 @@ _COMPONENTS = np.array(
 _MAGNITUDES = np.array((55.46, 4.794, 1.148), np.float32)
 
 
-def pca_lighting(image: Any, amounts: Any) -> Any:
+def pca_lighting(image: Tensor, amounts: Tensor) -> Tensor:
     """Add an amount of each principal component of colors to the image."""
     _, image, amounts = space(image, amounts)
     added = (exact(_COMPONENTS) * (amounts * _MAGNITUDES)).sum(axis=1).astype(np.float32)

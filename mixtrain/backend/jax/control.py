@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +12,11 @@ import numpy as np
 from mixtrain.backend.jax.group import spanning
 from mixtrain.backend.jax.state import StateScope, current, put
 from mixtrain.backend.jax.code_paths import reached
+from mixtrain.typing import Tensor, Tree, Variable
 
 
 def cond(
-    predicate: Any, on_true: Callable[[], Any], on_false: Callable[[], Any], *, writes: Sequence[Any] = ()
+    predicate: Tensor, on_true: Callable[[], Tree], on_false: Callable[[], Tree], *, writes: Sequence[Variable] = ()
 ) -> None:
     """Run one of two functions for their writes; their results are not used.
 
@@ -44,7 +44,7 @@ def cond(
         put(variable, jnp.where(predicate, yes.state_mapping.get(key, value), no.state_mapping.get(key, value)))
 
 
-def write_after(tensor: Any, function: Callable[[], None], weights: Sequence[Any]) -> None:
+def write_after(tensor: Tensor, function: Callable[[], None], weights: Sequence[Variable]) -> None:
     """Run a function that writes once a tensor has its value; on JAX variables are written after the whole call.
 
     Args:
@@ -56,7 +56,7 @@ def write_after(tensor: Any, function: Callable[[], None], weights: Sequence[Any
     function()
 
 
-def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:
+def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> None:
     """Call a Python function for its side effect when this point is reached, in a compiled function too.
 
     Args:
@@ -74,6 +74,6 @@ def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:
         function(*map(np.asarray, values))
 
 
-def _call_if(function: Callable[..., None], condition: Any, *arrays: Any) -> None:
+def _call_if(function: Callable[..., None], condition: Tensor, *arrays: Tensor) -> None:
     if condition:
         function(*map(np.asarray, arrays))

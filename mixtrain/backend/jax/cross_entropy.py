@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from mixtrain.typing import Tensor
 
-def sparse_softmax_cross_entropy(labels: Any, logits: Any) -> Any:
+
+def sparse_softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
     """Compute the cross entropy of class numbers.
 
     Args:
@@ -24,7 +24,7 @@ def sparse_softmax_cross_entropy(labels: Any, logits: Any) -> Any:
     return jnp.where((labels >= 0) & (labels < classes), -log_probabilities, jnp.nan)[..., 0]
 
 
-def softmax_cross_entropy(labels: Any, logits: Any) -> Any:
+def softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
     """Compute the cross entropy of class probabilities.
 
     Args:

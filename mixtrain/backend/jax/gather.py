@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mixtrain.typing import Tensor
 
-def gather_in_batches(x: Any, indices: Any, *, axis: int, batch_axes: int) -> Any:
+
+def gather_in_batches(x: Tensor, indices: Tensor, *, axis: int, batch_axes: int) -> Tensor:
     """Take slices along `axis`, separately for each index of the leading `batch_axes` axes."""
     axis = axis % jnp.ndim(x) - batch_axes
     take = functools.partial(jnp.take, axis=axis)
@@ -19,13 +20,13 @@ def gather_in_batches(x: Any, indices: Any, *, axis: int, batch_axes: int) -> An
     return take(jnp.asarray(x), jnp.asarray(indices))
 
 
-def gather_nd(x: Any, indices: Any) -> Any:
+def gather_nd(x: Tensor, indices: Tensor) -> Tensor:
     """Take the slices of `x` at indices (..., k) into its first k axes."""
     indices = jnp.asarray(indices)
     return jnp.asarray(x)[tuple(indices[..., axis] for axis in range(indices.shape[-1]))]
 
 
-def boolean_mask(x: Any, mask: Any) -> Any:
+def boolean_mask(x: Tensor, mask: Tensor) -> Tensor:
     """Return the elements of `x` where `mask`, of the same shape, is True, in a vector.
 
     Raises:
@@ -35,7 +36,7 @@ def boolean_mask(x: Any, mask: Any) -> Any:
     return jnp.asarray(x)[np.asarray(mask)]
 
 
-def unique_with_indices(x: Any) -> tuple[Any, Any]:
+def unique_with_indices(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the unique elements in order of appearance, and the index of each element among them.
 
     Raises:
@@ -48,7 +49,7 @@ def unique_with_indices(x: Any) -> tuple[Any, Any]:
     return jnp.asarray(values[order]), jnp.asarray(rank[inverse].reshape(np.shape(x)), jnp.int32)
 
 
-def _check_known(where: str, value: Any) -> None:
+def _check_known(where: str, value: Tensor) -> None:
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
             f"{where}: with the JAX backend, expected values that are known, for they decide the size of the result; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,13 @@ from mixtrain.backend.jax.device import describe_device
 from mixtrain.backend.jax.state import StateScope, current, put
 from mixtrain.backend.jax.structure import split_tensors
 from mixtrain.backend.tensor_base import backend_value
+from mixtrain.typing import Tensor, Tree
 
 
 def value_and_gradient(
-    function: Callable[..., tuple[Any, Any]], variables: Sequence[keras.Variable], tensors: Sequence[Any] = (),
-    factor: Any = None,
-) -> tuple[Any, Any, list[Any]]:
+    function: Callable[..., tuple[Tensor, Tree]], variables: Sequence[keras.Variable], tensors: Sequence[Tensor] = (),
+    factor: Tensor | None = None,
+) -> tuple[Tensor, Tree, list[Tensor]]:
     """Run `function` and differentiate its first result.
 
     Args:
@@ -37,7 +38,7 @@ def value_and_gradient(
     trainable = [index for index in differentiable if index < len(variables)]
     traced: list[Any] = []  # What `forward` returns besides tensors, in its only trace.
 
-    def forward(floats: dict[int, Any]) -> tuple[Any, Any]:
+    def forward(floats: dict[int, Tensor]) -> tuple[Tensor, Tree]:
         inputs = [floats.get(index, value) for index, value in enumerate(values)]
         with StateScope([variables[index] for index in trainable], [inputs[index] for index in trainable]) as scope:
             results, fill = split_tensors(function(*inputs[len(variables) :]))
@@ -60,9 +61,9 @@ def value_and_gradient(
 
 
 def tapped_gradients(
-    function: Callable[[Callable[[Any], Any]], tuple[Any, Any]], variables: Sequence[keras.Variable],
-    factor: Any,
-) -> tuple[Any, Any, list[Any]]:
+    function: Callable[[Callable[[Tensor], Tensor]], tuple[Tensor, Tree]], variables: Sequence[keras.Variable],
+    factor: Tensor | float,
+) -> tuple[Tensor, Tree, list[Tensor]]:
     """Run `function` and differentiate its first result times a factor, with respect to tensors inside it too.
 
     Args:
@@ -74,23 +75,25 @@ def tapped_gradients(
     Returns:
         As `value_and_gradient`: the gradients of the variables, then those of the tapped tensors in their order.
     """
-    zeros: list[Any] = []
+    zeros: list[Tensor] = []
 
-    def record(tensor: Any) -> Any:
+    def record(tensor: Tensor) -> Tensor:
         zeros.append(jnp.zeros_like(tensor))
         return tensor
 
     # Differentiated as below, since layers may choose another layout then. XLA removes this pass from compiled calls.
     value_and_gradient(lambda: function(record), variables)
 
-    def tapped(*taps: Any) -> tuple[Any, Any]:
+    def tapped(*taps: Tensor) -> tuple[Tensor, Tree]:
         remaining = iter(taps)
         return function(lambda tensor: tensor + next(remaining))
 
     return value_and_gradient(tapped, variables, zeros, factor)
 
 
-def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], Sequence[Any]]) -> tuple[Any, ...]:
+def with_backward_hook(
+    values: Sequence[Tensor], hook: Callable[[tuple[Tensor, ...]], Sequence[Tensor | None]]
+) -> tuple[Tensor, ...]:
     """Return tensors unchanged, with a hook that transforms their gradients.
 
     Args:
@@ -100,7 +103,7 @@ def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], 
     """
 
     @jax.custom_vjp
-    def identity(*tensors: Any) -> tuple[Any, ...]:
+    def identity(*tensors: Tensor) -> tuple[Tensor, ...]:
         return tensors
 
     # Not `jax.custom_gradient`, which traces the backward function: the hook would see no values.
@@ -108,7 +111,7 @@ def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], 
     return tuple(identity(*values))
 
 
-def is_sparse(gradient: Any) -> bool:
+def is_sparse(gradient: Any) -> TypeGuard[JAXSparse]:
     """Whether a gradient is sparse: values and the indices of their rows."""
     return isinstance(gradient, JAXSparse)
 
@@ -118,14 +121,14 @@ def densified(gradient: Any) -> Any:
     return gradient.todense() if is_sparse(gradient) else gradient
 
 
-def map_values(function: Callable[[Any], Any], gradient: Any) -> Any:
+def map_values(function: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
     """Apply `function`, which must keep zeros and shapes, to a gradient's values, dense or sparse."""
     if is_sparse(gradient):
         return type(gradient)((function(gradient.data), gradient.indices), shape=gradient.shape)
     return function(gradient)
 
 
-def all_finite(gradients: Sequence[Any]) -> Any:
+def all_finite(gradients: Sequence[Tensor | None]) -> Tensor:
     """Whether every value of every gradient is finite, a scalar bool tensor; None entries are ignored."""
     values = [g.data if is_sparse(g) else jnp.asarray(g) for g in gradients if g is not None]
     floats = [value for value in values if jnp.issubdtype(value.dtype, jnp.inexact)]
@@ -134,7 +137,7 @@ def all_finite(gradients: Sequence[Any]) -> Any:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(value)) for value in floats]))
 
 
-def non_finite_counts(gradients: Sequence[Any], all_finite: Any) -> Any:
+def non_finite_counts(gradients: Sequence[Tensor | None], all_finite: Tensor) -> Tensor:
     """Count the non-finite values of each gradient, int32 (n,); 0 for None entries.
 
     Args:
@@ -144,7 +147,7 @@ def non_finite_counts(gradients: Sequence[Any], all_finite: Any) -> Any:
     values = [g.data if is_sparse(g) else g for g in gradients]
     zeros = jnp.zeros(len(values), jnp.int32)
 
-    def counts() -> Any:
+    def counts() -> Tensor:
         return jnp.stack([
             jnp.int32(0) if value is None else jnp.sum(~jnp.isfinite(value), dtype=jnp.int32) for value in values
         ])
@@ -153,7 +156,7 @@ def non_finite_counts(gradients: Sequence[Any], all_finite: Any) -> Any:
     return jax.lax.cond(all_finite, lambda: zeros, counts) if describe_device().kind == "CPU" else counts()
 
 
-def global_norm(gradients: Sequence[Any]) -> Any:
+def global_norm(gradients: Sequence[Tensor | None]) -> Tensor:
     """Compute the L2 norm of all gradients as one vector, a float32 scalar; None entries are ignored.
 
     It is infinite where the sum of squares overflows float32, even if every value is finite.
@@ -169,7 +172,7 @@ def global_norm(gradients: Sequence[Any]) -> Any:
     return jnp.sqrt(jnp.sum(jnp.stack(squares)))
 
 
-def finite_and_norm(gradients: Sequence[Any]) -> tuple[Any, Any]:
+def finite_and_norm(gradients: Sequence[Tensor | None]) -> tuple[Tensor, Tensor]:
     """Return whether every value of every gradient is finite, a scalar bool tensor, and their `global_norm`."""
     norm = global_norm(gradients)
     if describe_device().kind != "CPU":  # A GPU would wait for the host before a branch.

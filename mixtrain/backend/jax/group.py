@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from mixtrain.typing import Tensor, Tree
+
 AXIS: Final = "process"
 
 
@@ -64,16 +66,16 @@ def spanned(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def to_group(values: Any) -> Any:
+def to_group(values: Tree) -> Tree:
     """Return values of this process as arguments of a function of all processes."""
     return jax.tree.map(_to_global_array, values)
 
 
-def from_group(values: Any) -> Any:
+def from_group(values: Tree) -> Tree:
     """Return the values of this process from the results of a function of all processes."""
     return jax.tree.map(lambda value: value.addressable_data(0), values)
 
 
-def _to_global_array(value: Any) -> Any:
+def _to_global_array(value: Tensor) -> Tensor:
     array = jnp.asarray(value)
     return jax.make_array_from_single_device_arrays(array.shape, _replicated(), [array])

@@ -5,19 +5,21 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, Literal
 
 import jax
 import numpy as np
 
 from mixtrain.backend.jax.array_namespace import exact, known_size, space
+from mixtrain.typing import Tensor
 
 Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
 _COMMON = ("JPEG", "PNG")  # Tried first: Pillow tries one format after the other.
 Border = Literal["constant", "edge", "reflect", "symmetric"]
 
 
-def decode(contents: Any) -> Any:
+def decode(contents: Any) -> Tensor:
     """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; see `decode_files`."""
     known_size(contents[0] if len(contents) else 0)  # Raises SizeUnknown for a traced tensor.
     return decode_files([np.asarray(contents)])[0]
@@ -67,7 +69,7 @@ def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
         raise ValueError(str(error)) from error
 
 
-def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Any:
+def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Tensor:
     """Return a part of the image of an encoded file.
 
     Args:
@@ -78,12 +80,12 @@ def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any,
     return crop(image, *choose(*size_of(image)))
 
 
-def size_of(image: Any) -> tuple[Any, Any]:
+def size_of(image: Tensor) -> tuple[Tensor | int, Tensor | int]:
     """Return height and width."""
     return image.shape[-3], image.shape[-2]
 
 
-def saturate(values: Any, dtype: Any) -> Any:
+def saturate(values: Tensor, dtype: Any) -> Tensor:
     """Cast float values to `dtype`, for an integer dtype rounded to nearest and clipped to its range."""
     xp, values = space(values)
     if not np.issubdtype(dtype, np.integer):
@@ -96,7 +98,7 @@ def saturate(values: Any, dtype: Any) -> Any:
         return rounded.astype(dtype)
 
 
-def resize(image: Any, height: Any, width: Any, method: Method) -> Any:
+def resize(image: Tensor, height: Tensor | int, width: Tensor | int, method: Method) -> Tensor:
     """Resize an image; the dtype stays the same.
 
     Args:
@@ -132,7 +134,7 @@ def _nearest(new: int, old: int, shift: np.float32) -> np.ndarray:
     return np.minimum(np.floor((np.arange(new, dtype=np.float32) + shift) * scale), old - 1).astype(np.int32)
 
 
-def _interpolate(xp: Any, values: Any, new: int, old: int, axis: int) -> Any:
+def _interpolate(xp: ModuleType, values: Tensor, new: int, old: int, axis: int) -> Tensor:
     """Resize one axis by linear interpolation."""
     scale = np.float32(old) / np.float32(new)
     position = (np.arange(new, dtype=np.float32) + np.float32(0.5)) * scale - np.float32(0.5)
@@ -211,7 +213,7 @@ _KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
 }
 
 
-def crop(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
+def crop(image: Tensor, top: Tensor | int, left: Tensor | int, height: Tensor | int, width: Tensor | int) -> Tensor:
     """Return the part of (..., H, W, C) of the given size that starts at (top, left)."""
     _, image, top, left = space(image, top, left)
     height, width = known_size(height), known_size(width)
@@ -222,8 +224,9 @@ def crop(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
 
 
 def pad(
-    image: Any, left: Any, top: Any, right: Any, bottom: Any, border: Border, fill: tuple[float, ...] = (0,)
-) -> Any:
+    image: Tensor, left: Tensor | int, top: Tensor | int, right: Tensor | int, bottom: Tensor | int, border: Border,
+    fill: tuple[float, ...] = (0,),
+) -> Tensor:
     """Pad (..., H, W, C); a "constant" border has one value, or one per channel."""
     xp, image = space(image)
     left, top, right, bottom = map(known_size, (left, top, right, bottom))
@@ -237,6 +240,6 @@ def pad(
     return xp.where(inside, xp.pad(image, widths), colors)
 
 
-def flip(image: Any, axis: Literal["horizontal", "vertical"]) -> Any:
+def flip(image: Tensor, axis: Literal["horizontal", "vertical"]) -> Tensor:
     """Flip (..., H, W, C) from left to right, or from top to bottom."""
     return image[..., ::-1, :] if axis == "horizontal" else image[..., ::-1, :, :]

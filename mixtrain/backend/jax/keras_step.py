@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import keras
 
 from mixtrain.backend.jax.state import StateScope
+from mixtrain.typing import Tensor
 
 
 def without_skipped_steps(
@@ -29,7 +30,7 @@ def without_skipped_steps(
         index = next(index for index, variable in enumerate(model.optimizer.variables) if variable is counter)
         applied = slots[index][-1] == old_slots[index][-1]
 
-        def select(new_values: Sequence[Any], old_values: Sequence[Any]) -> list[Any]:
+        def select(new_values: Sequence[Tensor], old_values: Sequence[Tensor]) -> list[Tensor]:
             pairs = zip(new_values, old_values, strict=True)
             return [new if new is old else jnp.where(applied, new, old) for new, old in pairs]
 
@@ -39,7 +40,7 @@ def without_skipped_steps(
 
 
 def with_values(
-    function: Callable[[], Any], variables: Sequence[keras.Variable], values: Sequence[Any]
+    function: Callable[[], Any], variables: Sequence[keras.Variable], values: Sequence[Tensor]
 ) -> list[Any]:
     """Run a function with given values of variables; return their values after it.
 

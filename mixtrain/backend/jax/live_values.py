@@ -11,6 +11,7 @@ import numpy as np
 
 from mixtrain.backend.jax.state import current, outside_scopes, put
 from mixtrain.backend.jax.variables import store, stored
+from mixtrain.typing import TensorLike
 
 
 class LiveValue:
@@ -28,11 +29,11 @@ class LiveValue:
         [3.0, 4.0]
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: TensorLike) -> None:
         self._value = _slot(value.shape, keras.backend.standardize_dtype(value.dtype))
         self._time = _slot((), "int32")
 
-    def put(self, value: Any) -> None:
+    def put(self, value: TensorLike) -> None:
         """Write a value."""
         now = current(_clock()) + 1
         put(self._value, jnp.asarray(value))

@@ -8,10 +8,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from mixtrain.typing import Tensor
+
 
 def fused_batch_norm(
-    x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, *, epsilon: float, training: bool
-) -> tuple[Any, Any, Any]:
+    x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, *, epsilon: float, training: bool
+) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize a channels-last batch of rank 4.
 
     Args:
@@ -37,8 +39,8 @@ def fused_batch_norm(
 
 
 def normalize_axes(
-    x: Any, gamma: Any, beta: Any, *, axes: tuple[int, ...], epsilon: float
-) -> tuple[Any, Any, Any]:
+    x: Tensor, gamma: Tensor, beta: Tensor, *, axes: tuple[int, ...], epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize a tensor over axes, with a custom gradient that keeps `x` itself and its statistics.
 
     Args:
@@ -56,7 +58,9 @@ def normalize_axes(
     return y, jax.lax.stop_gradient(mean), jax.lax.stop_gradient(variance)
 
 
-def _formula(axes: tuple[int, ...], epsilon: float, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any]:
+def _formula(
+    axes: tuple[int, ...], epsilon: float, x: Tensor, gamma: Tensor, beta: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     wide = x.astype(jnp.float32)
     mean = jnp.mean(wide, axes, keepdims=True)
     # Corrects the rounding error of the sum, so that the mean of equal values is that value in any order of summation:
@@ -71,13 +75,13 @@ def _formula(axes: tuple[int, ...], epsilon: float, x: Any, gamma: Any, beta: An
     return ((wide - mean) * jax.lax.rsqrt(variance + epsilon) * gamma + beta).astype(x.dtype), mean, variance
 
 
-def _forward(axes: tuple[int, ...], epsilon: float, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
+def _forward(axes: tuple[int, ...], epsilon: float, x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Any, Any]:
     # Not `_normalized`: a second derivative must pass through the statistics, which have no gradient in `_backward`.
     y, mean, variance = _formula(axes, epsilon, x, gamma, beta)
     return (y, mean, variance), (x, gamma, beta, mean, variance)
 
 
-def _backward(axes: tuple[int, ...], epsilon: float, residuals: Any, upstream: Any) -> tuple[Any, Any, Any]:
+def _backward(axes: tuple[int, ...], epsilon: float, residuals: Any, upstream: Any) -> tuple[Tensor, Tensor, Tensor]:
     x, gamma, beta, mean, variance = residuals
     # NaN for an overflowed variance: its gradients would be 0, and the overflow would go unnoticed.
     scale = jnp.where(jnp.isfinite(variance), jax.lax.rsqrt(variance + epsilon), jnp.nan)
@@ -99,12 +103,12 @@ _normalized = jax.custom_vjp(_formula, nondiff_argnums=(0, 1))
 _normalized.defvjp(_forward, _backward)
 
 
-def _sum_to(parameter: Any, values: Any) -> Any:
+def _sum_to(parameter: Tensor, values: Tensor) -> Tensor:
     """Sum over the axes along which a parameter was broadcast, to its shape."""
     return jnp.sum(values, _broadcast_axes(parameter, values.ndim)).reshape(parameter.shape)
 
 
-def _broadcast_axes(parameter: Any, rank: int) -> tuple[int, ...]:
+def _broadcast_axes(parameter: Tensor, rank: int) -> tuple[int, ...]:
     """Return the axes along which a parameter is broadcast to a tensor of a rank."""
     shape = (1,) * (rank - parameter.ndim) + tuple(parameter.shape)
     return tuple(axis for axis, size in enumerate(shape) if size == 1)

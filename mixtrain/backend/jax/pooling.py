@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 
+from mixtrain.typing import Tensor
 
-def pool(function: Callable[[Any], Any], x: Any) -> Any:
+
+def pool(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Return ``function(x)``, a max or average pooling.
 
     Args:

@@ -22,6 +22,7 @@ from mixtrain.backend.jax.live_values import is_live
 from mixtrain.backend.jax.state import NeedsGroup, StateScope, current, open_traces, put, tracing
 from mixtrain.backend.jax.tensor import snapshot
 from mixtrain.backend.share import Written, lost_process, merge_of
+from mixtrain.typing import Tensor
 
 # JAX's default would detect the end of a process only after 100 seconds.
 HEARTBEAT_SECONDS: Final = 20
@@ -91,7 +92,7 @@ def naming_lost_process(where: str) -> Iterator[None]:
         raise RuntimeError(lost_process(where, sorted(ranks) or (others if len(others) == 1 else []))) from error
 
 
-def all_reduce(values: Sequence[Any], op: str = "sum") -> list[Any]:
+def all_reduce(values: Sequence[Tensor], op: str = "sum") -> list[Tensor]:
     """Reduce each of the tensors over all processes.
 
     Args:
@@ -101,17 +102,17 @@ def all_reduce(values: Sequence[Any], op: str = "sum") -> list[Any]:
     return list(_collective("all_reduce", op, values))
 
 
-def all_gather(value: Any) -> Any:
+def all_gather(value: Tensor) -> Tensor:
     """Concatenate the tensors of all processes along axis 0."""
     return _collective("all_gather", "", [value])[0]
 
 
-def reduce_scatter(value: Any, op: str = "sum") -> Any:
+def reduce_scatter(value: Tensor, op: str = "sum") -> Tensor:
     """Reduce a tensor over all processes and return this process's part along axis 0."""
     return _collective("reduce_scatter", op, [value])[0]
 
 
-def process_index() -> Any:
+def process_index() -> Tensor:
     """Return this process's rank, a scalar tensor: a compiled function is the same program in all processes."""
     return jax.lax.axis_index(AXIS) if spanning() else jnp.int32(process_group.current().rank)
 
@@ -121,7 +122,7 @@ def process_jit(choice: JitChoice) -> JitChoice:
     return choice
 
 
-def _collective(name: str, op: str, values: Sequence[Any]) -> Any:
+def _collective(name: str, op: str, values: Sequence[Tensor]) -> Any:
     if spanning():
         return _COLLECTIVES[name](op, *map(densified, values))
     if open_traces():
@@ -130,12 +131,12 @@ def _collective(name: str, op: str, values: Sequence[Any]) -> Any:
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _run_eagerly(name: str, op: str, *values: Any) -> Any:
+def _run_eagerly(name: str, op: str, *values: Tensor) -> Any:
     """Run a collective eagerly, as a program of its own."""
     return from_group(_compiled(name, op)(*to_group(list(values))))
 
 
-def _forward(name: str, op: str, *values: Any) -> tuple[Any, Any]:
+def _forward(name: str, op: str, *values: Tensor) -> tuple[Any, Any]:
     return _run_eagerly(name, op, *values), values
 
 
@@ -159,7 +160,7 @@ def _compiled_gradient(name: str, op: str) -> Callable[..., Any]:
     return jax.jit(spanned(gradient))
 
 
-def _all_reduce(op: str, *values: Any) -> list[Any]:
+def _all_reduce(op: str, *values: Tensor) -> list[Tensor]:
     if op == "sum":
         return list(jax.lax.psum(list(values), AXIS))
     if op == "prod":
@@ -167,12 +168,12 @@ def _all_reduce(op: str, *values: Any) -> list[Any]:
     return [(jax.lax.pmax if op == "max" else jax.lax.pmin)(value, AXIS) for value in values]
 
 
-def _all_gather(op: str, value: Any) -> list[Any]:
+def _all_gather(op: str, value: Tensor) -> list[Tensor]:
     del op
     return [jax.lax.all_gather(value, AXIS, tiled=value.ndim > 0)]
 
 
-def _reduce_scatter(op: str, value: Any) -> list[Any]:
+def _reduce_scatter(op: str, value: Tensor) -> list[Tensor]:
     if op == "sum":
         return [jax.lax.psum_scatter(value, AXIS, tiled=True)]
     size = value.shape[0] // process_group.current().size
@@ -180,7 +181,7 @@ def _reduce_scatter(op: str, value: Any) -> list[Any]:
     return [jax.lax.dynamic_slice_in_dim(reduced, jax.lax.axis_index(AXIS) * size, size)]
 
 
-_COLLECTIVES: Final[dict[str, Callable[..., list[Any]]]] = {
+_COLLECTIVES: Final[dict[str, Callable[..., list[Tensor]]]] = {
     "all_reduce": _all_reduce, "all_gather": _all_gather, "reduce_scatter": _reduce_scatter,
 }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from mixtrain.typing import Tensor
 
-def product(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+
+def product(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:
     """Return ``function(x, y)``, which is linear in each argument (a convolution or a matrix product).
 
     Args:
@@ -22,6 +23,6 @@ def product(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     return function(x, y)
 
 
-def times_transposed(x: Any, weight: Any) -> Any:
+def times_transposed(x: Tensor, weight: Tensor) -> Tensor:
     """Return ``x @ weight.T`` of two matrices of one dtype."""
     return product(lambda x, weight: jnp.matmul(x, weight.T), x, weight)

@@ -20,6 +20,7 @@ from mixtrain.backend.jax.state import StateScope, current, put, tracing
 from mixtrain.backend.jax.structure import split_tensors
 from mixtrain.backend.jax.code_paths import in_all_paths
 from mixtrain.backend.share import SEED_STRIDE, Share, divide, has_rows, merge_of, rows_of_all
+from mixtrain.typing import Tensor, Tree
 
 _AXIS: Final = "replica"
 
@@ -85,7 +86,9 @@ class Replicas:
         """Return how a step of these replicas is compiled, given the choice for a single device."""
         return choice
 
-    def run(self, part: Callable[..., tuple[list[Any], Any]], columns: Sequence[Any]) -> tuple[list[Any], Any]:
+    def run(
+        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor]
+    ) -> tuple[list[Tensor], Tree]:
         """Run a part of a step on each device, on its rows of the batch.
 
         Where the number of rows is not divisible by the number of devices, each computes all rows, and the results are
@@ -109,7 +112,7 @@ class Replicas:
         sharded = [divided and has_rows(tensor, rows) for tensor in tensors]
         traced: list[Any] = []  # What `body` returns besides tensors, in its last trace.
 
-        def run_replica(index: Any, shards: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        def run_replica(index: Any, shards: Sequence[Tensor]) -> tuple[list[Any], list[Any], list[Any]]:
             with ReplicaScope(index if divided else None) as scope, noting_shards(tensors, shards):
                 totals, others = part(share, *fill(list(shards)))
                 totals = [None if total is None else densified(total) for total in totals]
@@ -146,7 +149,7 @@ class ReplicaScope(StateScope):
         super().__init__()
         self._offset = None if index is None else jnp.stack([index * np.uint32(SEED_STRIDE), jnp.uint32(0)])
 
-    def get_current_value(self, variable: keras.Variable) -> Any:
+    def get_current_value(self, variable: keras.Variable) -> Tensor:
         """Return a variable's value in this scope, a seed with the offset of this replica."""
         known = id(variable) in self.state_mapping
         value = super().get_current_value(variable)
@@ -154,7 +157,7 @@ class ReplicaScope(StateScope):
             value = self.state_mapping[id(variable)] = value + self._offset
         return value
 
-    def merged(self, variable: keras.Variable, value: Any) -> Any:
+    def merged(self, variable: keras.Variable, value: Tensor) -> Any:
         """Merge the value of a variable after this replica with those of the others."""
         merge = "first" if is_live(variable) else merge_of(variable)
         if merge == "seed":
@@ -165,22 +168,22 @@ class ReplicaScope(StateScope):
         return _mean(value) if merge in ("mean", "sum") else _first(value)
 
 
-def _summed(totals: list[Any], divided: bool, count: int) -> list[Any]:
+def _summed(totals: list[Tensor | None], divided: bool, count: int) -> list[Tensor | None]:
     summed = jax.lax.psum(totals, _AXIS)
     return summed if divided else [total / count for total in summed]
 
 
-def _join(value: Any, rows: int | None) -> Any:
+def _join(value: Tensor, rows: int | None) -> Tensor:
     if rows is not None and has_rows(value, rows):
         return jax.lax.all_gather(value, _AXIS, tiled=True)
     return _mean(value) if jnp.issubdtype(value.dtype, jnp.inexact) else _first(value)
 
 
-def _mean(value: Any) -> Any:
+def _mean(value: Tensor) -> Tensor:
     """Return the mean over replicas, computed in float32."""
     return jax.lax.pmean(value.astype(jnp.float32), _AXIS).astype(value.dtype)
 
 
-def _first(value: Any) -> Any:
+def _first(value: Tensor) -> Tensor:
     """Return the first replica's value."""
     return jax.lax.all_gather(value, _AXIS)[0]

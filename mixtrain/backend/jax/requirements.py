@@ -13,6 +13,7 @@ import numpy as np
 
 from mixtrain.backend.jax.array_namespace import SizeUnknown, is_traced
 from mixtrain.backend.row_part import with_subject
+from mixtrain.typing import Tensor
 
 _MAX_VALUES = 8
 # The number of the message of the first failed requirement, 0 for none, and the values in it.
@@ -59,7 +60,7 @@ def collecting(messages: list[str]) -> Iterator[_Scope]:
         _current.scopes = previous
 
 
-def require(condition: Any, message: str, *values: Any) -> None:
+def require(condition: Tensor, message: str, *values: Any) -> None:
     """Raise a ValueError where the condition, a bool or a tensor, is false.
 
     Args:

@@ -10,6 +10,7 @@ import keras
 from mixtrain.backend.jax.live_values import is_live
 from mixtrain.backend.jax.state import StateScope, current, put, tracing
 from mixtrain.backend.jax.tensor import snapshot
+from mixtrain.typing import Tensor
 
 
 class Rollback:
@@ -57,6 +58,6 @@ class Rollback:
         return result, undo
 
 
-def _assign(values: Iterable[tuple[keras.Variable, Any]]) -> None:
+def _assign(values: Iterable[tuple[keras.Variable, Tensor]]) -> None:
     for variable, value in values:
         variable.assign(value)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 
+from mixtrain.typing import Tree
 
-def scan(step: Callable[[Any, Any], Any], initial: Any, elements: Any) -> Any:
+
+def scan(step: Callable[[Tree, Tree], Tree], initial: Tree, elements: Tree) -> Tree:
     """Run ``state = step(state, element)`` for each slice of `elements` along their first axis.
 
     Args:
@@ -20,7 +21,7 @@ def scan(step: Callable[[Any, Any], Any], initial: Any, elements: Any) -> Any:
         The states after each step, stacked along a new first axis, in the structure of `initial`.
     """
 
-    def body(state: Any, element: Any) -> tuple[Any, Any]:
+    def body(state: Tree, element: Tree) -> tuple[Tree, Tree]:
         state = step(state, element)
         return state, state
 

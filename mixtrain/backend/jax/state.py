@@ -17,6 +17,7 @@ from mixtrain.backend.jax.group import from_group, spanned, to_group
 from mixtrain.backend.jax.variables import store, stored
 from mixtrain.backend.jax.code_paths import in_all_paths
 from mixtrain.backend.tensor_base import TensorBase, backend_value
+from mixtrain.typing import Tensor, Tree
 
 
 class Trace:
@@ -54,7 +55,7 @@ class StateScope(keras.StatelessScope):
     """
 
     def __init__(
-        self, variables: Sequence[keras.Variable] = (), values: Sequence[Any] = (), trace: Trace | None = None
+        self, variables: Sequence[keras.Variable] = (), values: Sequence[Tensor] = (), trace: Trace | None = None
     ) -> None:
         super().__init__(collect_losses=True, initialize_variables=False)
         self.state_mapping = {id(variable): value for variable, value in zip(variables, values, strict=True)}
@@ -74,7 +75,7 @@ class StateScope(keras.StatelessScope):
         super().__exit__(*error)
         _open.scopes.pop()
 
-    def get_current_value(self, variable: keras.Variable) -> Any:
+    def get_current_value(self, variable: keras.Variable) -> Tensor | None:
         """Return a variable's value in this scope, in its stored dtype; None for one that has no value yet."""
         self.used.add(id(variable))
         value = self.state_mapping.get(id(variable))
@@ -83,13 +84,13 @@ class StateScope(keras.StatelessScope):
             value = stored(variable) if self._outer is None else self._outer.get_current_value(variable)
         return value
 
-    def add_update(self, update: tuple[keras.Variable, Any]) -> None:
+    def add_update(self, update: tuple[keras.Variable, Tensor]) -> None:
         """Assign a variable in this scope."""
         variable, value = update
         self.written[id(variable)] = variable
         self.state_mapping[id(variable)] = value
 
-    def values_of(self, variables: Sequence[keras.Variable]) -> list[Any]:
+    def values_of(self, variables: Sequence[keras.Variable]) -> list[Tensor]:
         """Return the values of variables in this scope, as arrays."""
         return [jnp.asarray(self.get_current_value(variable)) for variable in variables]
 
@@ -104,7 +105,7 @@ def tracing() -> bool:
     return bool(_open.scopes)
 
 
-def put(variable: keras.Variable, value: Any) -> None:
+def put(variable: keras.Variable, value: Tensor) -> None:
     """Assign a variable a value of its stored dtype in the innermost scope."""
     if _open.scopes:
         _open.scopes[-1].add_update((variable, value))
@@ -224,14 +225,14 @@ class Stateful:
         # Whether it communicates with other processes, as its trace shows: then it is one program of all processes.
         self._spans = False
 
-    def __call__(self, *tensors: Any) -> Any:
+    def __call__(self, *tensors: Tensor) -> Any:
         return self._run(tensors, donate=True)
 
-    def without_donation(self, *tensors: Any) -> Any:
+    def without_donation(self, *tensors: Tree) -> Any:
         """Call without donation: the old values of variables stay valid, and are not copied."""
         return self._run(tensors, donate=False)
 
-    def _run(self, tensors: Sequence[Any], *, donate: bool) -> Any:
+    def _run(self, tensors: Sequence[Tree], *, donate: bool) -> Any:
         inside = bool(_open.scopes)
         while True:
             constants = [current(variable) for variable in self.read]
@@ -257,7 +258,7 @@ class Stateful:
                 write(variable, value)
             return results
 
-    def values_before(self, *tensors: Any) -> list[tuple[keras.Variable, Any]]:
+    def values_before(self, *tensors: Tree) -> list[tuple[keras.Variable, Tensor]]:
         """Return each variable that a call would write, with its value, without running the function."""
         while True:
             try:
@@ -270,7 +271,7 @@ class Stateful:
                 continue
             return [(variable, stored(variable)) for variable in self.written]
 
-    def _donated_values(self) -> list[Any]:
+    def _donated_values(self) -> list[Tensor]:
         """Return the values to donate: copies where something else refers to the array too."""
         values = [stored(variable) for variable in self.written]
         counted = zip(values, _reference_counts(values), strict=True)
@@ -291,12 +292,12 @@ class Stateful:
         written = {id(variable) for variable in self.written}
         self.read = [variable for variable in self.read if id(variable) not in written]
 
-    def _pure(self, constants: list[Any], state: list[Any], *tensors: Any) -> tuple[list[Any], Any]:
+    def _pure(self, constants: list[Tensor], state: list[Tensor], *tensors: Tree) -> tuple[list[Tensor], Any]:
         results = in_all_paths(lambda: self._run_function(constants, state, *tensors), (constants, state, tensors))
         self.traces += 1
         return results
 
-    def _run_function(self, constants: list[Any], state: list[Any], *tensors: Any) -> tuple[list[Any], Any]:
+    def _run_function(self, constants: list[Tensor], state: list[Tensor], *tensors: Tree) -> tuple[list[Tensor], Any]:
         trace = Trace()
         with StateScope([*self.read, *self.written], [*constants, *state], trace) as scope:
             results = jax.tree.map(

@@ -20,6 +20,7 @@ from mixtrain.backend.jax.passes import DevicePut, Stacked
 from mixtrain.backend.jax.state import Stateful
 from mixtrain.backend.jax.variables import store, stored
 from mixtrain.backend.jax.windows import with_fast_windows
+from mixtrain.typing import Tensor, Tree
 
 Row = tuple[Any, ...]
 
@@ -64,7 +65,7 @@ class CompiledSteps:
         self._known_specs: set[str] = set()
         self.sizes: np.ndarray | None = None
 
-    def run(self, *batch: Any) -> Row:
+    def run(self, *batch: Tree) -> Row:
         """Run the step on a batch; return its results.
 
         Raises:
@@ -89,7 +90,7 @@ class CompiledSteps:
         parts, _, _ = self._run_chunks(iterator, count, None)
         return self._concatenate_on_host(parts) if self._on_cpu else _concatenate(parts)
 
-    def run_stream_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+    def run_stream_until(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
         """Run steps as `run_stream` does, up to and including the first one that is the last.
 
         Args:
@@ -114,7 +115,7 @@ class CompiledSteps:
         return results, jax.tree.unflatten(treedef, batch)
 
     def run_batches(
-        self, batches: Sequence[Row], last: Callable[[Row], Any] | None = None
+        self, batches: Sequence[Row], last: Callable[[Row], Tensor] | None = None
     ) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches.
 
@@ -142,7 +143,7 @@ class CompiledSteps:
             _restore(saved)
             raise
 
-    def _saved_values(self, columns: Row) -> list[tuple[keras.Variable, Any]]:
+    def _saved_values(self, columns: Row) -> list[tuple[keras.Variable, Tensor]]:
         """Return each variable that a step on one of the stacked batches writes, with its value."""
         spec = str(jax.tree.map(lambda column: (column.shape[1:], column.dtype), columns))
         if spec not in self._known_specs:
@@ -150,7 +151,7 @@ class CompiledSteps:
             return self._one.values_before(_ONE_STEP, *_row_at(columns, 0))
         return [(variable, stored(variable)) for variable in self._one.written]
 
-    def _in_groups(self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None) -> Iterator[Row]:
+    def _in_groups(self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None) -> Iterator[Row]:
         """Run steps on stacked batches in groups of the compiled size.
 
         On a CPU the remaining ones run in a group too, elsewhere one by one. Nothing is donated: the caller holds the
@@ -176,7 +177,7 @@ class CompiledSteps:
                 return
 
     def _run_group(
-        self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None
+        self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None
     ) -> tuple[Row, bool]:
         """Run steps on some rows of a whole group; return their results and whether one was the last."""
         if last is not None:
@@ -188,7 +189,7 @@ class CompiledSteps:
         return max(self._one.traces, self._many.traces)
 
     def _run_chunks(
-        self, iterator: Any, count: int, last: Callable[[Row], Any] | None
+        self, iterator: Any, count: int, last: Callable[[Row], Tensor] | None
     ) -> tuple[list[Row], Row, int]:
         """Run steps on the batches of an iterator, chunk by chunk, and set `sizes`.
 
@@ -213,7 +214,7 @@ class CompiledSteps:
         return parts, columns, first + num_steps - 1
 
     def _run_chunk(
-        self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None
+        self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None
     ) -> tuple[Row, bool]:
         """Run steps on stacked batches, up to the last step or the first batch that has a label out of range."""
         if self._eager:
@@ -245,7 +246,7 @@ class CompiledSteps:
         return end
 
     def _run_until(
-        self, columns: Row, first: int, end: int, last: Callable[[Row], Any], *, keep: bool = False
+        self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor], *, keep: bool = False
     ) -> tuple[Row, bool]:
         """Run steps on stacked batches until one is the last; return their results and whether one was."""
         if self._until is None:
@@ -265,7 +266,7 @@ class CompiledSteps:
             return parts[0]
         return self._put_rows(tuple(np.concatenate([*map(np.asarray, rows)]) for rows in zip(*parts, strict=True)))
 
-    def _run_one_by_one(self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None = None) -> Row:
+    def _run_one_by_one(self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None = None) -> Row:
         rows: list[Row] = []
         for index in range(first, end):
             rows.append(self.run(*_row_at(columns, index)))
@@ -278,7 +279,7 @@ class CompiledSteps:
 def _scan_loop(step: Callable[..., Any]) -> Callable[..., Any]:
     """Return a pure step as a `lax.scan` over the first axis of its tensors."""
 
-    def run(constants: list[Any], state: list[Any], bounds: Any, *columns: Any) -> Any:
+    def run(constants: list[Tensor], state: list[Tensor], bounds: Any, *columns: Any) -> Any:
         del bounds
         run_step, _ = _trace_step(step, constants, state, columns)
         if _num_rows(columns) == 1:  # Faster without a loop where the host launches the kernels.
@@ -297,17 +298,17 @@ def _fori_loop(step: Callable[..., Any]) -> Callable[..., Any]:
     call. (A GPU would ask the host before each iteration of such a loop.)
     """
 
-    def run(constants: list[Any], state: list[Any], bounds: Any, *columns: Any) -> Any:
+    def run(constants: list[Tensor], state: list[Tensor], bounds: Any, *columns: Any) -> Any:
         run_step, stacked = _loop_step(with_fast_windows(step), constants, state, columns)
         return jax.lax.fori_loop(*bounds, lambda index, carry: run_step(index, *carry)[:2], (state, stacked))
 
     return run
 
 
-def _while_loop(last: Callable[[Row], Any], on_cpu: bool, step: Callable[..., Any]) -> Callable[..., Any]:
+def _while_loop(last: Callable[[Row], Tensor], on_cpu: bool, step: Callable[..., Any]) -> Callable[..., Any]:
     """Return a pure step as a `lax.while_loop` over some rows of its tensors, which ends after the last step."""
 
-    def run(constants: list[Any], state: list[Any], bounds: Any, *columns: Any) -> Any:
+    def run(constants: list[Tensor], state: list[Tensor], bounds: Any, *columns: Any) -> Any:
         first, end = bounds
         run_step, stacked = _loop_step(with_fast_windows(step) if on_cpu else step, constants, state, columns)
 
@@ -326,7 +327,7 @@ def _while_loop(last: Callable[[Row], Any], on_cpu: bool, step: Callable[..., An
     return run
 
 
-def _loop_step(step: Callable[..., Any], constants: list[Any], state: list[Any], columns: Row) -> tuple[Any, Any]:
+def _loop_step(step: Callable[..., Any], constants: list[Tensor], state: list[Tensor], columns: Row) -> tuple[Any, Any]:
     """Trace a pure step for the body of a loop over the first axis of its tensors.
 
     Returns:
@@ -342,7 +343,9 @@ def _loop_step(step: Callable[..., Any], constants: list[Any], state: list[Any],
     return run_step, jax.tree.map(lambda spec: jnp.zeros((_num_rows(columns), *spec.shape), spec.dtype), shapes)
 
 
-def _trace_step(step: Callable[..., Any], constants: list[Any], state: list[Any], columns: Row) -> tuple[Any, Any]:
+def _trace_step(
+    step: Callable[..., Any], constants: list[Tensor], state: list[Tensor], columns: Row
+) -> tuple[Any, Any]:
     """Trace a pure step by itself, so that all its arguments may decide branches in it, constants too.
 
     Returns:
@@ -362,7 +365,7 @@ def _single_step(loop: Callable[..., Any], step: Callable[..., Any]) -> Callable
     """Return a pure step as a loop of one iteration."""
     run_loop = loop(step)
 
-    def run(constants: list[Any], state: list[Any], bounds: Any, *row: Any) -> Any:
+    def run(constants: list[Tensor], state: list[Tensor], bounds: Any, *row: Any) -> Any:
         state, rows = run_loop(constants, state, bounds, *jax.tree.map(lambda value: jnp.asarray(value)[None], row))
         return state, jax.tree.map(lambda value: value[0], rows)
 
@@ -435,6 +438,6 @@ def _concatenate(parts: Sequence[Row]) -> Row:
     return parts[0] if len(parts) == 1 else tuple(map(jnp.concatenate, zip(*parts, strict=True)))
 
 
-def _restore(saved: Sequence[tuple[keras.Variable, Any]]) -> None:
+def _restore(saved: Sequence[tuple[keras.Variable, Tensor]]) -> None:
     for variable, value in saved:
         store(variable, value)

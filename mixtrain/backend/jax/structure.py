@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain.backend.tensor_base import backend_value
+from mixtrain.typing import Tensor, Tree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +21,7 @@ class _Slot:
     index: int
 
 
-def split_tensors(structure: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+def split_tensors(structure: Tree) -> tuple[list[Tensor], Callable[[list[Tensor]], Tree]]:
     """Return the tensors of a structure, and a function that fills it with other ones.
 
     Example:
@@ -28,7 +29,7 @@ def split_tensors(structure: Any) -> tuple[list[Any], Callable[[list[Any]], Any]
         >>> fill([2.0])
         {'loss': 2.0, 'name': 'first'}
     """
-    tensors: list[Any] = []
+    tensors: list[Tensor] = []
 
     def take(value: Any) -> Any:
         value = backend_value(value)
@@ -39,7 +40,7 @@ def split_tensors(structure: Any) -> tuple[list[Any], Callable[[list[Any]], Any]
 
     template = keras.tree.map_structure(take, structure)
 
-    def fill(values: list[Any]) -> Any:
+    def fill(values: list[Tensor]) -> Tree:
         return keras.tree.map_structure(lambda leaf: values[leaf.index] if isinstance(leaf, _Slot) else leaf, template)
 
     return tensors, fill

@@ -20,6 +20,7 @@ from keras.src.backend.common.masking import get_keras_mask, set_keras_mask
 from mixtrain.backend.jax.code_paths import decided
 from mixtrain.backend.layout import ChannelsFirstView, channels_first
 from mixtrain.backend.tensor_base import TensorBase, backend_value
+from mixtrain.typing import BackendTensor, Tensor
 
 BACKEND_TENSORS: tuple[type, ...] = (jax.Array, keras.KerasTensor)
 TENSOR_TYPES: tuple[type, ...] = (TensorBase, *BACKEND_TENSORS)
@@ -72,7 +73,7 @@ def _narrowed(dtype: np.dtype) -> str | None:
     return None if stored == dtype.name else stored
 
 
-def to_tensor(value: Any, dtype: str | None = None) -> Any:
+def to_tensor(value: Any, dtype: str | None = None) -> Tensor:
     """Convert `value` to a tensor, of `dtype` if given, in the dtype in which it is stored."""
     if dtype is None and type(value) is np.ndarray:
         # With None instead of the array's own dtype JAX takes half the time.
@@ -105,7 +106,7 @@ def snapshot(variable: keras.Variable) -> Any:
     return value if is_symbolic(value) else jnp.copy(value)
 
 
-def wait_for(tensors: Sequence[Any]) -> None:
+def wait_for(tensors: Sequence[Tensor]) -> None:
     """Wait until tensors are computed."""
     jax.block_until_ready(tensors)
 
@@ -120,12 +121,12 @@ def double_precision() -> contextlib.AbstractContextManager[Any]:
     return jax.enable_x64(True)  # type: ignore[no-any-return]
 
 
-def from_channels_last(tensor: Any) -> Any:
+def from_channels_last(tensor: Tensor) -> Tensor:
     """Return a tensor (N, H, W, C) as (N, C, H, W); in a trace, as a view that keeps the channels-last tensor."""
     return channels_first(tensor, view=isinstance(tensor, jax.core.Tracer))
 
 
-def register_tensor(kind: type, make: Callable[[Any], Any]) -> None:
+def register_tensor(kind: type, make: Callable[[BackendTensor], Any]) -> None:
     """Register a class that stands for tensors as a pytree node with one leaf.
 
     Args:
@@ -137,7 +138,7 @@ def register_tensor(kind: type, make: Callable[[Any], Any]) -> None:
     )
 
 
-def truth(tensor: Any) -> bool:
+def truth(tensor: Tensor) -> bool:
     """Return the outcome of a branch: a tensor's value, or the outcome on the path that is being traced.
 
     Raises:
@@ -147,11 +148,11 @@ def truth(tensor: Any) -> bool:
     return decided(tensor)
 
 
-def mask_of(tensor: Any) -> Any:
+def mask_of(tensor: Tensor) -> Tensor | None:
     """Return the Keras mask of a tensor; None without one."""
     return get_keras_mask(backend_value(tensor))
 
 
-def set_mask(tensor: Any, mask: Any) -> None:
+def set_mask(tensor: Tensor, mask: Tensor | None) -> None:
     """Set the Keras mask of a tensor."""
     set_keras_mask(backend_value(tensor), mask)

@@ -6,6 +6,8 @@ from typing import Any
 
 import keras
 
+from mixtrain.typing import TensorLike
+
 
 def stored(variable: keras.Variable) -> Any:
     """Return the array that a variable holds, in its stored dtype; None for one that has no value yet.
@@ -16,6 +18,6 @@ def stored(variable: keras.Variable) -> Any:
     return variable._value
 
 
-def store(variable: keras.Variable, value: Any) -> None:
+def store(variable: keras.Variable, value: TensorLike) -> None:
     """Set the value of a variable to an array of its dtype and shape, without the conversions of `assign`."""
     variable._value = value

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
 
 from mixtrain.backend.jax.images import saturate, size_of
 from mixtrain.backend.jax.array_namespace import exact, known_size, space
+from mixtrain.typing import Tensor
 
 Sampling = Literal["nearest", "linear"]
 
 
-def floats(*values: Any) -> tuple[Any, list[Any]]:
+def floats(*values: Any) -> tuple[ModuleType, list[Tensor]]:
     """Return a namespace with `cos`, `sin`, `tan` and `stack`, and values as its float32 tensors."""
     xp, *arrays = space(*values)
     return xp, [xp.asarray(value, np.float32) for value in arrays]
 
 
 def warp(
-    image: Any, places: Any, sampling: Sampling, fill: tuple[float, ...], size: tuple[Any, Any] | None = None
-) -> Any:
+    image: Tensor, places: Tensor, sampling: Sampling, fill: tuple[float, ...],
+    size: tuple[Tensor | int, Tensor | int] | None = None,
+) -> Tensor:
     """Transform an image by an affine map.
 
     Positions between pixels are rounded to 1/32 of a pixel, as in OpenCV.
@@ -52,13 +55,13 @@ def warp(
     return saturate(upper * (1 - low) + lower * low, image.dtype)
 
 
-def _rounded_sum(xp: Any, first: Any, second: Any, unit: float) -> Any:
+def _rounded_sum(xp: ModuleType, first: Tensor, second: Tensor, unit: float) -> Tensor:
     """Return the sum of two values rounded to 1/1024, rounded to `unit` / 1024."""
     total = xp.round(first * 1024.0) + xp.round(second * 1024.0)
     return xp.floor((total + unit / 2.0) / unit) * unit / 1024.0
 
 
-def _pixels(xp: Any, image: Any, rows: Any, columns: Any, border: np.ndarray) -> Any:
+def _pixels(xp: ModuleType, image: Tensor, rows: Tensor, columns: Tensor, border: np.ndarray) -> Tensor:
     """Return the pixels at rows and columns as float32, with `border` for those outside of the image."""
     height, width = size_of(image)
     row, column = rows.astype(np.int32), columns.astype(np.int32)

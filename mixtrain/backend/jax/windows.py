@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mixtrain.backend.jax.rewrite import Rewrite, rewritten
+from mixtrain.typing import Tensor
 
 # The maximum number of values in a window for which one product of all windows is faster: in the first layer of LeNet-5
 # (25) and of networks for CIFAR (27) it takes half the time, with 3x3 windows of 16 channels (144) twice the time.
@@ -31,7 +32,7 @@ def with_fast_windows(function: Callable[..., Any]) -> Callable[..., Any]:
     return rewritten(function, _FAST_ON_CPU)
 
 
-def _channels_last_convolution(primitive: Any, params: dict[str, Any], x: Any, kernel: Any) -> Any:
+def _channels_last_convolution(primitive: Any, params: dict[str, Any], x: Tensor, kernel: Tensor) -> Tensor:
     """Compute a convolution in channels-last layout, with an HWIO kernel.
 
     Outside of loops XLA converts every convolution to that layout itself. Inside a loop it does not, and those of a
@@ -55,12 +56,12 @@ def _channels_last_convolution(primitive: Any, params: dict[str, Any], x: Any, k
     return jnp.transpose(y, np.argsort([axes.out_spec[axis] for axis in (0, *spatial, 1)]).tolist())
 
 
-def _is_small_convolution(kernel: Any, params: dict[str, Any]) -> bool:
+def _is_small_convolution(kernel: Tensor, params: dict[str, Any]) -> bool:
     plain = params["feature_group_count"] == 1 and all(step == 1 for step in params["lhs_dilation"])
     return plain and 1 < math.prod(kernel.shape[:-1]) <= _MAX_WINDOW
 
 
-def _convolution_by_product(x: Any, kernel: Any, params: dict[str, Any]) -> Any:
+def _convolution_by_product(x: Tensor, kernel: Tensor, params: dict[str, Any]) -> Tensor:
     *sizes, channels, filters = kernel.shape
     x = jax.lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *((*pair, 0) for pair in params["padding"]), (0, 0, 0)])
     dilation = np.array(params["rhs_dilation"])
@@ -77,7 +78,7 @@ def _convolution_by_product(x: Any, kernel: Any, params: dict[str, Any]) -> Any:
     )
 
 
-def _max_pool_gradient(primitive: Any, params: dict[str, Any], gradient: Any, x: Any) -> Any:
+def _max_pool_gradient(primitive: Any, params: dict[str, Any], gradient: Tensor, x: Tensor) -> Tensor:
     """Compute the gradient of max pooling with windows that do not overlap: each value goes to its window's maximum.
 
     Of equal values the first one gets it, as in XLA's own operation, which goes through the windows value by value.
@@ -98,7 +99,7 @@ def _max_pool_gradient(primitive: Any, params: dict[str, Any], gradient: Any, x:
     return jnp.pad(merged, [(0, length - end) for length, end in zip(x.shape, covered, strict=True)])
 
 
-def _float16_product(primitive: Any, params: dict[str, Any], x: Any, y: Any) -> Any:
+def _float16_product(primitive: Any, params: dict[str, Any], x: Tensor, y: Tensor) -> Tensor:
     """Compute a float16 product with float32 accumulation by converting to float32: XLA refuses it on a CPU.
 
     `jax.nn.dot_product_attention`, and so Keras's attention, requests it, and XLA's error comes too late to fall back.
