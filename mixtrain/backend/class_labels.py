@@ -11,6 +11,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from mixtrain.typing import Tensor, Tree
+
 
 class LabelOutOfRange(ValueError):
     """A label is not a class number.
@@ -70,14 +72,16 @@ class ClassRule:
 
 
 class _Noting(threading.local):
-    columns: Sequence[Any] = ()
+    columns: Sequence[Tensor] = ()
     rules: list[ClassRule] | None = None
 
 
 _noting = _Noting()
 
 
-def note_class_labels(labels: Any, classes: int | None, ignored: int | None = None, weights: Any = None) -> None:
+def note_class_labels(
+    labels: Tensor, classes: int | None, ignored: int | None = None, weights: Tensor | None = None
+) -> None:
     """Note, while a function is traced, that a tensor holds class numbers.
 
     They are checked before the function runs if the tensor is a column of the batch: a computed tensor has no value
@@ -97,7 +101,7 @@ def note_class_labels(labels: Any, classes: int | None, ignored: int | None = No
 
 
 @contextlib.contextmanager
-def noting_shards(columns: Sequence[Any], shards: Sequence[Any]) -> Iterator[None]:
+def noting_shards(columns: Sequence[Tensor], shards: Sequence[Tensor]) -> Iterator[None]:
     """Let labels noted for shards count as labels of the whole columns.
 
     Args:
@@ -113,7 +117,7 @@ def noting_shards(columns: Sequence[Any], shards: Sequence[Any]) -> Iterator[Non
         _noting.columns = previous
 
 
-def _index_of(tensor: Any) -> int | None:
+def _index_of(tensor: Tensor) -> int | None:
     return next((index for index, column in enumerate(_noting.columns) if column is tensor), None)
 
 
@@ -132,7 +136,7 @@ class ClassLabels:
         # By the number of columns: batches with and without weights have different traces.
         self._rules: dict[int, tuple[ClassRule, ...]] = {}
 
-    def rules_of(self, batch: Sequence[Any]) -> tuple[ClassRule, ...] | None:
+    def rules_of(self, batch: Sequence[Tensor]) -> tuple[ClassRule, ...] | None:
         """Return the rules for the labels in a batch; None before a trace for a batch of its structure."""
         return self._rules.get(len(batch))
 
@@ -140,7 +144,7 @@ class ClassLabels:
         """Clear the rules, as the function is retraced."""
         self._rules.clear()
 
-    def __call__(self, *batch: Any) -> Any:
+    def __call__(self, *batch: Tree) -> Any:
         previous = _noting.columns, _noting.rules
         _noting.columns, _noting.rules = keras.tree.flatten(batch), []
         self._flat = all(column is leaf for column, leaf in zip(batch, _noting.columns, strict=False))
@@ -155,7 +159,7 @@ class ClassLabels:
         """Return the labels that any rule ignores."""
         return {rule.ignored for rules in self._rules.values() for rule in rules if rule.ignored is not None}
 
-    def check(self, batch: Sequence[Any], *, stacked: bool = False) -> None:
+    def check(self, batch: Sequence[Tensor], *, stacked: bool = False) -> None:
         """Check the labels of a batch.
 
         Args:
@@ -179,7 +183,7 @@ class ClassLabels:
 
 
 def first_outside(
-    labels: Any, classes: int, ignored: Collection[int] = (), weights: Any = None
+    labels: Tensor, classes: int, ignored: Collection[int] = (), weights: Tensor | None = None
 ) -> tuple[int, int] | None:
     """Return the first label that is not a class number, as ``(index on the first axis, label)``; None without one.
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain.backend.tensor_base import TensorBase, backend_value
+from mixtrain.typing import BackendTensor, Tensor
 
 # The axes of N, C, H and W in a channels-last tensor.
 _POSITIONS: Final = (0, 3, 1, 2)
@@ -31,17 +32,17 @@ class ChannelsFirstView(TensorBase):
 
     __slots__ = ("_nchw", "_nhwc")
 
-    def __init__(self, nhwc: Any) -> None:
+    def __init__(self, nhwc: BackendTensor) -> None:
         self._nhwc = nhwc
         # Not on first use, which may be inside a branch or loop, whose tensors must not leak.
         self._nchw = keras.ops.transpose(nhwc, (0, 3, 1, 2))
 
-    def backend_tensor(self) -> Any:
+    def backend_tensor(self) -> BackendTensor:
         """Return the channels-first backend tensor."""
         return self._nchw
 
     @property
-    def nhwc(self) -> Any:
+    def nhwc(self) -> Tensor:
         """The channels-last backend tensor."""
         return self._nhwc
 
@@ -63,27 +64,27 @@ class ChannelsFirstView(TensorBase):
     def __getattr__(self, name: str) -> Any:
         return getattr(self._nchw, name)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> BackendTensor:
         return self._nchw[index]
 
     def __len__(self) -> int:
         return len(self._nchw)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Tensor:
         return elementwise(operator.neg, self)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Tensor:
         return elementwise(operator.abs, self)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Any) -> Tensor:
         return self._nchw @ other
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Any) -> Tensor:
         return other @ self._nchw
 
 
-def _binary(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def apply(self: Any, other: Any) -> Any:
+def _binary(compute: Callable[[BackendTensor, Any], BackendTensor]) -> Callable[[Any, Any], BackendTensor]:
+    def apply(self: Any, other: Any) -> Tensor:
         if isinstance(other, (bool, int, float)):
             return elementwise(lambda value: compute(value, other), self)
         return elementwise(compute, self, _value_of(other))
@@ -91,7 +92,7 @@ def _binary(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return apply
 
 
-def _reflected(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _reflected(compute: Callable[[Any, BackendTensor], BackendTensor]) -> Callable[[Any, Any], BackendTensor]:
     return _binary(lambda value, other: compute(other, value))
 
 
@@ -107,23 +108,23 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
 ChannelsFirstView.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
-def nhwc_of(tensor: Any) -> Any:
+def nhwc_of(tensor: Tensor) -> Tensor | None:
     """Return the channels-last tensor that a channels-first tensor is a view of; None if it is not a view."""
     return tensor.nhwc if isinstance(tensor, TensorBase) else None
 
 
-def to_channels_last(tensor: Any) -> Any:
+def to_channels_last(tensor: Tensor) -> Tensor:
     """Return a tensor (N, C, H, W) as (N, H, W, C): the tensor that it is a view of, or a transpose."""
     nhwc = nhwc_of(tensor)
     return keras.ops.transpose(tensor, (0, 2, 3, 1)) if nhwc is None else nhwc
 
 
-def channels_first(nhwc: Any, *, view: bool) -> Any:
+def channels_first(nhwc: BackendTensor, *, view: bool) -> Tensor:
     """Return a tensor (N, H, W, C) as (N, C, H, W): a view, or a plain transpose."""
     return ChannelsFirstView(nhwc) if view else keras.ops.transpose(nhwc, (0, 3, 1, 2))
 
 
-def elementwise(function: Callable[..., Any], *tensors: Any) -> Any:
+def elementwise(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
     """Apply an elementwise function, to the channels-last tensors if all arguments have or broadcast to them."""
     for tensor in tensors:
         if isinstance(tensor, TensorBase):
@@ -139,7 +140,7 @@ def elementwise(function: Callable[..., Any], *tensors: Any) -> Any:
     return function(*map(backend_value, tensors))
 
 
-def _channels_last_operand(tensor: Any) -> Any:
+def _channels_last_operand(tensor: Tensor) -> Tensor:
     """Return a scalar, or (N, C, 1, 1) as (N, 1, 1, C), to broadcast with channels-last tensors; None for others."""
     shape = getattr(tensor, "shape", None)
     # TensorFlow has tensors of unknown rank.
@@ -150,7 +151,7 @@ def _channels_last_operand(tensor: Any) -> Any:
     return to_channels_last(tensor) if len(shape) == 4 and tuple(shape[2:]) == (1, 1) else None
 
 
-def reduce_axes(function: Callable[..., Any], tensor: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def reduce_axes(function: Callable[..., Tensor], tensor: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     """Apply a reduction ``function(tensor, axis=axes, keepdims=keepdims)``, on the channels-last tensor of a view.
 
     Args:
@@ -169,7 +170,7 @@ def reduce_axes(function: Callable[..., Any], tensor: Any, axes: tuple[int, ...]
     return ChannelsFirstView(reduced) if keepdims else reduced
 
 
-def join_along(function: Callable[..., Any], tensors: Sequence[Any], axis: int) -> Any:
+def join_along(function: Callable[..., Tensor], tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Apply ``function(tensors, axis=axis)``, which joins tensors, to the channels-last tensors if all are views."""
     views = [nhwc_of(tensor) for tensor in tensors]
     if any(view is None for view in views):
@@ -177,6 +178,6 @@ def join_along(function: Callable[..., Any], tensors: Sequence[Any], axis: int) 
     return ChannelsFirstView(function(views, axis=_POSITIONS[axis]))
 
 
-def cast_keeping_layout(tensor: Any, dtype: str) -> Any:
+def cast_keeping_layout(tensor: Tensor, dtype: str) -> Tensor:
     """Cast a tensor, for a view the channels-last tensor."""
     return tensor if tensor.dtype == dtype else elementwise(lambda x: keras.ops.cast(x, dtype), tensor)

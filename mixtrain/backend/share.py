@@ -9,6 +9,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 import keras
 
+from mixtrain.typing import Tensor
+
 _log = logging.getLogger("mixtrain")
 # 2**32 / golden ratio, odd: its multiples are far apart, so that seeds of layers on different replicas rarely collide.
 SEED_STRIDE: Final = 0x9E3779B9
@@ -26,10 +28,10 @@ class Share:
             where they are all rows.
     """
 
-    rows: Any = None
-    weight: Any = None
+    rows: Tensor | int | None = None
+    weight: Tensor | None = None
 
-    def weighted(self, mean: Any) -> Any:
+    def weighted(self, mean: Tensor) -> Tensor:
         """Return a mean over these rows as a term of the mean over the batch."""
         return mean if self.weight is None else mean * self.weight
 
@@ -65,7 +67,7 @@ def divide(rows: Any, count: int) -> bool:
     return bool(rows % count == 0)
 
 
-def rows_of_all(columns: Sequence[Any]) -> Any:
+def rows_of_all(columns: Sequence[Tensor]) -> Tensor | int:
     """Return the number of rows of the tensors of a batch; None where it is unknown or there are none."""
     return next((column.shape[0] for column in columns if not is_one_number(column)), None)
 

@@ -8,6 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from mixtrain.typing import BackendTensor
+
 
 class TensorBase:
     """An object that stands for a tensor of the backend.
@@ -20,7 +22,7 @@ class TensorBase:
     # Operators of a NumPy array and a tensor are those of the tensor.
     __array_priority__ = 1000
 
-    def backend_tensor(self) -> Any:
+    def backend_tensor(self) -> BackendTensor:
         """Return the backend tensor that this object stands for."""
         raise NotImplementedError
 
@@ -28,11 +30,11 @@ class TensorBase:
     gradient_hooks: Any = None
 
     @property
-    def nhwc(self) -> Any:
+    def nhwc(self) -> BackendTensor | None:
         """The channels-last backend tensor that this one is a view of; None if it is not a view."""
         return None
 
-    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Any:
+    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> BackendTensor:
         value = self.backend_tensor()
         return value if dtype is None or dtype == value.dtype else keras.ops.cast(value, dtype.name)
 
@@ -40,7 +42,7 @@ class TensorBase:
         # A `tf.function` treats it as the tensor that it stands for.
         return self.backend_tensor().__tf_tracing_type__(context)
 
-    def __jax_array__(self) -> Any:
+    def __jax_array__(self) -> BackendTensor:
         return self.backend_tensor()
 
     @property
@@ -56,15 +58,15 @@ class TensorBase:
 class _Public:
     """The conversion of backend tensors to public ones."""
 
-    make: Callable[[Any], Any] = staticmethod(lambda value: value)
+    make: Callable[[BackendTensor], Any] = staticmethod(lambda value: value)
 
 
-def wrap_with(make: Callable[[Any], Any]) -> None:
+def wrap_with(make: Callable[[BackendTensor], Any]) -> None:
     """Set the function that converts backend tensors to public ones; `mixtrain.Tensor` sets itself."""
     _Public.make = staticmethod(make)
 
 
-def public_tensor(value: Any) -> Any:
+def public_tensor(value: BackendTensor) -> Any:
     """Convert a backend tensor, or a view of one, to a public tensor."""
     return _Public.make(value)
 

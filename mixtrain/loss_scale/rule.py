@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Final
 
 import keras
@@ -115,7 +116,7 @@ def _fills_window(rule: LossScaleRule, good_steps: Tensor) -> Tensor:
     return good_steps >= window - np.int32(1)
 
 
-def _next_scale(xp: Any, rule: LossScaleRule, scale: Tensor, full: Tensor, finite: Tensor) -> Tensor:
+def _next_scale(xp: ModuleType, rule: LossScaleRule, scale: Tensor, full: Tensor, finite: Tensor) -> Tensor:
     """Compute the scale after a step in float64; `xp` is `numpy` or `keras.ops`."""
     growth, backoff = _float64(rule.factor), _float64(1.0 / rule.factor if rule.backoff is None else rule.backoff)
     product = scale * _select(xp, finite, xp.where(full, growth, np.float64(1)), backoff)
@@ -126,7 +127,7 @@ def _next_scale(xp: Any, rule: LossScaleRule, scale: Tensor, full: Tensor, finit
     return xp.minimum(result, np.float64(rule.maximum)) if rule.maximum < LARGEST_SCALE else result
 
 
-def _select(xp: Any, finite: Tensor, good: Tensor, overflowed: Tensor) -> Tensor:
+def _select(xp: ModuleType, finite: Tensor, good: Tensor, overflowed: Tensor) -> Tensor:
     """Return `good` where the step is finite, else `overflowed`; for a Python bool without an operation."""
     if isinstance(finite, bool):
         return good if finite else overflowed
@@ -234,7 +235,7 @@ def _nothing() -> None:
 
 
 def _next_state(
-    xp: Any, rule: LossScaleRule, loss_scale: Tensor, counts: Tensor, finite: Tensor
+    xp: ModuleType, rule: LossScaleRule, loss_scale: Tensor, counts: Tensor, finite: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Compute the scale and the counts after a step; `xp` is `numpy` or `keras.ops`."""
     good_steps = counts[Count.GOOD_STEPS]
