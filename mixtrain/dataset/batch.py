@@ -11,8 +11,8 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.dataset.columns import Replacement, length, to_array, unboxed
-from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.padding import Padding
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage, stack_column
 
 

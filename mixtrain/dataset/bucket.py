@@ -9,8 +9,8 @@ from typing import Any
 from mixtrain import checks
 from mixtrain.dataset.batch import stack_lists
 from mixtrain.dataset.columns import find
-from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.padding import Padding
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 
 _WHERE = "bucket_batch_by_length"

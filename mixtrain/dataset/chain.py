@@ -12,8 +12,8 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dataset import config
-from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.parallel import adaptive_map, call_until_failure, ordered_map
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row
 from mixtrain.dataset.transforms.operation import TensorOperation
 

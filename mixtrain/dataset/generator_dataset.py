@@ -9,12 +9,12 @@ from typing import Any
 from mixtrain import checks
 from mixtrain.dataset.columns import read_names
 from mixtrain.dataset.dataset import Dataset
+from mixtrain.dataset.dtype_check import DtypeCheck
 from mixtrain.dataset.listed_batches import ListedBatches
 from mixtrain.dataset.sampling import check_workers, choose_sampler
 from mixtrain.dataset.schema import Schema, read_schema
 from mixtrain.dataset.source import IndexedSource, IteratedSource
 from mixtrain.dataset.stage import Stage
-from mixtrain.dataset.dtype_check import DtypeCheck
 from mixtrain.typing import DTypeLike
 
 _WHERE = "GeneratorDataset"

@@ -12,8 +12,8 @@ from mixtrain import checks
 from mixtrain.dataset import config
 from mixtrain.dataset.cache import DatasetCache, cached
 from mixtrain.dataset.dataset import Dataset
-from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.image_files import ImageFiles, UnreadableFile
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.sampler import BuiltinSampler
 from mixtrain.dataset.sampling import check_workers, choose_sampler
 from mixtrain.dataset.source import IndexedSource

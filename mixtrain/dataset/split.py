@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.order import Pick
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.samplers import (
     DistributedSampler,
     RandomSampler,

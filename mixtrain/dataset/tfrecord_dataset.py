@@ -10,8 +10,8 @@ from mixtrain.dataset import config
 from mixtrain.dataset.cache import DatasetCache, cached
 from mixtrain.dataset.columns import read_names
 from mixtrain.dataset.dataset import Dataset
-from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.order import Shuffle as ShuffleStage
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.record_files import Compression, check_start, count_records, find_files
 from mixtrain.dataset.sampling import check_shards, check_workers
 from mixtrain.dataset.schema import Schema, SchemaColumn, read_schema

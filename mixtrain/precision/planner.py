@@ -15,14 +15,14 @@ from mixtrain.errors import PrecisionRuleError
 from mixtrain.network.ends import CallSite, output_calls
 from mixtrain.network.walk import Node, is_cell, tree_of
 from mixtrain.precision.cast import CastRule
-from mixtrain.precision.families import Family, computes_only_in_float32, family_of, rule_giver
 from mixtrain.precision.dtypes import own_dtype, parameter_dtype_of, reason_to_stay
+from mixtrain.precision.families import Family, computes_only_in_float32, family_of, rule_giver
 from mixtrain.precision.fused_norm import reason_not_fused
 from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
 from mixtrain.precision.own_policy import chosen_policies, own_policy
 from mixtrain.precision.plan import DTYPE_POLICY, TO_FLOAT, PlanRow, PrecisionPlan
-from mixtrain.precision.probabilities import FinalProbabilities
 from mixtrain.precision.plan_request import Request, request_of
+from mixtrain.precision.probabilities import FinalProbabilities
 from mixtrain.precision.rules import Entry, LayerList, Match
 from mixtrain.typing import Layer, Network
 

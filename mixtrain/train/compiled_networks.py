@@ -17,10 +17,10 @@ from mixtrain.step.output_losses import is_keras_loss
 from mixtrain.step.own_loss import refuse_overridden
 from mixtrain.trace_version import Versions
 from mixtrain.train.columns import network_inputs
+from mixtrain.train.diagnosis import OverflowDiagnosis
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
 from mixtrain.train.feed import Feed
 from mixtrain.train.networks import Networks
-from mixtrain.train.diagnosis import OverflowDiagnosis
 from mixtrain.train.range_sampler import RangeSampler
 from mixtrain.train.stepper import Stepper
 

@@ -135,7 +135,8 @@ def page_part() -> str:
         more = sorted(_uncounted(section, {row.short for row in group}))
         if more:
             lines += ["", f"Also available: {', '.join(f'`{name}`' for name in more)}."]
-        for title, refused in (("Refused with an error that says what to write instead", True), ("Not available", False)):
+        titles = {"Refused with an error that says what to write instead": True, "Not available": False}
+        for title, refused in titles.items():
             rest = [f"`{row.short}`" for row in group if not row.exists and row.refused is refused]
             if rest:
                 lines += ["", f"{title}: {', '.join(rest)}."]

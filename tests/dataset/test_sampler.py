@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mixtrain.seed import set_seed
 from mixtrain.dataset import (
     DistributedSampler,
     NumpySlicesDataset,
@@ -19,6 +18,7 @@ from mixtrain.dataset import (
     WeightedRandomSampler,
 )
 from mixtrain.dataset.pass_seed import PassSeed
+from mixtrain.seed import set_seed
 
 
 class Backwards(Sampler):

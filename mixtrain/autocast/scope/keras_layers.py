@@ -11,17 +11,17 @@ from typing import Any
 
 import keras
 
+from mixtrain.autocast.operator_lists import OperatorClass
 from mixtrain.autocast.state import (
     Autocast, autocast_in_force, autocasting, float_dtypes, is_symbolic, widest,
 )
-from mixtrain.autocast.operator_lists import OperatorClass
 from mixtrain.cell.autocast import listed_name
 from mixtrain.cell.layer import CellLayer
 from mixtrain.dtype import DType, float32, float64
 from mixtrain.network.keras_own import keras_owns
 from mixtrain.precision.cast import cast_floats
-from mixtrain.precision.families import rule_giver
 from mixtrain.precision.dtypes import reason_to_stay
+from mixtrain.precision.families import rule_giver
 from mixtrain.precision.plan import planned_rule
 from mixtrain.precision.plan_request import request_of
 

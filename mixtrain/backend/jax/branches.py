@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import keras
 
-from mixtrain.backend.user_code import deciding_code
 from mixtrain.backend.jax.code_paths import decisions
+from mixtrain.backend.user_code import deciding_code
 
 
 def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,8 +8,8 @@ from types import ModuleType
 import jax.numpy as jnp
 import numpy as np
 
-from mixtrain.backend.jax.images import saturate
 from mixtrain.backend.jax.array_namespace import exact, space
+from mixtrain.backend.jax.images import saturate
 from mixtrain.typing import Tensor
 
 # OpenCV's weights of red, green and blue in fixed point, with so many fractional bits.

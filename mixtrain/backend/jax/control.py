@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mixtrain.backend.jax.code_paths import reached
 from mixtrain.backend.jax.group import spanning
 from mixtrain.backend.jax.state import StateScope, current, put
-from mixtrain.backend.jax.code_paths import reached
 from mixtrain.typing import Tensor, Tree, Variable
 
 

@@ -14,11 +14,11 @@ from jax.sharding import Mesh, PartitionSpec
 from mixtrain import checks
 from mixtrain.backend.class_labels import noting_shards
 from mixtrain.backend.info import JitChoice
+from mixtrain.backend.jax.code_paths import in_all_paths
 from mixtrain.backend.jax.gradient import densified
 from mixtrain.backend.jax.live_values import is_live
 from mixtrain.backend.jax.state import StateScope, current, put, tracing
 from mixtrain.backend.jax.structure import split_tensors
-from mixtrain.backend.jax.code_paths import in_all_paths
 from mixtrain.backend.share import SEED_STRIDE, Share, divide, has_rows, merge_of, rows_of_all
 from mixtrain.typing import Tensor, Tree
 

@@ -13,9 +13,9 @@ import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 
-from mixtrain.backend.row_part import RowPart
-from mixtrain.backend.jax.requirements import collecting, raise_failure
 from mixtrain.backend.jax.array_namespace import SizeUnknown, seed_words
+from mixtrain.backend.jax.requirements import collecting, raise_failure
+from mixtrain.backend.row_part import RowPart
 
 Columns = tuple[np.ndarray, ...]
 

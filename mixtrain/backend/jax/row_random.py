@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mixtrain.backend.jax.requirements import collected_in_branches
 from mixtrain.backend.jax.array_namespace import is_traced, seed_words, space
+from mixtrain.backend.jax.requirements import collected_in_branches
 from mixtrain.typing import Tensor, Tree
 
 _FAN = 8  # Bits per part: `fold` takes numbers below 2**8 - 1.

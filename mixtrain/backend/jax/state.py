@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import keras
 from jax._src import core
 
+from mixtrain.backend.jax.code_paths import in_all_paths
 from mixtrain.backend.jax.group import from_group, spanned, to_group
 from mixtrain.backend.jax.variables import store, stored
-from mixtrain.backend.jax.code_paths import in_all_paths
 from mixtrain.backend.tensor_base import TensorBase, backend_value
 from mixtrain.typing import Tensor, Tree
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mixtrain.backend.jax.images import saturate, size_of
 from mixtrain.backend.jax.array_namespace import exact, known_size, space
+from mixtrain.backend.jax.images import saturate, size_of
 from mixtrain.typing import Tensor
 
 Sampling = Literal["nearest", "linear"]

@@ -12,10 +12,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from mixtrain.backend.user_code import users_code
 from mixtrain.backend.tensor_base import backend_value, public_tensor
 from mixtrain.backend.tensorflow.returns import returning_in_branches, with_code
 from mixtrain.backend.tensorflow.rollback import TraceAgain
+from mixtrain.backend.user_code import users_code
 
 # Rewriting everything would slow down compilation and change tracebacks, so only functions in which a tensor decided a
 # branch are rewritten: those in `_needed`.

@@ -12,9 +12,9 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks, context
 from mixtrain.cell.cell import Cell
+from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.compat.oneflow.graph_config import GraphConfig
 from mixtrain.compat.oneflow.graph_optimizers import GraphOptimizers
-from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.loss_scale.grad_scaler import GradScaler
 from mixtrain.network.walk import tree_of
 from mixtrain.optim.optimizer import Optimizer
