@@ -9,7 +9,7 @@ from typing import Final
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import as_dtype, bool_, int32, int64
+from mixtrain.dtype import as_dtype, bool_, int32, int64, is_float
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive, configured
 from mixtrain.ops.reduction import reduce
@@ -57,8 +57,18 @@ def _extreme_with_index(
         bounded = x if mask is None else keras.ops.where(tensor(where, mask), x, start)
         # Where no element is beyond `initial`, all are equal, and the index is 0.
         bounded = (keras.ops.maximum if largest else keras.ops.minimum)(bounded, start)
-    indices = _arg_extreme(where, largest, bounded, axis, keepdims, int64)
+    indices = _index_of_nan(bounded, _arg_extreme(where, largest, bounded, axis, True, int64), axis)
+    indices = indices if keepdims or rank_of(x) == 0 else keras.ops.squeeze(indices, axis)
     return _extreme(where, largest, x, axis, keepdims, initial, mask), indices
+
+
+def _index_of_nan(x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """Return `indices` along `axis`, or that of the first NaN where there is one: backends disagree about NaN."""
+    if not is_float(x.dtype) or rank_of(x) == 0:
+        return indices
+    missing = keras.ops.cast(keras.ops.isnan(x), int32)
+    first = keras.ops.cast(keras.ops.argmax(missing, axis=axis, keepdims=True), indices.dtype)
+    return keras.ops.where(keras.ops.max(missing, axis=axis, keepdims=True) > 0, first, indices)
 
 
 def max(
@@ -166,7 +176,7 @@ def median(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[T
     order = keras.ops.argsort(x, axis=axis)
     middle = (x.shape[axis] - 1) // 2
     indices = keras.ops.take(order, keras.ops.convert_to_tensor([middle]), axis=axis)
-    return _elements_at(x, indices, axis, keepdims)
+    return _elements_at(x, _index_of_nan(x, indices, axis), axis, keepdims)
 
 
 def nanmedian(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
