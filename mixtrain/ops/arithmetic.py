@@ -21,9 +21,13 @@ def _fmod(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _hypot(x: Tensor, y: Tensor) -> Tensor:
-    # In float32 at least, as squares of float16 overflow above 255.
+    # The squares are those of fractions of the larger number, which cannot overflow.
     wide_x, wide_y = (keras.ops.cast(value, wider(x.dtype, float32)) for value in (x, y))
-    return keras.ops.cast(keras.ops.sqrt(keras.ops.square(wide_x) + keras.ops.square(wide_y)), x.dtype)
+    larger = keras.ops.stop_gradient(keras.ops.maximum(keras.ops.abs(wide_x), keras.ops.abs(wide_y)))
+    usable = keras.ops.logical_and(larger > 0, keras.ops.isfinite(larger))
+    scale = keras.ops.where(usable, larger, keras.ops.ones_like(larger))
+    squares = keras.ops.square(wide_x / scale) + keras.ops.square(wide_y / scale)
+    return keras.ops.cast(scale * keras.ops.sqrt(squares), x.dtype)
 
 
 # `keras.ops.add` takes (n, 1) for a bias and adds it along the last axis of (n, n), so the operator is used.

@@ -73,7 +73,8 @@ def is_floating_point(input: TensorLike) -> bool:
 def _angle(x: Tensor) -> Tensor:
     if is_complex_tensor(x):
         return keras.ops.angle(x)
-    return keras.ops.where(x < 0, keras.ops.full_like(x, math.pi), keras.ops.zeros_like(x))
+    angles = keras.ops.where(x < 0, keras.ops.full_like(x, math.pi), keras.ops.zeros_like(x))
+    return keras.ops.where(keras.ops.isnan(x), x, angles)
 
 
 def _sgn(x: Tensor) -> Tensor:

@@ -106,7 +106,13 @@ def _lgamma(x: Tensor) -> Tensor:
     above = _lgamma_above_half(keras.ops.where(low, 1 - wide, wide))
     # Euler's reflection formula.
     reflected = keras.ops.log(math.pi / keras.ops.abs(keras.ops.sin(math.pi * wide))) - above
-    return keras.ops.cast(keras.ops.where(low, reflected, above), x.dtype)
+    values = keras.ops.where(low, reflected, above)
+    # At 0, -1, -2, ... the rounded sine is not 0, so the formula is finite there.
+    return keras.ops.cast(keras.ops.where(_is_pole(wide), math.inf, values), x.dtype)
+
+
+def _is_pole(x: Tensor) -> Tensor:
+    return keras.ops.logical_and(x <= 0, x == keras.ops.floor(x))
 
 
 def _digamma_above(x: Tensor) -> Tensor:
@@ -124,7 +130,10 @@ def _digamma(x: Tensor) -> Tensor:
     low = wide < 0.5
     above = _digamma_above(keras.ops.where(low, 1 - wide, wide))
     reflected = above - math.pi / keras.ops.tan(math.pi * wide)
-    return keras.ops.cast(keras.ops.where(low, reflected, above), x.dtype)
+    values = keras.ops.where(low, reflected, above)
+    # The limit at 0 is that from above; at -1, -2, ... there is none.
+    at_pole = keras.ops.where(wide == 0, -math.inf, math.nan)
+    return keras.ops.cast(keras.ops.where(_is_pole(wide), at_pole, values), x.dtype)
 
 
 invert: Final = unary_function(
