@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dtype import DType, as_dtype, bool_, complex64, float32, int64, is_complex, is_float, promoted
+from mixtrain.dtype import DType, as_dtype, bool_, complex64, float32, int64, is_complex, is_float, is_half, promoted
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -112,6 +112,11 @@ def as_floats(where: str, value: TensorLike) -> Tensor:
     """Return `value` as a float or complex tensor; integers and bools become float32."""
     x = tensor(where, value)
     return x if tensor_dtype(x).startswith(("float", "bfloat", "complex")) else keras.ops.cast(x, float32)
+
+
+def widened(x: Tensor) -> Tensor:
+    """Return a half-precision tensor in float32, where sums of squares do not overflow; others unchanged."""
+    return keras.ops.cast(x, float32) if is_half(x.dtype) else x
 
 
 def values_of(where: str, value: TensorLike) -> np.ndarray:

@@ -10,11 +10,11 @@ from typing import Final
 import keras
 
 from mixtrain import checks
-from mixtrain.dtype import float32, is_half
+from mixtrain.dtype import is_half
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.array import swapaxes
 from mixtrain.ops.complex_numbers import conj
-from mixtrain.ops.inputs import as_floats, pair, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, pair, rank_of, tensor, widened
 from mixtrain.ops.primitive import Primitive, configured, primitive
 from mixtrain.ops.products import bmm, matmul, mv, outer
 from mixtrain.ops.reduction import norm
@@ -286,7 +286,7 @@ def matrix_norm(
     """
     value = as_floats("ops.matrix_norm", A)
     value = value if dtype is None else keras.ops.cast(value, dtype)
-    return keras.ops.norm(value, ord=ord, axis=tuple(axis), keepdims=keepdims)
+    return keras.ops.cast(keras.ops.norm(widened(value), ord=ord, axis=tuple(axis), keepdims=keepdims), value.dtype)
 
 
 def dist(input: TensorLike, other: TensorLike, p: float = 2.0) -> Tensor:
@@ -320,14 +320,9 @@ def _row_norms(x: Tensor, p: float) -> Tensor:
 
 
 def _lp_norm(magnitude: Tensor, p: float, axis: int | Sequence[int] | None, keepdims: bool = False) -> Tensor:
-    wide = _widened(magnitude)
+    wide = widened(magnitude)
     norms = keras.ops.power(keras.ops.sum(keras.ops.power(wide, p), axis=axis, keepdims=keepdims), 1 / p)
     return keras.ops.cast(norms, magnitude.dtype)
-
-
-def _widened(x: Tensor) -> Tensor:
-    """Return a half-precision tensor as float32, as sums of squares overflow float16."""
-    return keras.ops.cast(x, float32) if is_half(x.dtype) else x
 
 
 def cond(A: TensorLike, p: float | str | None = None) -> Tensor:
@@ -349,7 +344,7 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float =
     Source: MindSpore, `mindspore.ops.cosine_similarity`.
     """
     x, y = pair("ops.cosine_similarity", x1, x2)
-    dtype, x, y = x.dtype, _widened(x), _widened(y)
+    dtype, x, y = x.dtype, widened(x), widened(y)
     x_norm, y_norm = (keras.ops.sqrt(keras.ops.sum(value * value, axis=dim)) for value in (x, y))
     similarity = keras.ops.sum(x * y, axis=dim) / keras.ops.maximum(x_norm * y_norm, eps)
     return keras.ops.cast(similarity, dtype) if is_half(dtype) else similarity

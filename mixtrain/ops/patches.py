@@ -10,7 +10,7 @@ from typing import Final
 import keras
 
 from mixtrain import checks
-from mixtrain.ops.inputs import as_floats, rank_of, tensor, values_of
+from mixtrain.ops.inputs import as_floats, rank_of, tensor, values_of, widened
 from mixtrain.ops.primitive import configured
 from mixtrain.ops.volumes import pads_from, sizes_of, to_first, to_last, window_elements
 from mixtrain.ops.windows import Window, pad
@@ -275,10 +275,10 @@ def lrn(
     """
     value = as_floats("ops.lrn", x)
     checks.one_of("ops.lrn", "norm_region", norm_region, ("ACROSS_CHANNELS",))
-    squares, channels = keras.ops.square(value), value.shape[1]
+    squares, channels = keras.ops.square(widened(value)), value.shape[1]
     padded = keras.ops.pad(squares, [(0, 0), (depth_radius, depth_radius), *[(0, 0)] * (rank_of(value) - 2)])
     total = sum(padded[:, start : start + channels] for start in range(2 * depth_radius + 1))
-    return value / (bias + alpha * total) ** beta
+    return keras.ops.cast(widened(value) / (bias + alpha * total) ** beta, value.dtype)
 
 
 def padding(x: TensorLike, pad_dim_size: int = 8) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Final
 import keras
 
 from mixtrain import backend
+from mixtrain.ops.inputs import widened
 from mixtrain.ops.windows import Pads, Pair, Window, pad, same_pads
 from mixtrain.typing import Tensor
 
@@ -20,8 +21,12 @@ def largest(x: Tensor, kernel_size: Window, stride: Window, mode: str = "valid")
 
 
 def means(x: Tensor, kernel_size: Window, stride: Window, mode: str = "valid") -> Tensor:
-    """Average-pool; with `mode` "same", padding is not counted."""
-    return backend.pool(lambda x: keras.ops.average_pool(x, kernel_size, stride, mode, _LAST), x)
+    """Average-pool, with sums in float32 at least; with `mode` "same", padding is not counted."""
+
+    def average(x: Tensor) -> Tensor:
+        return keras.ops.cast(keras.ops.average_pool(widened(x), kernel_size, stride, mode, _LAST), x.dtype)
+
+    return backend.pool(average, x)
 
 
 def padded_avg_pool(

@@ -10,7 +10,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, float32, int64, is_complex, is_float
-from mixtrain.ops.inputs import as_floats, axes_of, rank_of, tensor, tensor_dtype
+from mixtrain.ops.inputs import as_floats, axes_of, rank_of, tensor, tensor_dtype, widened
 from mixtrain.ops.primitive import Primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
@@ -70,7 +70,12 @@ def prod(
 
     Example: ``ops.prod(x, axis=0)``. Source: MindSpore, `mindspore.ops.prod`.
     """
-    return _accumulated("ops.prod", keras.ops.prod, input, axis, keep_dims, dtype)
+    return _accumulated("ops.prod", _product, input, axis, keep_dims, dtype)
+
+
+def _product(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
+    # In float32 at least: TensorFlow multiplies float16 numbers in float16, where a partial product may overflow.
+    return keras.ops.cast(keras.ops.prod(widened(x), axis=axis, keepdims=keepdims), x.dtype)
 
 
 def mean(x: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False) -> Tensor:
@@ -150,11 +155,18 @@ def var(
     Source: MindSpore, `mindspore.ops.var`.
     """
     x = as_floats("ops.var", input)
-    axes = axes_of("ops.var", axis, rank_of(x))
-    centered = keras.ops.square(x - keras.ops.mean(x, axis=axes, keepdims=True))
-    total = reduce("ops.var", keras.ops.sum, centered, axes or None, keepdims)
+    return keras.ops.cast(_wide_variance("ops.var", x, axis, ddof, keepdims), x.dtype)
+
+
+def _wide_variance(
+    where: str, x: Tensor, axis: int | Sequence[int] | None, ddof: int | bool, keepdims: bool
+) -> Tensor:
+    """Compute the variance in float32 at least: that of float16 numbers may be beyond float16, and not its root."""
+    axes, wide = axes_of(where, axis, rank_of(x)), widened(x)
+    centered = keras.ops.square(wide - keras.ops.mean(wide, axis=axes, keepdims=True))
+    total = reduce(where, keras.ops.sum, centered, axes or None, keepdims)
     sizes = [keras.ops.shape(x)[axis] for axis in axes]
-    return total / keras.ops.cast(math.prod(sizes) - int(ddof), x.dtype)
+    return total / keras.ops.cast(math.prod(sizes) - int(ddof), wide.dtype)
 
 
 def std(
@@ -164,7 +176,8 @@ def std(
 
     Example: ``ops.std(x, axis=0)``. Source: MindSpore, `mindspore.ops.std`.
     """
-    return keras.ops.sqrt(var(input, axis, ddof, keepdims))
+    x = as_floats("ops.std", input)
+    return keras.ops.cast(keras.ops.sqrt(_wide_variance("ops.std", x, axis, ddof, keepdims)), x.dtype)
 
 
 def var_mean(
@@ -212,10 +225,12 @@ def norm(
         x = backend.to_tensor(x, as_dtype(dtype))
     axes = axes_of("ops.norm", dim, rank_of(x), name="dim")
     if ord is None:
-        return keras.ops.sqrt(reduce("ops.norm", keras.ops.sum, keras.ops.square(x), axes or None, keepdim))
+        squares = reduce("ops.norm", keras.ops.sum, keras.ops.square(widened(x)), axes or None, keepdim)
+        return keras.ops.cast(keras.ops.sqrt(squares), x.dtype)
     if dim is None and rank_of(x) > 2:
         raise checks.fail_value("ops.norm", "dim must be given with ord and more than 2 axes", dim, "dim=-1")
-    return keras.ops.norm(x, ord=ord, axis=axes if len(axes) == 2 else axes[0], keepdims=keepdim)
+    axis = axes if len(axes) == 2 else axes[0]
+    return keras.ops.cast(keras.ops.norm(widened(x), ord=ord, axis=axis, keepdims=keepdim), x.dtype)
 
 
 def count_nonzero(

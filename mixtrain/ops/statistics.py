@@ -9,7 +9,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.extremes import amax, amin
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor, tensor_dtype
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor, tensor_dtype, widened
 from mixtrain.ops.ordering import sort
 from mixtrain.ops.primitive import Primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -205,8 +205,9 @@ def renorm(input: TensorLike, p: float, axis: int, maxnorm: float) -> Tensor:
     x = as_floats("ops.renorm", input)
     axis = axis_of("ops.renorm", axis, rank_of(x))
     others = tuple(other for other in range(rank_of(x)) if other != axis)
-    norms = keras.ops.sum(keras.ops.abs(x) ** p, axis=others, keepdims=True) ** (1 / p)
-    return x * keras.ops.where(norms > maxnorm, maxnorm / (norms + 1e-7), keras.ops.ones_like(norms))
+    norms = keras.ops.sum(keras.ops.abs(widened(x)) ** p, axis=others, keepdims=True) ** (1 / p)
+    factors = keras.ops.where(norms > maxnorm, maxnorm / (norms + 1e-7), keras.ops.ones_like(norms))
+    return keras.ops.cast(widened(x) * factors, x.dtype)
 
 
 def searchsorted(

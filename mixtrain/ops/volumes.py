@@ -13,7 +13,7 @@ from mixtrain import backend, checks
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.elementwise import named
-from mixtrain.ops.inputs import as_floats, rank_of, values_of
+from mixtrain.ops.inputs import as_floats, rank_of, values_of, widened
 from mixtrain.ops.pool_formula import largest, padded_avg_pool
 from mixtrain.ops.primitive import configured
 from mixtrain.ops.windows import Pads, Window, ceil_padding, pad, same_pads
@@ -195,12 +195,14 @@ def _lp_pool(
     where: str, rank: int, x: TensorLike, norm_type: float, kernel_size: int | Sequence[int],
     stride: int | Sequence[int] | None, ceil_mode: bool,
 ) -> Tensor:
-    powers = keras.ops.power(as_floats(where, x), norm_type)
+    x = as_floats(where, x)
+    powers = keras.ops.power(widened(x), norm_type)
     kernel_size = sizes_of(where, "kernel_size", kernel_size, rank)
     stride = kernel_size if stride is None else stride
     # A divisor of 1 gives the sum of each window.
     sums = _avg_pool(where, rank, powers, kernel_size, stride, 0, ceil_mode, True, 1)
-    return keras.ops.power(keras.ops.sign(sums) * keras.ops.relu(keras.ops.abs(sums)), 1 / norm_type)
+    roots = keras.ops.power(keras.ops.sign(sums) * keras.ops.relu(keras.ops.abs(sums)), 1 / norm_type)
+    return keras.ops.cast(roots, x.dtype)
 
 
 def lp_pool1d(

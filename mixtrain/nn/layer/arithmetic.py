@@ -12,6 +12,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.dtype import as_dtype, float32
 from mixtrain.nn.layer.inputs import float_tensor, promote
 from mixtrain.nn.layer.windows import is_integral
+from mixtrain.ops.inputs import widened
 from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
@@ -93,7 +94,9 @@ class Norm(Cell):
     def construct(self, x: Tensor) -> Tensor:
         """Return the norms of `x`."""
         axis = None if isinstance(self.axis, (tuple, list)) and not self.axis else self.axis
-        return keras.ops.sqrt(keras.ops.sum(keras.ops.square(float_tensor(self, x)), axis, keepdims=self.keep_dims))
+        x = float_tensor(self, x)
+        squares = keras.ops.sum(keras.ops.square(widened(x)), axis, keepdims=self.keep_dims)
+        return keras.ops.cast(keras.ops.sqrt(squares), x.dtype)
 
     def extend_repr(self) -> str:
         """Return the constructor's arguments."""
