@@ -25,7 +25,7 @@ from mixtrain.train.feed import Feed
 from mixtrain.train.first_scale import FirstScale, step_with_retries
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.later import Later, now
-from mixtrain.train.networks import Networks
+from mixtrain.train.networks import Networks, warn_of_changed_weights
 from mixtrain.train.progress import as_list, resolve_verbose, with_progress
 from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
@@ -126,6 +126,8 @@ class TrainingLoop:
         """
         history = EpochHistory(self._arguments.network, self._callbacks.keras_params())
         warned = False
+        if isinstance(self._train_network, TrainOneStepCell):
+            warn_of_changed_weights(self._training.where, self._train_network)
         if self._training.resume is not None:
             self._resume(self._training.where, self._training.resume)
         self._mode.set(True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import warnings
 from typing import Any
 
 import keras
@@ -20,6 +21,7 @@ from mixtrain.amp.train_network import (
     warn_unscaled,
 )
 from mixtrain.cell.cell import Cell, KerasCell
+from mixtrain.common.parameter import Parameter
 from mixtrain.distribution.data_parallel import DataParallel, in_force, putting_in_force
 from mixtrain.distribution.processes import ProcessParallel
 from mixtrain.loss_scale.manager import LossScaleManager
@@ -262,6 +264,22 @@ def _checked_loss(loss: LossOptions, loss_fn: LossFn | None, network: Network) -
         if loss_fn is None and value is not None:
             raise checks.fail_value("Model", f"{name} needs a loss_fn", value, "Model(network, loss_fn, optimizer)")
     return loss
+
+
+def warn_of_changed_weights(where: str, cell: TrainOneStepCell) -> None:
+    """Warn if weights were frozen, or made trainable, after a train cell chose its weights."""
+    trainable = cell.driver.select(cell.network.trainable_params())
+    before, now = ({id(weight) for weight in weights} for weights in (cell.weights, trainable))
+    changed = [weight for weight in (*cell.weights, *trainable) if (id(weight) in before) != (id(weight) in now)]
+    if changed:
+        names = checks.join_names(
+            weight.name if isinstance(weight, Parameter) else weight.path for weight in changed
+        )
+        warnings.warn(
+            f"{where}: expected `trainable` and `requires_grad` as they were when Model was created; got changes of "
+            f"{names}, which compiled steps ignore. Write Model(...) after setting them.",
+            stacklevel=3,
+        )
 
 
 def _check_network(name: str, network: Network) -> None:
