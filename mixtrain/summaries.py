@@ -17,7 +17,7 @@ class _State:
     recorders = 0
 
 
-def put_aside(plugin: str, tag: str, value: Tensor) -> None:
+def record_value(plugin: str, tag: str, value: Tensor) -> None:
     """Store a tensor as the newest of its tag, if a recorder is active.
 
     Args:

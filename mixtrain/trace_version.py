@@ -86,18 +86,18 @@ class Versions:
         self._latest = _Latest.number
         self._versions = [(layer, version_of(layer)) for layer in layers]
 
-    def hold(self) -> bool:
+    def unchanged(self) -> bool:
         """Whether no layer has changed since."""
         latest = _Latest.number
         if latest != self._latest:
-            if not self.may_hold_again():
+            if not self.may_be_valid_again():
                 return False
             if self._plans and any(version_of(layer) != version for layer, version in self._versions):
                 return False
             self._latest = latest
         return True
 
-    def may_hold_again(self) -> bool:
+    def may_be_valid_again(self) -> bool:
         """Whether no layer has changed since, except for effects of plans, which may be undone."""
         return all(version_of(layer).stamp == version.stamp for layer, version in self._versions)
 
@@ -128,9 +128,9 @@ class TraceState:
         trained = [layer for layer in self._layers.values() if "training" in vars(layer)] if modes else []
         self._trained = [(layer, bool(layer.training)) for layer in trained]
 
-    def holds(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether the trace is still valid."""
-        if not self._versions.hold():
+        if not self._versions.unchanged():
             return False
         for layer, training in self._trained:
             if layer.training is not training:
@@ -140,9 +140,9 @@ class TraceState:
                 return False
         return True
 
-    def may_hold_again(self) -> bool:
+    def may_be_valid_again(self) -> bool:
         """Whether the trace may become valid again: no change since is final."""
-        return self._versions.may_hold_again()
+        return self._versions.may_be_valid_again()
 
     @contextlib.contextmanager
     def tracing(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ from mixtrain.common.gradient_hooks import HookHandle
 from mixtrain.typing import Variable
 
 
-class KeysLeft(NamedTuple):
+class UnmatchedKeys(NamedTuple):
     """The keys that `load_state_dict` could not match.
 
     Attributes:
@@ -72,7 +72,7 @@ class CellState(CellBuffers):
                 cell.state_dict(destination=result, prefix=f"{prefix}{name}.")
         return result  # type: ignore[no-any-return]
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> KeysLeft:
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> UnmatchedKeys:
         """Set the parameters from a mapping such as `state_dict` returns; on an error, none is changed.
 
         Args:
@@ -89,7 +89,7 @@ class CellState(CellBuffers):
         where = f"{type(self).__name__}.load_state_dict"
         checks.instance(where, "state_dict", state_dict, Mapping, "the result of state_dict()")
         own = self.state_dict()
-        unmatched = KeysLeft(
+        unmatched = UnmatchedKeys(
             [key for key in own if key not in state_dict], [key for key in state_dict if key not in own]
         )
         values = {key: backend.to_tensor(state_dict[key]) for key in own if key in state_dict}

@@ -54,7 +54,7 @@ class _Trace:
 
     def matches(self, settings: Hashable) -> bool:
         """Whether tracing again under these settings would give the same."""
-        return self._settings == settings and self.state.holds()
+        return self._settings == settings and self.state.is_valid()
 
     def __call__(self, tensors: list[BackendTensor]) -> Tree:
         outputs = self._compiled(*tensors)  # The first call traces, which sets `_results`.
@@ -130,7 +130,7 @@ class Jitted:
             layers = referenced_layers([self._function, *constants])
             trace = _Trace(self._rewritten, arguments, self._xla, settings, layers)
             # Changes of a layer's mode or plan may be undone, so that a trace matches again; other changes are final.
-            self._traces[key] = [*(other for other in traces if other.state.may_hold_again()), trace]
+            self._traces[key] = [*(other for other in traces if other.state.may_be_valid_again()), trace]
         try:
             return trace(tensors)
         finally:

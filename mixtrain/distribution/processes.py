@@ -167,7 +167,7 @@ def in_any_process(flag: bool) -> bool:
     return bool(backend.to_numpy(backend.all_reduce([backend.to_tensor(np.float32(flag))], "max")[0]))
 
 
-def check_alike(where: str, facts: Mapping[str, float]) -> None:
+def check_equal(where: str, facts: Mapping[str, float]) -> None:
     """Check that some numbers are the same in all processes, which would otherwise wait for each other forever.
 
     Args:

@@ -9,7 +9,7 @@ import keras
 from mixtrain import checks
 from mixtrain.boundary import is_any_tensor
 from mixtrain.ops.primitive import Primitive
-from mixtrain.summaries import put_aside
+from mixtrain.summaries import record_value
 
 
 class _Summary(Primitive):
@@ -45,7 +45,7 @@ class _Summary(Primitive):
             raise checks.fail_value(where, f"value must have {self._axes}", tuple(value.shape), "another shape")
         if not isinstance(value, keras.KerasTensor):
             value = keras.ops.convert_to_tensor(value)
-            put_aside(self._plugin, name, keras.ops.reshape(value, ()) if self._plugin == "scalar" else value)
+            record_value(self._plugin, name, keras.ops.reshape(value, ()) if self._plugin == "scalar" else value)
 
 
 class ScalarSummary(_Summary):

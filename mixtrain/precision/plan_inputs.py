@@ -29,10 +29,10 @@ class PlanInputs:
         self._layers = [[layer, _state(layer), own_policy(layer)] for layer in keras_layers]
         self.built = all(layer.built for layer in keras_layers)
 
-    def hold(self) -> bool:
+    def unchanged(self) -> bool:
         """Whether a plan made now would be the same: no layer was added or built, and no rule or policy changed."""
         return (
-            self._versions.hold()
+            self._versions.unchanged()
             and not self._keras_layers_changed(also_built=True)
             and keras.config.dtype_policy() is self._default
         )

@@ -71,7 +71,7 @@ def to_float(layer: _LayerT, dst_type: DTypeLike) -> _LayerT:
 
 
 @contextlib.contextmanager
-def requested(layers: Sequence[Layer], dtype: DType) -> Iterator[None]:
+def with_to_float(layers: Sequence[Layer], dtype: DType) -> Iterator[None]:
     """Call `to_float` on layers for the duration of a context, and restore their earlier rules at its end.
 
     Args:

@@ -79,7 +79,7 @@ class CompiledCall:
         """Return the compiled function for the current layers and settings."""
         self._prepare()
         settings = context.get_context("mode"), context.get_context("jit_level"), autocast_in_force()
-        if self._state is None or self._settings != settings or not self._state.holds():
+        if self._state is None or self._settings != settings or not self._state.is_valid():
             self._labels.forget()
             self._state = None
             self._compiled = self._compile_function(self._labels, choice=self.choice())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mixtrain.distribution.processes import check_alike, in_any_process
+from mixtrain.distribution.processes import check_equal, in_any_process
 from mixtrain.train.callback.rates import settable_rate
 from mixtrain.train.run_context import RunContext
 
@@ -23,7 +23,7 @@ class Agreement:
 
     def __init__(self, where: str, settings: Mapping[str, float], controls: bool) -> None:
         self._where = where
-        check_alike(where, settings)
+        check_equal(where, settings)
         self._checks_in_epochs = in_any_process(controls)
 
     def stopped(self, run_context: RunContext, *, in_epoch: bool) -> bool:
@@ -45,4 +45,4 @@ class Agreement:
             ValueError: The rates differ; raised in every process.
         """
         rate = settable_rate(run_context.original_args())
-        check_alike(self._where, {"the learning rate after an epoch": -1 if rate is None else rate})
+        check_equal(self._where, {"the learning rate after an epoch": -1 if rate is None else rate})

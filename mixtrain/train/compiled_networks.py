@@ -38,7 +38,7 @@ class NetworkMode:
 
     def set(self, training: bool) -> None:
         """Switch all cells to training or inference."""
-        if not self._versions.hold():
+        if not self._versions.unchanged():
             self._collect_cells()
         for cell in self._cells:
             if cell.training is not training:

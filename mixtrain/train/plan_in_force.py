@@ -65,7 +65,7 @@ class PlanInForce:
 
     def _refresh(self) -> None:
         """Plan again if the network has changed, including `to_float` calls, since the last time."""
-        if self._inputs.hold():
+        if self._inputs.unchanged():
             return
         if self._inputs.keras_layers_changed():
             layer_changed(self._network)

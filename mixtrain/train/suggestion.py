@@ -19,7 +19,7 @@ from mixtrain.diagnostics.deviation import (
 )
 from mixtrain.dtype import float32
 from mixtrain.network.walk import children_of, is_cell, tree_of
-from mixtrain.precision.plan_request import requested
+from mixtrain.precision.plan_request import with_to_float
 from mixtrain.train.model import Model
 from mixtrain.train.networks import Networks
 from mixtrain.train.trial import first_batches, restoring_variables
@@ -155,7 +155,7 @@ class _Search:
     def _pass(self, paths: tuple[str, ...]) -> Pass:
         networks = self._networks
         if paths not in self._passes:
-            with requested(self.layers_at(paths), float32):
+            with with_to_float(self.layers_at(paths), float32):
                 networks.precision.apply()
                 # Gradients that overflow only at one scale are a matter of the scale, not of a layer.
                 self._passes[paths], self._scale = run_pass_in_range(
@@ -218,7 +218,7 @@ class _Search:
 def _train(model: Model, batches: Sequence[Batch], layers: Sequence[Layer]) -> tuple[int, float]:
     """Train with layers kept in float32, and undo the steps; return the number of skipped steps and the last loss."""
     networks = model._networks
-    with requested(layers, float32), restoring_variables(networks):
+    with with_to_float(layers, float32), restoring_variables(networks):
         networks.precision.apply()
         records = [model._compiled.stepper.step(batch).records for batch in batches]
         skipped = sum(int(step.overflow.sum()) for step in records)
