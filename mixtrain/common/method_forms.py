@@ -13,7 +13,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, bool_, float32, int32, is_float
 from mixtrain.ops import arithmetic, array, extremes, joining, limits, ordering, reduction, repetition, selection, unary
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, is_number, rank_of, sizes_of, spread, tensor, tensor_dtype
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype, unpack
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 _Axes = int | Sequence[int] | None
@@ -201,12 +201,12 @@ def transpose(self: TensorLike, *axes: Any) -> Tensor:
     if len(axes) == 2 and is_number(axes[0]):
         return array.swapaxes(self, *axes)
     x = tensor("Tensor.transpose", self)
-    return array.transpose(x, spread(axes) if axes else tuple(reversed(range(rank_of(x)))))
+    return array.transpose(x, unpack(axes) if axes else tuple(reversed(range(rank_of(x)))))
 
 
 def squeeze(self: TensorLike, *axis: Any, dim: Any = _MISSING, **named: Any) -> Tensor:
     """`ops.squeeze`: ``squeeze()``, ``squeeze(0)``, ``squeeze((0, 2))``, ``squeeze(0, 2)``."""
-    axis = _first(dim, default=named.get("axis", spread(axis) if axis else None))
+    axis = _first(dim, default=named.get("axis", unpack(axis) if axis else None))
     if axis is None:
         return array.squeeze(self)
     x = tensor("Tensor.squeeze", self)
@@ -226,8 +226,8 @@ def split(
 def repeat(self: TensorLike, *repeats: Any, axis: Any = _MISSING) -> Tensor:
     """Tile the tensor along each axis; with `axis`, repeat each element next to itself."""
     if axis is not _MISSING:
-        return repetition.repeat_interleave(self, spread(repeats), axis)
-    return repetition.tile(self, spread(repeats))
+        return repetition.repeat_interleave(self, unpack(repeats), axis)
+    return repetition.tile(self, unpack(repeats))
 
 
 def gather(self: TensorLike, *args: Any, batch_dims: int = 0, **named: Any) -> Tensor:
@@ -273,13 +273,13 @@ def view(self: TensorLike, *shape: Any) -> Tensor:
     if len(shape) == 1 and isinstance(shape[0], DType):
         x = tensor("Tensor.view", self)
         return backend.to_tensor(backend.to_numpy(x).view(np.dtype(shape[0])))
-    return array.reshape(self, spread(shape))
+    return array.reshape(self, unpack(shape))
 
 
 def resize(self: TensorLike, *shape: Any) -> Tensor:
     """The elements in order, truncated or padded with zeros to another shape."""
     flat = array.ravel(self)
-    sizes = sizes_of("Tensor.resize", spread(shape))
+    sizes = sizes_of("Tensor.resize", unpack(shape))
     new_size, size = math.prod(sizes), joining.known_size("Tensor.resize", flat, 0)
     if new_size > size:
         flat = keras.ops.pad(flat, [(0, new_size - size)])

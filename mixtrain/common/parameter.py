@@ -167,11 +167,11 @@ class Parameter(TensorMethods, keras.Variable):
         return backend.to_tensor(self)
 
     def __getitem__(self, index: Any) -> Tensor | BackendTensor:
-        view = indexing.read(self.content, index)
+        view = indexing.get_item(self.content, index)
         return view if boundary.mode() == "backend" else views.record_index(boundary.to_tensors(view), self, index)
 
     def __setitem__(self, index: Any, value: TensorLike) -> None:
-        self.store(indexing.written(self.content, index, value))
+        self.store(indexing.set_item(self.content, index, value))
 
     def store(self, value: BackendTensor) -> None:
         """Set the value to a backend tensor, cast to the stored dtype."""

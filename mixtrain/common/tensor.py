@@ -200,11 +200,11 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         return self.gradient_hooks.add(hook_fn)
 
     def __getitem__(self, index: Any) -> Tensor:
-        view = boundary.to_tensors(indexing.read(self.backend_tensor(), index))
+        view = boundary.to_tensors(indexing.get_item(self.backend_tensor(), index))
         return views.record_index(view, self, index)
 
     def __setitem__(self, index: Any, value: TensorLike) -> None:
-        self.store(indexing.written(self.backend_tensor(), index, value))
+        self.store(indexing.set_item(self.backend_tensor(), index, value))
         views.write_back(self)
 
     def store(self, value: BackendTensor) -> None:

@@ -21,7 +21,7 @@ from mixtrain.ops import (
     arithmetic, array, comparison, creation, extremes, joining, limits, ordering, products, reduction,
     repetition, selection, sparse, tensor_info, unary,
 )
-from mixtrain.ops.inputs import rank_of, spread, tensor
+from mixtrain.ops.inputs import rank_of, tensor, unpack
 from mixtrain.ops.operator import operator
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
@@ -84,7 +84,7 @@ def _item(self: TensorLike) -> Any:
 def _reshape(self: TensorLike, *shape: Any, order: str = "C") -> Tensor:
     if order != "C":  # `jnp.reshape` of JAX 0.8 passes NumPy's argument `order` on to this method.
         raise ValueError(f'Tensor.reshape: order must be "C"; got {order!r}. Write x.T.reshape(the sizes backwards).T.')
-    return array.reshape(self, spread(shape))
+    return array.reshape(self, unpack(shape))
 
 
 def _unchanged(self: TensorLike) -> Tensor:
@@ -264,13 +264,13 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     astype = operator("astype", _astype)
     bfloat16 = operator("bfloat16", _cast_to("bfloat16"))
     bool = operator("bool", _cast_to("bool"))
-    broadcast_to = as_view(operator("broadcast_to", lambda self, *shape: repetition.broadcast_to(self, spread(shape))))
+    broadcast_to = as_view(operator("broadcast_to", lambda self, *shape: repetition.broadcast_to(self, unpack(shape))))
     clone = operator("clone", _unchanged)
     contiguous = operator("contiguous", _unchanged)
     copy = operator("copy", _unchanged)
     dim = operator("dim", tensor_info.rank)
     double = operator("double", _cast_to("float64"))
-    expand = as_view(operator("expand", lambda self, *size: repetition.broadcast_to(self, spread(size))))
+    expand = as_view(operator("expand", lambda self, *size: repetition.broadcast_to(self, unpack(size))))
     expand_as = as_view(operator("expand_as", with_aliases(
         lambda self, other: repetition.broadcast_to(self, tensor_info.shape(other)), x="other"
     )))
@@ -300,13 +300,13 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     new_zeros = operator(
         "new_zeros", lambda self, size, dtype=None: creation.zeros(size, dtype or tensor_info.dtype(self))
     )
-    permute = as_view(operator("permute", lambda self, *axis: array.transpose(self, spread(axis))))
+    permute = as_view(operator("permute", lambda self, *axis: array.transpose(self, unpack(axis))))
     relu = operator("relu", lambda self: backend.elementwise(keras.ops.relu, tensor("Tensor.relu", self)))
     reshape = as_view(operator("reshape", _reshape))
     reshape_as = as_view(operator("reshape_as", lambda self, other: array.reshape(self, tensor_info.shape(other))))
     sigmoid = operator("sigmoid", lambda self: unary.unary("Tensor.sigmoid", keras.ops.sigmoid, self, floats=True))
     tanh = operator("tanh", lambda self: unary.unary("Tensor.tanh", keras.ops.tanh, self, floats=True))
-    tile = operator("tile", lambda self, *dims: repetition.tile(self, spread(dims)))
+    tile = operator("tile", lambda self, *dims: repetition.tile(self, unpack(dims)))
     to = operator("to", _to)
     to_coo = operator("to_coo", sparse.dense_to_sparse_coo)
     to_csr = operator("to_csr", sparse.dense_to_sparse_csr)

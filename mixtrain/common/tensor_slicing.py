@@ -14,7 +14,7 @@ from mixtrain.common.method_forms import with_aliases
 from mixtrain.common.views import as_view
 from mixtrain.dtype import float32
 from mixtrain.ops import array, creation, joining, random, selection, slicing, tensor_info
-from mixtrain.ops.indexing import flat_positions, read, scattered, written
+from mixtrain.ops.indexing import flat_positions, get_item, scatter_flat, set_item
 from mixtrain.ops.inputs import as_floats, axis_of, is_number, rank_of, tensor
 from mixtrain.ops.operator import operator
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -27,7 +27,7 @@ def _fill_diagonal(self: TensorLike, fill_value: float, wrap: bool = False) -> T
     positions = keras.ops.diagonal(flat_positions(x)) if not wrap else keras.ops.reshape(flat_positions(x), (-1,))[
         :: x.shape[-1] + 1
     ]
-    return scattered(x, positions, keras.ops.full(positions.shape, fill_value, dtype=x.dtype))
+    return scatter_flat(x, positions, keras.ops.full(positions.shape, fill_value, dtype=x.dtype))
 
 
 def _choose(self: TensorLike, choices: Sequence[TensorLike], mode: str = "clip") -> Tensor:
@@ -57,10 +57,10 @@ def _add_at(self: TensorLike, dim: int, index: TensorLike, source: TensorLike, *
 def _index_put(self: TensorLike, indices: Sequence[TensorLike], values: TensorLike, accumulate: bool = False) -> Tensor:
     x = tensor("Tensor.index_put", self)
     if not accumulate:
-        return written(x, tuple(indices), values)
-    positions = read(flat_positions(x), tuple(indices))
+        return set_item(x, tuple(indices), values)
+    positions = get_item(flat_positions(x), tuple(indices))
     updates = keras.ops.broadcast_to(tensor("Tensor.index_put", values), positions.shape)
-    return slicing.combined(x, positions, updates, "add")
+    return slicing.scatter_combine(x, positions, updates, "add")
 
 
 def _scatter(reduction: str) -> _Method:
@@ -69,9 +69,9 @@ def _scatter(reduction: str) -> _Method:
     def compute(self: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
         x = tensor(f"Tensor.scatter_{reduction}", self)
         rows = keras.ops.moveaxis(tensor(f"Tensor.scatter_{reduction}", indices), -1, 0)
-        positions = read(flat_positions(x), tuple(keras.ops.unstack(rows)))
+        positions = get_item(flat_positions(x), tuple(keras.ops.unstack(rows)))
         updates = tensor(f"Tensor.scatter_{reduction}", updates)
-        return slicing.combined(x, positions, keras.ops.broadcast_to(updates, positions.shape), reduction)
+        return slicing.scatter_combine(x, positions, keras.ops.broadcast_to(updates, positions.shape), reduction)
 
     return compute
 
@@ -88,7 +88,7 @@ def _masked_scatter(self: TensorLike, mask: TensorLike, tensor_: TensorLike) -> 
     x = tensor("Tensor.masked_scatter", self)
     positions = selection.masked_select(flat_positions(x), mask)
     values = keras.ops.cast(keras.ops.reshape(tensor("", tensor_), (-1,)), x.dtype)
-    return scattered(x, positions, values[: keras.ops.shape(positions)[0]])
+    return scatter_flat(x, positions, values[: keras.ops.shape(positions)[0]])
 
 
 def _stride(self: TensorLike, dim: int | None = None) -> Any:

@@ -35,7 +35,7 @@ def record(view: Tensor, base: Tensor, operation: _Operation) -> Tensor:
 
 def record_index(view: Tensor, base: Tensor, index: Any) -> Tensor:
     """Record that a view is ``base[index]``; return the view."""
-    return record(view, base, lambda x: indexing.read(x, to_backend_tensors(index)))
+    return record(view, base, lambda x: indexing.get_item(x, to_backend_tensors(index)))
 
 
 def write_back(view: Tensor) -> None:
@@ -49,7 +49,7 @@ def write_back(view: Tensor) -> None:
         positions = indexing.flat_positions(value)
         for operation in operations:
             positions = operation(positions)
-        base.store(indexing.scattered(value, positions, view.backend_tensor()))
+        base.store(indexing.scatter_flat(value, positions, view.backend_tensor()))
 
 
 def as_view(method: Callable[..., Any]) -> Callable[..., Any]:

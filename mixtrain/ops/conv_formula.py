@@ -8,7 +8,7 @@ from typing import Final
 import keras
 
 from mixtrain import backend
-from mixtrain.ops.windows import Pads, Window, is_same, pad, spread
+from mixtrain.ops.windows import Pads, Window, dilated, is_same, pad
 from mixtrain.typing import Tensor
 
 LAST: Final = "channels_last"
@@ -57,7 +57,7 @@ def convolve(
         kernel, rates = keras.ops.transpose(weight, (*range(2, len(window) + 2), 1, 0)), dilation
         if any(rate > 1 for rate in rates) and not can_dilate:
             # The backend has no dilation together with strides, and none for groups and volumes: dilate the kernel.
-            kernel, rates = spread(kernel, rates), (1,) * len(rates)
+            kernel, rates = dilated(kernel, rates), (1,) * len(rates)
         return backend.product(lambda x, kernel: _conv(x, kernel, stride, padding, LAST, rates), x, kernel)
 
     # The backend has groups for images only.
@@ -88,7 +88,7 @@ def transposed_convolve(
 
     def conv_transpose(x: Tensor, weight: Tensor) -> Tensor:
         # The backend has no dilation together with strides: dilate the kernel.
-        kernel = spread(keras.ops.transpose(weight, (*range(2, len(stride) + 2), 1, 0)), dilation)
+        kernel = dilated(keras.ops.transpose(weight, (*range(2, len(stride) + 2), 1, 0)), dilation)
         return backend.product(
             lambda x, kernel: _conv_transpose(x, kernel, stride, padding, data_format=LAST), x, kernel
         )

@@ -6,7 +6,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import float32, is_float
-from mixtrain.ops.labels import as_float32, check_class_numbers, check_same_shape, reduced, shape_of
+from mixtrain.ops.labels import as_float32, check_class_numbers, check_same_shape, reduce_loss, shape_of
 from mixtrain.ops.primitive import Primitive
 from mixtrain.typing import Tensor, TensorLike
 
@@ -50,7 +50,7 @@ def cross_entropy(
     logits, labels = classes_last(where, input, target, weights, ignore_index)
     if is_float(labels.dtype):
         losses = of_probabilities(keras.ops.log_softmax(logits, axis=-1), labels, weights, smoothing)
-        return reduced(where, losses, reduction)
+        return reduce_loss(where, losses, reduction)
     losses, loss_weights = of_class_numbers(logits, labels, weights, ignore_index, smoothing)
     return _weighted_reduction(where, losses, loss_weights, reduction)
 
@@ -159,7 +159,7 @@ def of_class_numbers(
 def _weighted_reduction(where: str, losses: Tensor, weights: Tensor | None, reduction: str) -> Tensor:
     if reduction == "mean":
         return keras.ops.sum(losses) / keras.ops.sum(weights)
-    return reduced(where, losses, reduction)
+    return reduce_loss(where, losses, reduction)
 
 
 class SoftmaxCrossEntropyWithLogits(Primitive):

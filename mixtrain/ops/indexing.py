@@ -19,7 +19,7 @@ from mixtrain.typing import Tensor, TensorLike
 _Key = tuple[Any, ...]
 
 
-def read(x: TensorLike, index: Any) -> Tensor:
+def get_item(x: TensorLike, index: Any) -> Tensor:
     """Return ``x[index]`` of a backend tensor.
 
     Args:
@@ -37,16 +37,16 @@ def read(x: TensorLike, index: Any) -> Tensor:
     return _gather(x, key)
 
 
-def written(x: TensorLike, index: Any, value: TensorLike) -> Tensor:
+def set_item(x: TensorLike, index: Any, value: TensorLike) -> Tensor:
     """Return a copy of a backend tensor with `value` at ``x[index]``.
 
     Args:
         x: Backend tensor.
-        index: As for `read`.
+        index: As for `get_item`.
         value: A number, array or tensor that broadcasts to ``x[index]``; cast to the dtype of `x`.
 
     Raises:
-        IndexError: As for `read`.
+        IndexError: As for `get_item`.
         ValueError: `value` does not broadcast.
     """
     dtype = keras.backend.standardize_dtype(x.dtype)
@@ -60,7 +60,7 @@ def written(x: TensorLike, index: Any, value: TensorLike) -> Tensor:
             and len(value.shape) == 0:
         return keras.ops.where(mask, value, x)
     # Indexing the flat positions of the elements turns every form of index into one scatter.
-    positions = read(flat_positions(x), index)
+    positions = get_item(flat_positions(x), index)
     expected = tuple(positions.shape)
     shape = tuple(value.shape)
     while len(shape) > len(expected) and shape[0] == 1:
@@ -73,7 +73,7 @@ def written(x: TensorLike, index: Any, value: TensorLike) -> Tensor:
             f"Tensor: expected a value that broadcasts to shape {expected}, that of x[index]; got shape {shape}. "
             f"Write value.reshape({expected})."
         ) from None
-    return scattered(x, positions, keras.ops.broadcast_to(value, expected)) if 0 not in expected else x
+    return scatter_flat(x, positions, keras.ops.broadcast_to(value, expected)) if 0 not in expected else x
 
 
 def flat_positions(x: TensorLike) -> Tensor:
@@ -82,7 +82,7 @@ def flat_positions(x: TensorLike) -> Tensor:
     return keras.ops.reshape(keras.ops.arange(math.prod(sizes), dtype="int32"), sizes)
 
 
-def scattered(x: TensorLike, positions: TensorLike, values: TensorLike) -> Tensor:
+def scatter_flat(x: TensorLike, positions: TensorLike, values: TensorLike) -> Tensor:
     """Return `x` with `values` at `positions` of the flat tensor."""
     sizes = tuple(_size(x, axis) for axis in range(len(x.shape)))
     flat = keras.ops.reshape(x, (-1,))

@@ -179,7 +179,7 @@ def axes_of(where: str, axis: Any, rank: int, *, name: str = "axis") -> tuple[in
     return () if rank == 0 else axes
 
 
-def spread(arguments: Sequence[Any]) -> Any:
+def unpack(arguments: Sequence[Any]) -> Any:
     """Return the tuple (1, 2) for the arguments of ``f(1, 2)`` and of ``f((1, 2))``."""
     if len(arguments) == 1 and not is_number(arguments[0]):
         return arguments[0]

@@ -16,7 +16,7 @@ def as_float32(value: TensorLike) -> Tensor:
     return keras.ops.cast(backend.to_tensor(value), float32)
 
 
-def reduced(where: str, losses: Tensor, reduction: str | None) -> Tensor:
+def reduce_loss(where: str, losses: Tensor, reduction: str | None) -> Tensor:
     """Return the mean or the sum of losses, or the losses themselves for "none"."""
     checks.one_of(where, "reduction", reduction, ("mean", "sum", "none"))
     if reduction == "none":

@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.ops.inputs import check_broadcast as check_two
-from mixtrain.ops.labels import as_float32, check_broadcast, check_range, check_same_shape, reduced, shape_of
+from mixtrain.ops.labels import as_float32, check_broadcast, check_range, check_same_shape, reduce_loss, shape_of
 from mixtrain.ops.primitive import Primitive
 from mixtrain.typing import Tensor, TensorLike
 
@@ -22,7 +22,7 @@ def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> 
 
     Example: ``ops.mse_loss(x, y)``. Source: MindSpore, `mindspore.ops.mse_loss`.
     """
-    return reduced("ops.mse_loss", keras.ops.square(_difference("ops.mse_loss", input, target)), reduction)
+    return reduce_loss("ops.mse_loss", keras.ops.square(_difference("ops.mse_loss", input, target)), reduction)
 
 
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
@@ -30,7 +30,7 @@ def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> T
 
     Example: ``ops.l1_loss(x, y)``. Source: MindSpore, `mindspore.ops.l1_loss`.
     """
-    return reduced("ops.l1_loss", keras.ops.absolute(_difference("ops.l1_loss", input, target)), reduction)
+    return reduce_loss("ops.l1_loss", keras.ops.absolute(_difference("ops.l1_loss", input, target)), reduction)
 
 
 def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, reduction: str = "none") -> Tensor:
@@ -62,7 +62,7 @@ def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, red
     check_same_shape(where, x, y, ("input", "target"))
     error = keras.ops.absolute(x - y)
     losses = error if beta == 0 else keras.ops.where(error < beta, 0.5 * error * error / beta, error - 0.5 * beta)
-    return reduced(where, losses, reduction)
+    return reduce_loss(where, losses, reduction)
 
 
 def huber_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", delta: float = 1.0) -> Tensor:
@@ -73,7 +73,7 @@ def huber_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", d
     delta = checks.number("ops.huber_loss", "delta", delta, above=0, example=1.0)
     error = keras.ops.absolute(_difference("ops.huber_loss", input, target))
     losses = keras.ops.where(error < delta, 0.5 * error * error, delta * (error - 0.5 * delta))
-    return reduced("ops.huber_loss", losses, reduction)
+    return reduce_loss("ops.huber_loss", losses, reduction)
 
 
 def _difference(where: str, x: TensorLike, y: TensorLike) -> Tensor:
@@ -118,7 +118,7 @@ def binary_cross_entropy(
     check_same_shape(where, x, y)
     check_range(where, "logits, which are probabilities here,", x, 0, 1)
     losses = -(y * keras.ops.log(x + _EPSILON) + (1 - y) * keras.ops.log(1 - x + _EPSILON))
-    return reduced(where, _times(where, losses, weight), reduction)
+    return reduce_loss(where, _times(where, losses, weight), reduction)
 
 
 def binary_cross_entropy_with_logits(
@@ -152,7 +152,7 @@ def binary_cross_entropy_with_logits(
     # -log sigmoid(x) is softplus(-x), and -log(1 - sigmoid(x)) is x + softplus(-x).
     positive = _times(where, y, pos_weight, name="pos_weight")
     losses = (1 - y) * x + (positive + 1 - y) * keras.ops.softplus(-x)
-    return reduced(where, _times(where, losses, weight), reduction)
+    return reduce_loss(where, _times(where, losses, weight), reduction)
 
 
 def _times(where: str, x: Tensor, weight: Tensor | None, *, name: str = "weight") -> Tensor:
@@ -175,7 +175,7 @@ def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> T
     losses = keras.ops.where(y > 0, y * (keras.ops.log(safe) - x), keras.ops.zeros_like(y))
     if reduction == "batchmean":
         return keras.ops.sum(losses) / keras.ops.cast(keras.ops.shape(x)[0], "float32")
-    return reduced(where, losses, reduction)
+    return reduce_loss(where, losses, reduction)
 
 
 class SigmoidCrossEntropyWithLogits(Primitive):

@@ -9,7 +9,7 @@ import keras
 from mixtrain import checks
 from mixtrain.ops.cross_entropy import classes_last, of_class_numbers
 from mixtrain.ops.inputs import as_floats
-from mixtrain.ops.labels import as_float32, reduced
+from mixtrain.ops.labels import as_float32, reduce_loss
 from mixtrain.ops.loss import binary_cross_entropy, binary_cross_entropy_with_logits, kl_div
 from mixtrain.ops.primitive import Primitive
 from mixtrain.typing import Tensor, TensorLike
@@ -89,7 +89,7 @@ class NLLLoss(Primitive):
         total = keras.ops.sum(loss_weights)
         if self.reduction == "mean":
             return keras.ops.sum(losses) / total, total
-        return reduced(self.name, losses, self.reduction), total
+        return reduce_loss(self.name, losses, self.reduction), total
 
 
 class L2Loss(Primitive):

@@ -8,7 +8,7 @@ from typing import Final
 import keras
 
 from mixtrain import checks
-from mixtrain.ops.labels import as_float32, check_same_shape, reduced
+from mixtrain.ops.labels import as_float32, check_same_shape, reduce_loss
 from mixtrain.ops.primitive import configured
 from mixtrain.typing import Tensor, TensorLike
 
@@ -18,7 +18,7 @@ def soft_margin_loss(input: TensorLike, target: TensorLike, reduction: str = "me
 
     Source: MindSpore, `mindspore.ops.soft_margin_loss`.
     """
-    return reduced("ops.soft_margin_loss", keras.ops.softplus(-as_float32(target) * as_float32(input)), reduction)
+    return reduce_loss("ops.soft_margin_loss", keras.ops.softplus(-as_float32(target) * as_float32(input)), reduction)
 
 
 def hinge_embedding_loss(
@@ -29,7 +29,7 @@ def hinge_embedding_loss(
     Source: MindSpore, `mindspore.ops.hinge_embedding_loss`.
     """
     x, y = as_float32(inputs), as_float32(targets)
-    return reduced(
+    return reduce_loss(
         "ops.hinge_embedding_loss", keras.ops.where(y > 0, x, keras.ops.relu(float(margin) - x)), reduction
     )
 
@@ -45,7 +45,7 @@ def cosine_embedding_loss(
     norms = keras.ops.sqrt((keras.ops.sum(x * x, -1) + 1e-12) * (keras.ops.sum(y * y, -1) + 1e-12))
     cosine = keras.ops.sum(x * y, -1) / norms
     losses = keras.ops.where(labels > 0, 1 - cosine, keras.ops.relu(cosine - float(margin)))
-    return reduced("ops.cosine_embedding_loss", losses, reduction)
+    return reduce_loss("ops.cosine_embedding_loss", losses, reduction)
 
 
 def margin_ranking_loss(
@@ -56,7 +56,7 @@ def margin_ranking_loss(
     Source: MindSpore, `mindspore.ops.margin_ranking_loss`.
     """
     difference = as_float32(target) * (as_float32(input1) - as_float32(input2))
-    return reduced("ops.margin_ranking_loss", keras.ops.relu(float(margin) - difference), reduction)
+    return reduce_loss("ops.margin_ranking_loss", keras.ops.relu(float(margin) - difference), reduction)
 
 
 def multi_margin_loss(
@@ -82,7 +82,7 @@ def multi_margin_loss(
     losses = keras.ops.relu(float(margin) - score + x) ** p * (1 - one_hot)
     if weight is not None:
         losses = losses * keras.ops.sum(as_float32(weight) * one_hot, axis=1, keepdims=True)
-    return reduced(where, keras.ops.sum(losses, axis=1) / x.shape[1], reduction)
+    return reduce_loss(where, keras.ops.sum(losses, axis=1) / x.shape[1], reduction)
 
 
 def multilabel_soft_margin_loss(
@@ -95,7 +95,7 @@ def multilabel_soft_margin_loss(
     x, y = as_float32(input), as_float32(target)
     losses = y * keras.ops.softplus(-x) + (1 - y) * keras.ops.softplus(x)
     losses = losses if weight is None else losses * as_float32(weight)
-    return reduced("ops.multilabel_soft_margin_loss", keras.ops.mean(losses, axis=-1), reduction)
+    return reduce_loss("ops.multilabel_soft_margin_loss", keras.ops.mean(losses, axis=-1), reduction)
 
 
 def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
@@ -115,7 +115,7 @@ def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: str
     scores = keras.ops.sum(one_hot * x[..., None, :], axis=-1)
     pairs = keras.ops.relu(1 - scores[..., :, None] + x[..., None, :])
     losses = pairs * valid[..., None] * (1 - is_target[..., None, :])
-    return reduced("ops.multilabel_margin_loss", keras.ops.sum(losses, axis=(-1, -2)) / count, reduction)
+    return reduce_loss("ops.multilabel_margin_loss", keras.ops.sum(losses, axis=(-1, -2)) / count, reduction)
 
 
 def gaussian_nll_loss(
@@ -128,7 +128,7 @@ def gaussian_nll_loss(
     """
     variance = keras.ops.maximum(as_float32(var), float(eps))
     losses = (keras.ops.log(variance) + keras.ops.square(as_float32(x) - as_float32(target)) / variance) / 2
-    return reduced("ops.gaussian_nll_loss", losses + (math.log(2 * math.pi) / 2 if full else 0), reduction)
+    return reduce_loss("ops.gaussian_nll_loss", losses + (math.log(2 * math.pi) / 2 if full else 0), reduction)
 
 
 def poisson_nll_loss(
@@ -147,7 +147,7 @@ def poisson_nll_loss(
         safe = keras.ops.where(y > 1, y, 1.0)
         stirling = safe * keras.ops.log(safe) - safe + 0.5 * keras.ops.log(2 * math.pi * safe)
         losses = losses + keras.ops.where(y > 1, stirling, 0.0)
-    return reduced("ops.poisson_nll_loss", losses, reduction)
+    return reduce_loss("ops.poisson_nll_loss", losses, reduction)
 
 
 def triplet_margin_loss(
@@ -167,7 +167,7 @@ def triplet_margin_loss(
     to_negative = distance(anchor, negative)
     to_negative = keras.ops.minimum(to_negative, distance(positive, negative)) if swap else to_negative
     losses = keras.ops.relu(distance(anchor, positive) - to_negative + float(margin))
-    return reduced("ops.triplet_margin_loss", losses, reduction)
+    return reduce_loss("ops.triplet_margin_loss", losses, reduction)
 
 
 def _multi_margin(

@@ -15,12 +15,12 @@ from mixtrain.typing import Tensor
 _LAST: Final = "channels_last"
 
 
-def largest(x: Tensor, kernel_size: Window, stride: Window, mode: str = "valid") -> Tensor:
+def max_pool(x: Tensor, kernel_size: Window, stride: Window, mode: str = "valid") -> Tensor:
     """Max-pool; `mode` is "valid" or "same"."""
     return backend.pool(lambda x: keras.ops.max_pool(x, kernel_size, stride, mode, _LAST), x)
 
 
-def means(x: Tensor, kernel_size: Window, stride: Window, mode: str = "valid") -> Tensor:
+def avg_pool(x: Tensor, kernel_size: Window, stride: Window, mode: str = "valid") -> Tensor:
     """Average-pool, with sums in float32 at least; with `mode` "same", padding is not counted."""
 
     def average(x: Tensor) -> Tensor:
@@ -44,22 +44,22 @@ def padded_avg_pool(
         include_pad: Whether means count the zeros of `padding`.
         divisor: What sums are divided by in place of the number of elements counted; None for that number.
     """
-    padded = means(pad(pad(x, padding), ceil_padding), kernel_size, stride)
+    padded = avg_pool(pad(pad(x, padding), ceil_padding), kernel_size, stride)
     if divisor is not None:
         return _with_divisor(padded, kernel_size, divisor)
     if not any(map(any, ceil_padding)) and (include_pad or not any(map(any, padding))):
         return padded
     # Divide by the fraction of each window that counts.
     counted = pad(keras.ops.ones_like(x[:1, ..., :1]), padding, 1.0 if include_pad else 0.0)
-    return padded / means(pad(counted, ceil_padding), kernel_size, stride)
+    return padded / avg_pool(pad(counted, ceil_padding), kernel_size, stride)
 
 
 def same_avg_pool(x: Tensor, kernel_size: Pair, stride: Pair, divisor: int | None = None) -> Tensor:
     """Average-pool images to ceil(size / stride); with `divisor`, return sums divided by it."""
     if divisor is None:
-        return means(x, kernel_size, stride, "same")
+        return avg_pool(x, kernel_size, stride, "same")
     padding = same_pads(x.shape[1:3], kernel_size, stride)
-    return _with_divisor(means(pad(x, padding), kernel_size, stride), kernel_size, divisor)
+    return _with_divisor(avg_pool(pad(x, padding), kernel_size, stride), kernel_size, divisor)
 
 
 def _with_divisor(averages: Tensor, kernel_size: Window, divisor: int) -> Tensor:
@@ -67,8 +67,9 @@ def _with_divisor(averages: Tensor, kernel_size: Window, divisor: int) -> Tensor
     return averages * (math.prod(kernel_size) / divisor)
 
 
-def largest_by_windows(
-    x: Tensor, kernel_size: Pair, stride: Pair, dilation: Pair, padding: Pads, ceil_padding: Pads, *, places: bool
+def max_pool_by_windows(
+    x: Tensor, kernel_size: Pair, stride: Pair, dilation: Pair, padding: Pads, ceil_padding: Pads, *,
+    return_indices: bool,
 ) -> Tensor:
     """Max-pool by stacking the elements of each window.
 
@@ -79,7 +80,7 @@ def largest_by_windows(
         dilation: Distance between the window's elements.
         padding: Padding around each image, which is never the maximum.
         ceil_padding: Padding beyond that.
-        places: Whether to return ``(maxima, indices)``: the flat index in H * W of each maximum, int64.
+        return_indices: Whether to return ``(maxima, indices)``: the flat index in H * W of each maximum, int64.
     """
     ops, width = keras.ops, x.shape[2]
     padded = pad(pad(x, padding, -math.inf), ceil_padding, -math.inf)
@@ -97,7 +98,7 @@ def largest_by_windows(
     stacked = ops.stack(values, axis=-1)
     argmax = ops.argmax(stacked, axis=-1)[..., None]
     maxima = ops.take_along_axis(stacked, argmax, axis=-1)[..., 0]
-    if not places:
+    if not return_indices:
         return maxima
     flat = ops.broadcast_to(ops.stack(indices, axis=-1)[None, :, :, None, :], ops.shape(stacked))
     return maxima, backend.to_tensor(ops.take_along_axis(flat, argmax, axis=-1)[..., 0], "int64")

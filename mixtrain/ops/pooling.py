@@ -10,7 +10,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.ops.adaptive import pool_to
-from mixtrain.ops.pool_formula import largest, largest_by_windows, means, padded_avg_pool
+from mixtrain.ops.pool_formula import avg_pool, max_pool, max_pool_by_windows, padded_avg_pool
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.windows import (
     NO_PADS, Pads, Pair, check_data_format, check_fits, image, mode_of, pad, pads_of, same_pads, window,
@@ -61,7 +61,7 @@ def max_pool2d(
     check_fits(where, x, kernel_size, sides)
     if checks.boolean(where, "return_indices", return_indices):
         return _max_pool_with_indices(x, kernel_size, stride, sides)
-    return _channels_last(lambda x: largest(pad(x, sides, -math.inf), kernel_size, stride), x)
+    return _channels_last(lambda x: max_pool(pad(x, sides, -math.inf), kernel_size, stride), x)
 
 
 def avg_pool2d(
@@ -160,8 +160,8 @@ def _channels_last(pool: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 def _max_pool_with_indices(x: Tensor, kernel_size: Pair, stride: Pair, sides: Pads) -> tuple[Tensor, Tensor]:
     """Return the maxima of windows of (N, C, H, W) and their flat indices in H * W, int64."""
-    values, indices = largest_by_windows(
-        backend.to_channels_last(x), kernel_size, stride, (1, 1), sides, NO_PADS, places=True
+    values, indices = max_pool_by_windows(
+        backend.to_channels_last(x), kernel_size, stride, (1, 1), sides, NO_PADS, return_indices=True
     )
     return backend.from_channels_last(values), backend.from_channels_last(indices)
 
@@ -197,7 +197,7 @@ class MaxPool(_Pool):
     def __call__(self, x: TensorLike) -> Tensor:
         """Pool `x`."""
         mode = self.pad_mode.lower()
-        return _channels_last(lambda x: largest(x, self.kernel_size, self.strides, mode), self._checked(x))
+        return _channels_last(lambda x: max_pool(x, self.kernel_size, self.strides, mode), self._checked(x))
 
 
 class AvgPool(_Pool):
@@ -211,7 +211,7 @@ class AvgPool(_Pool):
     def __call__(self, x: TensorLike) -> Tensor:
         """Pool `x`."""
         mode = self.pad_mode.lower()
-        return _channels_last(lambda x: means(x, self.kernel_size, self.strides, mode), self._checked(x))
+        return _channels_last(lambda x: avg_pool(x, self.kernel_size, self.strides, mode), self._checked(x))
 
 
 class MaxPoolWithArgmax(_Pool):

@@ -194,14 +194,14 @@ def _caller() -> str:
 REQUIRED: Final = inspect.Parameter.empty
 
 
-def reader_of(settings: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
+def argument_reader(settings: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
     """Return a function that binds arguments to `settings` and returns them all by name.
 
     Args:
         settings: The arguments in order, each with its default; `REQUIRED` for none.
 
     Example:
-        >>> reader_of({"size": REQUIRED, "step": 1})(3)
+        >>> argument_reader({"size": REQUIRED, "step": 1})(3)
         {'size': 3, 'step': 1}
     """
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -228,7 +228,7 @@ def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
         >>> Power()(3), Power(3)(2)
         (9, 8)
     """
-    bind = reader_of(settings)
+    bind = argument_reader(settings)
 
     def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
         Primitive.__init__(self)

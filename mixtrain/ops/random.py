@@ -10,7 +10,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
-from mixtrain.ops.inputs import as_floats, sizes_of, spread, tensor, tensor_dtype
+from mixtrain.ops.inputs import as_floats, sizes_of, tensor, tensor_dtype, unpack
 from mixtrain.ops.primitive import Primitive
 from mixtrain.seed import stream_of
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -87,7 +87,7 @@ def rand(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) ->
 
     `seed` gives a stream of its own. Source: MindSpore, `mindspore.ops.rand`.
     """
-    shape = sizes_of("ops.rand", spread(size) if size else (1,), name="size")
+    shape = sizes_of("ops.rand", unpack(size) if size else (1,), name="size")
     return keras.ops.cast(_unit("ops.rand", shape, "rand", seed), _float("ops.rand", dtype))
 
 
@@ -96,7 +96,7 @@ def randn(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) -
 
     `seed` gives a stream of its own. Source: MindSpore, `mindspore.ops.randn`.
     """
-    shape = sizes_of("ops.randn", spread(size) if size else (1,), name="size")
+    shape = sizes_of("ops.randn", unpack(size) if size else (1,), name="size")
     return keras.ops.cast(_standard("ops.randn", shape, "randn", seed), _float("ops.randn", dtype))
 
 

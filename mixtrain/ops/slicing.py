@@ -10,7 +10,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.ops.elementwise import named
-from mixtrain.ops.indexing import flat_positions, read, scattered, written
+from mixtrain.ops.indexing import flat_positions, get_item, scatter_flat, set_item
 from mixtrain.ops.inputs import axis_of, rank_of, tensor
 from mixtrain.ops.joining import concat, known_size
 from mixtrain.ops.ordering import unique
@@ -27,7 +27,7 @@ def _along(axis: int, index: Any) -> tuple[Any, ...]:
 def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
     """The slice of `length` from `start` on along `axis` of `input`. Source: MindSpore, `mindspore.ops.narrow`."""
     x = tensor("ops.narrow", input)
-    return read(x, _along(axis_of("ops.narrow", axis, rank_of(x)), slice(start, start + length)))
+    return get_item(x, _along(axis_of("ops.narrow", axis, rank_of(x)), slice(start, start + length)))
 
 
 def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -45,7 +45,7 @@ def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: 
     """
     x = tensor("ops.diagonal_scatter", input)
     positions = keras.ops.diagonal(flat_positions(x), offset, dim1, dim2)
-    return scattered(x, positions, keras.ops.cast(tensor("", src), x.dtype))
+    return scatter_flat(x, positions, keras.ops.cast(tensor("", src), x.dtype))
 
 
 def diagflat(input: TensorLike, offset: int = 0) -> Tensor:
@@ -123,7 +123,7 @@ def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], ax
         widths = [size // sections + (section < size % sections) for section in range(sections)]
         sections = np.cumsum(widths)[:-1].tolist()
     bounds = zip([0, *sections], [*sections, size], strict=True)
-    return tuple(read(x, _along(axis, slice(start, end))) for start, end in bounds)
+    return tuple(get_item(x, _along(axis, slice(start, end))) for start, end in bounds)
 
 
 def vsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
@@ -176,13 +176,13 @@ def index_add(
 def index_fill(x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -> Tensor:
     """`x` with `value` in the slices `index` along `axis`. Source: MindSpore, `mindspore.ops.index_fill`."""
     x = tensor("ops.index_fill", x)
-    return written(x, _along(axis_of("ops.index_fill", axis, rank_of(x)), index), value)
+    return set_item(x, _along(axis_of("ops.index_fill", axis, rank_of(x)), index), value)
 
 
 def select_scatter(input: TensorLike, src: TensorLike, axis: int, index: int) -> Tensor:
     """`input` with `src` as its slice `index` along `axis`. Source: MindSpore, `mindspore.ops.select_scatter`."""
     x = tensor("ops.select_scatter", input)
-    return written(x, _along(axis_of("ops.select_scatter", axis, rank_of(x)), index), src)
+    return set_item(x, _along(axis_of("ops.select_scatter", axis, rank_of(x)), index), src)
 
 
 def slice_scatter(
@@ -193,10 +193,10 @@ def slice_scatter(
     Source: MindSpore, `mindspore.ops.slice_scatter`.
     """
     x = tensor("ops.slice_scatter", input)
-    return written(x, _along(axis_of("ops.slice_scatter", axis, rank_of(x)), slice(start, end, step)), src)
+    return set_item(x, _along(axis_of("ops.slice_scatter", axis, rank_of(x)), slice(start, end, step)), src)
 
 
-def combined(x: TensorLike, chosen: Any, values: TensorLike, how: str) -> Tensor:
+def scatter_combine(x: TensorLike, chosen: Any, values: TensorLike, how: str) -> Tensor:
     """Return `x` with its elements at flat indices `chosen` combined with `values` by `how`."""
     size = int(np.prod(x.shape))
     indices = keras.ops.reshape(chosen, (-1,))
@@ -225,7 +225,7 @@ def scatter_along(input: TensorLike, axis: int, index: TensorLike, src: TensorLi
     values = tensor("ops.scatter", src)
     values = values[tuple(slice(size) for size in index.shape)] if rank_of(values) else values
     values = keras.ops.cast(keras.ops.broadcast_to(values, index.shape), x.dtype)
-    return scattered(x, chosen, values) if how == "none" else combined(x, chosen, values, how)
+    return scatter_flat(x, chosen, values) if how == "none" else scatter_combine(x, chosen, values, how)
 
 
 def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
@@ -250,9 +250,9 @@ def _updated(input: TensorLike, indices: TensorLike, updates: TensorLike, how: s
     """Combine `updates` with the slices at the rows of `indices`; `how` is "update", "add" and so on."""
     x = tensor("ops.tensor_scatter", input)
     rows = keras.ops.moveaxis(tensor("ops.tensor_scatter", indices), -1, 0)
-    chosen = read(flat_positions(x), tuple(keras.ops.unstack(rows)))
+    chosen = get_item(flat_positions(x), tuple(keras.ops.unstack(rows)))
     values = keras.ops.broadcast_to(keras.ops.cast(tensor("ops.tensor_scatter", updates), x.dtype), chosen.shape)
-    return scattered(x, chosen, values) if how == "update" else combined(x, chosen, values, how)
+    return scatter_flat(x, chosen, values) if how == "update" else scatter_combine(x, chosen, values, how)
 
 
 def _assigned(x: Variable, value: Tensor) -> Tensor:

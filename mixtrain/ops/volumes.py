@@ -14,7 +14,7 @@ from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import as_floats, rank_of, values_of, widened
-from mixtrain.ops.pool_formula import largest, padded_avg_pool
+from mixtrain.ops.pool_formula import max_pool, padded_avg_pool
 from mixtrain.ops.primitive import configured
 from mixtrain.ops.windows import Pads, Window, ceil_padding, pad, same_pads
 from mixtrain.typing import Tensor, TensorLike
@@ -39,12 +39,12 @@ def pads_from(where: str, padding: Any, rank: int) -> Pads:
     return tuple((size, size) for size in sizes_of(where, "padding", padding, rank, at_least=0))
 
 
-def to_last(x: Tensor) -> Tensor:
+def channels_last(x: Tensor) -> Tensor:
     """Move the channels of a channels-first tensor last."""
     return keras.ops.moveaxis(x, 1, -1)
 
 
-def to_first(x: Tensor) -> Tensor:
+def channels_first(x: Tensor) -> Tensor:
     """Move the channels of a channels-last tensor first."""
     return keras.ops.moveaxis(x, -1, 1)
 
@@ -72,12 +72,12 @@ def _convolution(
     if rank_of(x) != rank + 2:
         raise checks.fail_value(where, f"the input must have {rank + 2} axes", tuple(x.shape), "x (N, C, *sizes)")
     y = convolve(
-        to_last(x), keras.ops.cast(kernel, x.dtype), stride=sizes_of(where, "stride", stride, rank),
+        channels_last(x), keras.ops.cast(kernel, x.dtype), stride=sizes_of(where, "stride", stride, rank),
         pad_mode=str(checks.one_of(where, "pad_mode", pad_mode.lower(), ("valid", "same", "pad"))),
         pads=pads_from(where, padding, rank), dilation=sizes_of(where, "dilation", dilation, rank),
         groups=checks.integer(where, "groups", groups, at_least=1),
     )
-    return to_first(y if bias is None else y + keras.ops.cast(as_floats(where, bias), y.dtype))
+    return channels_first(y if bias is None else y + keras.ops.cast(as_floats(where, bias), y.dtype))
 
 
 def conv1d(
@@ -112,8 +112,8 @@ def _avg_pool(
     stride = sizes_of(where, "stride", stride, rank)
     sides = same_pads(x.shape[2:], kernel_size, stride) if same else pads_from(where, padding, rank)
     ceil_sides = ceil_padding(x.shape[2:], kernel_size, stride, sides) if ceil_mode else ((0, 0),) * rank
-    return to_first(padded_avg_pool(
-        to_last(x), kernel_size, stride, sides, ceil_sides, include_pad=count_include_pad,
+    return channels_first(padded_avg_pool(
+        channels_last(x), kernel_size, stride, sides, ceil_sides, include_pad=count_include_pad,
         divisor=divisor_override or None,
     ))
 
@@ -176,16 +176,16 @@ def _max_pool(
     dilation, sides = sizes_of(where, "dilation", dilation, rank), pads_from(where, padding, rank)
     dilated = tuple((size - 1) * gap + 1 for size, gap in zip(kernel_size, dilation, strict=True))
     ceil_sides = ceil_padding(x.shape[2:], dilated, stride, sides) if ceil_mode else ((0, 0),) * rank
-    padded = pad(pad(to_last(x), sides, -math.inf), ceil_sides, -math.inf)
+    padded = pad(pad(channels_last(x), sides, -math.inf), ceil_sides, -math.inf)
     if not return_indices and max(dilation) == 1:
-        return to_first(largest(padded, kernel_size, stride))
-    values = keras.ops.stack(window_elements(to_first(padded), kernel_size, stride, dilation), axis=-1)
+        return channels_first(max_pool(padded, kernel_size, stride))
+    values = keras.ops.stack(window_elements(channels_first(padded), kernel_size, stride, dilation), axis=-1)
     argmax = keras.ops.argmax(values, axis=-1)[..., None]
     maxima = keras.ops.take_along_axis(values, argmax, axis=-1)[..., 0]
     if not return_indices:
         return maxima
     indices = keras.ops.reshape(keras.ops.arange(math.prod(x.shape[2:])), (1, *x.shape[2:], 1))
-    indices = to_first(pad(pad(indices, sides, -1), ceil_sides, -1))
+    indices = channels_first(pad(pad(indices, sides, -1), ceil_sides, -1))
     indices = keras.ops.stack(window_elements(indices, kernel_size, stride, dilation), axis=-1)
     indices = keras.ops.broadcast_to(indices, values.shape)
     return maxima, backend.to_tensor(keras.ops.take_along_axis(indices, argmax, axis=-1)[..., 0], "int64")
@@ -242,7 +242,7 @@ def _adaptive(name: str, rank: int, inputs: str) -> Callable[..., Tensor]:
         sizes = tuple(size if new is None else new for new, size in zip(sizes, x.shape[2:], strict=True))
         if return_indices:
             return _adaptive_max_with_indices(x, sizes)
-        return to_first(pool_to(to_last(x), sizes, reduce))
+        return channels_first(pool_to(channels_last(x), sizes, reduce))
 
     return named(pool, name, (
         f"Pool {inputs} `input` to `output_size` by the {values} of each window; None keeps a size. "

@@ -80,7 +80,7 @@ def is_same(padding: Pads, window: Window, stride: Window, dilation: Window) -> 
     return all((total // 2, total - total // 2) == pair for total, pair in zip(totals, padding, strict=True))
 
 
-def spread(kernel: Tensor, dilation: Window) -> Tensor:
+def dilated(kernel: Tensor, dilation: Window) -> Tensor:
     """Return a dilated kernel (*window, in, out) as a larger one with zeros between its elements."""
     for axis, gap in enumerate(dilation):
         if gap == 1:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from mixtrain import checks
 from mixtrain.nn.layer.pooling import Pool
 from mixtrain.nn.layer.windows import pair
-from mixtrain.ops.pool_formula import largest, largest_by_windows
+from mixtrain.ops.pool_formula import max_pool, max_pool_by_windows
 from mixtrain.ops.windows import Pair, pad
 from mixtrain.typing import Tensor
 
@@ -38,14 +38,14 @@ class _MaxPool(Pool):
 
     def _pool(self, x: Tensor) -> Tensor:
         if self.pad_mode == "SAME":
-            return largest(x, self._kernel, self._stride, "same")
+            return max_pool(x, self._kernel, self._stride, "same")
         overrun = self._overrun(x)
         if self.dilation == (1, 1) and not self.return_indices:
             padded = pad(pad(x, self._pads, -math.inf), overrun, -math.inf)
-            return largest(padded, self._kernel, self._stride)
+            return max_pool(padded, self._kernel, self._stride)
         self._require_static_size(x)
-        return largest_by_windows(
-            x, self._kernel, self._stride, self.dilation, self._pads, overrun, places=self.return_indices
+        return max_pool_by_windows(
+            x, self._kernel, self._stride, self.dilation, self._pads, overrun, return_indices=self.return_indices
         )
 
 

@@ -16,7 +16,7 @@ from mixtrain.ops.margin_loss import (
     triplet_margin_loss,
 )
 from mixtrain.ops.patches import lrn
-from mixtrain.ops.primitive import REQUIRED, reader_of
+from mixtrain.ops.primitive import REQUIRED, argument_reader
 from mixtrain.ops.sparse import SparseTensorDenseMatmul as _SparseProduct
 from mixtrain.ops.volumes import (
     AvgPool3D, MaxPool3D, adaptive_avg_pool3d, adaptive_max_pool2d, adaptive_max_pool3d, lp_pool1d, lp_pool2d,
@@ -35,7 +35,7 @@ def operation_cell(name: str, function: Callable[..., Any], summary: str, **sett
         summary: First sentence of the docstring.
         settings: Constructor arguments in order, each with its default, or `REQUIRED`.
     """
-    bind = reader_of(settings)
+    bind = argument_reader(settings)
 
     def __init__(self: Cell, *args: Any, **kwargs: Any) -> None:
         Cell.__init__(self)
