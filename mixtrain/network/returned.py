@@ -10,7 +10,7 @@ import textwrap
 import types
 from collections.abc import Iterable, Sequence
 
-from mixtrain.network.passing import name_passes_on
+from mixtrain.network.value_preserving import name_passes_on
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import DType, float32
 from mixtrain.errors import PrecisionRuleError
-from mixtrain.network.ends import CallSite, output_calls
+from mixtrain.network.output_calls import CallSite, output_calls
 from mixtrain.network.walk import Node, is_cell, tree_of
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.dtypes import own_dtype, parameter_dtype_of, reason_to_stay

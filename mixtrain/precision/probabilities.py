@@ -7,8 +7,8 @@ from typing import Final
 
 import keras
 
-from mixtrain.network.ends import CallSite, output_calls
-from mixtrain.network.passing import name_of, names_of, preserves_values
+from mixtrain.network.output_calls import CallSite, output_calls
+from mixtrain.network.value_preserving import name_of, names_of, preserves_values
 from mixtrain.network.walk import children_of, is_cell
 from mixtrain.precision.families import family_of, rule_giver
 from mixtrain.typing import Layer, Network

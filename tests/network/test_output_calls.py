@@ -8,7 +8,7 @@ import keras
 import pytest
 
 from mixtrain import nn
-from mixtrain.network.ends import CallSite, output_calls
+from mixtrain.network.output_calls import CallSite, output_calls
 
 L = keras.layers
 
