@@ -21,7 +21,7 @@ from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import (  # noqa: F401
     DType, as_dtype, bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
 )
-from mixtrain.ops import comparison, extremes, random, statistics
+from mixtrain.ops import arithmetic, comparison, extremes, random, statistics
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
 from mixtrain.typing import BackendTensor, DTypeLike, TensorLike
@@ -53,7 +53,7 @@ _OF_KERAS: Final = {
         "logical_or", "logical_xor", "matmul", "maximum", "minimum", "mod", "multiply", "not_equal", "outer", "power",
         "subtract", "take", "tensordot", "true_divide", "take_along_axis", "ldexp",
     ), 2),
-    "where": 3, "clip": 1,
+    "where": 3,
 }
 # Functions that `keras.ops` has under another name.
 _RENAMED: Final = {
@@ -115,8 +115,8 @@ def _of_keras(name: str, arrays: int, source: str) -> _Function:
             inputs[0] = tensor(f"numpy.{name}", inputs[0])
         kwargs = {key: _as_input(value) if isinstance(value, np.ndarray) else value for key, value in kwargs.items()}
         settings = args[arrays:]
-        if name == "repeat" and settings:  # Not every backend accepts a list of counts.
-            settings = (np.asarray(settings[0]), *settings[1:])
+        if name == "repeat":  # Not every backend accepts a list of counts.
+            settings = (np.asarray(kwargs.pop("repeats", settings[0] if settings else 1)), *settings[1:])
         result = function(*inputs, *settings, **kwargs)
         return tuple(result) if isinstance(result, list) else _cast(result, dtype)
 
@@ -293,6 +293,20 @@ def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: Tenso
     return Tensor(statistics.searchsorted(a, v, out_int32=True, side=side, sorter=sorter))
 
 
+def clip(
+    x: TensorLike, xmin: TensorLike | None, xmax: TensorLike | None, dtype: DTypeLike | None = None
+) -> Tensor:
+    """Limit `x` to at least `xmin` and at most `xmax`, in the dtype they promote to, or in `dtype`.
+
+    Source: MindSpore, `mindspore.numpy.clip`.
+    """
+    values = tensor("numpy.clip", _as_input(to_backend_tensors(x)))
+    for bound, limit in ((xmin, arithmetic.maximum), (xmax, arithmetic.minimum)):
+        if bound is not None:
+            values = limit(values, _as_input(to_backend_tensors(bound)))
+    return Tensor(_cast(to_backend_tensors(values), dtype))
+
+
 def around(a: TensorLike, decimals: int = 0) -> Tensor:
     """Round `a` to `decimals`. Source: MindSpore, `mindspore.numpy.around`."""
     return Tensor(keras.ops.round(tensor("numpy.around", _as_input(to_backend_tensors(a))), decimals))
@@ -450,8 +464,8 @@ _GENERATED: Final = {
 globals().update(_GENERATED)
 __all__ = sorted({
     *_GENERATED, "array", "asarray", "asfarray", "zeros", "ones", "empty", "full", "eye", "identity", "tri", "arange",
-    "linspace", "logspace", "geomspace", "vstack", "searchsorted", "around", "norm", "multi_dot", "rand", "randn",
-    "randint", "result_type", "pad", "isclose", "trapz", "histogram", "promote_types",
+    "linspace", "logspace", "geomspace", "vstack", "searchsorted", "clip", "around", "norm", "multi_dot", "rand",
+    "randn", "randint", "result_type", "pad", "isclose", "trapz", "histogram", "promote_types",
     "mgrid", "ogrid", "bool_", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
     "uint16", "uint32", "uint64", "float_", "int_", "pi", "e", "inf", "nan", "newaxis",
 })

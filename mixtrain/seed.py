@@ -31,13 +31,16 @@ def set_seed(seed: int) -> None:
 
     Raises:
         TypeError: `seed` is not an int.
-        ValueError: `seed` is negative.
+        ValueError: `seed` is negative, or 2**32 or more.
 
     Example:
         >>> import mixtrain
         >>> mixtrain.set_seed(0)
     """
-    _Streams.seed = checks.integer("set_seed", "seed", seed, at_least=0)
+    seed = checks.integer("set_seed", "seed", seed, at_least=0)
+    if seed >= 2**32:  # The limit of NumPy's global generator.
+        raise checks.fail_value("set_seed", "seed must be below 2**32", seed, "set_seed(0)")
+    _Streams.seed = seed
     _Streams.generator = np.random.default_rng(_Streams.seed)
     keras.utils.set_random_seed(_Streams.seed)
     for name, operation_seed in _Streams.of_operations:

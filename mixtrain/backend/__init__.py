@@ -54,6 +54,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.device import (
         can_fork,
         describe_device,
+        device_of,
         has_started,
         peak_memory,
         tf32_products,
@@ -153,6 +154,7 @@ else:
     from mixtrain.backend.jax.device import (
         can_fork,
         describe_device,
+        device_of,
         has_started,
         peak_memory,
         tf32_products,
@@ -283,6 +285,7 @@ __all__ = [
     "cond",
     "densified",
     "describe_device",
+    "device_of",
     "devices_in_force",
     "double_precision",
     "elementwise",

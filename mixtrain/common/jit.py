@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import types
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -188,6 +189,8 @@ def _structure_key(value: Any) -> Hashable:
 
 def _constant_key(value: Any) -> Hashable:
     """Return a hashable key of a constant, which includes the type, because 1, 1.0 and True are equal."""
+    if isinstance(value, (float, np.floating)) and value == 0:
+        return type(value), value, math.copysign(1.0, value)  # 0.0 and -0.0 are equal too.
     return (type(value), value) if isinstance(value, _COMPARED_BY_VALUE) else (type(value), id(value))
 
 

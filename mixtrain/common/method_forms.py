@@ -265,14 +265,33 @@ def take(self: TensorLike, indices: TensorLike, axis: int | None = None, mode: s
         indices = keras.ops.mod(indices, size)
     elif mode == "clip":
         indices = keras.ops.clip(indices, 0, size - 1)
+    else:
+        _check_range("Tensor.take", indices, size)
     return keras.ops.take(x, indices, axis=axis)
+
+
+def _check_range(where: str, indices: Tensor, size: Any) -> None:
+    """Raise an IndexError for indices that are known to be out of range; JAX would read NaN or the smallest int."""
+    known = backend.known_value(indices)
+    if known is None or not isinstance(size, int) or not known.size:
+        return
+    wrong = known[(known < -size) | (known >= size)]
+    if wrong.size:
+        raise IndexError(
+            f"{where}: expected indices from {-size} to {size - 1}; got {wrong.flat[0]}. Write mode=\"clip\"."
+        )
+
+
+def in_own_dtype(x: Tensor) -> np.ndarray:
+    """Return the values as an array of the tensor's dtype, bfloat16 too, which `to_numpy` returns as float32."""
+    return backend.to_numpy(x).astype(np.dtype(tensor_dtype(x).name), copy=False)
 
 
 def view(self: TensorLike, *shape: Any) -> Tensor:
     """Reshape the tensor; or, for a dtype, reinterpret its bytes."""
     if len(shape) == 1 and isinstance(shape[0], DType):
         x = tensor("Tensor.view", self)
-        return backend.to_tensor(backend.to_numpy(x).view(np.dtype(shape[0])))
+        return backend.to_tensor(in_own_dtype(x).view(np.dtype(shape[0])))
     return array.reshape(self, unpack(shape))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import backend, boundary, checks
+from mixtrain import backend, boundary, checks, context
 from mixtrain.common import printing, views
 from mixtrain.ops import indexing
 from mixtrain.common.gradient_hooks import GradientHooks, HookHandle
@@ -135,8 +135,9 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     @property
     def device(self) -> str:
-        """The device of the values."""
-        return "CPU"
+        """The device of the values, "CPU" or "GPU:0"; while compiling, that of the context."""
+        value = self.backend_tensor()
+        return context.get_context("device_target") if backend.is_symbolic(value) else backend.device_of(value)
 
     def copy(self) -> Tensor:
         """Return a new tensor with the same values."""

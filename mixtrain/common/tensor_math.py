@@ -44,10 +44,7 @@ def _searchsorted(
 ) -> Tensor:
     checks.one_of("Tensor.searchsorted", "side", side, ("left", "right"))
     x = tensor("Tensor.searchsorted", self)
-    x = x if sorter is None else keras.ops.take(x, tensor("Tensor.searchsorted", sorter), axis=-1)
-    values = keras.ops.cast(tensor("Tensor.searchsorted", v), x.dtype)
-    indices = keras.ops.searchsorted(x, values, side="right" if right else side)
-    return keras.ops.cast(indices, "int32")
+    return statistics.searchsorted(x, v, out_int32=True, right=right, side=side, sorter=sorter)
 
 
 def _sum_to_size(self: TensorLike, *size: Any) -> Tensor:

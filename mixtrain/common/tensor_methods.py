@@ -10,7 +10,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.common import method_forms, uncompiled
-from mixtrain.common.method_forms import with_aliases
+from mixtrain.common.method_forms import in_own_dtype, with_aliases
 from mixtrain.common.operators import matmul as matmul_operator, operators, same_shapes, with_scalars
 from mixtrain.common.tensor_in_place import InPlaceMethods
 from mixtrain.common.tensor_math import MathMethods
@@ -79,6 +79,11 @@ def _item(self: TensorLike) -> Any:
     if values.size != 1:
         raise checks.fail_value("Tensor.item", "the tensor must have one element", values.shape, "x[0].item()")
     return values.item()
+
+
+def _get_bytes(self: TensorLike) -> bytes:
+    _concrete(self, "get_bytes")
+    return in_own_dtype(tensor("Tensor.get_bytes", self)).tobytes()
 
 
 def _reshape(self: TensorLike, *shape: Any, order: str = "C") -> Tensor:
@@ -286,7 +291,7 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     is_pinned = operator("is_pinned", lambda self, *_, **__: False)
     is_shared = operator("is_shared", lambda self: False)
     flush_from_cache = operator("flush_from_cache", lambda self: None)
-    get_bytes = operator("get_bytes", lambda self: _concrete(self, "get_bytes").tobytes())
+    get_bytes = operator("get_bytes", _get_bytes)
     move_to = operator("move_to", _move_to)
     set_const_arg = operator("set_const_arg", lambda self, const_arg=True: None)
     set_init_flag = operator("set_init_flag", lambda self, data=False: None)

@@ -9,11 +9,12 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.common.generator import Generator
 from mixtrain.common.method_forms import with_aliases
 from mixtrain.common.views import as_view
 from mixtrain.dtype import float32
-from mixtrain.ops import array, creation, joining, random, selection, slicing, tensor_info
+from mixtrain.ops import array, creation, distributions, joining, random, selection, slicing, tensor_info
 from mixtrain.ops.indexing import flat_positions, get_item, scatter_flat, set_item
 from mixtrain.ops.inputs import as_floats, axis_of, is_number, rank_of, tensor
 from mixtrain.ops.operator import operator
@@ -24,9 +25,14 @@ _Method = Callable[..., Any]
 
 def _fill_diagonal(self: TensorLike, fill_value: float, wrap: bool = False) -> Tensor:
     x = tensor("Tensor.fill_diagonal", self)
-    positions = keras.ops.diagonal(flat_positions(x)) if not wrap else keras.ops.reshape(flat_positions(x), (-1,))[
-        :: x.shape[-1] + 1
-    ]
+    sizes = tuple(x.shape)
+    if len(sizes) < 2 or (len(sizes) > 2 and len(set(sizes)) > 1):
+        raise checks.fail_value(
+            "Tensor.fill_diagonal", "there must be two axes, or several of one size", sizes, "a matrix"
+        )
+    # One step along every axis is as many steps in the flat tensor as their strides together.
+    positions = keras.ops.reshape(flat_positions(x), (-1,))[:: sum(_stride(x))]
+    positions = positions if wrap else positions[: min(sizes)]
     return scatter_flat(x, positions, keras.ops.full(positions.shape, fill_value, dtype=x.dtype))
 
 
@@ -111,23 +117,22 @@ def _new_full(
     return creation.full(size, fill_value, dtype=dtype or tensor_info.dtype(self))
 
 
-def _categorical(name: str, dtype: str) -> _Method:
-    """Return a method that samples columns of each row, which has weights for `multinomial`, else logits."""
-
-    def compute(self: TensorLike, num_samples: int, *_: Any, **__: Any) -> Tensor:
-        x = as_floats(f"Tensor.{name}", self)
-        logits = keras.ops.log(x) if name == "multinomial" else x
-        # The Gumbel-max trick: the argmax of logits plus Gumbel noise has the distribution of their softmax.
-        uniform = keras.ops.cast(random.rand(num_samples, *x.shape), x.dtype)
-        samples = keras.ops.argmax(logits - keras.ops.log(-keras.ops.log(uniform)), axis=-1)
-        return keras.ops.cast(keras.ops.moveaxis(samples, 0, -1), backend.canonical_dtype(dtype))
-
-    return compute
-
-
-def _uniform(self: TensorLike, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Tensor:
-    sample = random.uniform(tensor_info.shape(self), keras.ops.cast(from_, float32), keras.ops.cast(to, float32))
+def _uniform(self: TensorLike, from_: float = 0.0, to: float = 1.0, generator: Generator | None = None) -> Tensor:
+    shape = tensor_info.shape(self)
+    if generator is None:
+        sample = random.uniform(shape, keras.ops.cast(from_, float32), keras.ops.cast(to, float32))
+    else:
+        sample = keras.random.uniform(shape, from_, to, "float32", generator.next_seed())
     return keras.ops.cast(sample, tensor_info.dtype(self))
+
+
+def _bernoulli(self: TensorLike, p: TensorLike | None = None, *, generator: Generator | None = None) -> Tensor:
+    probability = self if p is None else p
+    if generator is None:
+        return random.bernoulli(self, probability)
+    sample = keras.random.uniform(tensor_info.shape(self), dtype="float32", seed=generator.next_seed())
+    wide = keras.ops.cast(as_floats("Tensor.bernoulli", probability), float32)
+    return keras.ops.cast(sample < wide, tensor_info.dtype(self))
 
 
 class SlicingMethods:
@@ -175,9 +180,9 @@ class SlicingMethods:
         size, dtype or tensor_info.dtype(self)
     ))
     uniform = operator("uniform", _uniform)
-    bernoulli = operator("bernoulli", lambda self, p=None: random.bernoulli(self, self if p is None else p))
-    multinomial = operator("multinomial", _categorical("multinomial", "int32"))
-    random_categorical = operator("random_categorical", _categorical("random_categorical", "int64"))
+    bernoulli = operator("bernoulli", _bernoulli)
+    multinomial = operator("multinomial", distributions.multinomial)
+    random_categorical = operator("random_categorical", distributions.random_categorical)
     unique_with_pad = slicing.unique_with_pad
     byte = operator("byte", lambda self: tensor_info.cast(self, "uint8"))
     short = operator("short", lambda self: tensor_info.cast(self, "int16"))

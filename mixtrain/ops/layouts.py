@@ -76,6 +76,7 @@ def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) 
     Source: MindSpore, `mindspore.ops.combinations`.
     """
     x = tensor("ops.combinations", input)
+    checks.integer("ops.combinations", "r", r, at_least=1)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     indices = np.array(list(choose(range(x.shape[0]), r)), np.int32).reshape(-1, r)
     return keras.ops.take(x, indices, axis=0)

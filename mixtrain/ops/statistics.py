@@ -9,7 +9,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.extremes import amax, amin
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor, tensor_dtype, widened
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, pair, rank_of, tensor, tensor_dtype, widened
 from mixtrain.ops.ordering import sort
 from mixtrain.ops.primitive import Primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -237,7 +237,7 @@ def searchsorted(
     x = tensor(where, sorted_sequence)
     if sorter is not None:
         x = keras.ops.take_along_axis(x, tensor(where, sorter), axis=-1)
-    values = keras.ops.cast(tensor(where, values), x.dtype)
+    x, values = pair(where, x, tensor(where, values), broadcast=False)
     right = right or side == "right"
     if rank_of(x) == rank_of(values) == 1:
         indices = keras.ops.searchsorted(x, values, side="right" if right else "left")

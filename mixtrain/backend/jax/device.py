@@ -9,6 +9,7 @@ from jax._src import xla_bridge
 
 from mixtrain.backend.info import DeviceInfo
 from mixtrain.backend.processor import peak_resident
+from mixtrain.typing import BackendTensor
 
 
 @functools.cache
@@ -51,6 +52,12 @@ def tf32_products() -> str:
     if int(capability.partition(".")[0] or 0) < 8:
         return ""
     return 'jax.config.update("jax_default_matmul_precision", "highest")'
+
+
+def device_of(tensor: BackendTensor) -> str:
+    """Return the device that holds a tensor, in MindSpore's words: "CPU", "GPU:0"."""
+    device = next(iter(tensor.devices()))
+    return "CPU" if device.platform == "cpu" else f"{device.platform.upper()}:{device.id}"
 
 
 def can_fork() -> bool:

@@ -9,6 +9,7 @@ from tensorflow.python.eager import context
 
 from mixtrain.backend.info import DeviceInfo
 from mixtrain.backend.processor import cpu_info, fast_bfloat16, peak_resident
+from mixtrain.typing import BackendTensor
 
 
 @functools.cache
@@ -48,6 +49,12 @@ def tf32_products() -> str:
     if details.get("compute_capability", (0, 0)) < (8, 0):
         return ""
     return "tf.config.experimental.enable_tensor_float_32_execution(False)"
+
+
+def device_of(tensor: BackendTensor) -> str:
+    """Return the device that holds a tensor, in MindSpore's words: "CPU", "GPU:0"."""
+    spec = tf.DeviceSpec.from_string(tensor.device)
+    return "CPU" if spec.device_type == "CPU" else f"{spec.device_type}:{spec.device_index}"
 
 
 def can_fork() -> bool:
