@@ -24,7 +24,7 @@ from mixtrain.dtype import (  # noqa: F401
 from mixtrain.ops import arithmetic, comparison, extremes, random, statistics
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
-from mixtrain.typing import BackendTensor, DTypeLike, TensorLike
+from mixtrain.typing import BackendTensor, DTypeLike, TensorLike, Tree
 
 _Function = Callable[..., Any]
 float_, int_ = float32, int32
@@ -152,7 +152,7 @@ def _on_host(name: str) -> _Function:
     moved: dict[str, Any] = {"fix": np.trunc, "in1d": np.isin, "matrix_power": np.linalg.matrix_power}
     function = moved.get(name) or getattr(np, name)
 
-    def compute(*args: Any, **kwargs: Any) -> Any:
+    def compute(*args: Any, **kwargs: Any) -> Tree:
         args, kwargs = keras.tree.map_structure(_to_numpy, to_backend_tensors((args, kwargs)))
         result = function(*args, **kwargs)
         if name == "argwhere":

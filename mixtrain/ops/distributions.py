@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import keras
 import numpy as np
@@ -20,7 +19,7 @@ from mixtrain.typing import DTypeLike, Tensor, TensorLike
 _TINY = float(np.finfo(np.float32).tiny)
 
 
-def _stream(where: str, seed: Any, seed2: Any = 0) -> Any:
+def _stream(where: str, seed: int | Tensor | None, seed2: int | Tensor = 0) -> keras.random.SeedGenerator:
     """Return the random stream of an operation for its seeds, which may be tensors or None."""
     number = sum(
         int(np.asarray(backend.to_numpy(value))) if backend.is_tensor(value) else int(value or 0)
@@ -29,12 +28,12 @@ def _stream(where: str, seed: Any, seed2: Any = 0) -> Any:
     return stream_of(where.rpartition(".")[2], checks.integer(where, "seed", number, at_least=0))
 
 
-def _uniform(shape: int | Sequence[int] | Tensor, stream: Any) -> Tensor:
+def _uniform(shape: int | Sequence[int] | Tensor, stream: keras.random.SeedGenerator) -> Tensor:
     """Sample float32 numbers uniformly from (0, 1)."""
     return keras.random.uniform(shape, _TINY, 1.0, dtype="float32", seed=stream)
 
 
-def _gumbel(shape: int | Sequence[int] | Tensor, stream: Any) -> Tensor:
+def _gumbel(shape: int | Sequence[int] | Tensor, stream: keras.random.SeedGenerator) -> Tensor:
     return -keras.ops.log(-keras.ops.log(_uniform(shape, stream)))
 
 
@@ -102,7 +101,7 @@ def _class_weights(where: str, input: TensorLike) -> Tensor:
     return x
 
 
-def _sample_classes(x: Tensor, count: int, replacement: bool, stream: Any) -> Tensor:
+def _sample_classes(x: Tensor, count: int, replacement: bool, stream: keras.random.SeedGenerator) -> Tensor:
     """Sample `count` classes by their weights `x` along the last axis, each at most once without replacement."""
     if not replacement:
         # The Gumbel top-k trick samples without replacement.
@@ -140,7 +139,7 @@ def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, s
 
 
 def multinomial_with_replacement(
-    x: TensorLike, seed: Any, offset: Any, numsamples: int, replacement: bool = False
+    x: TensorLike, seed: int | Tensor, offset: int | Tensor, numsamples: int, replacement: bool = False
 ) -> Tensor:
     """Sample `numsamples` classes by the weights in each row of `x`; `seed` + `offset` is the seed of the stream.
 

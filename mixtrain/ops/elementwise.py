@@ -11,7 +11,7 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.dtype import bool_, float32, int32, is_float
 from mixtrain.ops.inputs import as_floats, is_number, pair, tensor, tensor_dtype
-from mixtrain.typing import Tensor, TensorLike
+from mixtrain.typing import Tensor, TensorLike, Tree
 
 
 def unary(where: str, compute: Callable[[Tensor], Tensor], x: TensorLike, *, floats: bool = False) -> Tensor:
@@ -118,7 +118,7 @@ def renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         'Another name of `len`. Source: MindSpore, `mindspore.ops.size`.'
     """
 
-    def alias(*args: Any, **kwargs: Any) -> Any:
+    def alias(*args: Any, **kwargs: Any) -> Tree:
         return function(*args, **kwargs)
 
     return named(alias, name, f"Another name of `{function.__name__}`.")

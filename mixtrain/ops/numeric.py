@@ -254,7 +254,7 @@ def eps(x: TensorLike) -> Tensor:
 def _scalar(name: str, compute: Callable[[Any, Any], Any], doc: str) -> Callable[[Any, Any], Any]:
     """Return a function of two Python numbers; tensors are computed as tensors."""
 
-    def of_numbers(x: Any, y: Any) -> Any:
+    def of_numbers(x: TensorLike, y: TensorLike) -> Tensor | float:
         return compute(x, y) if is_number(x) and is_number(y) else compute(tensor(name, x), tensor(name, y))
 
     return named(of_numbers, name, f"{doc} Example: ``ops.{name}(3, 2)``.")

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from mixtrain import checks
 from mixtrain.ops.operator import of_this_package, primitive_call
+from mixtrain.typing import Tree
 
 _PrimitiveT = TypeVar("_PrimitiveT", bound="Primitive")
 
@@ -234,7 +235,7 @@ def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
         Primitive.__init__(self)
         vars(self).update(bind(*args, **kwargs))
 
-    def __call__(self: Primitive, *inputs: Any, **named: Any) -> Any:
+    def __call__(self: Primitive, *inputs: Any, **named: Any) -> Tree:
         current = {key: vars(self)[key] for key in settings}
         return function(*inputs, **current, **named)
 

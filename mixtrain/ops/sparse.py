@@ -361,7 +361,7 @@ def _both(name: str, function: Callable[[Tensor], Tensor]) -> tuple[Callable[...
     """Return an elementwise function for COOTensors and one for CSRTensors."""
 
     def of_kind(kind: str) -> Callable[..., Any]:
-        def compute(x: Any) -> Any:
+        def compute(x: COOTensor | CSRTensor) -> COOTensor | CSRTensor:
             return x._replace(values=function(x.values))
 
         compute.__name__ = compute.__qualname__ = f"{kind}_{name}"

@@ -23,7 +23,7 @@ from mixtrain.ops.volumes import (
     max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d, window_elements,
 )
 from mixtrain.ops.windows import same_pads
-from mixtrain.typing import Tensor
+from mixtrain.typing import Tensor, Tree
 
 
 def operation_cell(name: str, function: Callable[..., Any], summary: str, **settings: Any) -> type[Cell]:
@@ -42,7 +42,7 @@ def operation_cell(name: str, function: Callable[..., Any], summary: str, **sett
         for key, value in bind(*args, **kwargs).items():
             setattr(self, key, value)
 
-    def construct(self: Cell, *inputs: Any, **kwargs: Any) -> Any:
+    def construct(self: Cell, *inputs: Any, **kwargs: Any) -> Tree:
         """Compute the operation."""
         return function(*inputs, **{key: getattr(self, key) for key in settings}, **kwargs)
 
