@@ -68,8 +68,8 @@ def on_jax_only_some(cases: Iterable[Any], some: Sequence[int] = (0,)) -> list[A
         >>> len(on_jax_only_some(["a", "b", "c"])) in (1, 3)
         True
     """
-    found = list(cases)
-    return found if ON_TENSORFLOW else [found[place] for place in some]
+    result = list(cases)
+    return result if ON_TENSORFLOW else [result[place] for place in some]
 
 
 def quick_only_some(cases: Iterable[Any], some: Sequence[int] = (0,)) -> list[Any]:
@@ -79,11 +79,11 @@ def quick_only_some(cases: Iterable[Any], some: Sequence[int] = (0,)) -> list[An
         >>> [case.marks[0].name for case in quick_only_some(["a", "b"])[1:]]
         ['slow']
     """
-    found = []
+    result = []
     for place, case in enumerate(cases):
         values = case if isinstance(case, tuple) else (case,)
-        found.append(case if place in some else pytest.param(*values, marks=pytest.mark.slow))
-    return found
+        result.append(case if place in some else pytest.param(*values, marks=pytest.mark.slow))
+    return result
 
 
 def quick_every(count: int) -> pytest.MarkDecorator:

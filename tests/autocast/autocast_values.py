@@ -25,8 +25,8 @@ SHAPES: dict[str, tuple[int, ...]] = {
 def is_known(expression: str) -> bool:
     """Whether the installed Keras has what an expression speaks of; the oldest supported one lacks some."""
     homes = {"K": keras.ops, "L": keras.layers, "losses": keras.losses, "activations": keras.activations}
-    found = re.findall(r"\b(K|L|losses|activations)\.(\w+)", expression)
-    return all(hasattr(homes[home], name) for home, name in found)
+    result = re.findall(r"\b(K|L|losses|activations)\.(\w+)", expression)
+    return all(hasattr(homes[home], name) for home, name in result)
 
 
 KNOWN = {kind: list(filter(is_known, expressions)) for kind, expressions in CASES.items()}

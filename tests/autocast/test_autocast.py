@@ -21,16 +21,16 @@ Y = Tensor(np.linspace(0, 1, 12, dtype=np.float32).reshape(4, 3))
 
 def places() -> dict[str, Any]:
     """Return all that stands where an autocast puts itself."""
-    found = {
+    result = {
         f"{module.__name__}.{name}": value
         for module in (keras.ops, keras.ops.nn, keras.ops.numpy, keras.ops.linalg, keras.activations, keras.losses)
         for name, value in vars(module).items()
     }
     for owner in (keras.Layer, keras.Operation, keras.Variable, *backend.TENSOR_TYPES, type(X)):
-        found |= {
+        result |= {
             f"{owner.__name__}.{name}": value for name, value in vars(owner).items() if name != "__annotations__"
         }
-    return found
+    return result
 
 
 class Attention(nn.Cell):
@@ -350,9 +350,9 @@ def test_a_mask_passes_layers_that_cast() -> None:
     embed, lstm = keras.layers.Embedding(4, 3, mask_zero=True), keras.layers.LSTM(2)
     expected = lstm(embed(tokens))
     with amp.autocast("bfloat16"):
-        found = lstm(embed(tokens))
-    assert found.dtype == mixtrain.bfloat16
-    np.testing.assert_allclose(ops.cast(found, "float32"), expected, atol=0.02)
+        result = lstm(embed(tokens))
+    assert result.dtype == mixtrain.bfloat16
+    np.testing.assert_allclose(ops.cast(result, "float32"), expected, atol=0.02)
 
 
 @pytest.mark.tensorflow

@@ -123,9 +123,9 @@ def out_formats(outputs: Any) -> set[str]:
 @quick_every(2)
 def test_products_and_convolutions_are_traced_in_half(trace: SimpleNamespace) -> None:
     for expression in KNOWN["half"]:
-        found = trace.found[f"half: {expression}"]
-        assert out_formats(found.outputs) == {trace.half}, expression
-        products = multiplied_in(found.operations)
+        result = trace.found[f"half: {expression}"]
+        assert out_formats(result.outputs) == {trace.half}, expression
+        products = multiplied_in(result.operations)
         assert products <= {trace.half}, expression
 
 
@@ -139,10 +139,10 @@ def test_products_and_convolutions_have_products_in_their_graph(trace: SimpleNam
 
 def test_what_leaves_the_range_of_half_is_traced_in_float32(trace: SimpleNamespace) -> None:
     for expression in KNOWN["float32"]:
-        found = trace.found[f"float32: {expression}"]
-        assert out_formats(found.outputs) == {"float32"} or "K.eig(" in expression, expression  # It gives complex64.
+        result = trace.found[f"float32: {expression}"]
+        assert out_formats(result.outputs) == {"float32"} or "K.eig(" in expression, expression  # It gives complex64.
         if "Dense(4, 4" not in expression:  # Its product is in half, its softmax in float32.
-            assert computed_in(found.operations) == {"float32"}, expression
+            assert computed_in(result.operations) == {"float32"}, expression
 
 
 def test_what_brings_tensors_together_is_traced_in_the_widest_format(trace: SimpleNamespace) -> None:

@@ -131,7 +131,7 @@ def test_the_backward_pass_starts_from_the_half_tensors(name: str, on: Any) -> N
     graph = tf.function(run, autograph=False).get_concrete_function(draw(2, 4, 4, 3)).graph
     backward, read = {"seed"}, []
     for operation in graph.get_operations():
-        before = {one.name for one in (*(tensor.op for tensor in operation.inputs), *operation.control_inputs)}
+        before = {item.name for item in (*(tensor.op for tensor in operation.inputs), *operation.control_inputs)}
         if operation.name == "seed" or before & backward:
             backward.add(operation.name)
             read += [tensor for tensor in operation.inputs if tensor.op.name not in backward]

@@ -29,16 +29,16 @@ def test_contenders_are_timed_in_turn_and_each_round_begins_with_another() -> No
         return one_round
 
     messages: list[str] = []
-    found = interleaved({name: run(name) for name in "abc"}, rounds=4, log=messages.append)
+    result = interleaved({name: run(name) for name in "abc"}, rounds=4, log=messages.append)
     assert "".join(order) == "abcbcacababc"
-    assert found == {"a": [1, 6, 8, 10], "b": [2, 4, 9, 11], "c": [3, 5, 7, 12]}
+    assert result == {"a": [1, 6, 8, 10], "b": [2, 4, 9, 11], "c": [3, 5, 7, 12]}
     assert messages[-1] == "round 4 of 4"
 
 
 @pytest.mark.parametrize(("patience", "rounds"), [(-1.0, 2), (60.0, 5)], ids=["out of patience", "patient"])
 def test_out_of_patience_no_third_round_is_begun(patience: float, rounds: int) -> None:
-    found = interleaved({"a": lambda: 1.0, "b": lambda: 2.0}, rounds=5, patience=patience)
-    assert found == {"a": [1.0] * rounds, "b": [2.0] * rounds}
+    result = interleaved({"a": lambda: 1.0, "b": lambda: 2.0}, rounds=5, patience=patience)
+    assert result == {"a": [1.0] * rounds, "b": [2.0] * rounds}
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_a_series_knows_its_median_and_spread() -> None:
 @pytest.mark.parametrize(("limit", "met"), [(0.5, True), (0.49, False), (None, None)])
 def test_a_goal_is_judged_by_the_median_of_the_ratios_within_rounds(limit: float | None, met: bool | None) -> None:
     # The second round was slow for both.
-    found = {"a": Series("a", "ms", (1.0, 50.0, 1.0)), "b": Series("b", "ms", (2.0, 100.0, 4.0))}
-    row = evaluate(Goal("a against b", "a", "b", limit), found)
+    result = {"a": Series("a", "ms", (1.0, 50.0, 1.0)), "b": Series("b", "ms", (2.0, 100.0, 4.0))}
+    row = evaluate(Goal("a against b", "a", "b", limit), result)
     assert (row["measured"], row["low"], row["high"], row["met"]) == (0.5, 0.375, 0.5, met)
 
 

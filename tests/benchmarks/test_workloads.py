@@ -62,8 +62,8 @@ def test_networks_are_made_with_the_same_weights_under_any_policy_and_leave_the_
 @pytest.mark.parametrize("channels", [1, 3])
 def test_png_files_hold_the_image(channels: int) -> None:
     image = np.random.default_rng(0).integers(0, 256, (5, 7, channels), np.uint8)
-    found = vision.Decode()(np.frombuffer(png(image), np.uint8))
-    np.testing.assert_array_equal(found, np.broadcast_to(image, (5, 7, 3)))
+    result = vision.Decode()(np.frombuffer(png(image), np.uint8))
+    np.testing.assert_array_equal(result, np.broadcast_to(image, (5, 7, 3)))
 
 
 def test_pictures_are_the_same_in_every_process_and_evenly_of_all_classes() -> None:

@@ -189,15 +189,18 @@ def is_held(expression: str, known: Any) -> bool:
 def held_expressions(family: str, refused: bool) -> dict[str, Any]:
     """Return the records of a family, of what MindSpore computes or of what it refuses, that mixtrain must match."""
     return {
-        expression: known for expression, known in KNOWN[family].items()
-        if is_refused(known) is refused and is_held(expression, known)
+        expression: expected for expression, expected in KNOWN[family].items()
+        if is_refused(expected) is refused and is_held(expression, expected)
     }
 
 
 def check(family: str, refused: bool = False, every: int = 1) -> None:
     """Assert that mixtrain agrees with MindSpore on a family; the message lists every disagreement."""
     cases = list(held_expressions(family, refused).items())[::every]
-    wrong = [f"{expression}: {message}" for expression, known in cases if (message := disagreement(expression, known))]
+    wrong = [
+        f"{expression}: {message}"
+        for expression, expected in cases if (message := disagreement(expression, expected))
+    ]
     assert not wrong, "\n".join([f"{len(wrong)} of {len(cases)} differ", *wrong])
 
 

@@ -12,13 +12,13 @@ FAMILIES: Final = [family for family in tensor_reference.KNOWN if family.startsw
 
 
 def test_the_reference_holds_the_expressions_of_the_cases() -> None:
-    assert {family: list(known) for family, known in tensor_reference.KNOWN.items()} == tensor_cases.families()
+    assert {family: list(expected) for family, expected in tensor_reference.KNOWN.items()} == tensor_cases.families()
 
 
 def test_every_pair_of_dtypes_is_recorded() -> None:
     answered = [
-        expression for family in FAMILIES for expression, known in tensor_reference.KNOWN[family].items()
-        if not tensor_reference.is_refused(known)
+        expression for family in FAMILIES for expression, expected in tensor_reference.KNOWN[family].items()
+        if not tensor_reference.is_refused(expected)
     ]
     assert len(answered) > 2000
     for symbol in tensor_cases.ALL_PAIRS:

@@ -700,15 +700,15 @@ def trained(name: str) -> dict[str, Any]:
         return loss_fn(logits, y), logits
 
     step = ms.value_and_grad(forward, None, optimizer.parameters, has_aux=True)
-    found: dict[str, Any] = {"names": np.array([one.name for one in network.get_parameters()]), "losses": []}
+    result: dict[str, Any] = {"names": np.array([item.name for item in network.get_parameters()]), "losses": []}
     for _ in range(STEPS):
         (loss, logits), grads = step(x, y)
-        found.setdefault("output", logits.asnumpy())
-        found.setdefault("gradients", np.array([summed(one.asnumpy()) for one in grads]))
-        found["losses"].append(float(loss.asnumpy()))
+        result.setdefault("output", logits.asnumpy())
+        result.setdefault("gradients", np.array([summed(item.asnumpy()) for item in grads]))
+        result["losses"].append(float(loss.asnumpy()))
         optimizer(grads)
-    weights = np.array([summed(one.asnumpy()) for one in network.get_parameters()])
-    return {**found, "losses": np.array(found["losses"]), "weights": weights}
+    weights = np.array([summed(item.asnumpy()) for item in network.get_parameters()])
+    return {**result, "losses": np.array(result["losses"]), "weights": weights}
 
 
 def summed(array: np.ndarray) -> tuple[float, float]:

@@ -132,8 +132,8 @@ def run(name: str, text: str, package: str, folder: pathlib.Path) -> dict[str, A
     module = types.ModuleType(path.stem)
     module.__file__ = str(path)
     sys.modules[path.stem] = module
-    wanted = [example.want for example in examples]
-    result: dict[str, Any] = {"name": name, "printed": [], "wanted": wanted, "error": ""}
+    expected = [example.want for example in examples]
+    result: dict[str, Any] = {"name": name, "printed": [], "wanted": expected, "error": ""}
     exec(compile(preamble, str(path), "exec"), vars(module))  # noqa: S102
     line = preamble.count("\n")
     signal.signal(signal.SIGALRM, _late)
@@ -182,7 +182,7 @@ def verdict(reference: dict[str, Any], here: dict[str, Any]) -> str:
 
 def exact(reference: dict[str, Any]) -> bool:
     """Whether MindSpore printed what its documentation says, so that the numbers are no random ones."""
-    return all(alike(wanted, got) for wanted, got in zip(reference["wanted"], reference["printed"], strict=True))
+    return all(alike(expected, got) for expected, got in zip(reference["wanted"], reference["printed"], strict=True))
 
 
 def work(package: str, into: pathlib.Path, wanted: set[str] | None, texts: pathlib.Path) -> None:
@@ -266,12 +266,12 @@ def main() -> None:
     into = arguments.into.resolve()
     texts = (into if arguments.reference else arguments.reference_results.resolve()).with_suffix(".texts")
     package = "mindspore" if arguments.reference else "mixtrain"
-    wanted = None
+    selected = None
     if not arguments.reference:
         rows = results(arguments.reference_results)
-        wanted = {name for name, row in rows.items() if not row["error"] and re.search(arguments.only, name)}
+        selected = {name for name, row in rows.items() if not row["error"] and re.search(arguments.only, name)}
     if arguments.worker:
-        work(package, into, wanted, texts)
+        work(package, into, selected, texts)
         return
     if arguments.reference:
         texts.write_text(json.dumps(list(documented())))

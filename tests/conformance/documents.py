@@ -65,11 +65,11 @@ def _unfenced(lines: list[str]) -> list[Block]:
 
 def _code_length(lines: list[str]) -> int:
     """Return how many of the first lines are one piece of Python: the longest beginning that parses."""
-    found = 0
+    result = 0
     for length in range(1, min(_LONGEST_BLOCK, len(lines)) + 1):
         if lines[length - 1].strip() and parses("\n".join(lines[:length])):
-            found = length
-    return found
+            result = length
+    return result
 
 
 def parses(source: str) -> bool:

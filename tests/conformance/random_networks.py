@@ -176,8 +176,8 @@ def run(number: int, ms: Any, nn: Any) -> dict[str, np.ndarray]:
         optimizer(grads)
     return {
         "output": np.asarray(output).reshape(-1)[:12], "losses": np.array(losses, np.float32),
-        "gradients": np.array([summed(one) for one in gradients or ()], np.float32),
-        "weights": np.array([summed(one.asnumpy()) for one in optimizer.parameters], np.float32),
+        "gradients": np.array([summed(item) for item in gradients or ()], np.float32),
+        "weights": np.array([summed(item.asnumpy()) for item in optimizer.parameters], np.float32),
     }
 
 

@@ -19,14 +19,14 @@ NAMES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) f
 @pytest.mark.parametrize("name", NAMES)
 def test_a_network_learns_what_it_does_under_mindspore(name: str) -> None:
     ms.set_context(mode=ms.PYNATIVE_MODE)
-    found = cell_zoo.trained(name)
-    assert found.pop("names").tolist() == str(KNOWN[f"{name}/names"]).split("\n")
-    for what, values in found.items():
-        known = KNOWN[f"{name}/{what}"]
+    result = cell_zoo.trained(name)
+    assert result.pop("names").tolist() == str(KNOWN[f"{name}/names"]).split("\n")
+    for what, values in result.items():
+        expected = KNOWN[f"{name}/{what}"]
         by_array = what in ("gradients", "weights")
-        size, error = (np.abs(one).max(axis=-1 if by_array else None) for one in (known, values - known))
+        size, error = (np.abs(item).max(axis=-1 if by_array else None) for item in (expected, values - expected))
         # A gradient that is nothing but rounding, as before a normalization, is measured by the network's largest.
-        least = 1e-2 * np.abs(known).max() if what == "gradients" else 1e-6
+        least = 1e-2 * np.abs(expected).max() if what == "gradients" else 1e-6
         assert np.max(error / np.maximum(size, least)) <= (1e-4 if what == "gradients" else 1e-5), what
 
 

@@ -24,11 +24,11 @@ def distances(number: int) -> dict[str, float]:
     """Return how far a network is from what is known, relative to the sizes of its arrays."""
     apart = {}
     for what, values in random_networks.run(number, ms, nn).items():
-        known = KNOWN[f"{number}/{what}"].reshape(values.shape)
+        expected = KNOWN[f"{number}/{what}"].reshape(values.shape)
         by_array = what in ("gradients", "weights")
-        size, error = (np.abs(one).max(axis=-1 if by_array else None) for one in (known, values - known))
+        size, error = (np.abs(item).max(axis=-1 if by_array else None) for item in (expected, values - expected))
         # A gradient that is nothing but rounding is measured by the largest of the network's.
-        least = 1e-2 * np.abs(known).max() if what == "gradients" else 1e-6
+        least = 1e-2 * np.abs(expected).max() if what == "gradients" else 1e-6
         apart[what] = float(np.max(error / np.maximum(size, least)))
     return apart
 

@@ -39,7 +39,7 @@ def epochs(callback, values, **fields):
 
 
 def main():
-    found = {}
+    result = {}
     for name, (options, values) in STOPPING.items():
         callback = EarlyStopping(**options)
         rows = []
@@ -47,22 +47,22 @@ def main():
             rows.append((callback.wait, float(callback.best), callback.stopped_epoch))
             if context.get_stop_requested():
                 break
-        found[f"stopping/{name}"] = np.array(rows, np.float32)
+        result[f"stopping/{name}"] = np.array(rows, np.float32)
     for name, (options, values) in REDUCING.items():
         callback, optimizer = ReduceLROnPlateau(**options), Optimizer(0.5)
         rows = [
             (callback.wait, callback.cooldown_counter, float(optimizer.learning_rate.asnumpy()))
             for _ in epochs(callback, values, optimizer=optimizer)
         ]
-        found[f"reducing/{name}"] = np.array(rows, np.float32)
+        result[f"reducing/{name}"] = np.array(rows, np.float32)
     for name, (first, function) in FUNCTIONS.items():
         callback, optimizer = LearningRateScheduler(function), Optimizer(first)
         rates = []
         for step in range(1, SCHEDULED_STEPS + 1):
             callback.step_end(RunContext(Arguments(cur_step_num=step, optimizer=optimizer)))
             rates.append(float(optimizer.learning_rate.asnumpy()))
-        found[f"scheduled/{name}"] = np.array(rates, np.float32)
-    np.savez_compressed(pathlib.Path(__file__).parent / "callback_reference.npz", **found)
+        result[f"scheduled/{name}"] = np.array(rates, np.float32)
+    np.savez_compressed(pathlib.Path(__file__).parent / "callback_reference.npz", **result)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def draw(rng, spec, below):
     if spec is None:
         return None
     if isinstance(spec, list):
-        return tuple(draw(rng, one, below) for one in spec)
+        return tuple(draw(rng, item, below) for item in spec)
     kind, *shape = spec
     if kind in ("ids", "lengths"):
         return rng.integers(1 if kind == "lengths" else 0, below, shape).astype(np.int32)
@@ -47,7 +47,7 @@ def tensors(value):
 
 
 def flat(value):
-    return [leaf for one in value for leaf in flat(one)] if isinstance(value, (tuple, list)) else [value]
+    return [leaf for item in value for leaf in flat(item)] if isinstance(value, (tuple, list)) else [value]
 
 
 def run(name, case):

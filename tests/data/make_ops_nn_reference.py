@@ -44,9 +44,9 @@ def main():
             store[f"{name}/y{index}"] = output.asnumpy()
 
         def loss(x, function=function, rest=tensors[1:]):
-            found = function(Ops(), x, *rest)
-            found = found if isinstance(found, (tuple, list)) else (found,)
-            return sum(value.sum() for value in found if value.dtype == ms.float32)
+            result = function(Ops(), x, *rest)
+            result = result if isinstance(result, (tuple, list)) else (result,)
+            return sum(value.sum() for value in result if value.dtype == ms.float32)
 
         try:
             gradient = ms.grad(loss)(tensors[0]).asnumpy()

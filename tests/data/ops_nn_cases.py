@@ -28,25 +28,25 @@ def _activations(rng: np.random.Generator) -> dict[str, Case]:
         "celu", "softplus", "softsign", "mish", "silu", "logsigmoid", "leaky_relu", "hardtanh", "hardshrink",
         "softshrink", "softmin", "tanhshrink", "fast_gelu", "glu",
     )
-    found: dict[str, Case] = {name: (lambda ops, x, name=name: getattr(ops, name)(x), [x]) for name in names}
+    result: dict[str, Case] = {name: (lambda ops, x, name=name: getattr(ops, name)(x), [x]) for name in names}
     primitives = (
         "ReLU", "ReLU6", "Sigmoid", "Tanh", "Softmax", "LogSoftmax", "GeLU", "HSwish", "HSigmoid", "Elu", "SeLU",
         "Softplus", "Softsign", "Mish", "FastGeLU",
     )
-    found |= {name: (lambda ops, x, name=name: getattr(ops, name)()(x), [x]) for name in primitives}
-    found["gelu_tanh"] = lambda ops, x: ops.gelu(x, "tanh"), [x]
-    found["softplus_beta"] = lambda ops, x: ops.softplus(x, 2, 1), [x]
-    found["celu_alpha"] = lambda ops, x: ops.celu(x, 2.0), [x]
-    found["hardtanh_limits"] = lambda ops, x: ops.hardtanh(x, -0.5, 2.0), [x]
-    found["threshold"] = lambda ops, x: ops.threshold(x, 0.1, -2.0), [x]
-    found["Softmax_axis0"] = lambda ops, x: ops.Softmax(axis=0)(x), [x]
-    found["Softmax_tuple"] = lambda ops, x: ops.Softmax((0,))(x), [x]
-    found["LogSoftmax_axis0"] = lambda ops, x: ops.LogSoftmax(0)(x), [x]
-    found["prelu"] = lambda ops, x, w: ops.prelu(x, w), [_floats(rng, 2, 3, 2), np.array([0.1, 0.2, 0.3], np.float32)]
-    found["prelu_one"] = lambda ops, x, w: ops.PReLU()(x, w), [x, np.array([0.1], np.float32)]
-    found["L2Normalize"] = lambda ops, x: ops.L2Normalize()(x), [x]
-    found["L2Normalize_last"] = lambda ops, x: ops.L2Normalize(axis=-1, epsilon=1e-12)(x), [x]
-    return found
+    result |= {name: (lambda ops, x, name=name: getattr(ops, name)()(x), [x]) for name in primitives}
+    result["gelu_tanh"] = lambda ops, x: ops.gelu(x, "tanh"), [x]
+    result["softplus_beta"] = lambda ops, x: ops.softplus(x, 2, 1), [x]
+    result["celu_alpha"] = lambda ops, x: ops.celu(x, 2.0), [x]
+    result["hardtanh_limits"] = lambda ops, x: ops.hardtanh(x, -0.5, 2.0), [x]
+    result["threshold"] = lambda ops, x: ops.threshold(x, 0.1, -2.0), [x]
+    result["Softmax_axis0"] = lambda ops, x: ops.Softmax(axis=0)(x), [x]
+    result["Softmax_tuple"] = lambda ops, x: ops.Softmax((0,))(x), [x]
+    result["LogSoftmax_axis0"] = lambda ops, x: ops.LogSoftmax(0)(x), [x]
+    result["prelu"] = lambda ops, x, w: ops.prelu(x, w), [_floats(rng, 2, 3, 2), np.array([0.1, 0.2, 0.3], np.float32)]
+    result["prelu_one"] = lambda ops, x, w: ops.PReLU()(x, w), [x, np.array([0.1], np.float32)]
+    result["L2Normalize"] = lambda ops, x: ops.L2Normalize()(x), [x]
+    result["L2Normalize_last"] = lambda ops, x: ops.L2Normalize(axis=-1, epsilon=1e-12)(x), [x]
+    return result
 
 
 def _losses(rng: np.random.Generator) -> dict[str, Case]:
@@ -54,7 +54,7 @@ def _losses(rng: np.random.Generator) -> dict[str, Case]:
     hot, numbers = np.eye(3, dtype=np.float32)[[0, 2, 1, 2]], np.array([0, 2, 1, 2], np.int32)
     logs, weight = np.log(unit / unit.sum(1, keepdims=True)), np.array([1.0, 2.0, 3.0], np.float32)
     image, pixels = _floats(rng, 2, 3, 2), np.array([[0, 2], [1, 1]], np.int32)
-    found: dict[str, Case] = {
+    result: dict[str, Case] = {
         "SoftmaxCE": (lambda ops, x, y: ops.SoftmaxCrossEntropyWithLogits()(x, y), [x, hot]),
         "SparseCE": (lambda ops, x, y: ops.SparseSoftmaxCrossEntropyWithLogits()(x, y), [x, numbers]),
         "SparseCE_grad": (
@@ -86,21 +86,21 @@ def _losses(rng: np.random.Generator) -> dict[str, Case]:
         "L2Loss": (lambda ops, x: ops.L2Loss()(x), [x]),
     }
     for name in ("mse_loss", "l1_loss"):
-        found[name] = lambda ops, x, y, name=name: getattr(ops, name)(x, y), [x, y]
-        found[f"{name}_none"] = lambda ops, x, y, name=name: getattr(ops, name)(x, y, "none"), [x, y[:1]]
+        result[name] = lambda ops, x, y, name=name: getattr(ops, name)(x, y), [x, y]
+        result[f"{name}_none"] = lambda ops, x, y, name=name: getattr(ops, name)(x, y, "none"), [x, y[:1]]
     for name, values in (("cross_entropy", x), ("nll_loss", logs)):
         for how in ("mean", "sum", "none"):
-            found[f"{name}_{how}"] = (
+            result[f"{name}_{how}"] = (
                 lambda ops, x, y, w, name=name, how=how: getattr(ops, name)(x, y, w, reduction=how),
                 [values, numbers, weight],
             )
-    return found
+    return result
 
 
 def _images(rng: np.random.Generator) -> dict[str, Case]:
     x, w, b = _floats(rng, 2, 4, 6, 7), _floats(rng, 6, 4, 3, 3), _floats(rng, 6)
     small = _floats(rng, 1, 2, 4, 5)
-    found: dict[str, Case] = {
+    result: dict[str, Case] = {
         "BiasAdd": (lambda ops, x, b: ops.BiasAdd()(x, b), [w, b[:4]]),
         "bias_add": (lambda ops, x, b: ops.bias_add(x, b), [_floats(rng, 3, 6), b]),
         "Conv2D": (lambda ops, x, w: ops.Conv2D(6, 3)(x, w), [x, w]),
@@ -131,8 +131,8 @@ def _images(rng: np.random.Generator) -> dict[str, Case]:
         "interpolate_linear": (lambda ops, x: ops.interpolate(x, 7, mode="linear"), [small[0]]),
     }
     for mode in ("nearest", "nearest-exact", "bilinear", "area"):
-        found[f"interpolate_{mode}"] = lambda ops, x, mode=mode: ops.interpolate(x, (3, 9), mode=mode), [small]
-    return found
+        result[f"interpolate_{mode}"] = lambda ops, x, mode=mode: ops.interpolate(x, (3, 9), mode=mode), [small]
+    return result
 
 
 def _boxes(rng: np.random.Generator) -> dict[str, Case]:
@@ -144,7 +144,7 @@ def _boxes(rng: np.random.Generator) -> dict[str, Case]:
     features, which = _floats(rng, 2, 3, 6, 7), np.arange(8, dtype=np.float32)[:, None] % 2
     rois = np.concatenate([which, boxes / 8], 1).astype(np.float32)
     means, stds = (0.1, 0.1, 0.2, 0.2), (0.5, 0.5, 0.3, 0.3)
-    found: dict[str, Case] = {
+    result: dict[str, Case] = {
         "IOU": (lambda ops, x, y: ops.IOU()(x, y), [boxes, others[:3].copy()]),
         "IOU_iof": (lambda ops, x, y: ops.IOU("iof")(x, y), [boxes, others[:3].copy()]),
         "BoundingBoxEncode": (lambda ops, x, y: ops.BoundingBoxEncode(means, stds)(x, y), [boxes, others]),
@@ -157,12 +157,12 @@ def _boxes(rng: np.random.Generator) -> dict[str, Case]:
         "CheckValid": (lambda ops, x, y: ops.CheckValid()(x, y), [boxes, np.array([20.0, 22.0, 2.0], np.float32)]),
     }
     for limit in (0.1, 0.3, 0.6):
-        found[f"NMSWithMask_{limit}"] = lambda ops, x, limit=limit: ops.NMSWithMask(limit)(x), [scored]
+        result[f"NMSWithMask_{limit}"] = lambda ops, x, limit=limit: ops.NMSWithMask(limit)(x), [scored]
     for mode in (0, 1):
-        found[f"ROIAlign_{mode}"] = (
+        result[f"ROIAlign_{mode}"] = (
             lambda ops, x, r, mode=mode: ops.ROIAlign(2, 3, 0.8, 2, mode)(x, r), [features, rois]
         )
-    return found
+    return result
 
 
 def _clipped(rng: np.random.Generator) -> dict[str, Case]:

@@ -22,8 +22,8 @@ def test_gradients_of_convolutions_are_the_same_layer_by_layer_and_compiled() ->
     batch = [backend.to_tensor(draw.standard_normal(shape).astype(np.float32)) for shape in ((2, 1, 6, 6), (2, 2))]
 
     def gradients(*columns: Any) -> list[Any]:
-        found = layer_gradients(network, lambda: with_loss(*columns), 8.0)
-        groups = [*found.of_outputs, *found.of_parameters.values()]
+        result = layer_gradients(network, lambda: with_loss(*columns), 8.0)
+        groups = [*result.of_outputs, *result.of_parameters.values()]
         return [gradient for group in groups for gradient in group]
 
     compiled = backend.compile_function(gradients, choice=backend.JitChoice(False, "a test"))

@@ -52,10 +52,10 @@ def test_counts_equal_what_numpy_makes_of_the_same_numbers(name: str) -> None:
 
 def test_histograms_equal_numpys() -> None:
     values = numbers()
-    found = TensorRanges.of("activation", "fc", values).exponents()
+    result = TensorRanges.of("activation", "fc", values).exponents()
     normal = np.abs(values[np.isfinite(values) & (np.abs(values) >= 2.0**-126)])
     exponents, counts = np.unique(np.frexp(normal)[1] - 1, return_counts=True)
-    assert found == dict(zip(exponents.tolist(), counts.tolist(), strict=True))
+    assert result == dict(zip(exponents.tolist(), counts.tolist(), strict=True))
 
 
 def test_the_loss_scale_is_divided_out_of_gradients_as_a_power_of_two() -> None:

@@ -47,7 +47,7 @@ def texts(step: Any) -> tuple[str, str]:
 
     pure = Stateful(step)
     pure.values_before(X, Y)
-    values = [[one.value for one in kind] for kind in (pure.read, pure.written)]
+    values = [[item.value for item in kind] for kind in (pure.read, pure.written)]
     lowered = pure._jitted.lower(*(to_group((*values, X, Y)) if pure._spans else (*values, X, Y)))
     return lowered.as_text(), lowered.compile().as_text()
 
@@ -56,11 +56,11 @@ def reduced(step: Any) -> list[str]:
     """Return the formats of what a step adds up, as its program says, one for each tensor that is communicated."""
     if ON_TENSORFLOW:
         kinds = ("AddN", "CollectiveReduceV2", "CollectiveReduceV3")
-        return sorted(one.outputs[0].dtype.name for one in graph_of(step).get_operations() if one.type in kinds)
+        return sorted(item.outputs[0].dtype.name for item in graph_of(step).get_operations() if item.type in kinds)
     names = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
     program, _ = texts(step)
-    found = re.findall(r'"stablehlo.all_reduce".*?\}\) : \(([^)]*)\) ->', program, re.DOTALL)
-    return sorted(names.get(kind, kind) for kind in re.findall(r"tensor<(?:\d+x)*(\w+)>", " ".join(found)))
+    result = re.findall(r'"stablehlo.all_reduce".*?\}\) : \(([^)]*)\) ->', program, re.DOTALL)
+    return sorted(names.get(kind, kind) for kind in re.findall(r"tensor<(?:\d+x)*(\w+)>", " ".join(result)))
 
 
 def compiled(step: Any) -> list[str]:

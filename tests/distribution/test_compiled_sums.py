@@ -27,7 +27,7 @@ def test_the_program_of_xla_reduces_in_float32_alone() -> None:
 
 @pytest.mark.tensorflow
 def test_the_graph_computes_on_both_devices() -> None:
-    products = {one.device for one in graph_of(train_cell(2)).get_operations() if one.type == "MatMul"}
+    products = {item.device for item in graph_of(train_cell(2)).get_operations() if item.type == "MatMul"}
     assert products == {"/device:CPU:0", "/device:CPU:1"}
 
 

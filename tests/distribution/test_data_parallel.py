@@ -42,13 +42,13 @@ def test_a_function_that_sums_is_declared() -> None:
     def squares(x: Any) -> Any:
         return keras.ops.sum(keras.ops.square(x * weight))
 
-    found = []
+    result = []
     for mean in (True, False):
         weight = mixtrain.Parameter(np.float32(1))
         with data_parallel(2, gradients_mean=mean):
             step = nn.TrainOneStepCell(_Loss(squares, weight), nn.SGD([weight], 0.125))
-        found.append((float(step(mixtrain.Tensor([1.0, 1.0]))), float(weight)))
-    assert found == [(1.0, 0.75), (2.0, 0.5)]
+        result.append((float(step(mixtrain.Tensor([1.0, 1.0]))), float(weight)))
+    assert result == [(1.0, 0.75), (2.0, 0.5)]
 
 
 class _Loss(nn.Cell):
@@ -125,8 +125,8 @@ def test_a_run_goes_on_with_another_number_of_devices(tmp_path: Any) -> None:
         again = train(count, data[:1], keras.layers.LayerNormalization())
         mixtrain.load_param_into_net(again.model.train_network, mixtrain.load_checkpoint(str(tmp_path / "half.ckpt")))
         again.model.train(1, data[3:], verbose=0)
-        found = values_of(again.network)
-        assert max(float(np.abs(a - b).max()) for a, b in zip(found, whole.weights, strict=True)) < 1e-5
+        result = values_of(again.network)
+        assert max(float(np.abs(a - b).max()) for a, b in zip(result, whole.weights, strict=True)) < 1e-5
 
 
 def test_a_label_out_of_range_is_refused_before_the_step() -> None:

@@ -53,5 +53,5 @@ def test_the_other_process_ends_and_the_run_goes_on(
     codes, texts, _ = run(tmp_path)
     assert codes == [0, 0], "\n".join(text[-3000:] for text in texts)
     for rank in (0, 1):
-        found = finals(tmp_path, rank)
-        assert all(equal(one, other) for one, other in zip(found, undisturbed, strict=True))
+        result = finals(tmp_path, rank)
+        assert all(equal(one, other) for one, other in zip(result, undisturbed, strict=True))

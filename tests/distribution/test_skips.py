@@ -43,12 +43,13 @@ def feeds_and_replicas() -> list[Any]:
 
     Of many devices each replica has one feed.
     """
-    found = []
+    result = []
     for feed, replica in itertools.product(FEEDS, (0, 1)):
         quick = replica == 1 and feed in (("host", "sink") if ON_TENSORFLOW else ("sink",))
-        found.append(pytest.param(2, feed, replica, marks=() if quick else pytest.mark.slow))
+        result.append(pytest.param(2, feed, replica, marks=() if quick else pytest.mark.slow))
     many = [(count, replica) for count in (4, 8) if count <= devices.COUNT for replica in range(count)]
-    return found + [pytest.param(count, FEEDS[replica % 3], replica, marks=pytest.mark.slow) for count, replica in many]
+    slow = [pytest.param(count, FEEDS[replica % 3], replica, marks=pytest.mark.slow) for count, replica in many]
+    return result + slow
 
 
 @pytest.mark.parametrize(("count", "feed", "replica"), feeds_and_replicas())

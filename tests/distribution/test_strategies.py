@@ -21,9 +21,9 @@ FAULTY = 3
 
 def data() -> list[Any]:
     """Return batches, one of which overflows on the second of two devices alone."""
-    found = batches(*[4] * 6)
-    found[FAULTY][0][3, 0] = np.inf
-    return found
+    result = batches(*[4] * 6)
+    result[FAULTY][0][3, 0] = np.inf
+    return result
 
 
 @contextlib.contextmanager
@@ -46,7 +46,7 @@ def users_choice() -> Iterator[Any]:
 @pytest.mark.parametrize("sink", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:Model. in epoch .* steps were skipped although")
 def test_a_strategy_of_the_users_trains_as_data_parallel_does(sink: bool) -> None:
-    found = []
+    result = []
     for spread in (contextlib.nullcontext(), data_parallel(2), users_choice()):
         mixtrain.set_seed(0)
         with spread:
@@ -56,9 +56,9 @@ def test_a_strategy_of_the_users_trains_as_data_parallel_does(sink: bool) -> Non
                 loss_scale_manager=FixedLossScaleManager(8),
             )
         history = model.train(1, data(), dataset_sink_mode=sink, verbose=0)
-        found.append((history["loss"], values_of(network)))
+        result.append((history["loss"], values_of(network)))
         assert history["skipped_steps"] == [1]
-    one, ours, theirs = found
+    one, ours, theirs = result
     assert all(np.array_equal(a, b) for a, b in zip(ours[1], theirs[1], strict=True))
     assert ours[0] == theirs[0] == pytest.approx(one[0], abs=1e-6)
     assert max(float(np.abs(a - b).max()) for a, b in zip(one[1], theirs[1], strict=True)) < 1e-5

@@ -44,11 +44,11 @@ def trained(
     model = Model(made, loss, optimizer or keras.optimizers.Adam(0.01), **options)
     records = Records()
     model.train(1, data, records, dataset_sink_mode=sink, verbose=0)
-    found = {f"weight{place}": value for place, value in enumerate(values_of(made))}
+    result = {f"weight{place}": value for place, value in enumerate(values_of(made))}
     slots = model.train_network.driver.state_variables()
-    found |= {f"slot{place}": backend.to_numpy(value) for place, value in enumerate(slots)}
+    result |= {f"slot{place}": backend.to_numpy(value) for place, value in enumerate(slots)}
     names = ("loss", "overflow", "loss_scale") if hasattr(model.train_network, "state") else ("loss",)
-    return found | {name: records.column(name) for name in names}
+    return result | {name: records.column(name) for name in names}
 
 
 def join(rank: int, ports: str) -> None:
@@ -61,27 +61,27 @@ def join(rank: int, ports: str) -> None:
 
 
 def main(rank: int, folder: pathlib.Path) -> None:
-    found: dict[str, Any] = {}
-    found["ranks"] = np.array([get_rank(), get_group_size(), get_local_rank(), get_local_rank_size()])
+    result: dict[str, Any] = {}
+    result["ranks"] = np.array([get_rank(), get_group_size(), get_local_rank(), get_local_rank_size()])
     ms.set_auto_parallel_context(parallel_mode=ParallelMode.DATA_PARALLEL, gradients_mean=True)
     only = sys.argv[4:] or CHECKS
     for name, run in ((name, CHECKS[name]) for name in only):
         ms.set_seed(rank)  # Each begins elsewhere: the weights are those of rank 0.
         keras.utils.clear_session(free_memory=False)
-        found |= {f"{name}/{key}": np.asarray(value) for key, value in run(rank).items()}
+        result |= {f"{name}/{key}": np.asarray(value) for key, value in run(rank).items()}
         print(name, flush=True)
-    np.savez(folder / f"{rank}.npz", **found)
+    np.savez(folder / f"{rank}.npz", **result)
 
 
 def collectives(rank: int) -> dict[str, Any]:
     x = Tensor(np.array([[1.0 + rank, 2], [3, -4]], np.float32))
-    found = {op: ops.AllReduce(op)(x).asnumpy() for op in ("sum", "max", "min", "prod")}
-    found["gather"] = ops.AllGather()(x).asnumpy()
-    found["scatter"] = ops.ReduceScatter()(x).asnumpy()
-    found["broadcast"] = ops.Broadcast(1)((x, Tensor(np.array([-0.0, 0.0], np.float32) * (1 - 2 * rank))))[1].asnumpy()
+    result = {op: ops.AllReduce(op)(x).asnumpy() for op in ("sum", "max", "min", "prod")}
+    result["gather"] = ops.AllGather()(x).asnumpy()
+    result["scatter"] = ops.ReduceScatter()(x).asnumpy()
+    result["broadcast"] = ops.Broadcast(1)((x, Tensor(np.array([-0.0, 0.0], np.float32) * (1 - 2 * rank))))[1].asnumpy()
     # The gradient of what is added up comes from all processes.
-    found["gradient"] = ms.grad(lambda x: (ops.AllReduce()(x * x) * (1 + rank)).sum())(x).asnumpy()
-    return found
+    result["gradient"] = ms.grad(lambda x: (ops.AllReduce()(x * x) * (1 + rank)).sum())(x).asnumpy()
+    return result
 
 
 def settings(rank: int) -> dict[str, Any]:
@@ -200,7 +200,7 @@ class StopsAt(ms.Callback):
 
 def stopped(rank: int) -> dict[str, Any]:
     """Train two epochs of six steps that the second process ends; return how many steps were trained."""
-    found = {}
+    result = {}
     for name, callback in (
         ("at a step", StopsAt(3)), ("after an epoch", StopsAt(3, observes_only=True)), ("never", StopsAt(99)),
     ):
@@ -208,8 +208,8 @@ def stopped(rank: int) -> dict[str, Any]:
         records = Records()
         callbacks = [records, callback] if rank == 1 else records
         Model(net, loss, optimizer).train(2, shard(batches(*[8] * 6), rank), callbacks, verbose=0)
-        found[name] = len(records.column("loss"))
-    return found
+        result[name] = len(records.column("loss"))
+    return result
 
 
 def other_rates(rank: int) -> dict[str, Any]:
@@ -315,7 +315,7 @@ def embedding(rank: int) -> dict[str, Any]:
 
 
 def noise(rank: int) -> dict[str, Any]:
-    found = []
+    result = []
     for _ in range(2):
         ms.set_seed(3)
         net = nn.Dropout(p=0.5)
@@ -330,8 +330,8 @@ def noise(rank: int) -> dict[str, Any]:
                 return ops.reduce_sum(self.dropout(x) * self.weight, 1)
 
         step = nn.TrainOneStepCell(Kept(), nn.SGD([weight], 0.0)).set_train()
-        found.append([step(Tensor(np.ones((1, 64), np.float32))).asnumpy() for _ in range(2)])
-    return {"kept": found}
+        result.append([step(Tensor(np.ones((1, 64), np.float32))).asnumpy() for _ in range(2)])
+    return {"kept": result}
 
 
 CHECKS = {

@@ -37,7 +37,7 @@ class Block:
 
 def blocks_of(text: str) -> list[Block]:
     """Return the fenced blocks of a page, in order."""
-    found: list[Block] = []
+    result: list[Block] = []
     fence, language, start, comment = "", "", 0, ""
     body: list[str] = []
     between: list[str] = ["the start of the page"]
@@ -46,7 +46,7 @@ def blocks_of(text: str) -> list[Block]:
         if not fence and opening:
             fence, language, start, body = opening[1], opening[2], number + 1, []
         elif fence and line.rstrip() == fence:
-            found.append(Block(language, "\n".join(body) + "\n", start, comment, not any(between)))
+            result.append(Block(language, "\n".join(body) + "\n", start, comment, not any(between)))
             fence, comment, between = "", "", []
         elif fence:
             body.append(line)
@@ -56,7 +56,7 @@ def blocks_of(text: str) -> list[Block]:
             comment = told[1] if told else ""
     if fence:
         raise ValueError(f"a block that starts at line {start} does not end")
-    return found
+    return result
 
 
 def prose_of(text: str) -> str:

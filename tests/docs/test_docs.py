@@ -44,12 +44,12 @@ def missing_package(comment: str) -> str | None:
 def resolve(dotted: str) -> Any:
     """Return what a dotted name that starts with a package means."""
     parts = dotted.split(".")
-    found = importlib.import_module(parts[0])
+    result = importlib.import_module(parts[0])
     for index, part in enumerate(parts[1:], start=2):
-        if not hasattr(found, part):
+        if not hasattr(result, part):
             importlib.import_module(".".join(parts[:index]))
-        found = getattr(found, part)
-    return found
+        result = getattr(result, part)
+    return result
 
 
 @quick_every(2)
@@ -120,9 +120,9 @@ def test_readme_marks_the_test_command_as_continuous_integration_looks_for_it() 
     text = (ROOT / "README.md").read_text()
     assert text.count(marker) == 1
     # As .ci/run does: from the marker to the end of its block, the first line that installs.
-    found = re.search(rf"^{marker}$(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
-    assert found is not None
-    command = re.search(r"^python -m pip.*$", found[1], flags=re.MULTILINE)
+    result = re.search(rf"^{marker}$(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    assert result is not None
+    command = re.search(r"^python -m pip.*$", result[1], flags=re.MULTILINE)
     assert command is not None and "python -m pytest" in command[0]
     runner = ROOT / ".ci/run"
     assert marker in runner.read_text() and "^python -m pip" in runner.read_text()
@@ -130,9 +130,10 @@ def test_readme_marks_the_test_command_as_continuous_integration_looks_for_it() 
 
 def test_the_backends_page_marks_the_command_that_continuous_integration_runs_on_jax() -> None:
     marker = "<!-- jax-test-command -->"
-    found = re.search(rf"^{marker}$(.*?)^```$", (ROOT / "docs/guide/backends.md").read_text(), re.DOTALL | re.MULTILINE)
-    assert found is not None
-    command = re.search(r"^python -m pip.*$", found[1], flags=re.MULTILINE)
+    text = (ROOT / "docs/guide/backends.md").read_text()
+    result = re.search(rf"^{marker}$(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert result is not None
+    command = re.search(r"^python -m pip.*$", result[1], flags=re.MULTILINE)
     assert command is not None and "KERAS_BACKEND=jax python -m pytest" in command[0] and "tensorflow" not in command[0]
     assert marker in (ROOT / ".ci/run").read_text()
 

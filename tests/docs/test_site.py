@@ -52,19 +52,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def address(site: pathlib.Path) -> Iterator[str]:
-    found = threading.Event()
+    result = threading.Event()
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         """Serve the site; an address with `?q=` is not loaded, for the browser, until the search has results."""
 
         def do_GET(self) -> None:
             if self.path == "/found":
-                found.set()
+                result.set()
             if self.path == "/wait":
-                found.wait(timeout=300)
+                result.wait(timeout=300)
             if "?q=" not in self.path:
                 return super().do_GET()
-            found.clear()
+            result.clear()
             body = (site / self.path.partition("?")[0].lstrip("/")).read_bytes() + SEARCH_WATCHER
             self.send_response(200)
             self.send_header("Content-Type", "text/html; charset=utf-8")

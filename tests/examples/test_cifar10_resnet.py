@@ -136,8 +136,8 @@ def test_rows_of_the_files_become_batches_of_either_layout(data_dir: pathlib.Pat
         ]
         first = module["synthetic"](40, 2)[0][0] / 255.0
         expected = (first - module["MEAN"]) / module["DEVIATION"]
-        found = batches[0][0][0].transpose(1, 2, 0) if channels_first else batches[0][0][0]
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        result = batches[0][0][0].transpose(1, 2, 0) if channels_first else batches[0][0][0]
+        np.testing.assert_allclose(result, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(

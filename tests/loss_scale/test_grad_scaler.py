@@ -73,9 +73,9 @@ def test_a_loss_is_scaled_in_float32(dtype: str) -> None:
 
 def test_structures_variables_numbers_and_float64_are_scaled_and_none_stays() -> None:
     scaler, double = GradScaler(8.0), Tensor(5.0, mixtrain.float64)
-    found = scaler.scale({"a": (Tensor(2.0), None), "b": [weight(3.0), 4.0, double]})
-    assert found["a"][1] is None and found["b"][2].dtype == double.dtype
-    assert [float(value) for value in (found["a"][0], found["b"][0][0], *found["b"][1:])] == [16, 24, 32, 40]
+    result = scaler.scale({"a": (Tensor(2.0), None), "b": [weight(3.0), 4.0, double]})
+    assert result["a"][1] is None and result["b"][2].dtype == double.dtype
+    assert [float(value) for value in (result["a"][0], result["b"][0][0], *result["b"][1:])] == [16, 24, 32, 40]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -164,8 +164,8 @@ def test_a_skipped_step_leaves_its_optimizer_alone_bit_for_bit_and_another_one_s
     run(Tensor(0.3), Tensor(0.7))
     before, others = numbers([v, *first.variables]), numbers([w, *second.moments, second.global_step])
     applied = run(Tensor(math.inf), Tensor(0.7))
-    assert [bool(one) for one in applied] == [False, True]
-    assert all(one.dtype == mixtrain.bool_ and one.shape == () for one in applied)
+    assert [bool(item) for item in applied] == [False, True]
+    assert all(item.dtype == mixtrain.bool_ and item.shape == () for item in applied)
     assert numbers([v, *first.variables]) == before and int(first.iterations) == 1
     after = numbers([w, *second.moments, second.global_step])
     assert after[0] != others[0] and after[1] != others[1] and after[2] == [2]

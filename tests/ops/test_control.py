@@ -56,11 +56,11 @@ def test_a_constant_expression_is_called_as_it_stands() -> None:
 
 def test_a_gradient_is_found_by_position_or_parameter() -> None:
     weight = ms.Parameter([2.0], name="weight")
-    found = ms.grad(lambda x: (x * weight).sum(), 0, weight, return_ids=True)(ms.Tensor([3.0]))
-    assert ms.get_grad(found, 0).asnumpy().tolist() == [2.0]
-    assert ms.get_grad(found, weight).asnumpy().tolist() == [3.0]
+    result = ms.grad(lambda x: (x * weight).sum(), 0, weight, return_ids=True)(ms.Tensor([3.0]))
+    assert ms.get_grad(result, 0).asnumpy().tolist() == [2.0]
+    assert ms.get_grad(result, weight).asnumpy().tolist() == [3.0]
     with pytest.raises(ValueError, match="identifier must be one that gradients were taken of"):
-        ms.get_grad(found, 1)
+        ms.get_grad(result, 1)
 
 
 def test_a_function_of_slices_is_mapped_over_the_axes() -> None:

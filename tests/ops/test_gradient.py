@@ -111,8 +111,8 @@ def test_half_meets_float32_in_a_plain_function_and_each_gradient_has_the_format
 def test_a_half_network_is_differentiated_from_a_float32_start() -> None:
     net = nn.Dense(1, 1, weight_init="ones", has_bias=False).to_float(mixtrain.float16)
     gradient = ops.GradOperation(get_by_list=True, sens_param=True)(net, [net.weight])
-    (found,) = gradient(mixtrain.Tensor([[0.5]]), mixtrain.Tensor([[1024.0]]))
-    assert (found.dtype.name, float(found[0, 0])) == ("float32", 512.0)
+    (result,) = gradient(mixtrain.Tensor([[0.5]]), mixtrain.Tensor([[1024.0]]))
+    assert (result.dtype.name, float(result[0, 0])) == ("float32", 512.0)
 
 
 def test_gradients_are_found_inside_a_cell_that_casts_its_parameters() -> None:
@@ -125,8 +125,8 @@ def test_gradients_are_found_inside_a_cell_that_casts_its_parameters() -> None:
             return self.grad(self.net, self.net.trainable_params())(x)
 
     net = nn.Dense(1, 1, weight_init="ones", has_bias=False)
-    (found,) = Step(net).to_float(mixtrain.float16)(mixtrain.Tensor([[3.0]]))
-    assert float(found[0, 0]) == 3.0
+    (result,) = Step(net).to_float(mixtrain.float16)(mixtrain.Tensor([[3.0]]))
+    assert float(result[0, 0]) == 3.0
 
 
 def test_gradients_of_gradients() -> None:
@@ -136,8 +136,8 @@ def test_gradients_of_gradients() -> None:
 def test_a_sparse_gradient_comes_dense() -> None:
     table = mixtrain.Parameter(np.ones((3, 2), np.float32), name="table")
     rows = mixtrain.Tensor(np.array([1, 1]))
-    (found,) = mixtrain.grad(lambda i: keras.ops.sum(keras.ops.take(table, i, axis=0)), None, [table])(rows)
-    assert plain(found) == [[0.0, 0.0], [2.0, 2.0], [0.0, 0.0]]
+    (result,) = mixtrain.grad(lambda i: keras.ops.sum(keras.ops.take(table, i, axis=0)), None, [table])(rows)
+    assert plain(result) == [[0.0, 0.0], [2.0, 2.0], [0.0, 0.0]]
 
 
 def test_no_gradient_passes_stop_gradient() -> None:

@@ -42,7 +42,7 @@ def test_cross_needs_an_axis_of_length_3() -> None:
 
 def test_distances_and_similarities_of_halves_do_not_overflow() -> None:
     x, y = ms.Tensor([[300.0, 0.0]], ms.float16), ms.Tensor([[300.0, 400.0]], ms.float16)
-    found = [ops.cosine_similarity(x, y), ops.cdist(x, y), ops.LpNorm(1)(y), ops.pdist(ops.cat((y, 0 * y)))]
-    assert [value.dtype for value in found] == [ms.float16] * 4
-    np.testing.assert_allclose([value.asnumpy().item() for value in found], [0.6, 400, 500, 500], rtol=1e-3)
+    result = [ops.cosine_similarity(x, y), ops.cdist(x, y), ops.LpNorm(1)(y), ops.pdist(ops.cat((y, 0 * y)))]
+    assert [value.dtype for value in result] == [ms.float16] * 4
+    np.testing.assert_allclose([value.asnumpy().item() for value in result], [0.6, 400, 500, 500], rtol=1e-3)
     assert ops.cosine_similarity(0 * x, y).asnumpy().tolist() == [0.0]

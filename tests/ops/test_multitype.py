@@ -36,14 +36,14 @@ KINDS = (
     ],
 )
 def test_each_value_finds_its_kind(value: Any, kind: str) -> None:
-    assert named(*((one,) for one in KINDS))(value) == (kind,)
+    assert named(*((item,) for item in KINDS))(value) == (kind,)
 
 
 @pytest.mark.tensorflow
 def test_the_rows_of_a_sparse_gradient_find_their_kind() -> None:
     tf = pytest.importorskip("tensorflow")
     rows = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0]), tf.constant([3, 2]))
-    assert named(*((one,) for one in KINDS))(rows) == ("RowTensor",)
+    assert named(*((item,) for item in KINDS))(rows) == ("RowTensor",)
 
 
 def test_the_first_definition_that_fits_runs_and_numbers_are_numbers_of_every_kind() -> None:

@@ -29,8 +29,8 @@ WRONG_GRADIENT = {
 
 
 def outputs_of(name: str, *tensors: Any) -> tuple[Any, ...]:
-    found = CASES[name][0](ops, *tensors)
-    return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    result = CASES[name][0](ops, *tensors)
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in WRONG_OUTPUT])

@@ -132,9 +132,9 @@ def test_ctc_gradient_of_sequences_of_unequal_length() -> None:
     scores = ms.Tensor(np.random.default_rng(0).standard_normal((4, 2, 3)).astype(np.float32))
     places, labels = ms.Tensor([[0, 0], [0, 1], [1, 0]], ms.int64), ms.Tensor([0, 1, 1], ms.int32)
     losses, gradient = ops.CTCLoss()(scores, places, labels, ms.Tensor([4, 2], ms.int32))
-    known = ops.ctc_loss(ops.log_softmax(scores, -1), ms.Tensor([[0, 1], [1, 0]], ms.int32),
-                         ms.Tensor([4, 2], ms.int32), ms.Tensor([2, 1], ms.int32), 2, "none")[0]
-    np.testing.assert_allclose(losses.asnumpy(), known.asnumpy(), rtol=1e-6)
+    expected = ops.ctc_loss(ops.log_softmax(scores, -1), ms.Tensor([[0, 1], [1, 0]], ms.int32),
+                            ms.Tensor([4, 2], ms.int32), ms.Tensor([2, 1], ms.int32), 2, "none")[0]
+    np.testing.assert_allclose(losses.asnumpy(), expected.asnumpy(), rtol=1e-6)
     assert not gradient.asnumpy()[2:, 1].any()
     np.testing.assert_allclose(gradient.asnumpy().sum(-1), 0, atol=1e-6)
 
@@ -153,8 +153,9 @@ def test_shapes_that_do_not_fit_are_errors(call: Any, message: str) -> None:
 
 def test_float_status_tells_of_what_is_not_finite() -> None:
     status = ops.FloatStatus()
-    found = [status(ms.Tensor(values)) for values in ([[1.0, 2.0]], [[1.0, float("inf")]], [float("nan")])]
-    assert [(value.shape, value.asnumpy().tolist()) for value in found] == [((1,), [0.0]), ((1,), [1.0]), ((1,), [1.0])]
+    result = [status(ms.Tensor(values)) for values in ([[1.0, 2.0]], [[1.0, float("inf")]], [float("nan")])]
+    values = [(value.shape, value.asnumpy().tolist()) for value in result]
+    assert values == [((1,), [0.0]), ((1,), [1.0]), ((1,), [1.0])]
 
 
 def test_xdivy_is_0_where_x_is_0_and_there_only() -> None:

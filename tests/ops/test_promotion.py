@@ -41,7 +41,7 @@ class Apply(nn.Cell):
 
 
 def test_formats_meet_as_measured() -> None:
-    assert [promoted(one, other) for one in FORMATS for other in FORMATS] == MEETING
+    assert [promoted(item, other) for item in FORMATS for other in FORMATS] == MEETING
     assert promoted("uint32", "int32") == promoted("uint64", "int8") == "int64"
 
 
@@ -144,11 +144,11 @@ def test_elementwise_operations_keep_channels_last_views_while_compiling() -> No
 )
 def test_gradients_flow_through_operations(function: Any, gradient: list[float]) -> None:
     x = keras.Variable([1.0, -2.0, 3.0])
-    found = backend.value_and_gradient(lambda: (function(Tensor(x)), None), [x])[2][0]
-    assert backend.to_numpy(found) == pytest.approx(gradient, abs=1e-4)
+    result = backend.value_and_gradient(lambda: (function(Tensor(x)), None), [x])[2][0]
+    assert backend.to_numpy(result) == pytest.approx(gradient, abs=1e-4)
 
 
 def test_hypot_of_halves_does_not_overflow() -> None:
-    found = ops.hypot(Tensor([300.0, 3.0], ms.float16), Tensor([400.0, 4.0], ms.float16))
-    assert found.dtype == ms.float16 and found.asnumpy().tolist() == [500.0, 5.0]
+    result = ops.hypot(Tensor([300.0, 3.0], ms.float16), Tensor([400.0, 4.0], ms.float16))
+    assert result.dtype == ms.float16 and result.asnumpy().tolist() == [500.0, 5.0]
     assert ops.hypot(Tensor([300.0], ms.float16), 400).asnumpy().tolist() == [500.0]

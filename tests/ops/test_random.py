@@ -29,12 +29,12 @@ DRAWS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_draws_differ_and_repeat_under_a_seed(name: str) -> None:
-    found = []
+    result = []
     for _ in range(2):
         mixtrain.set_seed(7)
-        found.append([backend.to_numpy(DRAWS[name]()).tolist() for _ in range(3)])
-    assert found[0] == found[1]
-    assert found[0][0] != found[0][1] or found[0][1] != found[0][2]
+        result.append([backend.to_numpy(DRAWS[name]()).tolist() for _ in range(3)])
+    assert result[0] == result[1]
+    assert result[0][0] != result[0][1] or result[0][1] != result[0][2]
 
 
 def test_two_seeds_two_operations_and_two_process_seeds_draw_differently() -> None:
@@ -86,11 +86,11 @@ def test_dropout_drops_the_same_on_a_channels_last_view() -> None:
     def run(x: Any) -> Any:
         return ops.dropout(ops.relu(ops.MaxPool(1, 1)(x)), 0.5)
 
-    found = []
+    result = []
     for function in (run, mixtrain.jit(run)):
         mixtrain.set_seed(3)
-        found.append(backend.to_numpy(function(ops.ones((2, 3, 4, 5)))).tolist())
-    assert found[0] == found[1]
+        result.append(backend.to_numpy(function(ops.ones((2, 3, 4, 5)))).tolist())
+    assert result[0] == result[1]
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ MOMENTS: dict[str, tuple[Callable[[], Any], float, float]] = {
 def test_distributions_have_their_means_and_deviations_and_repeat_under_a_seed(name: str) -> None:
     draw, mean, deviation = MOMENTS[name]
     mixtrain.set_seed(3)
-    found, again = backend.to_numpy(draw()), backend.to_numpy(draw())
-    np.testing.assert_allclose([found.mean(), found.std()], [mean, deviation], rtol=0.1)
+    result, again = backend.to_numpy(draw()), backend.to_numpy(draw())
+    np.testing.assert_allclose([result.mean(), result.std()], [mean, deviation], rtol=0.1)
     mixtrain.set_seed(3)
-    assert (backend.to_numpy(draw()) == found).all()
-    assert (found != again).any()
+    assert (backend.to_numpy(draw()) == result).all()
+    assert (result != again).any()
 
 
 def test_classes_are_drawn_by_their_weights() -> None:

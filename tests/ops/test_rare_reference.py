@@ -31,12 +31,13 @@ def differs(found: np.ndarray, known: np.ndarray) -> bool:
 def test_values_are_the_reference_s() -> None:
     compared, wrong = 0, []
     for expression in rare_cases.CASES:
-        known = [KNOWN[key] for key in KNOWN if key.rpartition("#")[0] == expression and not key.endswith("gradient")]
-        if not known:
+        keys = [key for key in KNOWN if key.rpartition("#")[0] == expression]
+        expected = [KNOWN[key] for key in keys if not key.endswith("gradient")]
+        if not expected:
             continue
-        found = cases.parts(eval(expression, dict(NAMES)))
+        result = cases.parts(eval(expression, dict(NAMES)))
         compared += 1
-        if len(found) != len(known) or any(differs(*pair) for pair in zip(found, known, strict=True)):
+        if len(result) != len(expected) or any(differs(*pair) for pair in zip(result, expected, strict=True)):
             wrong.append(expression)
     assert wrong == []
     assert compared > 100
@@ -46,14 +47,14 @@ def test_gradients_are_the_reference_s() -> None:
     compared, wrong = 0, []
     for name, expressions in rare_cases.GRADIENTS.items():
         for expression in expressions:
-            known = KNOWN.get(f"{expression}#gradient")
-            if known is None:
+            expected = KNOWN.get(f"{expression}#gradient")
+            if expected is None:
                 continue
             gradient = ms.grad(
                 lambda x, e=expression, n=name: eval(e, {**NAMES, n: x}).sum()  # noqa: B023
             )(TENSORS[name])
             compared += 1
-            if differs(np.asarray(gradient.asnumpy()), known):
+            if differs(np.asarray(gradient.asnumpy()), expected):
                 wrong.append(expression)
     assert wrong == []
     assert compared >= 15

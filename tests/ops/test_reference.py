@@ -72,9 +72,9 @@ def test_compiled_expressions_have_the_same_values(xla: bool) -> None:
     def is_result(value: Any) -> bool:
         return backend.is_tensor(value) or (isinstance(value, tuple) and backend.is_tensor(value[0]))
 
-    found = compiled_for_users(run, xla=xla)(*inputs.values())
+    result = compiled_for_users(run, xla=xla)(*inputs.values())
     eager = {number: eval(EXPRESSIONS[number], names()) for number in numbers}
     kept = [number for number in numbers if is_result(eager[number])]
-    assert len(kept) == len(found) > 500
-    for number, value in zip(kept, found, strict=True):
+    assert len(kept) == len(result) > 500
+    for number, value in zip(kept, result, strict=True):
         check(EXPRESSIONS[number], cases.parts(value), expected(number))

@@ -24,8 +24,8 @@ def test_quantiles_and_means_pass_over_nan(q: Any, axis: int | None, keepdims: b
         warnings.simplefilter("ignore", RuntimeWarning)  # A row of NaN alone has the mean NaN, in NumPy with a warning.
         expected = (np.nanquantile(X, np.float32(q), axis=axis, keepdims=keepdims),
                     np.nanmean(X, axis=axis, keepdims=keepdims), np.nansum(X, axis=axis, keepdims=keepdims))
-    found = (ops.nanquantile(ms.Tensor(X), q, axis, keepdims), ops.nanmean(ms.Tensor(X), axis, keepdims),
-             ops.nansum(ms.Tensor(X), axis, keepdims))
-    for one, other in zip(found, expected, strict=True):
+    result = (ops.nanquantile(ms.Tensor(X), q, axis, keepdims), ops.nanmean(ms.Tensor(X), axis, keepdims),
+              ops.nansum(ms.Tensor(X), axis, keepdims))
+    for one, other in zip(result, expected, strict=True):
         assert one.shape == other.shape
         np.testing.assert_allclose(one.asnumpy(), other, rtol=1e-5, atol=1e-6)

@@ -32,7 +32,7 @@ def operations(function: Any, *inputs: Any) -> list[Operation]:
 
 def arithmetic_among(nodes: list[Any]) -> list[Operation]:
     """Return the nodes that do a layer's arithmetic."""
-    return [Operation(*found) for found in map(arithmetic_of, nodes) if found is not None]
+    return [Operation(*result) for result in map(arithmetic_of, nodes) if result is not None]
 
 
 def casts_among(nodes: list[Any]) -> int:

@@ -114,8 +114,8 @@ def _mixed(name: str) -> Callable[[Any], Any]:
 
     def apply(x: Any) -> Any:
         labels = keras.ops.cast(keras.ops.mean(x, axis=(1, 2)), "float32")
-        found = getattr(L, name)(data_format="channels_last")({"images": x, "labels": labels})
-        return L.Concatenate()([L.Flatten()(found["images"]), found["labels"]])
+        result = getattr(L, name)(data_format="channels_last")({"images": x, "labels": labels})
+        return L.Concatenate()([L.Flatten()(result["images"]), result["labels"]])
 
     return apply
 

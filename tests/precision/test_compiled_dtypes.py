@@ -109,12 +109,12 @@ def on_a_device_with_half_units() -> Iterator[None]:
 @pytest.mark.parametrize("make", NETWORKS, ids=lambda make: make.__name__)
 def test_every_row_of_the_table_is_what_the_compiled_step_computes_in(make: Any, level: str, half: Any) -> None:
     network, shape = make()
-    plan, found = step_operations(network, shape, level, half)
+    plan, result = step_operations(network, shape, level, half)
     checked = 0
     for row in plan.rows:
         if row.layer in KINDS:
             name = row.path.replace(".", "/").split("/")[-1]
-            dtypes = dtypes_under(found, name, *KINDS[row.layer])
+            dtypes = dtypes_under(result, name, *KINDS[row.layer])
             if row.path == "attention/softmax" and not dtypes:
                 continue  # Keras computes attention in one go here and never calls the layer.
             if row.path == "lstm/lstm_cell" and not dtypes and on_gpu():
@@ -159,8 +159,8 @@ def test_outputs_are_float32_and_parameters_stay_float32(make: Any, level: str) 
 @pytest.mark.parametrize("level", on_jax_only_some(LEVELS, [2, 3]))
 def test_the_loss_is_computed_in_float32(level: str) -> None:
     network, shape = resnet()
-    _, found = step_operations(network, shape, level, mixtrain.float16)
-    assert dtypes_under(found, "mse") == {"float32"}
+    _, result = step_operations(network, shape, level, mixtrain.float16)
+    assert dtypes_under(result, "mse") == {"float32"}
 
 
 @pytest.mark.parametrize("make", on_jax_only_some(NETWORKS, [0, 2, 4]), ids=lambda make: make.__name__)

@@ -59,37 +59,37 @@ def faults(network: keras.Model, entries: list[Entry], level: str, half: str) ->
     mixtrain.set_context(jit_level="O0" if level == "O1" else "auto")
     with recording(plan) as seen:
         history = model.train(1, [batch], verbose=0)
-    found = contradicted(plan, seen)
-    found += [f"{path} was not called" for path in uncalled(seen) if not AT_TIMES.fullmatch(path)]
+    result = contradicted(plan, seen)
+    result += [f"{path} was not called" for path in uncalled(seen) if not AT_TIMES.fullmatch(path)]
     if not math.isfinite(history["loss"][0]) or history.get("skipped_steps", [0]) != [0]:
-        found.append(f"the loss is {history['loss']}, skipped steps {history.get('skipped_steps')}")
+        result.append(f"the loss is {history['loss']}, skipped steps {history.get('skipped_steps')}")
     floats = [variable for variable in network.variables if "float" in variable.dtype]
-    found += [f"{v.path} is not finite" for v in floats if not np.isfinite(backend.to_numpy(v)).all()]
+    result += [f"{v.path} is not finite" for v in floats if not np.isfinite(backend.to_numpy(v)).all()]
     if all(np.array_equal(backend.to_numpy(v), one) for v, one in zip(network.variables, values, strict=True)):
-        found.append("no weight has changed")
+        result.append("no weight has changed")
     applied = amp.applied_plan(network)
     assert applied is not None
     applied.undo()
     for variable, value in zip(network.variables, values, strict=True):
         variable.assign(value)
     if state_of(network) != state or [layer.get_config() for layer in network.layers] != configs:
-        found.append("undone, the layers are not as they were")
+        result.append("undone, the layers are not as they were")
     if any(not np.array_equal(*pair) for pair in zip(outputs_of(network, batch[0]), expected, strict=True)):
-        found.append("undone, the network computes something else")
-    return found
+        result.append("undone, the network computes something else")
+    return result
 
 
 def by_entry(entries: list[Entry], level: str, half: str) -> dict[str, Any]:
     """Return what is wrong with each of some layers, tried alone: to name those that a shared network fails for."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for entry in entries:
         try:
             wrong: Any = faults(network_of([entry]), [entry], level, half)
         except Exception as error:
             wrong = f"{type(error).__name__}: {str(error)[:300]}"
         if wrong:
-            found[", ".join(entry.classes)] = wrong
-    return found
+            result[", ".join(entry.classes)] = wrong
+    return result
 
 
 @ON_REQUEST
@@ -100,11 +100,11 @@ def by_entry(entries: list[Entry], level: str, half: str) -> dict[str, Any]:
 def test_a_step_is_finite_as_reported_and_undone(group: str, level: str, half: str) -> None:
     network, entries = built(group)
     try:
-        found = faults(network, entries, level, half)
+        result = faults(network, entries, level, half)
     except Exception as error:
         built.cache_clear()
         raise AssertionError(f"{by_entry(entries, level, half)}") from error
-    assert not found, by_entry(entries, level, half) or found
+    assert not result, by_entry(entries, level, half) or result
 
 
 def test_every_class_that_keras_exports_is_in_the_table_or_left_out_for_a_reason() -> None:
@@ -124,8 +124,8 @@ def test_what_is_kept_in_float32_is_what_keras_itself_does_not_compute_in_half()
     assert {getattr(keras.layers, name) for name in (*KERAS_FAILS, *GIVE_FLOAT32)} == set(FLOAT32_ONLY)
     for entry in (entry for entry in ENTRIES if entry.classes[0] in KERAS_FAILS):
         policy, words = KERAS_FAILS[entry.classes[0]]
-        for one in ("mixed_float16", "mixed_bfloat16") if policy is None else (policy,):
-            keras.config.set_dtype_policy(one)
+        for item in ("mixed_float16", "mixed_bfloat16") if policy is None else (policy,):
+            keras.config.set_dtype_policy(item)
             try:
                 with pytest.raises((ValueError, TypeError, RuntimeError), match=words):
                     network = network_of([entry])

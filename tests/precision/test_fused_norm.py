@@ -36,8 +36,8 @@ def gradients(model: keras.Model, x: np.ndarray, training: bool) -> tuple[np.nda
         return keras.ops.sum(outputs * weights), outputs
 
     tensors = [mixtrain.backend.to_tensor(x)]
-    _, outputs, found = mixtrain.backend.value_and_gradient(forward, model.trainable_variables, tensors)
-    return np.asarray(outputs), [np.asarray(gradient) for gradient in found if gradient is not None]
+    _, outputs, result = mixtrain.backend.value_and_gradient(forward, model.trainable_variables, tensors)
+    return np.asarray(outputs), [np.asarray(gradient) for gradient in result if gradient is not None]
 
 
 def draw(shape: tuple[int, ...]) -> np.ndarray:
@@ -53,8 +53,8 @@ def test_outputs_gradients_and_statistics_are_those_of_the_layers_own_call(
     own, planned = network(shape, **options), network(shape, **options)
     apply_plan(planned, plan_precision(planned, "O0"))
     x = draw(shape)
-    (expected, by), (found, found_by) = gradients(own, x, training), gradients(planned, x, training)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+    (expected, by), (result, found_by) = gradients(own, x, training), gradients(planned, x, training)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=2e-5)
     for one, other in zip(found_by, by, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
     for one, other in zip(planned.weights, own.weights, strict=True):
@@ -76,8 +76,8 @@ def test_in_half_the_layer_takes_and_gives_half_and_keeps_float32_inside(half: s
     outputs = layer(keras.ops.cast(x, half), training=True)
     assert seen == [half] and outputs.dtype == half
     expected = own(keras.ops.cast(keras.ops.cast(x, half), "float32"), training=True)
-    found = np.asarray(keras.ops.cast(outputs, "float32"))
-    np.testing.assert_allclose(found, np.asarray(expected), atol=4 * HALF[half])
+    result = np.asarray(keras.ops.cast(outputs, "float32"))
+    np.testing.assert_allclose(result, np.asarray(expected), atol=4 * HALF[half])
     for one, other in zip(layer.weights, own.weights, strict=True):
         assert one.dtype == "float32"
         np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
@@ -100,8 +100,8 @@ def test_where_the_kernel_does_not_apply_the_report_says_so(
     apply_plan(planned, plan)
     if "axis" in options:
         own, x = network(shape, **options), draw(shape)
-        found = np.asarray(planned(x, training=True))
-        np.testing.assert_allclose(found, np.asarray(own(x, training=True)), atol=2e-2)
+        result = np.asarray(planned(x, training=True))
+        np.testing.assert_allclose(result, np.asarray(own(x, training=True)), atol=2e-2)
 
 
 def test_masked_inputs_go_through_the_layers_own_call() -> None:

@@ -68,11 +68,11 @@ def test_a_stateful_rnn_keeps_its_state_between_batches_and_resets() -> None:
     layer = network.get_layer("gru")
     layer.reset_state()
     applied = in_bfloat16(network)
-    found = [np.asarray(network(SERIES)) for _ in range(2)]
-    np.testing.assert_allclose(found, exact, atol=2e-2)
+    result = [np.asarray(network(SERIES)) for _ in range(2)]
+    np.testing.assert_allclose(result, exact, atol=2e-2)
     assert not np.allclose(exact[0], exact[1], atol=2e-2), "the state counts"
     layer.reset_state()
-    np.testing.assert_array_equal(np.asarray(network(SERIES)), found[0])
+    np.testing.assert_array_equal(np.asarray(network(SERIES)), result[0])
     applied.undo()
     layer.reset_state()
     np.testing.assert_array_equal(np.asarray(network(SERIES)), exact[0])

@@ -40,8 +40,8 @@ def test_outputs_and_gradients_are_those_of_the_layers_own_call(options: dict[st
     own, planned = network(**options), network(**options)
     applied = apply_plan(planned, plan_precision(planned, "O0"))
     x = draw(SHAPE)
-    (expected, by), (found, found_by) = gradients(own, x, True), gradients(planned, x, True)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+    (expected, by), (result, found_by) = gradients(own, x, True), gradients(planned, x, True)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=2e-5)
     for one, other in zip(found_by, by, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
     applied.undo()
@@ -74,10 +74,10 @@ def test_in_half_the_layer_gives_half_computed_in_float32(options: dict[str, Any
     apply_plan(planned, plan)
     # Squares of 400 do not fit into float16.
     x = keras.ops.cast(400 * draw(SHAPE), half if given == "half" else given)
-    found = planned.get_layer("norm")(x)
-    assert found.dtype == half
+    result = planned.get_layer("norm")(x)
+    assert result.dtype == half
     expected = network(**options)(keras.ops.cast(x, "float32"))
-    np.testing.assert_allclose(np.asarray(keras.ops.cast(found, "float32")), expected, atol=3e-2)
+    np.testing.assert_allclose(np.asarray(keras.ops.cast(result, "float32")), expected, atol=3e-2)
 
 
 @pytest.mark.tensorflow  # JAX has no float64 without its own mode for it.

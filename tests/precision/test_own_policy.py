@@ -171,8 +171,8 @@ class Careful(Block):
 
 def test_a_dtype_goes_down_as_far_as_keras_lets_it() -> None:
     for block in (Block(name="it", dtype="float32"), Careful()):
-        found = planned(block)
-        assert (found["it"], found["it/same"], found["it/free"]) == ("float32", "float32", "float16")
+        result = planned(block)
+        assert (result["it"], result["it/same"], result["it/free"]) == ("float32", "float32", "float16")
     assert set(planned(Block(name="it")).values()) == {"float16"}
 
 
@@ -238,8 +238,8 @@ def test_a_loaded_base_under_a_new_head_is_planned_by_the_level_and_the_head_by_
     base = keras.models.clone_model(keras.Sequential([keras.Input((6,)), L.Dense(5, name="base")], name="loaded"))
     head = L.Dense(3, activation=keras.ops.tanh, name="head", dtype="float32")
     for net in (keras.Sequential([base, head]), keras.Sequential([*base.layers, head])):
-        found = formats(net)
-        assert found["head"] == "float32" and found[[path for path in found if "base" in path][0]] == "float16"
+        result = formats(net)
+        assert result["head"] == "float32" and result[[path for path in result if "base" in path][0]] == "float16"
 
 
 def test_a_clone_of_another_dtype_keeps_it_and_one_of_the_default_s_name_needs_to_float() -> None:

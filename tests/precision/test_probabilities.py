@@ -59,10 +59,10 @@ def test_an_activation_by_name_function_layer_and_operation(name: str, level: st
     function = getattr(keras.activations, name)
     for activation in (name, function, getattr(ops, name), functools.partial(function)):
         assert kept(sequence(L.Dense(3, activation=activation, name="end")), level) == {"end": ends(name)}
-    found = kept(sequence(L.Dense(3), L.Activation(name, name="end")), level)
-    assert found == {"end": ends(name)}
-    found = kept(graph(lambda hidden: getattr(ops, name)(L.Dense(3)(hidden))), level)
-    assert list(found.values()) == [ends(name)]
+    result = kept(sequence(L.Dense(3), L.Activation(name, name="end")), level)
+    assert result == {"end": ends(name)}
+    result = kept(graph(lambda hidden: getattr(ops, name)(L.Dense(3)(hidden))), level)
+    assert list(result.values()) == [ends(name)]
 
 
 @pytest.mark.parametrize("level", on_jax_only_some(LEVELS, [1]))
@@ -92,8 +92,8 @@ def test_what_passes_probabilities_on_is_float32_too(level: str) -> None:
         L.Reshape((3, 1)), L.Identity(), L.Flatten(), L.Permute((1,)), L.Dropout(0.1), L.Activation("linear"),
         L.RepeatVector(2), L.Lambda(_first), nn.CellLayer(nn.Flatten()),
     ):
-        found = kept(sequence(L.Dense(3, activation="sigmoid", name="end"), last), level)
-        assert found.pop("end") == ends("sigmoid") and set(found.values()) == {passes("sigmoid")}
+        result = kept(sequence(L.Dense(3, activation="sigmoid", name="end"), last), level)
+        assert result.pop("end") == ends("sigmoid") and set(result.values()) == {passes("sigmoid")}
 
 
 @pytest.mark.parametrize("level", on_jax_only_some(LEVELS, [1]))
@@ -236,5 +236,5 @@ def test_training_on_noisy_labels_ends_where_keras_s_mixed_policies_end(half: st
         loss_scale_manager=scaling,
     )
     batches = [(x[start : start + 32], y[start : start + 32]) for start in range(0, 256, 32)]
-    found = model.train(15, batches, dataset_sink_mode=sink, verbose=0)["loss"]
-    np.testing.assert_allclose(found, expected, rtol=2e-2)
+    result = model.train(15, batches, dataset_sink_mode=sink, verbose=0)["loss"]
+    np.testing.assert_allclose(result, expected, rtol=2e-2)

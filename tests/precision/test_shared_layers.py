@@ -276,11 +276,11 @@ def test_a_gan_s_two_networks_train_in_turn_as_keras_trains_them(level: str) -> 
     noise, ones = X[:, :3], np.ones((8, 1), np.float32)
 
     def losses(generator: keras.Model, judge: Any, both: Any) -> list[float]:
-        found = []
+        result = []
         for _ in range(3):
-            found.append(judge(np.concatenate([X, np.asarray(generator(noise))]), np.concatenate([ones, 0 * ones])))
-            found.append(both(noise, ones))
-        return found
+            result.append(judge(np.concatenate([X, np.asarray(generator(noise))]), np.concatenate([ones, 0 * ones])))
+            result.append(both(noise, ones))
+        return result
 
     theirs, ours = parts(), parts()
     for network in (*theirs[1:],):
@@ -293,10 +293,10 @@ def test_a_gan_s_two_networks_train_in_turn_as_keras_trains_them(level: str) -> 
         mixtrain.Model(net, "binary_crossentropy", keras.optimizers.SGD(0.1), amp_level=level,
                        cast_model_type="bfloat16") for net in ours[1:]
     ]
-    found = losses(ours[0], *(lambda x, y, m=m: m.train(1, [(x, y)], verbose=0)["loss"][0] for m in models))
-    np.testing.assert_allclose(found, expected, rtol=1e-6 if level == "O0" else 2e-2)
-    assert [one._compiled.stepper.traces() for one in models] == [1, 1]
-    for one in models:
-        with recording(plan := one.precision_report()) as seen:
-            one.predict_network(X if one is models[0] else noise)
+    result = losses(ours[0], *(lambda x, y, m=m: m.train(1, [(x, y)], verbose=0)["loss"][0] for m in models))
+    np.testing.assert_allclose(result, expected, rtol=1e-6 if level == "O0" else 2e-2)
+    assert [item._compiled.stepper.traces() for item in models] == [1, 1]
+    for item in models:
+        with recording(plan := item.precision_report()) as seen:
+            item.predict_network(X if item is models[0] else noise)
         assert contradicted(plan, seen) == []

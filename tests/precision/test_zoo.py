@@ -48,9 +48,9 @@ def _name(value: Any) -> str:
 
 def layers_of(network: Any) -> list[Any]:
     """Return every layer of a network once, as Keras lists them, without input layers and Sequential's copies."""
-    found = [layer for layer in network._flatten_layers() if not isinstance(layer, keras.layers.InputLayer)]
-    copies = [layer._functional for layer in found if isinstance(layer, keras.Sequential)]
-    return [layer for layer in found if all(layer is not copied for copied in copies)]
+    result = [layer for layer in network._flatten_layers() if not isinstance(layer, keras.layers.InputLayer)]
+    copies = [layer._functional for layer in result if isinstance(layer, keras.Sequential)]
+    return [layer for layer in result if all(layer is not copied for copied in copies)]
 
 
 def _set_by_compile() -> set[str]:
@@ -67,10 +67,10 @@ NO_PLAN_S = _set_by_compile() | {"_call_context_args", "losses"}
 
 def state_of(network: Any) -> list[tuple[Any, ...]]:
     """Return what a plan may change: each layer's policy, and the names of its attributes."""
-    operations = [found for layer in layers_of(network) for found in getattr(layer, "operations", ())]
+    operations = [result for layer in layers_of(network) for result in getattr(layer, "operations", ())]
     return [
-        (id(found), getattr(found, "dtype_policy", None), set(vars(found)) - NO_PLAN_S)
-        for found in (*layers_of(network), *operations)
+        (id(result), getattr(result, "dtype_policy", None), set(vars(result)) - NO_PLAN_S)
+        for result in (*layers_of(network), *operations)
     ]
 
 
@@ -105,8 +105,8 @@ def check_plan(network: Any, entry: Entry, column: str, plan: amp.PrecisionPlan)
     rows = [id(row.target) for row in plan.rows if isinstance(row.target, keras.Layer)]
     assert len(rows) == len(set(rows)) and set(rows) == {id(layer) for layer in layers_of(network)}
     assert len({row.path for row in plan.rows}) == len(plan.rows)
-    wanted = {path: plan.half if code[int(level[1])] == "h" else "float32" for path, code in entry.formats.items()}
-    assert {path: plan.row(path).compute_dtype for path in wanted} == wanted
+    expected = {path: plan.half if code[int(level[1])] == "h" else "float32" for path, code in entry.formats.items()}
+    assert {path: plan.row(path).compute_dtype for path in expected} == expected
     assert plan.row("").output_dtype == "float32"
 
 

@@ -168,7 +168,7 @@ def planned(network: Any, column: str) -> amp.PrecisionPlan:
 def loss(outputs: Any, label: Any) -> Any:
     """Return the sum of the mean squared errors of all outputs."""
     pairs = zip(keras.tree.flatten(outputs), keras.tree.flatten(label), strict=True)
-    return sum(keras.ops.mean(keras.ops.square(found - wanted)) for found, wanted in pairs)
+    return sum(keras.ops.mean(keras.ops.square(result - expected)) for result, expected in pairs)
 
 
 def model_of(network: Any, column: str) -> mixtrain.Model:
@@ -193,10 +193,10 @@ def forward_nodes(network: Any, inputs: Any) -> list[Any]:
 
 def disagreements(plan: amp.PrecisionPlan, nodes: list[Any]) -> tuple[int, list[str]]:
     """Return how many rows a traced forward pass could be held against, and those that it contradicts, in words."""
-    found: list[Operation] = arithmetic_among(nodes)
+    result: list[Operation] = arithmetic_among(nodes)
     checked, wrong = 0, []
     for row in plan.rows:
-        dtypes = dtypes_under(found, row.path.split("/")[-1], *KINDS[row.layer]) if row.layer in KINDS else set()
+        dtypes = dtypes_under(result, row.path.split("/")[-1], *KINDS[row.layer]) if row.layer in KINDS else set()
         checked += bool(dtypes)
         if dtypes and dtypes != {row.compute_dtype.name}:
             wrong.append(f"{row.path}: the table says {row.compute_dtype}, computed {sorted(dtypes)}")
@@ -213,12 +213,12 @@ def line(name: str, column: str, plan: amp.PrecisionPlan, nodes: list[Any]) -> s
 def lines_of(entry: Entry) -> list[str]:
     """Return the lines of one network."""
     keras.utils.clear_session(free_memory=False)
-    network, found = entry.make(), []
+    network, result = entry.make(), []
     for column in LEVELS:
         applied = amp.apply_plan(network, planned(network, column))
-        found.append(line(entry.name, column, applied.plan, forward_nodes(network, entry.batch()[0])))
+        result.append(line(entry.name, column, applied.plan, forward_nodes(network, entry.batch()[0])))
         applied.undo()
-    return found
+    return result
 
 
 def page() -> str:

@@ -57,7 +57,7 @@ def _floats(values: Any) -> set[str]:
 
 def uncalled(seen: dict[str, Seen]) -> set[str]:
     """Return the paths of the layers that the step never called."""
-    return {path for path, found in seen.items() if not found.calls}
+    return {path for path, result in seen.items() if not result.calls}
 
 
 def contradicted(plan: amp.PrecisionPlan, seen: dict[str, Seen]) -> list[str]:

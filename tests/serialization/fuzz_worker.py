@@ -68,9 +68,9 @@ def _forked(path: str, file: Any, size: int) -> bytes:
             os.close(2)  # What the C library prints as it aborts.
             data = os.read(file.fileno(), size)
             hdf5_worker.limit(size)
-            found = memoryview(hdf5_worker.convert(data))
-            while found:
-                found = found[os.write(to_parent, found):]
+            result = memoryview(hdf5_worker.convert(data))
+            while result:
+                result = result[os.write(to_parent, result):]
             status = 0
         finally:
             os._exit(status)

@@ -23,10 +23,10 @@ VALUES = {
 
 def test_the_librarys_own_reader_finds_every_value(tmp_path: pathlib.Path) -> None:
     save_checkpoint(VALUES, tmp_path / "a.ckpt")
-    found = load_file(tmp_path / "a.ckpt")
+    result = load_file(tmp_path / "a.ckpt")
     for name, value in VALUES.items():
-        np.testing.assert_array_equal(found[name], value)
-        assert found[name].dtype == value.dtype.newbyteorder("="), name
+        np.testing.assert_array_equal(result[name], value)
+        assert result[name].dtype == value.dtype.newbyteorder("="), name
 
 
 def test_the_digest_is_that_of_the_file_with_zeros_in_its_place(tmp_path: pathlib.Path) -> None:

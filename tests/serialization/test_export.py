@@ -51,9 +51,9 @@ def test_a_saved_model_equals_predict_in_float32_for_any_batch(tmp_path: pathlib
     model = mixtrain.Model(net, nn.MSELoss(), optimizer, amp_level=level, loss_scale_manager=None)
     net.set_train()
     export(net, IMAGES[:2], file_name=str(tmp_path / "net"), file_format="SAVED_MODEL")
-    found = served(tmp_path / "net", IMAGES)
-    assert list(found) == ["output_0"]
-    np.testing.assert_allclose(found["output_0"], expected, atol=1e-6)
+    result = served(tmp_path / "net", IMAGES)
+    assert list(result) == ["output_0"]
+    np.testing.assert_allclose(result["output_0"], expected, atol=1e-6)
     assert all(cell.training for _, cell in net.cells_and_names()), "back in training mode"
     assert model.precision_report().level == level
 
@@ -119,8 +119,8 @@ def test_an_onnx_model_equals_predict(tmp_path: pathlib.Path) -> None:
     net = Net()
     export(net, IMAGES[:2], file_name=str(tmp_path / "net"), file_format="ONNX")
     run = reference.ReferenceEvaluator(str(tmp_path / "net.onnx"))
-    found = run.run(None, {run.input_names[0]: IMAGES})[0]
-    np.testing.assert_allclose(found, mixtrain.Model(net).predict(IMAGES).numpy(), atol=1e-5)
+    result = run.run(None, {run.input_names[0]: IMAGES})[0]
+    np.testing.assert_allclose(result, mixtrain.Model(net).predict(IMAGES).numpy(), atol=1e-5)
 
 
 @pytest.mark.skipif(ON_TENSORFLOW, reason="about backends that write no files")

@@ -113,7 +113,7 @@ def test_a_file_that_is_replaced_while_it_is_read_gives_one_of_the_two(tmp_path:
     seen = set()
     while not done.is_set():
         loaded = load_checkpoint(path)
-        seen |= {(float(one.asnumpy().min()), float(one.asnumpy().max())) for one in loaded.values()}
-        assert len({float(one.asnumpy().max()) for one in loaded.values()}) == 1
+        seen |= {(float(item.asnumpy().min()), float(item.asnumpy().max())) for item in loaded.values()}
+        assert len({float(item.asnumpy().max()) for item in loaded.values()}) == 1
     thread.join()
     assert errors == [] and all(low == high for low, high in seen)

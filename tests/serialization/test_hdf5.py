@@ -30,12 +30,12 @@ def test_an_old_checkpoint_is_read_and_saved_as_a_new_one(tmp_path: pathlib.Path
     old = load_checkpoint(tmp_path / "old.ckpt")
     save_checkpoint(old, tmp_path / "new.ckpt")
     assert (tmp_path / "new.ckpt").read_bytes()[8:30] == b'{"__metadata__":{"mixt'
-    for found in (old, load_checkpoint(tmp_path / "new.ckpt")):
-        assert list(found) == list(values) and found["words"] == "hey, ünïcode"
-        assert found["fc/weight"].asnumpy().tolist() == [[0, 1, 2], [3, 4, 5]]
-        assert (found["half"].dtype, float(found["half"][0])) == ("bfloat16", 1.0)
-        assert (found.epoch, found.step) == (3, 12)
-        assert found.run_state.arrays["counts"].tolist() == [0, 1, 2, 3, 4]
+    for result in (old, load_checkpoint(tmp_path / "new.ckpt")):
+        assert list(result) == list(values) and result["words"] == "hey, ünïcode"
+        assert result["fc/weight"].asnumpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert (result["half"].dtype, float(result["half"][0])) == ("bfloat16", 1.0)
+        assert (result.epoch, result.step) == (3, 12)
+        assert result.run_state.arrays["counts"].tolist() == [0, 1, 2, 3, 4]
 
 
 # ---- files that were made to read others ------------------------------------------------------------------------

@@ -129,8 +129,8 @@ def test_keras_own_save_of_a_planned_network_writes_no_policy_of_the_plan(
     network.save(tmp_path / "net.keras")
     network.save_weights(tmp_path / "net.weights.h5")
     loaded = keras.models.load_model(tmp_path / "net.keras")
-    found = loaded.predict(IMAGES, verbose=0).astype(np.float32)
-    np.testing.assert_allclose(found, predicted_by(half_trained), atol=5e-3)
+    result = loaded.predict(IMAGES, verbose=0).astype(np.float32)
+    np.testing.assert_allclose(result, predicted_by(half_trained), atol=5e-3)
     assert set(policies(loaded)) == {"float32"} and "mixed_float16" in policies(network)
     assert set(policies(keras.models.clone_model(network))) == {"float32"}
     functional().load_weights(tmp_path / "net.weights.h5")
@@ -185,10 +185,10 @@ def test_an_exported_graph_infers_in_float32(half_trained: mixtrain.Model, tmp_p
     else:
         plain.export(folder, verbose=False)
     serve = tf.saved_model.load(folder).signatures["serving_default"]
-    (found,) = serve(tf.constant(IMAGES)).values()
+    (result,) = serve(tf.constant(IMAGES)).values()
     operations = serve.graph.get_operations()
-    np.testing.assert_allclose(found, plain(IMAGES), atol=1e-6)
-    assert found.dtype == tf.float32
+    np.testing.assert_allclose(result, plain(IMAGES), atol=1e-6)
+    assert result.dtype == tf.float32
     assert not [op.name for op in operations for output in op.outputs if output.dtype in (tf.float16, tf.bfloat16)]
     assert "mixed_float16" in policies(network), "the plan is in force again"
 

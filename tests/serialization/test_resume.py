@@ -48,10 +48,10 @@ SETTINGS = {
 def test_a_resumed_run_equals_the_uninterrupted_one_bit_for_bit(name: str, tmp_path: pathlib.Path) -> None:
     setting = SETTINGS[name]
     whole, resumed, history, rest = uninterrupted_and_resumed(setting, tmp_path)
-    expected, found = everything(whole), everything(resumed)
-    assert list(expected) == list(found)
+    expected, result = everything(whole), everything(resumed)
+    assert list(expected) == list(result)
     for variable, value in expected.items():
-        np.testing.assert_array_equal(found[variable], value, err_msg=variable)
+        np.testing.assert_array_equal(result[variable], value, err_msg=variable)
     assert {name: values[2:] for name, values in history.items()} == dict(rest)
     if setting.manager() is not None:
         assert sum(history["skipped_steps"][:2]) >= 1, "planted before the break"
@@ -69,8 +69,8 @@ def test_loading_network_and_optimizer_alone_restores_them_but_not_the_random_st
     optimizer = resumed.train_network.optimizer
     assert load_param_into_net(resumed.predict_network, checkpoint)[0] == []
     assert load_param_into_net(optimizer, checkpoint)[0] == []
-    expected, found = everything(trained), everything(resumed)
-    differing = [name for name in expected if not np.array_equal(expected[name], found[name])]
+    expected, result = everything(trained), everything(resumed)
+    differing = [name for name in expected if not np.array_equal(expected[name], result[name])]
     assert differing == ["dropout.seed_generator"]
     assert optimizer.global_step.asnumpy().tolist() == [6]
 

@@ -74,9 +74,9 @@ def test_every_format_is_kept_to_the_bit(folder: pathlib.Path, dtype: str) -> No
 def test_odd_values_of_bfloat16_are_kept(folder: pathlib.Path) -> None:
     values = Tensor([np.inf, -np.inf, np.nan, -0.0, 1e-40, 3.14159], "bfloat16")
     save_checkpoint({"x": values}, file(folder))
-    found = load_checkpoint(file(folder))["x"].asnumpy()
-    np.testing.assert_array_equal(found, mixtrain.backend.to_numpy(values))
-    assert np.signbit(found[3])
+    result = load_checkpoint(file(folder))["x"].asnumpy()
+    np.testing.assert_array_equal(result, mixtrain.backend.to_numpy(values))
+    assert np.signbit(result[3])
 
 
 def test_appended_values_come_back_as_parameters_and_strings(folder: pathlib.Path) -> None:
@@ -85,8 +85,8 @@ def test_appended_values_come_back_as_parameters_and_strings(folder: pathlib.Pat
     loaded = load_checkpoint(file(folder))
     assert list(loaded) == ["weight", "bias", *more]
     assert loaded["s"] == "hey, ünïcode"
-    found = {name: (loaded[name].dtype.name, loaded[name].asnumpy().tolist()) for name in "efbt"}
-    assert found == {
+    result = {name: (loaded[name].dtype.name, loaded[name].asnumpy().tolist()) for name in "efbt"}
+    assert result == {
         "e": (held_as("int64"), 3), "f": ("float32", 0.5), "b": ("bool", True),
         "t": (str(more["t"].dtype.name), [1, 2]),
     }

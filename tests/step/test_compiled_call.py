@@ -31,10 +31,10 @@ def _call(net: Any) -> tuple[CompiledCall, list[str]]:
 def test_calls_of_one_form_are_traced_once_and_the_choice_is_asked_for_once() -> None:
     net = nn.Dense(3, 1)
     call, asked = _call(net)
-    found = [backend.to_numpy(call(X)) for _ in range(3)]
+    result = [backend.to_numpy(call(X)) for _ in range(3)]
     assert (call.traces(), len(asked)) == (1, 1)
-    assert all((one == found[0]).all() for one in found)
-    assert np.abs(found[0] - net(X).asnumpy()).max() < 1e-6
+    assert all((item == result[0]).all() for item in result)
+    assert np.abs(result[0] - net(X).asnumpy()).max() < 1e-6
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ def test_every_kind_of_loss_gives_the_same_number(loss: Any) -> None:
 @pytest.mark.parametrize("loss", ["categorical_crossentropy", keras.losses.categorical_crossentropy])
 def test_a_keras_function_gets_the_label_first(loss: Any) -> None:
     outputs, label = mixtrain.Tensor([[0.25, 0.75]]), mixtrain.Tensor([[0.0, 1.0]])
-    found = float(nn.WithLossCell(nn.SequentialCell(), loss)(outputs, label))
-    assert found == pytest.approx(-np.log(0.75))
+    result = float(nn.WithLossCell(nn.SequentialCell(), loss)(outputs, label))
+    assert result == pytest.approx(-np.log(0.75))
 
 
 def test_a_function_of_ones_own_gets_the_outputs_first() -> None:

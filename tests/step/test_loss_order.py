@@ -50,10 +50,10 @@ class Focal:
 
 @pytest.mark.parametrize("in_keras", [True, False])
 def test_names_decide_whatever_the_network(in_keras: bool) -> None:
-    found = {name: loss_order(loss, keras_network=in_keras) for name, loss in LABEL_FIRST.items()}
-    assert found == dict.fromkeys(LABEL_FIRST, "label_first")
-    found = {name: loss_order(loss, keras_network=in_keras) for name, loss in OUTPUT_FIRST.items()}
-    assert found == dict.fromkeys(OUTPUT_FIRST, "output_first")
+    result = {name: loss_order(loss, keras_network=in_keras) for name, loss in LABEL_FIRST.items()}
+    assert result == dict.fromkeys(LABEL_FIRST, "label_first")
+    result = {name: loss_order(loss, keras_network=in_keras) for name, loss in OUTPUT_FIRST.items()}
+    assert result == dict.fromkeys(OUTPUT_FIRST, "output_first")
     assert loss_order(Focal(), keras_network=in_keras) == "label_first"
     assert loss_order(Focal().method, keras_network=in_keras) == "output_first"
 

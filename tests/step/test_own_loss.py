@@ -17,8 +17,8 @@ def test_keras_keeps_the_loss_that_a_model_was_compiled_with_under_the_name_that
     network.compile("sgd", "mse")
     kept = network._compile_loss
     assert kept is not None
-    found = computed_loss(network, lambda outputs, label: outputs + label, (0.0, 3.0), 4.0, training=True)
-    assert float(found) == 7.0
+    result = computed_loss(network, lambda outputs, label: outputs + label, (0.0, 3.0), 4.0, training=True)
+    assert float(result) == 7.0
     assert network._compile_loss is kept
 
 

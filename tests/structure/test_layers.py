@@ -176,14 +176,14 @@ def module_name(path: pathlib.Path) -> str:
 
 def module_imports(path: pathlib.Path) -> set[str]:
     """Return the files of mixtrain that a file imports, for type checking too."""
-    found: set[str] = set()
+    result: set[str] = set()
     for node in ast.walk(TREES[path]):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mixtrain"):
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                found.add(full if full in KNOWN else node.module)
+                result.add(full if full in KNOWN else node.module)
     own_package = module_name(path)
-    return {name for name in found if name in KNOWN and name not in ("mixtrain", own_package)}
+    return {name for name in result if name in KNOWN and name not in ("mixtrain", own_package)}
 
 
 KNOWN = {module_name(path) for path in FILES}

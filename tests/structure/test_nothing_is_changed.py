@@ -49,20 +49,20 @@ def test_a_model_with_a_keras_network_never_makes_a_tensor() -> None:
 
 def test_a_process_that_imports_mixtrain_first_is_like_one_that_imports_keras() -> None:
     ours, keras = _run("import_first", "mixtrain"), _run("import_first", "keras")
-    found, expected = ((json.loads(one.stdout.splitlines()[-1])) for one in (ours, keras))
-    changes = differences(expected, found)
+    result, expected = ((json.loads(item.stdout.splitlines()[-1])) for item in (ours, keras))
+    changes = differences(expected, result)
     assert not changes, "\n" + "\n".join(changes)
-    assert found["streams as before"] and found["files as before"]
+    assert result["streams as before"] and result["files as before"]
     assert _messages(keras.stderr) <= _messages(ours.stderr)
 
 
 def test_importing_mixtrain_loads_little_that_keras_has_not_and_collects_no_garbage() -> None:
-    found = json.loads(_run("import_cost").stdout.splitlines()[-1])
+    result = json.loads(_run("import_cost").stdout.splitlines()[-1])
     # JAX's own `jax.extend` is small, and h5py, SciPy, Pillow and matplotlib wait until they are used.
-    assert set(found["packages"]) <= {"mixtrain", "safetensors", "jax"}
+    assert set(result["packages"]) <= {"mixtrain", "safetensors", "jax"}
     # A few before the pause and after; some 50 without it, of which one goes through all of TensorFlow's objects.
-    assert found["collections"] < 15
-    assert found["collects after"]
+    assert result["collections"] < 15
+    assert result["collects after"]
 
 
 def _messages(text: str) -> set[str]:
@@ -84,8 +84,8 @@ def test_differences_are_named() -> None:
     original = _Patched.method
     _Patched.method = lambda self: 2  # type: ignore[method-assign]
     try:
-        found = differences(before, state() | {"other": [2], "new": 3})
+        result = differences(before, state() | {"other": [2], "new": 3})
     finally:
         _Patched.method = original  # type: ignore[method-assign]
-    assert [line.partition(":")[0] for line in found] == ["method", "gone", "other", "new"]
-    assert "other: was [1], is [2]" in found
+    assert [line.partition(":")[0] for line in result] == ["method", "gone", "other", "new"]
+    assert "other: was [1], is [2]" in result

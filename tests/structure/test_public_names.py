@@ -41,13 +41,13 @@ def test_public_names_are_the_frozen_ones() -> None:
 
 def objects() -> dict[str, Any]:
     """Return every public class and function by its dotted name."""
-    found = {}
+    result = {}
     for path, module in MODULES.items():
         for name in module.__all__:
             value = getattr(module, name)
             if inspect.isclass(value) or inspect.isfunction(value):
-                found[id(value)] = (f"{path}.{name}", value)
-    return dict(sorted(found.values(), key=lambda item: item[0]))
+                result[id(value)] = (f"{path}.{name}", value)
+    return dict(sorted(result.values(), key=lambda item: item[0]))
 
 
 def undocumented(name: str, value: Any) -> list[str]:
@@ -74,17 +74,17 @@ def untyped(name: str, value: Any) -> list[str]:
         for key, member in vars(value).items()
         if not key.startswith("_") and (inspect.isfunction(member) or isinstance(member, (property, classmethod)))
     }
-    found = []
+    result = []
     for path, member in members.items():
         function = member.fget if isinstance(member, property) else member
         hints = function.__annotations__
         if not inspect.getdoc(member):
-            found.append(f"{path} has no docstring, of its own or inherited")
+            result.append(f"{path} has no docstring, of its own or inherited")
         if "return" not in hints:
-            found.append(f"{path} does not say what it returns")
+            result.append(f"{path} does not say what it returns")
         names = set(inspect.signature(function).parameters) - {"self", "cls", *hints}
-        found += [f"{path}: {parameter} has no type" for parameter in sorted(names)]
-    return found
+        result += [f"{path}: {parameter} has no type" for parameter in sorted(names)]
+    return result
 
 
 def test_every_public_name_is_documented_with_its_arguments() -> None:

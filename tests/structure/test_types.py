@@ -20,17 +20,17 @@ VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 @pytest.mark.parametrize("module", [mixtrain.ops, mixtrain.nn, mixtrain.numpy], ids=lambda module: module.__name__)
 def test_no_public_function_annotates_a_value_as_any(module: ModuleType) -> None:
-    found = []
+    result = []
     for name in module.__all__:
         function = inspect.unwrap(getattr(module, name))
         if name in ANYTHING or not inspect.isfunction(function):
             continue
         kinds = {parameter.name: parameter.kind for parameter in inspect.signature(function).parameters.values()}
-        found += [
+        result += [
             f"{name}: {argument}" for argument, annotation in function.__annotations__.items()
             if annotation == "Any" and kinds.get(argument) not in VARIABLE
         ]
-    assert not found, "see mixtrain/typing.py"
+    assert not result, "see mixtrain/typing.py"
 
 
 LAYERS = [name for name in mixtrain.nn.__all__ if hasattr(getattr(mixtrain.nn, name), "construct")]

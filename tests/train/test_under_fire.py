@@ -205,7 +205,7 @@ def test_two_processes_that_write_under_one_prefix_leave_whole_files(tmp_path: p
     whole = undisturbed(tmp_path / "whole", "host", 2)
     folder = tmp_path / "both"
     both = [started(folder, "host", 2), started(folder, "host", 2)]
-    assert [one is not None for one in map(left_by, both)] == [True, True]
+    assert [item is not None for item in map(left_by, both)] == [True, True]
     result = load_latest_checkpoint(folder)
     assert result is not None and (result.epoch, result.step) == (3, 36)
     assert run(str(folder), "host", 2, pause=0.0)["state"] == whole

@@ -27,19 +27,19 @@ def numpy_of(value: Any) -> np.ndarray:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
 def test_outputs_and_statistics_are_the_references(name: str, mode: str) -> None:
-    known = case(f"batchnorm{name}")
+    expected = case(f"batchnorm{name}")
     norm = CASES[name](3)
-    norm.gamma.set_data(known["gamma"])
-    norm.beta.set_data(known["beta"])
+    norm.gamma.set_data(expected["gamma"])
+    norm.beta.set_data(expected["beta"])
     norm.set_train()
     run = norm if mode == "eager" else backend.compile_function(norm, choice=JitChoice(mode == "xla", "test"))
     for step in (1, 2):
-        assert np.abs(numpy_of(run(Tensor(known[f"train_x{step}"]))) - known[f"train_y{step}"]).max() < 1e-5
-        assert np.abs(norm.moving_mean.asnumpy() - known[f"moving_mean{step}"]).max() < 1e-5
-        assert np.abs(norm.moving_variance.asnumpy() - known[f"moving_variance{step}"]).max() < 1e-5
+        assert np.abs(numpy_of(run(Tensor(expected[f"train_x{step}"]))) - expected[f"train_y{step}"]).max() < 1e-5
+        assert np.abs(norm.moving_mean.asnumpy() - expected[f"moving_mean{step}"]).max() < 1e-5
+        assert np.abs(norm.moving_variance.asnumpy() - expected[f"moving_variance{step}"]).max() < 1e-5
     norm.set_train(False)
-    assert np.abs(numpy_of(norm(Tensor(known["eval_x"]))) - known["eval_y"]).max() < 1e-5
-    assert np.abs(norm.moving_mean.asnumpy() - known["moving_mean2"]).max() < 1e-5
+    assert np.abs(numpy_of(norm(Tensor(expected["eval_x"]))) - expected["eval_y"]).max() < 1e-5
+    assert np.abs(norm.moving_mean.asnumpy() - expected["moving_mean2"]).max() < 1e-5
 
 
 def test_parameters_have_the_references_names_and_order() -> None:

@@ -35,34 +35,34 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def make(name: str) -> tuple[Conv2d, dict[str, Any]]:
-    known = case(f"conv2d_{name}")
+    expected = case(f"conv2d_{name}")
     conv = Conv2d(4, 6, **{"kernel_size": 3, "has_bias": True, **OPTIONS[name]})
-    conv.weight.set_data(known["weight"])
+    conv.weight.set_data(expected["weight"])
     if conv.has_bias:
-        conv.bias.set_data(known["bias"])
-    return conv, known
+        conv.bias.set_data(expected["bias"])
+    return conv, expected
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_output_is_the_references(name: str, compiled: bool) -> None:
-    conv, known = make(name)
+    conv, expected = make(name)
     run = backend.compile_function(conv, choice=JitChoice(False, "test")) if compiled else conv
-    assert np.abs(backend.to_numpy(run(Tensor(known["x"]))) - known["y"]).max() < 1e-5
+    assert np.abs(backend.to_numpy(run(Tensor(expected["x"]))) - expected["y"]).max() < 1e-5
 
 
 @pytest.mark.parametrize("name", ["same_s2", "same_d2", "valid_s2_d2", "pad_tblr", "group2"])
 def test_gradient_is_that_of_the_formula(name: str) -> None:
-    conv, known = make(name)
-    x = Tensor(known["x"])
+    conv, expected = make(name)
+    x = Tensor(expected["x"])
     _, _, (by_weight, by_x) = backend.value_and_gradient(
         lambda x: (keras.ops.sum(conv(x)), None), [conv.weight], [x]
     )
     # The sum of the output is linear in each: its value is the gradient times the argument, the bias apart.
-    count = np.prod(known["y"].shape) // 6
-    total = known["y"].sum() - known["bias"].sum() * count
-    assert math.isclose((backend.to_numpy(by_weight) * known["weight"]).sum(), total, rel_tol=1e-3, abs_tol=1e-3)
-    assert math.isclose((backend.to_numpy(by_x) * known["x"]).sum(), total, rel_tol=1e-3, abs_tol=1e-3)
+    count = np.prod(expected["y"].shape) // 6
+    total = expected["y"].sum() - expected["bias"].sum() * count
+    assert math.isclose((backend.to_numpy(by_weight) * expected["weight"]).sum(), total, rel_tol=1e-3, abs_tol=1e-3)
+    assert math.isclose((backend.to_numpy(by_x) * expected["x"]).sum(), total, rel_tol=1e-3, abs_tol=1e-3)
 
 
 @pytest.mark.parametrize("stride", [1, 2, (1, 2)])

@@ -28,13 +28,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_output_is_the_references(name: str, compiled: bool) -> None:
-    known = case(f"dense_{name}")
+    expected = case(f"dense_{name}")
     dense = Dense(4, 3, **OPTIONS[name])
-    dense.weight.set_data(known["weight"])
+    dense.weight.set_data(expected["weight"])
     if dense.has_bias:
-        dense.bias.set_data(known["bias"])
+        dense.bias.set_data(expected["bias"])
     run = backend.compile_function(dense, choice=JitChoice(False, "test")) if compiled else dense
-    assert np.abs(backend.to_numpy(run(Tensor(known["x"]))) - known["y"]).max() < 1e-5
+    assert np.abs(backend.to_numpy(run(Tensor(expected["x"]))) - expected["y"]).max() < 1e-5
 
 
 def test_a_vector_gives_a_vector() -> None:

@@ -16,11 +16,11 @@ from tests.nn.reference import case
 
 @pytest.mark.parametrize(("name", "shape", "axis"), [("last", (4,), -1), ("last2", (3, 4), 1)])
 def test_output_is_the_references(name: str, shape: tuple[int, ...], axis: int) -> None:
-    known = case(f"layernorm_{name}")
+    expected = case(f"layernorm_{name}")
     norm = LayerNorm(shape, axis, axis)
-    norm.gamma.set_data(known["gamma"])
-    norm.beta.set_data(known["beta"])
-    assert np.abs(backend.to_numpy(norm(Tensor(known["x"]))) - known["y"]).max() < 1e-5
+    norm.gamma.set_data(expected["gamma"])
+    norm.beta.set_data(expected["beta"])
+    assert np.abs(backend.to_numpy(norm(Tensor(expected["x"]))) - expected["y"]).max() < 1e-5
 
 
 def test_norm_axes_may_be_more_than_those_of_the_parameters() -> None:

@@ -39,19 +39,19 @@ def numpy_of(value: Any) -> np.ndarray:
 @pytest.mark.parametrize(("kind", "name", "options"), ALL)
 @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
 def test_output_is_the_references(kind: Any, name: str, options: dict[str, Any], mode: str) -> None:
-    known = case(f"{kind.__name__.lower()}_{name}")
+    expected = case(f"{kind.__name__.lower()}_{name}")
     pool = kind(**{"kernel_size": 3, "stride": 2, **options})
     run = pool if mode == "eager" else backend.compile_function(pool, choice=JitChoice(mode == "xla", "test"))
-    assert np.abs(numpy_of(run(Tensor(known["x"]))) - known["y"]).max() < 1e-5
+    assert np.abs(numpy_of(run(Tensor(expected["x"]))) - expected["y"]).max() < 1e-5
 
 
 @pytest.mark.parametrize(("kind", "name", "options"), ALL)
 @pytest.mark.parametrize("half", [float16, bfloat16])
 def test_half_stays_half(kind: Any, name: str, options: dict[str, Any], half: Any) -> None:
-    known = case(f"{kind.__name__.lower()}_{name}")
-    y = kind(**{"kernel_size": 3, "stride": 2, **options})(Tensor(known["x"], half))
+    expected = case(f"{kind.__name__.lower()}_{name}")
+    y = kind(**{"kernel_size": 3, "stride": 2, **options})(Tensor(expected["x"], half))
     assert y.dtype == half
-    assert np.abs(numpy_of(y) - known["y"]).max() < 0.1
+    assert np.abs(numpy_of(y) - expected["y"]).max() < 0.1
 
 
 @pytest.mark.parametrize(("kind", "name", "options"), ALL)

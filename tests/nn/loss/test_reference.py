@@ -61,27 +61,27 @@ def test_no_case_is_left_out() -> None:
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("mode", ["eager", "graph"])
 def test_value_and_gradient_are_the_references(name: str, reduction: str, mode: str) -> None:
-    known = case(f"loss_{name}")
-    loss = CASES[name](reduction, known)
-    label = Tensor(known["label"])
+    expected = case(f"loss_{name}")
+    loss = CASES[name](reduction, expected)
+    label = Tensor(expected["label"])
 
     def both(x: Any) -> tuple[Any, Any]:
         _, value, (gradient,) = backend.value_and_gradient(lambda x: ((v := loss(x, label)) + 0.0, v), [], [x])
         return value, gradient
 
     run = both if mode == "eager" else backend.compile_function(both, choice=JitChoice(False, "test"))
-    value, gradient = run(Tensor(known["x"]))
-    assert np.abs(numpy_of(value) - known[reduction]).max() < 1e-5
-    assert np.abs(numpy_of(gradient) - known[f"g_{reduction}"]).max() < 1e-5
+    value, gradient = run(Tensor(expected["x"]))
+    assert np.abs(numpy_of(value) - expected[reduction]).max() < 1e-5
+    assert np.abs(numpy_of(gradient) - expected[f"g_{reduction}"]).max() < 1e-5
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("half", [float16, bfloat16])
 def test_half_predictions_give_a_float32_loss_computed_in_float32(name: str, half: Any) -> None:
-    known = case(f"loss_{name}")
-    loss = CASES[name]("mean", known)
-    label = Tensor(known["label"])
-    x = Tensor(known["x"], half)
+    expected = case(f"loss_{name}")
+    loss = CASES[name]("mean", expected)
+    label = Tensor(expected["label"])
+    x = Tensor(expected["x"], half)
     value = loss(x, label)
     assert value.dtype == float32
     assert float(value) == float(loss(keras.ops.cast(x, float32), label))
@@ -90,15 +90,15 @@ def test_half_predictions_give_a_float32_loss_computed_in_float32(name: str, hal
 @pytest.mark.parametrize("name", ["sce_onehot", "ce_soft", "mse", "bce", "bcelogits"])
 @pytest.mark.parametrize("label_type", [np.float16, np.float64])
 def test_labels_may_have_any_float_format(name: str, label_type: Any) -> None:
-    known = case(f"loss_{name}")
-    value = CASES[name]("mean", known)(Tensor(known["x"]), known["label"].astype(label_type))
+    expected = case(f"loss_{name}")
+    value = CASES[name]("mean", expected)(Tensor(expected["x"]), expected["label"].astype(label_type))
     assert value.dtype == float32
-    assert float(value) == pytest.approx(float(known["mean"]), abs=1e-3)
+    assert float(value) == pytest.approx(float(expected["mean"]), abs=1e-3)
 
 
 @pytest.mark.parametrize("name", ["sce_sparse", "ce_sparse"])
 @pytest.mark.parametrize("label_type", [np.int32, np.int64, np.uint8])
 def test_class_numbers_may_have_any_int_format(name: str, label_type: Any) -> None:
-    known = case(f"loss_{name}")
-    value = CASES[name]("mean", known)(Tensor(known["x"]), known["label"].astype(label_type))
-    assert float(value) == pytest.approx(float(known["mean"]), abs=1e-6)
+    expected = case(f"loss_{name}")
+    value = CASES[name]("mean", expected)(Tensor(expected["x"]), expected["label"].astype(label_type))
+    assert float(value) == pytest.approx(float(expected["mean"]), abs=1e-6)

@@ -36,10 +36,10 @@ def test_the_values_of_the_best_epoch_are_put_back_with_the_optimizer(
     assert len(history["loss"]) == stopping.stopped_epoch == 3
     once = _model(kind, rate=8.0)
     once.train(1, BATCHES, verbose=0)
-    found, expected = (
-        [backend.to_numpy(v) for v in one.train_network.driver.state_variables()] for one in (model, once)
+    result, expected = (
+        [backend.to_numpy(v) for v in item.train_network.driver.state_variables()] for item in (model, once)
     )
-    np.testing.assert_equal(found, expected)
+    np.testing.assert_equal(result, expected)
     assert model.predict_network.weight.asnumpy().tolist() == once.predict_network.weight.asnumpy().tolist()
     assert capsys.readouterr().out == "Restoring the values of the best epoch.\nEpoch 00003: early stopping\n"
 

@@ -104,11 +104,11 @@ def test_they_do_what_they_do_in_keras_fit(
     assert 2 < len(theirs) < 12  # it was stopped early
     assert len(ours) == len(theirs) == len(history["loss"])
     for name in ("loss", "val_loss", "val_mae", "learning_rate"):
-        expected, found = ([float(row[name]) for row in rows] for rows in (theirs, ours))
-        np.testing.assert_allclose(found, expected, rtol=2e-5, err_msg=name)
+        expected, result = ([float(row[name]) for row in rows] for rows in (theirs, ours))
+        np.testing.assert_allclose(result, expected, rtol=2e-5, err_msg=name)
     weights = network.get_weights() if not cell else [network.weight.asnumpy().T, network.bias.asnumpy()]
-    for found, expected in zip(weights, their_weights, strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+    for result, expected in zip(weights, their_weights, strict=True):
+        np.testing.assert_allclose(result, expected, atol=1e-5)
     assert (tmp_path / "best.weights.h5").exists()
     assert (tmp_path / "end").read_text() == str(["learning_rate", "loss", "val_loss", "val_mae"])
 
@@ -168,8 +168,8 @@ def test_a_run_that_broke_off_goes_on_from_keras_backup(
     rest = resumed.train(4, BATCHES, keras.callbacks.BackupAndRestore(folder), dataset_sink_mode=sink, verbose=0)
     assert rest.epoch == [3, 4]
     assert dict(rest) == {name: values[2:] for name, values in whole.items()}
-    for found, expected in zip(_state(resumed), _state(straight), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for result, expected in zip(_state(resumed), _state(straight), strict=True):
+        np.testing.assert_array_equal(result, expected)
     assert not folder.exists()
 
 

@@ -52,7 +52,7 @@ def test_mlflow(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None
     client = mlflow.tracking.MlflowClient()
     for name in ("train/loss", "train/learning_rate", "epoch/val_loss"):
         history = client.get_metric_history(run.info.run_id, name)
-        assert {one.step: one.value for one in history} == _column(told, name)
+        assert {item.step: item.value for item in history} == _column(told, name)
 
 
 def test_weights_and_biases(tmp_path: pathlib.Path) -> None:

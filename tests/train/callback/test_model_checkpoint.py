@@ -79,8 +79,8 @@ def test_functions_may_name_the_files_and_the_folder(tmp_path: pathlib.Path) -> 
         CheckpointConfig(3),
     )
     model().train(2, BATCHES, callbacks=saver, verbose=0)
-    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.ckpt"))
-    assert found == ["1/q3.ckpt", "2/q6.ckpt", "2/q8.ckpt"]
+    result = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.ckpt"))
+    assert result == ["1/q3.ckpt", "2/q6.ckpt", "2/q8.ckpt"]
 
 
 def test_a_prefix_that_files_have_is_numbered(tmp_path: pathlib.Path) -> None:
@@ -99,9 +99,9 @@ class Stop(Callback):
 
 
 def test_an_exception_leaves_a_file_where_that_is_wanted(tmp_path: pathlib.Path) -> None:
-    for folder, wanted in ((tmp_path / "with", True), (tmp_path / "without", False)):
+    for folder, expected in ((tmp_path / "with", True), (tmp_path / "without", False)):
         with pytest.raises(RuntimeError, match="stop"):
-            files(folder, CheckpointConfig(100, exception_save=wanted), callbacks=[Stop()])
+            files(folder, CheckpointConfig(100, exception_save=expected), callbacks=[Stop()])
     assert os.listdir(tmp_path / "with") == ["p-2_2_breakpoint.ckpt"]
     assert os.listdir(tmp_path / "without") == []
     assert load_checkpoint(str(tmp_path / "with" / "p-2_2_breakpoint.ckpt")).step == 6
@@ -126,9 +126,9 @@ def test_seconds_between_files_are_kept(tmp_path: pathlib.Path, monkeypatch: pyt
 
 def test_one_file_is_kept_for_every_so_many_minutes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = CheckpointConfig(1, keep_checkpoint_max=0, keep_checkpoint_per_n_minutes=1)
-    found = files(tmp_path, config, callbacks=[Clock(monkeypatch, 20.0)])
+    result = files(tmp_path, config, callbacks=[Clock(monkeypatch, 20.0)])
     # Of the files of the last 60 seconds the oldest stays whenever another is written, as in MindSpore.
-    assert found == ["p-1_1.ckpt", "p-1_3.ckpt", "p-2_1.ckpt", "p-2_3.ckpt", "p-2_4.ckpt"]
+    assert result == ["p-1_1.ckpt", "p-1_3.ckpt", "p-2_1.ckpt", "p-2_3.ckpt", "p-2_4.ckpt"]
 
 
 def test_it_only_observes(tmp_path: pathlib.Path) -> None:

@@ -90,8 +90,8 @@ def test_a_file_may_ask_and_the_graph_is_written_for_tensorflow(tmp_path: pathli
     assert model.train(3, BATCHES, [Ask(2, file), stopping], verbose=0).epoch == [1]
     assert [path.name for path in (tmp_path / "rank_0").iterdir()] == ["Net_train"]
     served = tf.saved_model.load(stopping.train_name).signatures["serving_default"]
-    (found,) = served(tf.constant(BATCHES[0][0])).values()
-    np.testing.assert_allclose(found, model.predict(BATCHES[0][0]), atol=1e-6)
+    (result,) = served(tf.constant(BATCHES[0][0])).values()
+    np.testing.assert_allclose(result, model.predict(BATCHES[0][0]), atol=1e-6)
 
 
 def test_an_evaluation_ends_too_and_reads_what_training_left(tmp_path: pathlib.Path) -> None:

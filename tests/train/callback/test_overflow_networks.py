@@ -102,8 +102,8 @@ def trained(network: Any, batches: list[Any], feed: str, manager: DynamicLossSca
 
 def overflows(name: str, plant: str, feed: str) -> tuple[str, Any]:
     """Train with a fault; return the layer that it is in, and the records of the steps that were skipped."""
-    network, found, batches = made(name)
-    path, layer = next((row for row in found if row[0] == NETWORKS[name][2]), found[len(found) // 2])
+    network, result, batches = made(name)
+    path, layer = next((row for row in result if row[0] == NETWORKS[name][2]), result[len(result) // 2])
     if plant == "input":
         batches[2][0].reshape(-1)[7] = np.nan
     elif plant == "activation":
@@ -121,34 +121,34 @@ EACH = pytest.mark.parametrize("name", [*NETWORKS])
 @EACH
 def test_a_nan_in_the_input_is_named(name: str, feed: str) -> None:
     _, records = overflows(name, "input", feed)
-    assert [(one.step, one.finding.kind, one.finding.count) for one in records] == [(3, "input", 1)]
+    assert [(item.step, item.finding.kind, item.finding.count) for item in records] == [(3, "input", 1)]
 
 
 @FEEDS
 @EACH
 def test_the_layer_whose_activations_overflow_is_named(name: str, feed: str) -> None:
     path, records = overflows(name, "activation", feed)
-    assert [one.step for one in records] == [1, 2, 3, 4, 5]
-    assert {(one.finding.kind, one.finding.layer) for one in records} == {("forward", path)}
-    assert all(one.finding.largest > 65504 for one in records)
+    assert [item.step for item in records] == [1, 2, 3, 4, 5]
+    assert {(item.finding.kind, item.finding.layer) for item in records} == {("forward", path)}
+    assert all(item.finding.largest > 65504 for item in records)
 
 
 @FEEDS
 @EACH
 def test_a_loss_that_overflows_is_told_from_the_network(name: str, feed: str) -> None:
     _, records = overflows(name, "loss", feed)
-    assert [(one.finding.kind, one.finding.layer) for one in records] == [("loss", None)] * 5
+    assert [(item.finding.kind, item.finding.layer) for item in records] == [("loss", None)] * 5
 
 
 @EACH
 @pytest.mark.parametrize("scale", [1.0, 2.0**20])
 def test_gradients_that_underflow_without_a_scale_are_named_by_their_layers(name: str, scale: float) -> None:
-    network, found, batches = made(name)
-    grow(found[-1][1], -26)
+    network, result, batches = made(name)
+    grow(result[-1][1], -26)
     monitor = RangeMonitor(every=5)
     trained(network, batches[:1], "groups", DynamicLossScaleManager(scale), callbacks=[monitor])
     flushed = {row.path for row in monitor.records.underflowing() if row.kind == "parameter"}
-    *before, head = [path for path, _ in found]
+    *before, head = [path for path, _ in result]
     assert flushed & {*before, head} == (set(before) if scale == 1 else set())
 
 
@@ -156,6 +156,6 @@ def test_gradients_that_underflow_without_a_scale_are_named_by_their_layers(name
 @EACH
 def test_gradients_that_overflow_are_told_the_scale_that_would_do(name: str, feed: str) -> None:
     _, records = overflows(name, "gradient", feed)
-    assert records and {one.finding.kind for one in records} <= {"gradient", "parameter"}
-    assert all(one.finding.forward_finite for one in records)
+    assert records and {item.finding.kind for item in records} <= {"gradient", "parameter"}
+    assert all(item.finding.forward_finite for item in records)
     assert records[-1].finding.scale == records[-1].next_loss_scale

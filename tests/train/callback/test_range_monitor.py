@@ -39,7 +39,7 @@ def run(kind: str, feed: str, monitor: RangeMonitor | None, steps: int = 5) -> t
         1, data, callbacks=[] if monitor is None else [monitor], dataset_sink_mode=feed == "sink", verbose=0
     )
     variables = made.get_parameters() if kind == "cell" else made.variables
-    return dict(history), [backend.to_numpy(one).tobytes() for one in variables]
+    return dict(history), [backend.to_numpy(item).tobytes() for item in variables]
 
 
 @quick_every(3 if ON_TENSORFLOW else 1)
@@ -115,8 +115,9 @@ def test_large_tensors_are_counted_in_part_and_their_largest_value_is_found() ->
     x[1] = 9.0
     monitor = RangeMonitor(values=100)
     model.train(1, [(x, x)], callbacks=[monitor], verbose=0)
-    found = monitor.records.row("activation", "")
-    assert (found.size, found.largest) == (91, 9.0), "every 11th: every 10th would leave out all but one of ten columns"
+    result = monitor.records.row("activation", "")
+    # Every 11th: every 10th would leave out all but one of ten columns.
+    assert (result.size, result.largest) == (91, 9.0)
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**12])

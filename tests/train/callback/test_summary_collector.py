@@ -65,12 +65,12 @@ def test_operations_parameters_metrics_and_lineage_are_written(tmp_path: pathlib
     collector = SummaryCollector(str(tmp_path), 3, custom_lineage_data={"dataset": "six"}, collect_tensor_freq=6)
     training = model()
     training.fit(1, BATCHES, BATCHES, callbacks=collector, verbose=0)
-    found = events(tmp_path)
-    assert [(step, value.tolist()) for _, tag, step, value in found if tag == "y"] == [(1, [[0.0]]), (6, [[0.0]])]
-    histograms = {(tag, step) for plugin, tag, step, _ in found if plugin == "histograms"}
+    result = events(tmp_path)
+    assert [(step, value.tolist()) for _, tag, step, value in result if tag == "y"] == [(1, [[0.0]]), (6, [[0.0]])]
+    histograms = {(tag, step) for plugin, tag, step, _ in result if plugin == "histograms"}
     assert histograms == {("fc.weight", 1), ("fc.weight", 3), ("fc.weight", 6)}
     assert numbers(tmp_path, "eval/mae") == {1: 2.5}
-    texts = {tag: json.loads(value[0]) for plugin, tag, _, value in found if plugin == "text"}
+    texts = {tag: json.loads(value[0]) for plugin, tag, _, value in result if plugin == "text"}
     assert texts["custom_lineage_data"] == {"dataset": "six"}
     assert texts["train_lineage"]["optimizer"] == "SGD" and texts["train_lineage"]["batch_num"] == 6
 
@@ -79,8 +79,8 @@ def test_only_what_is_specified_is_collected_where_that_is_wanted(tmp_path: path
     images = [(np.ones((2, 1, 4, 4), np.float32), np.ones((2, 1), np.float32))]
     net = nn.SequentialCell([nn.Flatten(), nn.Dense(16, 1), nn.Dense(1, 1)])
     training = mixtrain.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.0))
-    wanted = {"collect_input_data": True, "histogram_regular": "^2.*"}
-    training.train(1, images, SummaryCollector(str(tmp_path), 1, 32, wanted, False), verbose=0)
+    expected = {"collect_input_data": True, "histogram_regular": "^2.*"}
+    training.train(1, images, SummaryCollector(str(tmp_path), 1, 32, expected, False), verbose=0)
     assert [(plugin, tag) for plugin, tag, _, _ in events(tmp_path)] == [
         ("histograms", "2.weight"), ("histograms", "2.bias"), ("images", "input_data"),
     ]
