@@ -29,7 +29,7 @@ COUNTS: Final = {"flops": ON_CPU, "bytes": {"XLA_FLAGS": "--xla_gpu_autotune_lev
 GOLDEN: Final = ("O0", "O0, sink", "O0_fixed1024_keep", "O2", "O2, sink", "O3", "O2_fixed1024_keep")
 POLICIES: Final = ("float32", "mixed_float16", "mixed_bfloat16")
 TRACE_STEPS: Final = 2000
-NOT_ASKED: Final = "not asked for in this run"
+NOT_SELECTED: Final = "not selected for this run"
 
 
 def blank(on_cpu: bool = False) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _run_races(
         for name, heats in waiting.items():
             if turn < len(heats):
                 device_races[name].run(heats[turn], answers.wait)
-    return {name: race.findings(NOT_ASKED) for name, race in device_races.items()}
+    return {name: race.findings(NOT_SELECTED) for name, race in device_races.items()}
 
 
 def _memory(case: Case, race: Race, peaks: Findings) -> dict[str, Any]:

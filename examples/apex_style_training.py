@@ -43,7 +43,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--opt-level", default="O1", choices=["O0", "O1", "O2", "O3"])
     parser.add_argument("--loss-scale", default=None, help='"dynamic" or a number; the level\'s own by default')
-    parser.add_argument("--dtype", default="float16", choices=["float16", "bfloat16"], help="the half format")
+    parser.add_argument("--dtype", default="float16", choices=["float16", "bfloat16"], help="the half-precision dtype")
     parser.add_argument("--epochs", type=int, default=5)
     return parser.parse_args()
 

@@ -142,7 +142,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--limit", type=int, metavar="N", help="train and test on the first N rows")
     add("--depth", type=int, default=20, help="layers, 6n + 2")
     add("--amp-level", default="O2", choices=["O0", "O1", "O2", "O3", "auto"])
-    add("--dtype", default="bfloat16", choices=["float16", "bfloat16"], help="the half format; float16 is for GPUs")
+    add("--dtype", default="bfloat16", choices=["float16", "bfloat16"], help="the half dtype; float16 is for GPUs")
     add("--epochs", type=int, default=10)
     add("--batch-size", type=int, default=128)
     add("--learning-rate", type=float, default=0.1, help="the first one; it falls to 0 along a cosine")

@@ -62,7 +62,7 @@ def parse_arguments() -> argparse.Namespace:
     """Return the command line's options."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--amp-level", default="O2", choices=["O0", "O1", "O2", "O3", "auto"])
-    parser.add_argument("--dtype", default="float16", choices=["float16", "bfloat16"], help="the half format")
+    parser.add_argument("--dtype", default="float16", choices=["float16", "bfloat16"], help="the half-precision dtype")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--sink", action="store_true", help="run each epoch inside one compiled call")
     parser.add_argument("--plot", metavar="PNG", help="save a picture of loss and loss scale over steps")

@@ -58,7 +58,7 @@ class EvalGraph(nn.Graph):
 def main() -> tuple[float, float]:
     """Train; return the loss of the first and of the last step."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dtype", default="float16", choices=["float16", "bfloat16"], help="the half format")
+    parser.add_argument("--dtype", default="float16", choices=["float16", "bfloat16"], help="the half-precision dtype")
     parser.add_argument("--steps", type=int, default=100)
     options = parser.parse_args()
     mixtrain.set_seed(1)

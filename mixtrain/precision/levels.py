@@ -77,12 +77,12 @@ def resolve_level(
             where, "cast_model_type must be float16 or bfloat16", half.name, "cast_model_type=mixtrain.float16"
         )
     if amp_level != "auto":
-        return Resolved(LEVELS[amp_level], half or float16, "as asked")
+        return Resolved(LEVELS[amp_level], half or float16, "as requested")
     device = backend.describe_device()
     if device.kind != "CPU":
-        return Resolved(LEVELS["O2"], half or float16, f"auto: {device.kind} computes half formats in hardware")
+        return Resolved(LEVELS["O2"], half or float16, f"auto: {device.kind} computes half precision in hardware")
     if device.fast_bfloat16 and small:
         return Resolved(LEVELS["O0"], half or bfloat16, "auto: on a CPU products as small as these gain nothing")
     if device.fast_bfloat16:
         return Resolved(LEVELS["O2"], half or bfloat16, "auto: bfloat16 is faster than float32 on this CPU")
-    return Resolved(LEVELS["O0"], half or float16, "auto: half formats gain no time on this CPU")
+    return Resolved(LEVELS["O0"], half or float16, "auto: half precision gains no time on this CPU")

@@ -177,7 +177,7 @@ class _Planner:
         listed = (self._lists.entry_for(node.layer) or self._lists.entry_for(giver)) if self._lists else None
         if request is not None:
             self._check_contradiction(node, request.dtype, "to_float", listed)
-            return _Decision(request.dtype, TO_FLOAT, f"the user asked for {request.dtype.name}")
+            return _Decision(request.dtype, TO_FLOAT, f"the user requested {request.dtype.name}")
         fixed = reason_to_stay(node.layer) or (None if giver is node.layer else reason_to_stay(giver))
         if fixed is not None:
             return _Decision(None, "own dtype", fixed)
@@ -188,7 +188,7 @@ class _Planner:
             # A class or pattern in a list gives way to a layer's own dtype; the very layer in the list contradicts it.
             if listed is not None and listed.names_layer:
                 self._check_contradiction(node, dtype, f'dtype="{name}"', listed)
-            why = f'the layer was given dtype="{name}"'
+            why = f'the layer has dtype="{name}"'
             return _Decision(dtype, DTYPE_POLICY, why, covers_below=family == "recurrent")
         decision = self._by_level(node, family, covering) if self._lists is None else self._by_list(listed, covering)
         if decision.dtype == self._half and listed is None and computes_only_in_float32(node.layer):

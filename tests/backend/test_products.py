@@ -55,7 +55,7 @@ def test_the_sum_is_float32_and_rounded_once(dtype: str, on: Any) -> None:
     exact = backend.to_numpy(x).astype(np.float64) @ backend.to_numpy(y).astype(np.float64)
     result = backend.product(matmul, x, y)
     assert result.dtype == dtype
-    # Half a unit in the last place of the half format, and what float32 sums differ by.
+    # Half a unit in the last place of the half-precision dtype, and what float32 sums differ by.
     unit = {"float16": 2.0**-11, "bfloat16": 2.0**-8}[dtype]
     np.testing.assert_allclose(backend.to_numpy(result), exact, rtol=unit * 1.01, atol=1e-5)
 

@@ -133,7 +133,7 @@ def test_a_run_writes_its_record_and_its_page_and_says_what_was_missing(
     assert "Measured on Fake 9000, 80 GiB for JAX" in text and "fake 1.0" in text
     assert f"| {FLOAT32.name} | 125 | 0% | 1,024 | 2.00 |" in text
     assert f"| {TORCH.name} | not measured |  |  | not measured |" in text
-    assert "not asked for in this run" in text  # the other networks
+    assert "not selected for this run" in text  # the other networks
     assert text.count("No run is recorded yet") == 1  # the reduced one
     assert "| ResNet-50, 224x224, batch 128 | float32 | 4,000 | 20 | 200 | 80 | 5 | arithmetic | 125 | 64% |" in text
     assert as_markdown(record) in capsys.readouterr().out

@@ -42,7 +42,7 @@ def test_a_dtype_of_the_users_beats_the_level_and_the_table_says_so(level: str, 
     for given in (dtype, keras.DTypePolicy(dtype)):
         net = network(dtype=given)
         row = amp.plan_precision(net, level).row("head")
-        assert (row.rule, row.why) == ("dtype policy", f'the layer was given dtype="{dtype}"')
+        assert (row.rule, row.why) == ("dtype policy", f'the layer has dtype="{dtype}"')
         assert row.compute_dtype == dtype.removeprefix("mixed_")
         assert formats(net, level)["body"] == "float16"
 

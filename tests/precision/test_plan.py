@@ -233,7 +233,7 @@ def test_unknown_levels_and_formats_are_errors_that_say_what_to_write(options: A
 def test_the_table_shows_every_layer_with_its_rule() -> None:
     text = str(amp.plan_precision(Net(), "O2"))
     lines = text.splitlines()
-    assert lines[0] == "precision plan: O2, half is float16 (as asked)"
+    assert lines[0] == "precision plan: O2, half is float16 (as requested)"
     assert [line.split()[0] for line in lines[4:-2]] == [
         "(network)", "first", "first.fc", "first.norm", "second", "second.fc", "second.norm", "head",
     ]

@@ -22,7 +22,7 @@ from tests.precision.compiled_graph import (
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "network_zoo.md"
 BATCH = 2
 
-# What a column of the table means: the level and the half format.
+# What a column of the table means: the level and the half-precision dtype.
 LEVELS = {
     "O0": ("O0", "float16"), "O1": ("O1", "float16"), "O2": ("O2", "float16"), "O2 bfloat16": ("O2", "bfloat16"),
     "O3": ("O3", "float16"),

@@ -108,7 +108,7 @@ class Case:
         loss_weights: In the same structure, or None.
         x, y, weights: The data; `weights` None for none.
         feed: "host", "groups" or "sink".
-        half: The half format, or None.
+        half: The half-precision dtype, or None.
         level: Level of our Model; None for Keras's own policy in both.
         uses: The features that were drawn.
     """
@@ -144,7 +144,7 @@ class Drawing:
 
     Args:
         draw: Where draws come from.
-        half: The half format of the run, or None.
+        half: The half-precision dtype of the run, or None.
     """
 
     def __init__(self, draw: Draw, half: str | None) -> None:
