@@ -112,9 +112,13 @@ def var(
     return reduction.var(self, _first(dim, default=axis), ddof, _first(keepdim, default=keepdims))
 
 
-def std(self: TensorLike, *args: Any, **kwargs: Any) -> Tensor:
-    """The square root of `var`, with its arguments."""
-    return keras.ops.sqrt(var(self, *args, **kwargs))
+def std(
+    self: TensorLike, axis: _Axes = None, ddof: int | bool = 0, keepdims: bool = False, *, dim: Any = _MISSING,
+    correction: Any = _MISSING, keepdim: Any = _MISSING,
+) -> Tensor:
+    """`ops.std`, with the aliases of `var`."""
+    ddof = _first(correction, default=ddof if dim is _MISSING else 1)
+    return reduction.std(self, _first(dim, default=axis), ddof, _first(keepdim, default=keepdims))
 
 
 def _extreme(

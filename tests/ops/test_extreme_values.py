@@ -29,6 +29,8 @@ IN_HALF = {
     "nn.Norm": (lambda: nn.Norm()(half([300, 400])), 500),
     "dist": (lambda: ops.dist(half([300, 400]), half([0, 0])), 500),
     "std": (lambda: ops.std(half([300, -300])), 300),
+    "Tensor.std": (lambda: half([300, -300]).std(), 300),
+    "Tensor.norm": (lambda: half([300, 400]).norm(), 500),
     "std_mean": (lambda: ops.std_mean(half([300, -300]))[0], 300),
     "prod": (lambda: ops.prod(half([300, 300, 0.001])), 90.06),
     "renorm": (lambda: ops.renorm(half([[300, 400]]), 2, 0, 5.0), [[3, 4]]),
