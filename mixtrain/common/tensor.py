@@ -36,7 +36,8 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
     Args:
         input_data: A number, list, NumPy array, backend tensor or Tensor.
         dtype: Its dtype; without it, that of `input_data` (Python floats give float32).
-        shape: Shape of the values that `init` creates.
+        shape: Shape of the values that `init` creates; zeros without `init`. With None or -1 for an unknown size it is
+            a description without values, for `Cell.set_inputs` and `export`.
         init: An `Initializer` that creates the values.
         internal: Accepted for MindSpore scripts.
         const_arg: Accepted for MindSpore scripts.
@@ -253,9 +254,13 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         return self._symbolic_text() if self._has_no_value() else printing.repr_of(self.asnumpy(), self.dtype)
 
     def _has_no_value(self) -> bool:
-        return backend.is_symbolic(self) and backend.known_value(self) is None
+        described = isinstance(self.content, keras.KerasTensor)
+        return described or backend.is_symbolic(self) and backend.known_value(self) is None
 
     def _symbolic_text(self) -> str:
+        if isinstance(self.content, keras.KerasTensor):
+            sizes = [-1 if size is None else size for size in self.shape]
+            return f"Tensor(shape={sizes}, dtype={self.dtype}, value= )"
         return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, in a function that is being compiled)"
 
     def __format__(self, form: str) -> str:
@@ -295,12 +300,17 @@ def _initial_value(
     input_data: TensorLike | None, dtype: DType | None, shape: int | Sequence[int] | None, init: Initializer | None
 ) -> BackendTensor:
     """Return the backend tensor for the arguments of `Tensor`."""
+    sizes = (shape,) if isinstance(shape, int) else shape and tuple(shape)
     if init is not None:
         checks.instance("Tensor", "init", init, Initializer, "init=mixtrain.common.initializer.Zero()")
-        if shape is None:
+        if sizes is None:
             raise checks.fail_value("Tensor", "init needs a shape", shape, "shape=(2, 3)")
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        return backend.to_tensor(init.make(shape), dtype or float32)
+        return backend.to_tensor(init.make(sizes), dtype or float32)
+    if input_data is None and sizes is not None:
+        known = tuple(None if size in (None, -1) else size for size in sizes)
+        if None in known:
+            return keras.KerasTensor(known, (dtype or float32).name)
+        return backend.to_tensor(np.zeros(known), dtype or float32)
     if input_data is None:
         raise checks.fail_type("Tensor", "input_data must be given", input_data, "Tensor(1.0)")
     value = boundary.to_backend_tensors(input_data)

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn
 
 import keras
+import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
+from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import float32
 from mixtrain.precision.apply import applied_plan, apply_plan
 from mixtrain.precision.cast import cast_floats
@@ -27,7 +29,8 @@ def export(
 
     Args:
         net: A Cell, a built Keras model, or a function of tensors.
-        *inputs: An example of each input; in the graph the first axis, that of the batch, has any size.
+        *inputs: An example of each input, or a Tensor of unknown sizes; in the graph the first axis, that of the
+            batch, has any size.
         file_name: The folder ("SAVED_MODEL") or file ("ONNX"; ``.onnx`` is added if it is missing).
         file_format: "SAVED_MODEL" for a TensorFlow SavedModel, or "ONNX", which needs ``mixtrain[onnx]``. MindSpore's
             "MINDIR" and "AIR" are not supported: they are MindSpore graphs.
@@ -61,13 +64,20 @@ def export(
         raise checks.fail_type("export", "net must be a Cell, a Keras model or a function", net, "a network")
     if not inputs:
         raise checks.fail_value("export", "an example of each input must be given", inputs, "export(net, data, ...)")
-    tensors = [backend.to_tensor(value) for value in inputs]
+    tensors = [backend.to_tensor(_with_values(value)) for value in inputs]
     path = os.path.realpath(os.fspath(file_name))
     with _inference_function(net) as function:
         if file_format == "ONNX":
             backend.write_onnx(function, tensors, path if path.endswith(".onnx") else f"{path}.onnx")
         else:
             backend.write_saved_model(function, tensors, path)
+
+
+def _with_values(value: TensorLike) -> TensorLike:
+    """Return zeros for a Tensor without values, with 1 for its unknown sizes; others unchanged."""
+    if isinstance(value, Tensor) and isinstance(value.content, keras.KerasTensor):
+        return np.zeros([1 if size is None else size for size in value.shape], value.dtype.name)
+    return value
 
 
 def load(file_name: str, **kwargs: Any) -> NoReturn:

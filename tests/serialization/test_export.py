@@ -59,6 +59,15 @@ def test_a_saved_model_equals_predict_in_float32_for_any_batch(tmp_path: pathlib
 
 
 @pytest.mark.tensorflow
+def test_inputs_may_be_described_by_tensors_of_unknown_sizes(tmp_path: pathlib.Path) -> None:
+    net = Net()
+    described = mixtrain.Tensor(shape=[None, *IMAGES.shape[1:]], dtype=mixtrain.float32)
+    export(net, described, file_name=str(tmp_path / "net"), file_format="SAVED_MODEL")
+    expected = mixtrain.Model(net).predict(IMAGES).numpy()
+    np.testing.assert_allclose(served(tmp_path / "net", IMAGES)["output_0"], expected, atol=1e-6)
+
+
+@pytest.mark.tensorflow
 def test_a_keras_model_a_function_and_a_network_of_a_fixed_batch_are_written_too(tmp_path: pathlib.Path) -> None:
     net = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2), keras.layers.Dropout(0.5)])
     x = np.ones((3, 4), np.float32)
