@@ -97,7 +97,7 @@ def _function(name: str, compute: _Function) -> _Function:
         f"Example: ``mixtrain.numpy.{name}(...)``. "
         f"Source: NumPy; MindSpore, `mindspore.numpy.{name}`."
     )
-    return operator(name, compute)
+    return operator(name, compute, owner="numpy")
 
 
 def _cast(value: BackendTensor, dtype: DTypeLike | None) -> BackendTensor:

@@ -60,7 +60,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         tf32_products,
     )
     from mixtrain.backend.tensorflow.export import write_onnx, write_saved_model
-    from mixtrain.backend.tensorflow.failure import naming_layers
+    from mixtrain.backend.tensorflow.failure import VALUE_ERRORS, error_reason, naming_layers
     from mixtrain.backend.tensorflow.gradient import (
         all_finite,
         densified,
@@ -160,7 +160,7 @@ else:
         tf32_products,
     )
     from mixtrain.backend.jax.export import write_onnx, write_saved_model
-    from mixtrain.backend.jax.failure import naming_layers
+    from mixtrain.backend.jax.failure import VALUE_ERRORS, error_reason, naming_layers
     from mixtrain.backend.jax.gradient import (
         all_finite,
         densified,
@@ -263,6 +263,7 @@ __all__ = [
     "Stacked",
     "TensorBase",
     "UnreadableRecord",
+    "VALUE_ERRORS",
     "all_finite",
     "all_gather",
     "all_reduce",
@@ -289,6 +290,7 @@ __all__ = [
     "devices_in_force",
     "double_precision",
     "elementwise",
+    "error_reason",
     "exchange_storage",
     "find_devices",
     "finite_and_norm",

@@ -14,7 +14,7 @@ from mixtrain.common.views import write_back
 from mixtrain.dtype import float32
 from mixtrain.ops import creation, limits, random, selection, tensor_info, unary
 from mixtrain.ops.inputs import tensor
-from mixtrain.ops.operator import operator
+from mixtrain.ops.operator import tensor_method
 from mixtrain.typing import Tensor, TensorLike
 
 _Method = Callable[..., Any]
@@ -132,5 +132,5 @@ class InPlaceMethods(UserTensor):
     tanh_ = in_place("tanh")
     uniform_ = in_place("uniform", _sampled(_uniform))
     zero_ = in_place("zero", creation.zeros_like)
-    cauchy = operator("cauchy", _sampled(_cauchy))
-    log_normal = operator("log_normal", _sampled(_log_normal))
+    cauchy = tensor_method("cauchy", _sampled(_cauchy))
+    log_normal = tensor_method("log_normal", _sampled(_log_normal))

@@ -14,7 +14,7 @@ from mixtrain.ops import (
     statistics, unary,
 )
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
-from mixtrain.ops.operator import operator
+from mixtrain.ops.operator import tensor_method
 from mixtrain.typing import Tensor, TensorLike
 
 _Method = Callable[..., Any]
@@ -114,10 +114,10 @@ class MathMethods:
     addr = linear_algebra.addr
     adjoint = linear_algebra.adjoint
     mH = property(linear_algebra.adjoint)
-    allclose = operator("allclose", _allclose)
+    allclose = tensor_method("allclose", _allclose)
     aminmax = statistics.aminmax
-    argmax_with_value = operator("argmax_with_value", _with_index(True))
-    argmin_with_value = operator("argmin_with_value", _with_index(False))
+    argmax_with_value = tensor_method("argmax_with_value", _with_index(True))
+    argmin_with_value = tensor_method("argmin_with_value", _with_index(False))
     argwhere = statistics.argwhere
     bincount = statistics.bincount
     cov = statistics.cov
@@ -129,16 +129,16 @@ class MathMethods:
     inner = linear_algebra.inner
     is_complex = complex_numbers.is_complex
     is_floating_point = complex_numbers.is_floating_point
-    is_signed = operator("is_signed", _is_signed)
+    is_signed = tensor_method("is_signed", _is_signed)
     msort = statistics.msort
     nanmean = statistics.nanmean
     nansum = statistics.nansum
     quantile = statistics.quantile
     nanquantile = statistics.nanquantile
-    ptp = operator("ptp", _ptp)
+    ptp = tensor_method("ptp", _ptp)
     renorm = statistics.renorm
-    searchsorted = operator("searchsorted", _searchsorted)
-    sum_to_size = operator("sum_to_size", _sum_to_size)
+    searchsorted = tensor_method("searchsorted", _searchsorted)
+    sum_to_size = tensor_method("sum_to_size", _sum_to_size)
     top_k = ordering.topk
     trace = linear_algebra.trace
     cholesky = linear_algebra.cholesky
@@ -150,7 +150,7 @@ class MathMethods:
     logdet = linear_algebra.logdet
     lstsq = linear_algebra.lstsq
     matrix_power = linear_algebra.matrix_power
-    qr = operator("qr", _qr)
+    qr = tensor_method("qr", _qr)
     slogdet = linear_algebra.slogdet
     log_matrix_determinant = linear_algebra.slogdet
     svd = linear_algebra.svd

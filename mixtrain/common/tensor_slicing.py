@@ -17,7 +17,7 @@ from mixtrain.dtype import float32
 from mixtrain.ops import array, creation, distributions, joining, random, selection, slicing, tensor_info
 from mixtrain.ops.indexing import flat_positions, get_item, scatter_flat, set_item
 from mixtrain.ops.inputs import as_floats, axis_of, is_number, rank_of, tensor
-from mixtrain.ops.operator import operator
+from mixtrain.ops.operator import tensor_method
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 _Method = Callable[..., Any]
@@ -52,12 +52,7 @@ def _index_add(self: TensorLike, *args: Any, alpha: float = 1, **named: Any) -> 
 
 
 def _add_at(self: TensorLike, dim: int, index: TensorLike, source: TensorLike, *, alpha: float = 1) -> Tensor:
-    x = tensor("Tensor.index_add", self)
-    axis = axis_of("Tensor.index_add", dim, rank_of(x), name="dim")
-    rows = keras.ops.moveaxis(x, axis, 0)
-    updates = keras.ops.moveaxis(keras.ops.cast(tensor("Tensor.index_add", source), x.dtype), axis, 0) * alpha
-    index = keras.ops.cast(tensor("Tensor.index_add", index), "int32")
-    return keras.ops.moveaxis(rows + keras.ops.segment_sum(updates, index, num_segments=rows.shape[0]), 0, axis)
+    return slicing.add_slices("Tensor.index_add", self, dim, index, source, alpha)
 
 
 def _index_put(self: TensorLike, indices: Sequence[TensorLike], values: TensorLike, accumulate: bool = False) -> Tensor:
@@ -145,46 +140,46 @@ class SlicingMethods:
     diagonal_scatter = slicing.diagonal_scatter
     diagflat = slicing.diagflat
     diff = slicing.diff
-    fill_diagonal = operator("fill_diagonal", _fill_diagonal)
-    fills = operator("fills", lambda self, value: creation.full_like(self, value))
+    fill_diagonal = tensor_method("fill_diagonal", _fill_diagonal)
+    fills = tensor_method("fills", lambda self, value: creation.full_like(self, value))
     fliplr = slicing.fliplr
     flipud = slicing.flipud
     rot90 = slicing.rot90
-    reverse = operator("reverse", array.reverse)
+    reverse = tensor_method("reverse", array.reverse)
     reverse_sequence = slicing.reverse_sequence
     tensor_split = as_view(slicing.tensor_split)
     vsplit = as_view(slicing.vsplit)
     hsplit = as_view(slicing.hsplit)
     dsplit = as_view(slicing.dsplit)
-    choose = operator("choose", _choose)
-    index_add = operator("index_add", _index_add)
+    choose = tensor_method("choose", _choose)
+    index_add = tensor_method("index_add", _index_add)
     index_fill = slicing.index_fill
-    index_put = operator("index_put", _index_put)
+    index_put = tensor_method("index_put", _index_put)
     scatter = with_aliases(slicing.scatter, dim="axis")
-    scatter_add = operator("scatter_add", _scatter_add)
-    scatter_sub = operator("scatter_sub", _scatter("sub"))
-    scatter_mul = operator("scatter_mul", _scatter("mul"))
-    scatter_div = operator("scatter_div", _scatter("div"))
-    scatter_max = operator("scatter_max", _scatter("max"))
-    scatter_min = operator("scatter_min", _scatter("min"))
+    scatter_add = tensor_method("scatter_add", _scatter_add)
+    scatter_sub = tensor_method("scatter_sub", _scatter("sub"))
+    scatter_mul = tensor_method("scatter_mul", _scatter("mul"))
+    scatter_div = tensor_method("scatter_div", _scatter("div"))
+    scatter_max = tensor_method("scatter_max", _scatter("max"))
+    scatter_min = tensor_method("scatter_min", _scatter("min"))
     select_scatter = slicing.select_scatter
     slice_scatter = slicing.slice_scatter
-    masked_scatter = operator("masked_scatter", _masked_scatter)
+    masked_scatter = tensor_method("masked_scatter", _masked_scatter)
     unique_consecutive = slicing.unique_consecutive
     unsorted_segment_max = slicing.unsorted_segment_max
     unsorted_segment_min = slicing.unsorted_segment_min
     unsorted_segment_prod = slicing.unsorted_segment_prod
-    unfold = operator("unfold", _unfold)
-    new_full = operator("new_full", _new_full)
-    new_empty = operator("new_empty", lambda self, size, *, dtype=None: creation.zeros(
+    unfold = tensor_method("unfold", _unfold)
+    new_full = tensor_method("new_full", _new_full)
+    new_empty = tensor_method("new_empty", lambda self, size, *, dtype=None: creation.zeros(
         size, dtype or tensor_info.dtype(self)
     ))
-    uniform = operator("uniform", _uniform)
-    bernoulli = operator("bernoulli", _bernoulli)
-    multinomial = operator("multinomial", distributions.multinomial)
-    random_categorical = operator("random_categorical", distributions.random_categorical)
+    uniform = tensor_method("uniform", _uniform)
+    bernoulli = tensor_method("bernoulli", _bernoulli)
+    multinomial = tensor_method("multinomial", distributions.multinomial)
+    random_categorical = tensor_method("random_categorical", distributions.random_categorical)
     unique_with_pad = slicing.unique_with_pad
-    byte = operator("byte", lambda self: tensor_info.cast(self, "uint8"))
-    short = operator("short", lambda self: tensor_info.cast(self, "int16"))
+    byte = tensor_method("byte", lambda self: tensor_info.cast(self, "uint8"))
+    short = tensor_method("short", lambda self: tensor_info.cast(self, "int16"))
     stride = _stride
-    storage_offset = operator("storage_offset", lambda self: 0)
+    storage_offset = tensor_method("storage_offset", lambda self: 0)

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from mixtrain.autocast.state import autocast_in_force, autocasting, is_symbolic
 from mixtrain.boundary import run_library
+from mixtrain.ops.call_errors import CONVERTED_ERRORS, raise_explained
 
 _Function = Callable[..., Any]
 _PACKAGE: Final = __name__.rpartition(".")[0]
@@ -43,12 +44,13 @@ def _under_autocast(name: str, function: _Function, *args: Any, **kwargs: Any) -
         return function(*args, **kwargs)
 
 
-def operator(name: str, function: _Function) -> _Function:
+def operator(name: str, function: _Function, *, owner: str = "ops") -> _Function:
     """Return a function as an operator.
 
     Args:
         name: The operator's name.
         function: Its computation.
+        owner: What of mixtrain has it, for error messages.
 
     Example:
         >>> operator("double", lambda x: 2 * x)(3)
@@ -57,12 +59,18 @@ def operator(name: str, function: _Function) -> _Function:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        # The fast path of `dispatch`, without its call.
-        if autocast_in_force() is None:
-            return run_library(function, args, kwargs)
-        return dispatch(name, function, args, kwargs)
+        try:
+            # The fast path of `dispatch`, without its call.
+            if autocast_in_force() is None:
+                return run_library(function, args, kwargs)
+            return dispatch(name, function, args, kwargs)
+        except CONVERTED_ERRORS as error:
+            raise_explained(f"{owner}.{name}", args, kwargs, error)
 
     return call
+
+
+tensor_method: Final = functools.partial(operator, owner="Tensor")
 
 
 def primitive_call(call: Callable[..., Any]) -> _Function:
@@ -74,7 +82,12 @@ def primitive_call(call: Callable[..., Any]) -> _Function:
     def operator(self: Any, *args: Any, **kwargs: Any) -> Any:
         compute = functools.partial(function, self) if takes_self else function
         name = _class_name(self.__class__)
-        return compute(*args, **kwargs) if name in _OPEN else dispatch(name, compute, args, kwargs)
+        if name in _OPEN:
+            return compute(*args, **kwargs)
+        try:
+            return dispatch(name, compute, args, kwargs)
+        except CONVERTED_ERRORS as error:
+            raise_explained(f"ops.{name}", args, kwargs, error)
 
     return operator
 

@@ -193,6 +193,12 @@ def grid_sample(
     x = as_floats(where, input)
     coordinates = keras.ops.cast(tensor(where, grid), x.dtype)
     lengths, batch = x.shape[2:], x.shape[0]
+    if rank_of(x) not in (4, 5) or rank_of(coordinates) != rank_of(x) or coordinates.shape[-1] != len(lengths):
+        raise checks.fail_value(
+            where,
+            "input and grid must have axes (N, C, H, W) and (N, H, W, 2), or (N, C, D, H, W) and (N, D, H, W, 3)",
+            (tuple(x.shape), tuple(coordinates.shape)), "a grid with one point for each element of the result",
+        )
     # The points in elements of the input, first axis first.
     points = []
     for length, coordinate in zip(lengths, reversed(keras.ops.unstack(coordinates, axis=-1)), strict=True):

@@ -134,6 +134,8 @@ def adaptive_avg_pool2d(input: TensorLike, output_size: int | Sequence[int]) -> 
         return adaptive_avg_pool2d(keras.ops.expand_dims(input, 0), output_size)[0]
     where, x = "ops.adaptive_avg_pool2d", image("ops.adaptive_avg_pool2d", input)
     sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size, output_size)
+    if len(sizes) != 2:
+        raise checks.fail_value(where, "output_size must be a number or two", sizes, "output_size=(1, 1)")
     sizes = tuple(
         old if new is None else checks.integer(where, "output_size", new, at_least=1)
         for new, old in zip(sizes, x.shape[2:], strict=True)

@@ -225,6 +225,11 @@ def strided_slice(
     """
     x = tensor("ops.strided_slice", input_x)
     bounds = [sizes_of("ops.strided_slice", value, name="begin, end, strides") for value in (begin, end, strides)]
+    if len(set(map(len, bounds))) > 1:
+        raise checks.fail_value(
+            "ops.strided_slice", "begin, end and strides must be equally long", [len(bound) for bound in bounds],
+            "strides=(1, 1)",
+        )
     index: list[Any] = []
     for entry, (start, stop, step) in enumerate(zip(*bounds, strict=True)):
         bit = 1 << entry

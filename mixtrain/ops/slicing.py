@@ -13,6 +13,7 @@ from mixtrain.ops.elementwise import named
 from mixtrain.ops.indexing import flat_positions, get_item, scatter_flat, set_item
 from mixtrain.ops.inputs import axis_of, rank_of, tensor
 from mixtrain.ops.joining import concat, known_size
+from mixtrain.ops.labels import check_range
 from mixtrain.ops.ordering import unique
 from mixtrain.ops.primitive import Primitive, primitive
 from mixtrain.ops.state import assign
@@ -163,14 +164,25 @@ def index_add(
         use_lock: Accepted; without effect.
         check_index_bound: Accepted; without effect.
 
+    Raises:
+        ValueError: An index is not in ``[0, size)``; in a compiled function it adds nothing.
+
     Source: MindSpore, `mindspore.ops.index_add`.
     """
-    value = tensor("ops.index_add", x)
-    rows = keras.ops.moveaxis(value, axis_of("ops.index_add", axis, rank_of(value)), 0)
-    updates = keras.ops.moveaxis(keras.ops.cast(tensor("ops.index_add", y), value.dtype), axis, 0)
-    index = keras.ops.cast(tensor("ops.index_add", indices), "int32")
-    total = rows + keras.ops.segment_sum(updates, index, num_segments=rows.shape[0])
-    return _assigned(x, keras.ops.moveaxis(total, 0, axis))
+    return _assigned(x, add_slices("ops.index_add", x, axis, indices, y))
+
+
+def add_slices(
+    where: str, x: TensorLike, axis: int, indices: TensorLike, updates: TensorLike, scale: float = 1
+) -> Tensor:
+    """Return `x` with `updates`, times `scale`, added at `indices` along `axis`."""
+    value, index = tensor(where, x), keras.ops.cast(tensor(where, indices), "int32")
+    axis = axis_of(where, axis, rank_of(value))
+    rows = keras.ops.moveaxis(value, axis, 0)
+    check_range(where, "each index", index, 0, known_size(where, rows, 0) - 1)
+    slices = keras.ops.moveaxis(keras.ops.cast(tensor(where, updates), value.dtype), axis, 0) * scale
+    total = rows + keras.ops.segment_sum(slices, index, num_segments=rows.shape[0])
+    return keras.ops.moveaxis(total, 0, axis)
 
 
 def index_fill(x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -> Tensor:

@@ -239,6 +239,11 @@ def _adaptive(name: str, rank: int, inputs: str) -> Callable[..., Tensor]:
                 lambda y: y[0], pool(keras.ops.expand_dims(x, 0), output_size, return_indices)
             )
         sizes: tuple[Any, ...] = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * rank
+        if rank_of(x) != rank + 2 or len(sizes) != rank:
+            raise checks.fail_value(
+                f"ops.{name}", f"input must have {rank + 2} axes and output_size a number or {rank}",
+                (tuple(x.shape), sizes), f"output_size={(1,) * rank}",
+            )
         sizes = tuple(size if new is None else new for new, size in zip(sizes, x.shape[2:], strict=True))
         if return_indices:
             return _adaptive_max_with_indices(x, sizes)

@@ -7,7 +7,7 @@ import pytest
 
 import mixtrain
 import mixtrain.numpy as mnp
-from mixtrain import Tensor, ops
+from mixtrain import Tensor, nn, ops
 
 
 def test_searchsorted_compares_in_the_dtype_that_both_promote_to() -> None:
@@ -88,3 +88,27 @@ def test_a_seed_that_is_too_large_changes_nothing() -> None:
 def test_combinations_of_no_element_are_refused() -> None:
     with pytest.raises(ValueError, match="ops.combinations: r must be at least 1"):
         ops.combinations(Tensor([1, 2]), 0)
+
+
+def test_index_add_adds_at_each_index_and_refuses_one_outside() -> None:
+    x, updates = mixtrain.Tensor(np.zeros((3, 2), np.float32)), mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]])
+    expected = [[3.0, 4.0], [0.0, 0.0], [1.0, 2.0]]
+    assert ops.index_add(x, mixtrain.Tensor([2, 0]), updates, 0).asnumpy().tolist() == expected
+    doubled = x.index_add(0, mixtrain.Tensor([2, 0]), updates, alpha=2)
+    np.testing.assert_array_equal(doubled.asnumpy(), 2 * np.array(expected))
+    with pytest.raises(ValueError, match="ops.index_add: each index must be from 0 to 2; got -1"):
+        ops.index_add(x, mixtrain.Tensor([-1, 0]), updates, 0)
+    with pytest.raises(ValueError, match="Tensor.index_add: each index must be from 0 to 1; got 2"):
+        x.index_add(1, mixtrain.Tensor([0, 2]), mixtrain.Tensor(np.ones((3, 2), np.float32)))
+
+
+def test_a_tensor_of_a_shape_alone_is_zeros_and_with_unknown_sizes_a_description() -> None:
+    assert mixtrain.Tensor(shape=(2,), dtype=mixtrain.int32).asnumpy().tolist() == [0, 0]
+    for sizes in ([3, None], (3, -1)):
+        described = mixtrain.Tensor(shape=sizes, dtype=mixtrain.float32)
+        assert repr(described) == "Tensor(shape=[3, -1], dtype=Float32, value= )"
+        assert (described.shape, described.ndim, described.dtype) == ((3, None), 2, "float32")
+    net = nn.ReLU()
+    net.set_inputs(mixtrain.Tensor(shape=[None, 2], dtype=mixtrain.float32))
+    assert net.get_inputs()[0].shape == (None, 2)
+    assert net(mixtrain.Tensor([[-1.0, 2.0]])).asnumpy().tolist() == [[0.0, 2.0]]

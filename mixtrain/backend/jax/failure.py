@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Final
 
 import jax
+
+# JAX raises Python's own errors for values, shapes or dtypes that an operation does not support.
+VALUE_ERRORS: Final[tuple[type[Exception], ...]] = ()
 
 
 @contextlib.contextmanager
@@ -28,3 +32,13 @@ def naming_layers(where: str) -> Iterator[None]:
             f"{where}: expected columns whose shapes and values fit the network and each other; got, at run time: "
             f"{reason}. Write batches of one shape, or train with dataset_sink_mode=False to see the batch."
         ) from error
+
+
+def error_reason(error: Exception) -> str:
+    """Return the reason in the error of an operation, as a clause.
+
+    Example:
+        >>> error_reason(ValueError("sizes differ: (2,) (5,).\\nSee the documentation."))
+        'sizes differ: (2,) (5,)'
+    """
+    return next(iter(str(error).strip().splitlines()), "").rstrip(".") or type(error).__name__

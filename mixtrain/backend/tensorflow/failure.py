@@ -5,11 +5,17 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
+from typing import Final
 
 import tensorflow as tf
 
+# What an eager operation raises for values, shapes or dtypes that it does not support.
+VALUE_ERRORS: Final[tuple[type[Exception], ...]] = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError)
+
 # The operation's path as the graph knows it, with one or two pairs of braces.
 _NODE = re.compile(r"\{\{(?:function_)?node ([^}]*)\}\}")
+# The operation's name, which ends the error of an eager one.
+_OPERATION = re.compile(r" *\[Op:\w+\].*")
 # XLA's message for an operation that it lacks, and the parts of other refusals that are not the reason.
 _MISSING = re.compile(r" on XLA_\w+: (\w+) \(")
 _CONTEXT = re.compile(r"during context \[\w+\]: | to node `[^`]*`|, metadata=.*")
@@ -34,6 +40,18 @@ def naming_layers(where: str) -> Iterator[None]:
             f"{where}: expected columns whose shapes and values fit the network and each other; got, at run time{at}: "
             f"{reason}. Write batches of one shape, or train with dataset_sink_mode=False to see the batch."
         ) from error
+
+
+def error_reason(error: Exception) -> str:
+    """Return the reason in the error of an operation, as a clause.
+
+    Example:
+        >>> error_reason(ValueError("{{function_node __wrapped__Mul}} sizes differ: [2] [5] [Op:Mul] name: "))
+        'sizes differ: [2] [5]'
+    """
+    message = error.message if isinstance(error, tf.errors.OpError) else str(error)
+    first = next(iter(message.strip().splitlines()), "")
+    return _OPERATION.sub("", _NODE.sub("", first)).strip(" .") or type(error).__name__
 
 
 def explain(message: str) -> tuple[str, str]:
