@@ -50,6 +50,17 @@ def short_repr(value: Any) -> str:
     return _shown_object(value)
 
 
+def short_arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """Return the text of the arguments of a call for an error.
+
+    Example:
+        >>> short_arguments((np.zeros(2), 0), {"mode": "max"})
+        "ndarray of shape (2,) and dtype float64, 0, mode='max'"
+    """
+    texts = [*map(short_repr, args), *(f"{name}={short_repr(value)}" for name, value in kwargs.items())]
+    return ", ".join(texts) or "no arguments"
+
+
 def join_names(names: Iterable[Any]) -> str:
     """Return the text of names for an error; of many, the first few.
 

@@ -30,6 +30,7 @@ from mixtrain.typing import DTypeLike, Layer, Variable
 _CellT = TypeVar("_CellT", bound="Cell")
 _UNCHANGED = CastRule()
 _LIBRARY = "mixtrain."
+_RAISED_IN = "Raised in"
 
 
 def _as_tensor(array: np.ndarray) -> Any:
@@ -41,6 +42,14 @@ def _as_tensor(array: np.ndarray) -> Any:
 def _is_library_class(cls: type) -> bool:
     """Whether a class's `construct` is mixtrain's own, which computes on backend tensors."""
     return cls.construct.__module__.startswith(_LIBRARY)  # type: ignore[attr-defined]
+
+
+def _note_call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
+    """Add to an error in which cell it was raised, and what that was called with; of nested cells the innermost."""
+    if not any(note.startswith(_RAISED_IN) for note in getattr(error, "__notes__", ())):
+        name = f"{type(cell).__name__} {cell.name_prefix.rstrip('.')}".rstrip()
+        arguments = checks.short_arguments(to_tensors(args), to_tensors(kwargs))
+        error.add_note(f"{_RAISED_IN} {name}, called with {arguments}.")
 
 
 class Cell(CellState, CellHooks, CellSetup):
@@ -113,7 +122,11 @@ class Cell(CellState, CellHooks, CellSetup):
         if any(isinstance(value, keras.KerasTensor) for value in keras.tree.flatten((args, kwargs))):
             return self.as_keras_layer()(*args, **kwargs)
         run = run_library if _is_library_class(type(self)) else run_users  # type: ignore[arg-type]
-        return run(self._call, args, kwargs)
+        try:
+            return run(self._call, args, kwargs)
+        except Exception as error:
+            _note_call(self, args, kwargs, error)
+            raise
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         note_layer(self)

@@ -39,7 +39,7 @@ def _fill_diagonal(self: TensorLike, fill_value: float, wrap: bool = False) -> T
 def _choose(self: TensorLike, choices: Sequence[TensorLike], mode: str = "clip") -> Tensor:
     checks.one_of("Tensor.choose", "mode", mode, ("clip", "wrap", "raise"))
     x = keras.ops.cast(tensor("Tensor.choose", self), "int32")
-    stacked = keras.ops.stack([keras.ops.broadcast_to(tensor("", choice), x.shape) for choice in choices])
+    stacked = keras.ops.stack([keras.ops.broadcast_to(tensor("Tensor.choose", choice), x.shape) for choice in choices])
     index = keras.ops.mod(x, len(choices)) if mode == "wrap" else keras.ops.clip(x, 0, len(choices) - 1)
     return keras.ops.take_along_axis(stacked, index[None], axis=0)[0]
 
@@ -88,7 +88,7 @@ def _scatter_add(self: TensorLike, *args: Any, **named: Any) -> Tensor:
 def _masked_scatter(self: TensorLike, mask: TensorLike, tensor_: TensorLike) -> Tensor:
     x = tensor("Tensor.masked_scatter", self)
     positions = selection.masked_select(flat_positions(x), mask)
-    values = keras.ops.cast(keras.ops.reshape(tensor("", tensor_), (-1,)), x.dtype)
+    values = keras.ops.cast(keras.ops.reshape(tensor("Tensor.masked_scatter", tensor_), (-1,)), x.dtype)
     return scatter_flat(x, positions, values[: keras.ops.shape(positions)[0]])
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NoReturn
 
 from mixtrain import backend
 from mixtrain.boundary import mode
-from mixtrain.checks import short_repr
+from mixtrain.checks import short_arguments
 
 # The classes of such errors; a subclass may carry a meaning that callers rely on, as JAX's tracer errors do, and stays.
 _CONVERTED: Final[dict[type[Exception], type[Exception]]] = {
@@ -30,8 +30,7 @@ def raise_explained(where: str, args: tuple[Any, ...], kwargs: dict[str, Any], e
     # Inside of another operator that one explains it. Of one that calls a function of the user it may be the user's.
     if kind is None or written or mode() == "backend" or any(map(callable, (*args, *kwargs.values()))):
         raise error
-    arguments = [*map(short_repr, args), *(f"{key}={short_repr(value)}" for key, value in kwargs.items())]
     raise kind(
-        f"{where}: expected arguments that fit the operation and each other; got {', '.join(arguments) or 'none'} "
+        f"{where}: expected arguments that fit the operation and each other; got {short_arguments(args, kwargs)} "
         f"({backend.error_reason(error)}). Write a call as in help(mixtrain.{where})."
     ) from error

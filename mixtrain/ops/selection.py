@@ -146,7 +146,8 @@ def masked_fill(input_x: TensorLike, mask: TensorLike, value: TensorLike) -> Ten
     Source: MindSpore, `mindspore.ops.masked_fill`.
     """
     x = tensor("ops.masked_fill", input_x)
-    return keras.ops.where(as_mask("ops.masked_fill", mask), keras.ops.cast(tensor("", value), x.dtype), x)
+    filled = keras.ops.cast(tensor("ops.masked_fill", value), x.dtype)
+    return keras.ops.where(as_mask("ops.masked_fill", mask), filled, x)
 
 
 def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:

@@ -46,7 +46,7 @@ def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: 
     """
     x = tensor("ops.diagonal_scatter", input)
     positions = keras.ops.diagonal(flat_positions(x), offset, dim1, dim2)
-    return scatter_flat(x, positions, keras.ops.cast(tensor("", src), x.dtype))
+    return scatter_flat(x, positions, keras.ops.cast(tensor("ops.diagonal_scatter", src), x.dtype))
 
 
 def diagflat(input: TensorLike, offset: int = 0) -> Tensor:

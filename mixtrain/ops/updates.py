@@ -22,7 +22,7 @@ def read(name: str, *values: TensorLike) -> list[Tensor]:
 def write(variable: Variable, value: TensorLike) -> Tensor:
     """Assign `value` to `variable` if that is a Parameter, and return it in the dtype of `variable`."""
     if not isinstance(variable, keras.Variable):
-        return keras.ops.cast(value, tensor("", variable).dtype)
+        return keras.ops.cast(value, tensor("ops", variable).dtype)
     variable.assign(keras.ops.cast(value, variable.dtype))
     return backend.snapshot(variable)
 

@@ -1,4 +1,4 @@
-"""Errors that only the backend finds: they name the operator and its arguments, and are the same classes on both."""
+"""Errors that only the backend finds: they name the operator or cell and its arguments, on both backends."""
 
 from __future__ import annotations
 
@@ -54,3 +54,31 @@ def test_the_backends_error_stays_as_the_cause() -> None:
     with pytest.raises(ValueError, match="ops.inverse") as raised:
         ops.inverse(OBLONG)
     assert "square" in str(raised.value.__cause__)
+
+
+class Stack(nn.Cell):
+    """A recurrent cell below two other cells, called with a state of another batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.SequentialCell(nn.ReLU(), nn.LSTMCell(3, 4))
+
+    def construct(self, x: mixtrain.Tensor) -> tuple[mixtrain.Tensor, mixtrain.Tensor]:
+        return self.body[1](self.body[0](x), (ops.ones((5, 4)), ops.ones((5, 4))))
+
+
+def test_an_error_in_nested_cells_says_in_which_one_and_with_what() -> None:
+    note = "Raised in LSTMCell body.1, called with Tensor of shape (3, 3) and dtype float32, tuple of 2, the first "
+    with pytest.raises(Exception, match="ncompatible shapes") as raised:
+        Stack()(SQUARE)
+    assert [text.startswith(note) for text in raised.value.__notes__ if "called with" in text] == [True]
+
+
+def test_an_error_of_the_users_construct_keeps_its_class_and_message() -> None:
+    class Fails(nn.Cell):
+        def construct(self, x: mixtrain.Tensor) -> mixtrain.Tensor:
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="^'mine'\n") as raised:
+        nn.SequentialCell(Fails())(SQUARE)
+    assert "Raised in Fails 0, called with Tensor of shape (3, 3) and dtype float32." in raised.value.__notes__
