@@ -14,6 +14,7 @@ import numpy as np
 # Limits of the text of one value in an error.
 _MAX_CHARACTERS: Final = 100
 _MAX_NAMES: Final = 8
+_RAISED_IN: Final = "Raised in"
 _CONTAINERS: Final = (list, tuple, set, frozenset, Mapping)
 
 
@@ -59,6 +60,19 @@ def short_arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """
     texts = [*map(short_repr, args), *(f"{name}={short_repr(value)}" for name, value in kwargs.items())]
     return ", ".join(texts) or "no arguments"
+
+
+def note_call(error: BaseException, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> None:
+    """Add to an error what raised it and what that was called with; of nested calls only the innermost is noted.
+
+    Example:
+        >>> error = ValueError("sizes differ")
+        >>> note_call(error, "Dense fc1", (np.zeros((2, 3)),))
+        >>> error.__notes__
+        ['Raised in Dense fc1, called with ndarray of shape (2, 3) and dtype float64.']
+    """
+    if not any(note.startswith(_RAISED_IN) for note in getattr(error, "__notes__", ())):
+        error.add_note(f"{_RAISED_IN} {name}, called with {short_arguments(args, kwargs or {})}.")
 
 
 def join_names(names: Iterable[Any]) -> str:

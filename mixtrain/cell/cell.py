@@ -30,7 +30,6 @@ from mixtrain.typing import DTypeLike, Layer, Variable
 _CellT = TypeVar("_CellT", bound="Cell")
 _UNCHANGED = CastRule()
 _LIBRARY = "mixtrain."
-_RAISED_IN = "Raised in"
 
 
 def _as_tensor(array: np.ndarray) -> Any:
@@ -42,14 +41,6 @@ def _as_tensor(array: np.ndarray) -> Any:
 def _is_library_class(cls: type) -> bool:
     """Whether a class's `construct` is mixtrain's own, which computes on backend tensors."""
     return cls.construct.__module__.startswith(_LIBRARY)  # type: ignore[attr-defined]
-
-
-def _note_call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
-    """Add to an error in which cell it was raised, and what that was called with; of nested cells the innermost."""
-    if not any(note.startswith(_RAISED_IN) for note in getattr(error, "__notes__", ())):
-        name = f"{type(cell).__name__} {cell.name_prefix.rstrip('.')}".rstrip()
-        arguments = checks.short_arguments(to_tensors(args), to_tensors(kwargs))
-        error.add_note(f"{_RAISED_IN} {name}, called with {arguments}.")
 
 
 class Cell(CellState, CellHooks, CellSetup):
@@ -125,7 +116,8 @@ class Cell(CellState, CellHooks, CellSetup):
         try:
             return run(self._call, args, kwargs)
         except Exception as error:
-            _note_call(self, args, kwargs, error)
+            name = f"{type(self).__name__} {self.name_prefix.rstrip('.')}".rstrip()
+            checks.note_call(error, name, to_tensors(args), to_tensors(kwargs))
             raise
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:

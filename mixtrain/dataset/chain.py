@@ -158,8 +158,13 @@ class _Transform:
     def apply(self, function: Callable[..., Any], columns: dict[int, Any], *arguments: Any) -> None:
         """Replace each column of the step by what the function returns for it; errors name the column."""
         for position, name in zip(self.step.positions, self.step.names, strict=True):
-            with backend.error_subject(f'map, column "{name}"'):
-                columns[position] = function(columns[position], *arguments)
+            value, subject = columns[position], f'map, column "{name}"'
+            with backend.error_subject(subject):
+                try:
+                    columns[position] = function(value, *arguments)
+                except Exception as error:
+                    checks.note_call(error, f"{type(self.operation).__name__} ({subject})", (value,))
+                    raise
 
 
 def _run_row(

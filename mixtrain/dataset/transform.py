@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mixtrain import checks
 from mixtrain.dataset.chain import Chain, Step, row_keys, transform_seed
 from mixtrain.dataset.columns import Replacement, to_array, unboxed
 from mixtrain.dataset.pass_seed import PassSeed
@@ -80,7 +81,12 @@ class _PythonPart:
     def run(self, items: Iterator[Item], seed: int) -> Iterator[Item]:
         for (row, key), values in items:
             for index, operation in enumerate(self._operations):
-                result = run_one(operation, values, (key, (seed + index) % 2**31))
+                try:
+                    result = run_one(operation, values, (key, (seed + index) % 2**31))
+                except Exception as error:
+                    name = getattr(operation, "__qualname__", type(operation).__name__)
+                    checks.note_call(error, f"{name} (map)", values)
+                    raise
                 values = result if isinstance(result, tuple) else (result,)
             yield (row, key), values
 

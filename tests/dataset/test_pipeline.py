@@ -59,7 +59,7 @@ def test_an_exception_of_user_code_arrives_as_itself(seven):
 
     pipeline = seven().map(broken, "label").batch(2).pipeline
     for stream in (pipeline, pipeline.repeat(2)):
-        with pytest.raises(LookupError, match="^row 5$"):
+        with pytest.raises(LookupError, match=r"^row 5\n"):
             labels(stream)
 
 

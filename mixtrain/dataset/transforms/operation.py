@@ -92,7 +92,11 @@ class TensorOperation:
         picture = is_picture(value)
         operation = self.for_pictures() if picture else self
         array = np.asarray(value) if picture else read_value(type(self).__name__, value)
-        (result,) = backend.call_row(lambda seed, value: (operation.graph(value, seed),), seed, array)
+        try:
+            (result,) = backend.call_row(lambda seed, value: (operation.graph(value, seed),), seed, array)
+        except Exception as error:
+            checks.note_call(error, type(self).__name__, (value,))
+            raise
         if self.pictures == "makes" or (picture and self.pictures == "keeps"):
             return to_picture(type(self).__name__, result)
         return result

@@ -47,7 +47,7 @@ class Perplexity(Metric):
             inputs: Probabilities (..., C), and one class index per row.
 
         Raises:
-            ValueError: There are not two inputs, or their shapes do not match.
+            ValueError: There are not two inputs, their shapes do not match, or a label is not a class number.
         """
         predictions, labels = self._pair(inputs)
         if predictions.ndim < 2 or labels.size != predictions.size // predictions.shape[-1]:
@@ -58,6 +58,12 @@ class Perplexity(Metric):
         labels = labels.reshape(-1).astype(int)
         rows = predictions.reshape(labels.size, -1)
         valid = np.ones(labels.size, bool) if self.ignore_label is None else labels != self.ignore_label
+        outside = labels[valid & ((labels < 0) | (labels >= rows.shape[-1]))]
+        if outside.size:
+            raise checks.fail_value(
+                "Perplexity.update", f"labels must be class numbers from 0 to {rows.shape[-1] - 1}", int(outside[0]),
+                f"Perplexity(ignore_label={outside[0]})",
+            )
         probabilities = rows[np.arange(labels.size)[valid], labels[valid]]
         self._sum_metric -= float(np.log(np.maximum(1e-10, probabilities)).sum())
         self._num_inst += int(valid.sum())

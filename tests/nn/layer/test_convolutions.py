@@ -92,7 +92,7 @@ def test_wrong_input_is_one_sentence(make: Any) -> None:
     rank = conv._rank
     sizes = (5,) * rank
     name = make.__name__
-    message = rf"^{name}: expected 3 channels on axis 1; got 2 \(input shape .*\). Write {name}\(in_channels=2, ...\).$"
+    message = rf"^{name}: expected 3 channels on axis 1; got 2 \(input .*\). Write {name}\(in_channels=2, ...\)\.\n"
     with pytest.raises(ValueError, match=message):
         conv(ones(1, 2, *sizes))
     with pytest.raises(ValueError, match=rf"^{name}: expected {rank + 2} axes \(N, C, .*\); got input shape \(3, 3\)"):

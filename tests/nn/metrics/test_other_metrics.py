@@ -47,6 +47,7 @@ def test_a_translation_without_a_word_in_common_scores_zero() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
+        (lambda: loose.Perplexity()([[0.5, 0.5]], [2]), ValueError, "Perplexity.update: labels .* from 0 to 1; got 2"),
         (lambda: loose.ROC()([0.1, 0.2], [1, 1]), ValueError, "ROC.eval: each class must have labels of it and others"),
         (lambda: loose.ROC()([[0.1, 0.2]], [1]), ValueError, r"Write ROC\(class_num=C\) for scores"),
         (lambda: loose.ROC(class_num=3)([[0.1, 0.2]], [1]), ValueError, r"must have shape \(N, 3\) for labels"),
