@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import keras
 
@@ -23,6 +22,7 @@ from mixtrain.train.feed import Feed
 from mixtrain.train.networks import Networks
 from mixtrain.train.range_sampler import RangeSampler
 from mixtrain.train.stepper import Stepper
+from mixtrain.typing import TensorLike, Tree
 
 
 class NetworkMode:
@@ -132,7 +132,7 @@ class CompiledNetworks:
         """The network with its outputs in float32, compiled."""
         network = self._networks.predict_network
 
-        def predict(*inputs: Any) -> Any:
+        def predict(*inputs: TensorLike) -> Tree:
             return boundary.to_backend_tensors(cast_floats(network(*inputs), float32))
 
         return CompiledCall(predict, network, prepare=self._networks.precision.enforce)
@@ -141,7 +141,7 @@ class CompiledNetworks:
     def _predict_mode(self) -> NetworkMode:
         return NetworkMode(self._networks.predict_network)
 
-    def predict(self, inputs: Any) -> Any:
+    def predict(self, inputs: Tree) -> Tree:
         """Run the network in inference mode.
 
         Args:

@@ -26,7 +26,7 @@ from mixtrain.typing import Network, Tensor, Tree
 def with_masks(network: Network) -> Callable[..., Any]:
     """Return a function that runs an eval network: its outputs, their masks and the losses of several outputs."""
 
-    def call(*batch: Tree) -> tuple[Any, list[Any], dict[str, Any]]:
+    def call(*batch: Tree) -> tuple[Tree, list[Tensor | None], dict[str, Any]]:
         losses: dict[str, Tensor] = {}
         if isinstance(network, WithEvalCell):
             results, batch_outputs = network.with_outputs(*batch)
@@ -62,7 +62,7 @@ class EvaluationMetrics:
         network: Network | None = None,
     ) -> None:
         self._network = network
-        self._convert: Callable[[Any], Any] = boundary.to_tensors if shows_tensors else boundary.to_backend_tensors
+        self._convert: Callable[[Tree], Tree] = boundary.to_tensors if shows_tensors else boundary.to_backend_tensors
         self.named = metrics
         self.indexes = indexes
         kinds = () if indexes is None else (CompileMetric, KerasMetric)
@@ -78,7 +78,7 @@ class EvaluationMetrics:
             metric.reset_state()
 
     def check_labels(
-        self, outputs: tuple[Tensor, ...], masks: list[Tensor | None], weights: Any, ignored: set[int]
+        self, outputs: tuple[Tensor, ...], masks: list[Tensor | None], weights: Tree, ignored: set[int]
     ) -> None:
         """Refuse labels out of range, of metrics that take class numbers.
 
@@ -105,7 +105,7 @@ class EvaluationMetrics:
                 if outside is not None:
                     raise backend.LabelOutOfRange("a metric", outside[1], sparse.classes)
 
-    def update(self, outputs: tuple[Tensor, ...], masks: list[Tensor | None], weights: Any) -> None:
+    def update(self, outputs: tuple[Tensor, ...], masks: list[Tensor | None], weights: Tree) -> None:
         """Update each metric with its part of the eval network's outputs."""
         indexes = self.indexes
         if indexes is not None:
@@ -231,7 +231,7 @@ def _results(evaluation: Evaluation, records: EpochRecords) -> tuple[dict[str, A
 
 
 def _update_metrics(
-    evaluation: Evaluation, outputs: tuple[Tensor, ...], masks: list[Tensor | None], weights: Any
+    evaluation: Evaluation, outputs: tuple[Tensor, ...], masks: list[Tensor | None], weights: Tree
 ) -> None:
     """Update the metrics with the outputs of a batch, their masks and the sample weights."""
     evaluation.metrics.check_labels(outputs, masks, weights, evaluation.call.ignored_labels())
@@ -243,7 +243,7 @@ def _naming_batch(number: int) -> contextlib.AbstractContextManager[None]:
     return backend.naming_position("Model.eval", lambda index: f"batch {number}")
 
 
-def _checked_outputs(outputs: Any, indexes: tuple[int, int, int] | None) -> tuple[Any, ...]:
+def _checked_outputs(outputs: Tree, indexes: tuple[int, int, int] | None) -> tuple[Tensor, ...]:
     """Return the outputs of an eval network as a tuple, checked to have those at `indexes`."""
     results = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
     if indexes is not None and len(results) <= max(indexes):
@@ -254,7 +254,7 @@ def _checked_outputs(outputs: Any, indexes: tuple[int, int, int] | None) -> tupl
     return results
 
 
-def output_indexes(indexes: Sequence[int] | None, eval_network: Any) -> tuple[int, int, int] | None:
+def output_indexes(indexes: Sequence[int] | None, eval_network: Network | None) -> tuple[int, int, int] | None:
     """Return which outputs of an eval network are the loss, the prediction and the label.
 
     Args:

@@ -113,7 +113,7 @@ class Feed:
             return HeldBatches((as_batch(batch, borrow) for batch in self._python_batches()), ahead=ahead)
         return (as_batch(batch) for batch in self._python_batches())
 
-    def _python_batches(self) -> Iterator[Any]:
+    def _python_batches(self) -> Iterator[Tree]:
         if not isinstance(self.dataset, keras.utils.PyDataset):
             yield from self.dataset
             return
@@ -179,7 +179,7 @@ class Feed:
         self._graph.raise_pending()
 
 
-def as_batch(batch: Any, convert: Callable[[TensorLike], Tensor] = backend.to_tensor) -> Batch:
+def as_batch(batch: Tree, convert: Callable[[TensorLike], Tensor] = backend.to_tensor) -> Batch:
     """Return a batch as a tuple of columns of tensors; of a dict, its values.
 
     A column of several parts is a dict or a tuple of tensors: a list becomes a tuple, as in `tf.data`.
@@ -195,14 +195,14 @@ def as_batch(batch: Any, convert: Callable[[TensorLike], Tensor] = backend.to_te
     return tuple(_as_column(column, convert) for column in batch)
 
 
-def _parts_of(batch: Any) -> list[Any]:
+def _parts_of(batch: Tree) -> list[Tree]:
     """Return the parts of all columns of a batch as a flat list, not converted to tensors."""
     if isinstance(batch, (tuple, list)) and all(isinstance(part, np.ndarray) for part in batch):
         return [*batch]  # Most batches; `keras.tree.flatten` is too slow for them.
     return keras.tree.flatten(as_batch(batch, lambda part: part))  # type: ignore[no-any-return]
 
 
-def _as_column(column: Any, convert: Callable[[TensorLike], Tensor]) -> Tree:
+def _as_column(column: Tree, convert: Callable[[TensorLike], Tensor]) -> Tree:
     """Return a column as a tensor, or as a structure of tensors for a network of several inputs."""
     if isinstance(column, backend.BACKEND_TENSORS):
         return column  # First, as it is the most common case in the steps of a run.

@@ -12,7 +12,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.backend.rows import Failure
-from mixtrain.typing import Batch
+from mixtrain.typing import Batch, Tree
 
 
 # Kinds of dtypes: booleans, integers and floats. Other arrays are converted, or refused, when they are read.
@@ -25,7 +25,7 @@ def _held_dtype(dtype: np.dtype) -> np.dtype | None:
     return np.dtype(backend.canonical_dtype(dtype.name)) if dtype.kind in _HELD_KINDS else None
 
 
-def borrow(part: Any) -> Any:
+def borrow(part: Tree) -> Tree:
     """Return a NumPy array in the dtype of its tensor, copied only if that differs; a tensor of any other value.
 
     The dataset may write its next batch into the same array.
@@ -34,7 +34,7 @@ def borrow(part: Any) -> Any:
     return backend.to_tensor(part) if dtype is None else np.asarray(part, dtype)
 
 
-def _copy(part: Any) -> Any:
+def _copy(part: Tree) -> Tree:
     return part.copy() if isinstance(part, np.ndarray) else part
 
 

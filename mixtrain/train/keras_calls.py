@@ -15,7 +15,7 @@ from mixtrain.train.callback.callback import CallbacksLike
 from mixtrain.train.feed import Feed
 from mixtrain.train.keras_data import BATCH_SIZE, KerasData, is_dataset
 from mixtrain.train.saving import KerasSaving
-from mixtrain.typing import DatasetLike, Layer, Tensor
+from mixtrain.typing import DatasetLike, Layer, Optimizer, Tensor, TensorLike, Tree
 
 
 def as_keras_arguments(positional: tuple[Any, Any, Any, Any], keywords: dict[str, Any]) -> dict[str, Any] | None:
@@ -52,9 +52,10 @@ def as_keras_arguments(positional: tuple[Any, Any, Any, Any], keywords: dict[str
 
 
 def epochs_and_data(
-    x: Any, y: Any, batch_size: int | None, epochs: int | None, validation_split: float | None, validation_data: Any,
+    x: Tree, y: Tree, batch_size: int | None, epochs: int | None, validation_split: float | None, validation_data: Any,
     validation_batch_size: int | None, validation_steps: int | None, validation_freq: int | Sequence[int] | None,
-    shuffle: bool | None, class_weight: Mapping[int, float] | None, sample_weight: Any, steps_per_epoch: int | None,
+    shuffle: bool | None, class_weight: Mapping[int, float] | None, sample_weight: TensorLike | None,
+    steps_per_epoch: int | None,
 ) -> tuple[Any, Any, Any, Any]:
     """Translate Keras's arguments of `fit` to epoch, train_dataset, valid_dataset and valid_frequency."""
     data = KerasData(
@@ -110,11 +111,11 @@ class KerasCalls(KerasSaving):
 
     def evaluate(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: Tree | None = None,
+        y: Tree | None = None,
         batch_size: int | None = None,
         verbose: str | int = "auto",
-        sample_weight: Any = None,
+        sample_weight: TensorLike | None = None,
         steps: int | None = None,
         callbacks: CallbacksLike | None = None,
         return_dict: bool = False,
@@ -175,7 +176,7 @@ class KerasCalls(KerasSaving):
         return list(self._keras_network("layers", "network.cells()").layers)
 
     @property
-    def optimizer(self) -> Any:
+    def optimizer(self) -> Optimizer | None:
         """The optimizer as passed, or None."""
         return self._networks.optimizer
 
@@ -214,7 +215,7 @@ class KerasCalls(KerasSaving):
             raise checks.fail_type(f"Model.{method}", "the network must be a keras.Model", network, alternative)
         return network
 
-    def _predict_batches(self, x: Any, batch_size: int | None, steps: int | None) -> Any:
+    def _predict_batches(self, x: Tree, batch_size: int | None, steps: int | None) -> Tree:
         """Run a Keras network batch by batch; return the outputs for all rows as NumPy arrays."""
         rows = BATCH_SIZE if batch_size is None else batch_size
         # A fast path for the common case; anything else is checked by `KerasData`.
@@ -226,11 +227,11 @@ class KerasCalls(KerasSaving):
             raise checks.fail_value("Model.predict", "the data must have rows", 0, "model.predict(x)")
         return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
 
-    def _predict_batch(self, batch: Any) -> Any:
+    def _predict_batch(self, batch: Tree) -> Tree:
         """Return the outputs for a batch as NumPy arrays."""
         outputs = self._run((keras.tree.map_structure(backend.to_tensor, batch),))
         return keras.tree.map_structure(backend.to_numpy, boundary.to_backend_tensors(outputs))
 
-    def _run(self, inputs: tuple[Any, ...]) -> Any:
+    def _run(self, inputs: tuple[Tree, ...]) -> Tree:
         """Run the network in inference mode on backend tensors."""
         raise NotImplementedError

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.train.feed import Feed, as_batch
-from mixtrain.typing import DatasetLike, TensorLike
+from mixtrain.typing import DatasetLike, TensorLike, Tree
 
 BATCH_SIZE = 32
 
@@ -39,9 +39,9 @@ class KerasData:
     """
 
     where: str
-    x: Any
-    y: Any = None
-    sample_weight: Any = None
+    x: Tree
+    y: Tree | None = None
+    sample_weight: TensorLike | None = None
     class_weight: Mapping[int, float] | None = None
     batch_size: int | None = None
     steps: int | None = None
@@ -78,7 +78,7 @@ class KerasData:
         """Whether batches have a third column, the sample weights."""
         return self.sample_weight is not None or self.class_weight is not None
 
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> tuple[Tree, ...]:
         """Return the columns ``(x,)``, ``(x, y)`` or ``(x, y, sample_weight)``, structures of NumPy arrays."""
         structures = [self.x] + [column for column in (self.y, self.sample_weight) if column is not None]
         columns = [keras.tree.map_structure(_array, _parts(column)) for column in structures]
@@ -127,7 +127,7 @@ class KerasData:
 
     def dataset(self) -> DatasetLike:
         """Return a dataset of batches for `Model.train`."""
-        data: Any = self.x
+        data: Tree = self.x
         if self.of_arrays:
             data = ArrayBatches(self.arrays(), self.batch_size or BATCH_SIZE, shuffle=self.shuffle)
         elif self.shuffle and isinstance(data, keras.utils.PyDataset) and data.num_batches is not None:
@@ -151,7 +151,7 @@ def is_dataset(value: Any) -> bool:
     return pipeline or isinstance(value, (keras.utils.PyDataset, Iterable)) or backend.is_pipeline_source(value)
 
 
-def _parts(column: Any) -> Any:
+def _parts(column: Tree) -> Tree:
     """Return a column with lists of numbers as arrays; a list of arrays is a structure."""
     if isinstance(column, (list, tuple)) and not any(np.ndim(part) or hasattr(part, "shape") for part in column):
         return np.asarray(column)
@@ -204,7 +204,7 @@ class ArrayBatches(keras.utils.PyDataset):
         (3, [4])
     """
 
-    def __init__(self, columns: tuple[Any, ...], batch_size: int, *, shuffle: bool = False) -> None:
+    def __init__(self, columns: tuple[Tree, ...], batch_size: int, *, shuffle: bool = False) -> None:
         super().__init__()
         self._columns, self._batch_size, self._shuffle = columns, batch_size, shuffle
         self._rows = len(keras.tree.flatten(columns)[0])
@@ -213,7 +213,7 @@ class ArrayBatches(keras.utils.PyDataset):
     def __len__(self) -> int:
         return -(-self._rows // self._batch_size)
 
-    def __getitem__(self, index: int) -> tuple[Any, ...]:
+    def __getitem__(self, index: int) -> tuple[Tree, ...]:
         begin = index * self._batch_size
         rows: Any = slice(begin, begin + self._batch_size)
         if self._order is not None:
@@ -237,7 +237,7 @@ class _ShuffledBatches(keras.utils.PyDataset):
     def __len__(self) -> int:
         return len(self._order)
 
-    def __getitem__(self, index: int) -> tuple[Any, ...]:
+    def __getitem__(self, index: int) -> tuple[Tree, ...]:
         return self._batches[int(self._order[index])]
 
     def on_epoch_begin(self) -> None:
@@ -265,17 +265,17 @@ class StepsOfEpoch:
         ([0, 1], [2, 3])
     """
 
-    def __init__(self, where: str, batches: Any, steps: int, *, continues: bool = True) -> None:
+    def __init__(self, where: str, batches: DatasetLike, steps: int, *, continues: bool = True) -> None:
         self._continues = continues or isinstance(batches, Iterator)
         self._where, self._batches, self._steps = where, batches, steps
         self._stream = self._endless()
         # A batch that was yielded, but not consumed: its reader did not ask for the one after it.
-        self._unconsumed: list[Any] = []
+        self._unconsumed: list[Tree] = []
 
     def __len__(self) -> int:
         return self._steps
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Tree]:
         if not self._continues:
             self._stream, self._unconsumed = self._endless(), []
         for _ in range(self._steps):
@@ -284,7 +284,7 @@ class StepsOfEpoch:
             yield self._unconsumed[0]
             self._unconsumed.clear()
 
-    def _endless(self) -> Iterator[Any]:
+    def _endless(self) -> Iterator[Tree]:
         count = 0
         while True:
             count_before = count
@@ -301,13 +301,13 @@ class StepsOfEpoch:
 class _WeightedBatches:
     """The batches of a dataset, with a third column of sample weights by class."""
 
-    def __init__(self, where: str, batches: Any, weights: Mapping[int, float]) -> None:
+    def __init__(self, where: str, batches: DatasetLike, weights: Mapping[int, float]) -> None:
         self._where, self._batches, self._weights = where, batches, weights
 
     def __len__(self) -> int:
         return len(self._batches)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Tree]:
         for batch in _passes(self._where, self._batches):
             columns = as_batch(batch)
             if len(columns) != 2:
@@ -318,12 +318,12 @@ class _WeightedBatches:
             yield (*columns, class_weights(self._where, columns[1], self._weights))
 
 
-def _passes(where: str, dataset: DatasetLike) -> Iterator[Any]:
+def _passes(where: str, dataset: DatasetLike) -> Iterator[Tree]:
     """Yield the batches of one pass over a dataset, or those of a generator."""
     return dataset if isinstance(dataset, Iterator) else Feed(dataset, where).batches()
 
 
-def _array(value: Any) -> np.ndarray:
+def _array(value: TensorLike) -> np.ndarray:
     """Return an array, tensor or data frame as a NumPy array; float64 becomes Keras's float dtype, as in Keras."""
     array = backend.to_numpy(value) if backend.is_tensor(value) else np.asarray(value)
     return array.astype(keras.backend.floatx()) if array.dtype == np.float64 else array

@@ -58,14 +58,14 @@ class CompileMetric(Metric):
         if self.metric is not None:
             self.metric.reset_state()
 
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: Tree) -> None:
         """Update with one batch: all predictions, all labels, and the sample weights if there are any."""
         predictions, labels, weights = self._select(*inputs)
         if self.metric is None:
             self.metric = _get_metric(self._identifier, tuple(predictions.shape), tuple(labels.shape))
         self.metric.update_state(labels, predictions, *([weights] if self._weighted else []))
 
-    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+    def _sparse_labels(self, *inputs: Tree) -> SparseLabels | None:
         predictions, labels, weights = self._select(*inputs)
         metric = self.metric or _get_metric(self._identifier, tuple(predictions.shape), tuple(labels.shape))
         if not isinstance(metric, SPARSE_METRICS) and self._identifier not in _SPARSE_FUNCTIONS:
@@ -73,7 +73,7 @@ class CompileMetric(Metric):
         sparse = class_indices(predictions, labels, axis=-1)
         return dataclasses.replace(sparse, weights=weights) if sparse is not None and self._weighted else sparse
 
-    def _select(self, predictions: Tree, labels: Tree, weights: Tree | None = None) -> tuple[Any, Any, Any]:
+    def _select(self, predictions: Tree, labels: Tree, weights: Tree | None = None) -> tuple[Tree, Tree, Tree | None]:
         """Return the predictions, labels and weights of this metric's output."""
         if self._output is None:
             return _single(predictions), _single(labels), None if weights is None else _single(weights)

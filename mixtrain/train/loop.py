@@ -437,7 +437,7 @@ class TrainingLoop:
         to_sample = 1 + self._callbacks.steps_to_sample(done + 1) if sampled else self._callbacks.steps_to_sample(done)
         return int(min(free, to_sample, sys.maxsize if self._host_manager is None else 1))
 
-    def _after_steps(self, records: StepRecords, step: int, batch: Any) -> None:
+    def _after_steps(self, records: StepRecords, step: int, batch: Batch | None) -> None:
         """Update a user's loss-scale manager, call the overflow hooks and check the overflow guard, in this order.
 
         Args:

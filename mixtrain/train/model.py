@@ -265,8 +265,8 @@ class Model(KerasCalls):
         *,
         verbose: Verbose = "auto",
         resume: str | os.PathLike[str] | None = None,
-        x: Any = None,
-        y: Any = None,
+        x: Tree | None = None,
+        y: Tree | None = None,
         batch_size: int | None = None,
         epochs: int | None = None,
         validation_split: float | None = None,
@@ -276,7 +276,7 @@ class Model(KerasCalls):
         validation_freq: int | Sequence[int] | None = None,
         shuffle: bool | None = None,
         class_weight: Mapping[int, float] | None = None,
-        sample_weight: Any = None,
+        sample_weight: TensorLike | None = None,
         steps_per_epoch: int | None = None,
     ) -> EpochHistory:
         """Train for some epochs, evaluating in between: ``fit(epoch, train_dataset)`` or Keras's ``fit(x, y)``.
@@ -461,7 +461,7 @@ class Model(KerasCalls):
         outputs = self._run(keras.tree.map_structure(backend.to_tensor, inputs))
         return boundary.to_tensors(outputs) if as_tensors else outputs
 
-    def _run(self, inputs: tuple[Any, ...]) -> Tree:
+    def _run(self, inputs: tuple[Tree, ...]) -> Tree:
         with self._use.of("Model.predict"):
             return self._compiled.predict(inputs)
 

@@ -39,17 +39,17 @@ class OutputMetric(Metric):
         """Reset the metric."""
         self.metric.clear()
 
-    def update(self, *inputs: Any) -> None:
+    def update(self, *inputs: Tree) -> None:
         """Update with one batch: all outputs and all labels."""
         self.metric.update(*self._select(*inputs))
 
-    def _select(self, outputs: Tree, label: Tree) -> tuple[Any, Any]:
+    def _select(self, outputs: Tree, label: Tree) -> tuple[Tree, Tree]:
         """Return the prediction and label of this metric's output."""
         named = outputs_by_name(outputs, self._names)
         prediction = one_of_outputs("output", named, self._output, list(named))
         return prediction, one_of_outputs("label", label, self._output, list(named))
 
-    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+    def _sparse_labels(self, *inputs: Tree) -> SparseLabels | None:
         return self.metric._sparse_labels(*self._select(*inputs)) if isinstance(self.metric, Metric) else None
 
     def eval(self) -> Any:
@@ -97,7 +97,7 @@ def model_metrics(
     return {name: item[2] for name, item in zip([*plain_names, *weighted_names], [*plain, *weighted], strict=True)}
 
 
-def _outputs(network: Network, loss_fn: Any) -> list[Any]:
+def _outputs(network: Network, loss_fn: LossFn) -> list[Any]:
     """Return the names, or else the indexes, of a network's several outputs; an empty list for a single output."""
     names = output_names(network)
     if len(names) > 1:

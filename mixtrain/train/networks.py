@@ -33,7 +33,7 @@ from mixtrain.step.own_loss import computes_loss, refuse_overridden
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.plan_in_force import PlanInForce, PrecisionOptions
 from mixtrain.train.training_metrics import TrainingMetrics
-from mixtrain.typing import LossFn, Network, Optimizer
+from mixtrain.typing import LossFn, Network, Optimizer, Tensor, TensorLike
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Networks:
         """Whether every Keras layer has its variables."""
         return self.precision.inputs.built
 
-    def build(self, *inputs: Any) -> None:
+    def build(self, *inputs: TensorLike) -> None:
         """Build every Keras layer by running the network on one sample, and make the cells.
 
         Args:
@@ -224,7 +224,7 @@ class Networks:
         return float(backend.to_numpy(self.scale_tensor))
 
     @property
-    def scale_tensor(self) -> Any:
+    def scale_tensor(self) -> Tensor | None:
         """`loss_scale` as a scalar tensor, without waiting for the device."""
         scale = getattr(self.train_network, "scale_sense", None)
         return backend.to_tensor(np.float32(1)) if scale is None else backend.snapshot(scale)

@@ -12,12 +12,13 @@ from typing import Any
 import keras
 
 from mixtrain import backend
+from mixtrain.typing import Tree
 
 # The dataset that a process of a pool reads.
 _dataset: Any = None
 
 
-def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterator[Any]:
+def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterator[Tree]:
     """Yield batches in order, of which up to ``max_queue_size`` are read ahead.
 
     With ``workers`` above 1 they are read by so many threads; with ``use_multiprocessing`` by processes, started with
@@ -45,7 +46,7 @@ def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterat
         yield from map(dataset.__getitem__, indexes)
         return
     pool: concurrent.futures.Executor
-    read: Callable[[int], Any]
+    read: Callable[[int], Tree]
     if dataset.use_multiprocessing and (backend.can_fork() or multiprocessing.get_start_method() != "fork"):
         pool = concurrent.futures.ProcessPoolExecutor(workers, initializer=_serve, initargs=(dataset,))
         read = _read
@@ -65,10 +66,10 @@ def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterat
         pool.shutdown(cancel_futures=True)
 
 
-def _serve(dataset: Any) -> None:
+def _serve(dataset: keras.utils.PyDataset) -> None:
     global _dataset
     _dataset = dataset
 
 
-def _read(index: int) -> Any:
+def _read(index: int) -> Tree:
     return _dataset[index]

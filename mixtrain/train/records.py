@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
+from mixtrain.typing import DTypeLike, TensorLike, Tree
 
 _LOSS, _OVERFLOW, _LOSS_SCALE, _ROWS = "loss", "overflow", "loss_scale", "rows"
 _LEARNING_RATE, _GRAD_NORM, _NON_FINITE = "learning_rate", "grad_norm", "non_finite_counts"
@@ -44,17 +45,17 @@ class StepRecords:
 
     def __init__(
         self,
-        loss: Any,
-        overflow: Any = None,
-        loss_scale: Any = None,
+        loss: TensorLike,
+        overflow: TensorLike | None = None,
+        loss_scale: TensorLike | None = None,
         *,
-        rows: Any = None,
-        learning_rate: Any = None,
-        grad_norm: Any = None,
-        metrics: Mapping[str, Any] | None = None,
-        gradients: Mapping[str, Any] | None = None,
-        predictions: Any = None,
-        non_finite_counts: Any = None,
+        rows: TensorLike | None = None,
+        learning_rate: TensorLike | None = None,
+        grad_norm: TensorLike | None = None,
+        metrics: Mapping[str, TensorLike] | None = None,
+        gradients: Mapping[str, TensorLike] | None = None,
+        predictions: Tree | None = None,
+        non_finite_counts: TensorLike | None = None,
         stacked: bool = True,
     ) -> None:
         self._count = len(loss)
@@ -82,7 +83,7 @@ class StepRecords:
         array = self._columns[name] = _as_array(values)
         return array
 
-    def _filled(self, name: str, default: Any, dtype: Any) -> np.ndarray:
+    def _filled(self, name: str, default: float, dtype: DTypeLike) -> np.ndarray:
         """Return a column of one number per step in a dtype, filled with the default if there is no such column."""
         values = self._column(name)
         if values is None:
@@ -142,7 +143,7 @@ class StepRecords:
         return self._needed("gradients")  # type: ignore[no-any-return]
 
     @property
-    def predictions(self) -> Any:
+    def predictions(self) -> Tree | None:
         """The network's outputs in each step, in their structure, floats in float32 (n, ...).
 
         Available in step hooks alone, if a callback of the run has ``needs = {"predictions"}``.
@@ -166,7 +167,7 @@ class StepRecords:
             )
         return arrays
 
-    def _tensor_arrays(self, name: str) -> Any:
+    def _tensor_arrays(self, name: str) -> Tree:
         """Return gradients, predictions or counts as arrays; None if no callback needs them."""
         tensors = self._tensors[name]
         if tensors is None:
@@ -208,7 +209,7 @@ class StepRecords:
         return _Joined(non_empty) if non_empty else StepRecords(np.zeros(0, np.float32))
 
 
-def _as_array(values: Any) -> np.ndarray:
+def _as_array(values: TensorLike) -> np.ndarray:
     """Return a column as an array."""
     if not isinstance(values, list):
         return backend.to_numpy(values)
@@ -236,7 +237,7 @@ class _SingleStep(StepRecords):
         values = self._records._column(name)
         return None if values is None else values[self._slice]
 
-    def _tensor_arrays(self, name: str) -> Any:
+    def _tensor_arrays(self, name: str) -> Tree:
         arrays = self._records._tensor_arrays(name)
         return None if arrays is None else keras.tree.map_structure(lambda values: values[self._slice], arrays)
 
@@ -267,7 +268,7 @@ class _Joined(StepRecords):
             self._columns[name] = np.concatenate(columns)
         return self._columns[name]  # type: ignore[no-any-return]
 
-    def _tensor_arrays(self, name: str) -> Any:
+    def _tensor_arrays(self, name: str) -> Tree:
         arrays = [part._tensor_arrays(name) for part in self._parts]
         if any(part is None for part in arrays):
             return None

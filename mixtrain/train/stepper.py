@@ -227,7 +227,8 @@ class Stepper:
         return outputs, _pack(self._report_structure, values[begin:end]), [*values[end:]]
 
     def _records(
-        self, outputs: Tree, report: dict[str, Any], rows: Any, column: Callable[[Any], Any] = lambda value: value
+        self, outputs: Tree, report: dict[str, Any], rows: Tensor | None,
+        column: Callable[[Tensor], Any] = lambda value: value,
     ) -> StepRecords:
         """Return the records of steps; `column` makes a column of each of their outputs and scalars."""
         named = outputs if self._has_overflow(outputs) else keras.tree.flatten(outputs)[:1]
@@ -263,7 +264,7 @@ def _as_column(value: Tensor) -> list[Any]:
 
 def num_rows(batch: Batch) -> Tensor:
     """Return the number of rows of a batch: an int, or a tensor if the size is dynamic; 1 for a batch of scalars."""
-    first: Any = batch[0] if isinstance(batch[0], backend.BACKEND_TENSORS) else keras.tree.flatten(batch)[0]
+    first: Tensor = batch[0] if isinstance(batch[0], backend.BACKEND_TENSORS) else keras.tree.flatten(batch)[0]
     if not len(first.shape):
         return 1
     # `keras.ops.shape` of an eager tensor would run an operation.

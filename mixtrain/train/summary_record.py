@@ -85,7 +85,7 @@ class SummaryRecord:
             raise ValueError(f"{_WHERE}: expected one that is open; got a closed one. Write SummaryRecord(log_dir).")
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property

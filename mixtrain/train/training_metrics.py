@@ -116,7 +116,7 @@ def last_values(records: StepRecords) -> dict[str, Any]:
     return {name: float(rows[-1]) if rows.ndim == 1 else rows[-1] for name, rows in columns.items()}
 
 
-def _zeros_like(value: Any) -> Any:
+def _zeros_like(value: Tree) -> Tree:
     """Return zeros of a tensor's shape and dtype; the tensor may be symbolic."""
     if value is None:
         return None

@@ -71,7 +71,7 @@ class Callback:
     def __enter__(self: _CallbackT) -> _CallbackT:
         return self
 
-    def __exit__(self, *error: Any) -> Any:
+    def __exit__(self, *error: object) -> Any:
         return None
 
     # ---- legacy hooks, called in training and in evaluation ---------------------------------------------------

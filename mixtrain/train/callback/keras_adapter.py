@@ -145,7 +145,7 @@ class KerasCallbackAdapter(Callback):
         self._model.model.stop_training = False
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self._model.restore_optimizer()
 
     def _pass_on(

@@ -15,7 +15,7 @@ from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.keras_optimizer_view import OptimizerView
-from mixtrain.typing import Layer, Network, TensorLike, Variable
+from mixtrain.typing import Layer, Network, TensorLike, Tree, Variable
 
 _MISSING = object()
 
@@ -81,14 +81,14 @@ class CellModel:
     def __init__(self, network: Network, train_network: Network | None = None) -> None:
         self.network = network
         self.stop_training = False
-        self.optimizer: Any = None
+        self.optimizer: Optimizer | None = None
         self.built = True
         self.name = type(network).__name__
         self.train_function = None
         self._saved_network = network if train_network is None else train_network
         self._initial_epoch: int | None = None
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: TensorLike) -> Tree:
         return self.network(*inputs)
 
     @property

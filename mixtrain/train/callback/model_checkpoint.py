@@ -84,7 +84,7 @@ class ModelCheckpoint(Callback):
         return self._latest_ckpt_file_name
 
     # ---- hooks ------------------------------------------------------------------------------------------------
-    def __exit__(self, *error: Any) -> Any:
+    def __exit__(self, *error: object) -> Any:
         if error and error[0] is not None and self._config.exception_save and self._arguments is not None:
             self._save_after_exception(self._arguments)
         self._arguments = None

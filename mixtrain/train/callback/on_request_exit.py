@@ -88,7 +88,7 @@ class OnRequestExit(Callback):
         self._previous_handler: Any = None
         self._installed = False
 
-    def __exit__(self, *error: Any) -> Any:
+    def __exit__(self, *error: object) -> Any:
         if self._installed:
             # None means a handler that was not installed from Python; it cannot be restored.
             signal.signal(self.sig, signal.SIG_DFL if self._previous_handler is None else self._previous_handler)

@@ -16,7 +16,7 @@ from mixtrain.train.callback.checkpoint_files import make_folder
 from mixtrain.train.callback.steps import steps_of
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.summary_record import SummaryRecord, check_export_options
-from mixtrain.typing import Variable
+from mixtrain.typing import Tensor, Variable
 
 _CollectorT = TypeVar("_CollectorT", bound="SummaryCollector")
 _WHERE: Final = "SummaryCollector"
@@ -98,7 +98,7 @@ class SummaryCollector(Callback):
         self._record, self._skipped = SummaryRecord(self._folder, **self._options), 0
         return self
 
-    def __exit__(self, *error: Any) -> Any:
+    def __exit__(self, *error: object) -> Any:
         if self._record is not None:
             self._record.close()
         return None
@@ -169,7 +169,7 @@ class SummaryCollector(Callback):
                 record.add_value("histogram", name, backend.to_tensor(parameter))
         batch = arguments.get("train_dataset_element")
         collects = self._collects["collect_input_data"] and isinstance(batch, (tuple, list))
-        image: Any = batch[0] if collects else None
+        image: Tensor = batch[0] if collects else None
         if backend.is_tensor(image) and len(image.shape) == 4 and image.shape[1] in (1, 3):
             record.add_value("image", "input_data", image)
 
