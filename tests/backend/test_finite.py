@@ -50,7 +50,7 @@ def test_a_gpu_finds_the_norm_and_the_same_counts_without_a_branch(
     for kind in ("CPU", "GPU"):
         info = DeviceInfo(kind, kind, fast_bfloat16=False)  # type: ignore[arg-type]
         monkeypatch.setattr("mixtrain.backend.jax.gradient.describe_device", lambda info=info: info)
-        program = str(jax.make_jaxpr(lambda *told: found(*told))(*gradients))
+        program = str(jax.make_jaxpr(lambda *values: found(*values))(*gradients))
         assert ("cond[" in program) == (kind == "CPU")
         results[kind] = [np.asarray(value) for value in found(*gradients)]
     for one, other in zip(results["CPU"], results["GPU"], strict=True):

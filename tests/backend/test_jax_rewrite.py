@@ -18,7 +18,7 @@ if keras.backend.backend() == "jax":
 X = np.array([1.0, 2.0, -3.0], np.float32)
 
 
-def doubled(primitive: Any, told: dict[str, Any], x: Any) -> Any:
+def doubled(primitive: Any, parameters: dict[str, Any], x: Any) -> Any:
     return 2 * x
 
 
@@ -36,6 +36,6 @@ def test_a_rewrite_that_returns_none_and_operations_without_one_leave_the_progra
         values, places = jax.lax.top_k(jnp.sin(x), 2)
         return values, places, jax.lax.scan(lambda carry, row: (carry + row, carry), 0.0, x)
 
-    results = rewritten(function, {"sin": lambda primitive, told, x: None})(X)
+    results = rewritten(function, {"sin": lambda primitive, parameters, x: None})(X)
     for seen, expected in zip(jax.tree.leaves(results), jax.tree.leaves(function(X)), strict=True):
         np.testing.assert_array_equal(seen, expected)

@@ -20,12 +20,12 @@ FAST = "dim_labels=b01f_01io->b01f"
 
 
 def loss(
-    x: Any, kernel: Any, strides: tuple[int, int] = (1, 1), axes: Any = ("NHWC", "HWIO", "NHWC"), **told: Any
+    x: Any, kernel: Any, strides: tuple[int, int] = (1, 1), axes: Any = ("NHWC", "HWIO", "NHWC"), **options: Any
 ) -> Any:
     """A number of a convolution, through a function of its own gradient and one that is compiled apart."""
     y = jax.jit(
-        jax.lax.conv_general_dilated, static_argnums=(2, 3), static_argnames=("dimension_numbers", *told)
-    )(x, kernel, strides, "SAME", dimension_numbers=axes, **told)
+        jax.lax.conv_general_dilated, static_argnums=(2, 3), static_argnames=("dimension_numbers", *options)
+    )(x, kernel, strides, "SAME", dimension_numbers=axes, **options)
     return jax.numpy.square(jax.nn.relu(y)).sum()
 
 
@@ -54,17 +54,19 @@ def test_gradients_of_a_convolution_have_the_same_numbers_in_the_form_that_is_fa
     assert len(lines) == 3 and all(FAST in line for line in lines)
 
 
-@pytest.mark.parametrize("told", [{}, {"strides": (2, 3)}, {"rhs_dilation": (2, 1)}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"strides": (2, 3)}, {"rhs_dilation": (2, 1)}], ids=str)
 @pytest.mark.parametrize("sizes", [(3, 3), (2, 5), (5, 5)], ids=str)
-def test_a_convolution_of_windows_of_few_numbers_is_one_product(sizes: tuple[int, int], told: dict[str, Any]) -> None:
+def test_a_convolution_of_windows_of_few_numbers_is_one_product(
+    sizes: tuple[int, int], options: dict[str, Any]
+) -> None:
     x = X[..., : 1 if sizes == (5, 5) else 3]
     kernel = np.random.default_rng(2).standard_normal((*sizes, x.shape[-1], 5), np.float32)
 
     def both(x: Any, kernel: Any) -> Any:
-        return jax.value_and_grad(lambda x, kernel: loss(x, kernel, **told), argnums=(0, 1))(x, kernel)
+        return jax.value_and_grad(lambda x, kernel: loss(x, kernel, **options), argnums=(0, 1))(x, kernel)
 
     assert_same(with_fast_windows(both)(x, kernel), both(x, kernel))
-    forward = with_fast_windows(lambda x, kernel: loss(x, kernel, **told))
+    forward = with_fast_windows(lambda x, kernel: loss(x, kernel, **options))
     assert len(lines_of(forward, x, kernel, operation="dot")) == 1
     assert not lines_of(forward, x, kernel, operation="convolution")
 

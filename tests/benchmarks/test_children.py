@@ -36,8 +36,8 @@ def fake() -> Iterator[Child]:
 
 
 def test_what_a_child_is_told_survives_the_command_line() -> None:
-    told = (Contender("x", "keras", "bfloat16", jit=True, steps=3), LENET, 7)
-    assert from_text(as_text(*told)) == told
+    request = (Contender("x", "keras", "bfloat16", jit=True, steps=3), LENET, 7)
+    assert from_text(as_text(*request)) == request
 
 
 def test_the_childs_side_answers_each_question_with_a_line() -> None:

@@ -285,7 +285,7 @@ right = [gpu_checks.product_row("float32"), gpu_checks.convolution_row("float16"
          gpu_checks.normalization_row("bfloat16")]
 product, norm, rule = backend.product, backend.fused_batch_norm, gpu_checks.LossScaleRule
 backend.product = lambda compute, a, b: product(compute, a, b) * (1 + 1e-5 if a.dtype == "float32" else 1.005)
-backend.fused_batch_norm = lambda x, *told, **more: norm(x.astype("float16").astype(x.dtype) * 1.01, *told, **more)
+backend.fused_batch_norm = lambda x, *args, **kwargs: norm(x.astype("float16").astype(x.dtype) * 1.01, *args, **kwargs)
 gpu_checks.LossScaleRule = lambda factor, window, minimum: rule(factor, window + 1, minimum=minimum)
 wrong = [gpu_checks.product_row("float32"), gpu_checks.convolution_row("float16"), gpu_checks.rule_row(),
          gpu_checks.normalization_row("bfloat16")]

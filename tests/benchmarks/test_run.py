@@ -58,7 +58,7 @@ def fake_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.step_time.timed", fake_timed)
     monkeypatch.setattr("benchmarks.step_time.build", fake_build)
     monkeypatch.setattr(
-        "benchmarks.step_time.start_child", lambda *told: Child([sys.executable, "-c", FAKE], "torch's")
+        "benchmarks.step_time.start_child", lambda *_: Child([sys.executable, "-c", FAKE], "torch's")
     )
 
 
@@ -159,30 +159,30 @@ def test_floats_are_recorded_to_five_digits_and_what_is_no_number_as_null() -> N
 def test_the_command_names_the_sets_and_runs_those_it_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told: list[tuple[str, int, bool]] = []
+    runs: list[tuple[str, int, bool]] = []
 
     def fake_run(name: str, races: list[Race], interpreters: Interpreters, *, write: bool) -> dict[str, Any]:
-        told.append((name, races[0].rounds, write))
+        runs.append((name, races[0].rounds, write))
         return {"races": []}
 
     monkeypatch.setattr(command, "run_set", fake_run)
     command.main(["--list"])
-    assert "lenet_half" in capsys.readouterr().out and told == []
+    assert "lenet_half" in capsys.readouterr().out and runs == []
     command.main(["--set", "mlp", "cifar", "--rounds", "2"])
     command.main(["--set", "memory", "--quick"])
-    assert told == [("mlp", 2, True), ("cifar", 2, True), ("memory", 3, False)]
+    assert runs == [("mlp", 2, True), ("cifar", 2, True), ("memory", 3, False)]
     for wrong in (["--rounds", "0"], ["--torch-python", "no/such/python"]):
         with pytest.raises(SystemExit):
             command.main(wrong)
 
 
 def test_one_case_beside_keras_fit_is_printed_and_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[list[Race], bool]] = []
-    monkeypatch.setattr(keras_fit, "run_set", lambda name, races, where, *, write: told.append((races, write)))
+    runs: list[tuple[list[Race], bool]] = []
+    monkeypatch.setattr(keras_fit, "run_set", lambda name, races, where, *, write: runs.append((races, write)))
     with pytest.raises(SystemExit):
         keras_fit.main(["--case", "cifar-float16"])
     keras_fit.main(["--case", "cifar-float16", "--steps", "3", "--keras-jit", "on", "--print-only"])
-    ((race,), write), = told
+    ((race,), write), = runs
     assert not write and race.steps == 3 and race.contenders[0].jit is True
 
 

@@ -65,7 +65,7 @@ def test_a_size_that_takes_too_long_is_halved_and_the_table_says_so(
 ) -> None:
     seen = []
 
-    def fake_costs(contenders: Any, workload: Any, **told: Any) -> Any:
+    def fake_costs(contenders: Any, workload: Any, **options: Any) -> Any:
         seen.append(workload.depth + 1)
         if workload.depth > 600 or workload.batch == 8192:
             raise ChildFailed("ended")

@@ -52,8 +52,8 @@ def blocks_of(text: str) -> list[Block]:
             body.append(line)
         else:
             between.append(line.strip())
-            told = _COMMENT.match(line)
-            comment = told[1] if told else ""
+            match = _COMMENT.match(line)
+            comment = match[1] if match else ""
     if fence:
         raise ValueError(f"a block that starts at line {start} does not end")
     return result

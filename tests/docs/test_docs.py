@@ -27,18 +27,18 @@ def reason_not_to_run(comment: str) -> str | None:
     Raises:
         ValueError: The comment gives no reason.
     """
-    told = NOT_RUN.match(comment)
-    if told is None:
+    match = NOT_RUN.match(comment)
+    if match is None:
         return None
-    if not told[1]:
+    if not match[1]:
         raise ValueError("write why: <!-- not run: it needs a GPU -->")
-    return told[1]
+    return match[1]
 
 
 def missing_package(comment: str) -> str | None:
     """Return the package that a block needs, as in ``<!-- needs: wandb -->``, where it is not installed."""
-    told = NEEDS.match(comment)
-    return told[1] if told is not None and importlib.util.find_spec(told[1]) is None else None
+    match = NEEDS.match(comment)
+    return match[1] if match is not None and importlib.util.find_spec(match[1]) is None else None
 
 
 def resolve(dotted: str) -> Any:

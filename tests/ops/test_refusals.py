@@ -41,10 +41,10 @@ def test_a_loss_that_stretches_both_sides_warns() -> None:
 
 def test_the_gradient_of_the_softmax_loss_flows_through_its_first_result() -> None:
     labels = mixtrain.Tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    gradient, (told,) = mixtrain.grad(
+    gradient, (expected,) = mixtrain.grad(
         lambda x: ops.SoftmaxCrossEntropyWithLogits()(x, labels), has_aux=True
     )(X)
-    np.testing.assert_allclose(backend.to_numpy(gradient), backend.to_numpy(told), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(backend.to_numpy(gradient), backend.to_numpy(expected), rtol=1e-5, atol=1e-6)
 
 
 def test_boxes_without_area_overlap_nothing_and_equal_scores_keep_the_later() -> None:

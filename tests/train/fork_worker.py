@@ -32,7 +32,7 @@ def losses(model: mixtrain.Model | None = None) -> list[float]:
     return list((model or made()).train(2, DATA, verbose=0)["loss"])
 
 
-def told(queue: Any, model: mixtrain.Model | None) -> None:
+def report(queue: Any, model: mixtrain.Model | None) -> None:
     """Put losses, or an error's message."""
     try:
         queue.put(losses(model))
@@ -47,7 +47,7 @@ def main(kind: str) -> None:
         losses()
     context = multiprocessing.get_context("spawn" if kind == "spawned" else "fork")
     queue = context.SimpleQueue()
-    process = context.Process(target=told, args=(queue, None if kind == "spawned" else model))
+    process = context.Process(target=report, args=(queue, None if kind == "spawned" else model))
     process.start()
     result = queue.get()
     process.join()

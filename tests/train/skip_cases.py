@@ -370,5 +370,5 @@ def run(case: Case, *, faults: bool, replica: int | None = None, devices: int = 
     variables = [(value.path, backend.to_numpy(value).tobytes()) for value in made if id(value) not in others]
     streams = {(name, seed): place for name, seed, place in seed_state()["drawing"]}
     predicted = backend.to_numpy(model.predict(x)).tobytes()
-    told = [number for name in ("loss", "mae") for number in history.history.get(name, ())]
-    return End(variables, streams, told, sum(history["skipped_steps"]), predicted)
+    values = [number for name in ("loss", "mae") for number in history.history.get(name, ())]
+    return End(variables, streams, values, sum(history["skipped_steps"]), predicted)

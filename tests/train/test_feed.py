@@ -284,21 +284,21 @@ def test_a_feed_can_be_read_again_and_knows_its_size_and_first_batch() -> None:
 
 @FEEDS
 def test_a_py_dataset_is_told_of_the_beginning_and_the_end_of_every_epoch(sink: bool) -> None:
-    told = []
+    events = []
 
     class Told(Sequence):
         def on_epoch_begin(self) -> None:
-            told.append("begin")
+            events.append("begin")
 
         def on_epoch_end(self) -> None:
-            told.append("end")
+            events.append("end")
 
     _train(Told(), epochs=3, sink=sink)
     for _ in range(500):  # In sink feed a thread reads on to the end.
-        if told[-1] == "end":
+        if events[-1] == "end":
             break
         time.sleep(0.01)
-    assert told == ["begin", "end"] * 3
+    assert events == ["begin", "end"] * 3
 
 
 @pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="there it is the backend's own")

@@ -206,7 +206,7 @@ def test_three_columns_are_refused_unless_asked_for_and_two_when_they_are() -> N
 
 
 @pytest.mark.parametrize(
-    ("loss", "options", "label", "told"),
+    ("loss", "options", "label", "message"),
     [
         ({"a": "mse", "c": "mse"}, {}, {"a": Y, "b": C}, r"loss_fn must name outputs .*'a', 'b'.*got \['c'\]"),
         (["mse"], {}, [Y, C], "there must be a loss_fn for output 'a'"),
@@ -214,8 +214,10 @@ def test_three_columns_are_refused_unless_asked_for_and_two_when_they_are() -> N
         (BY_NAME, {}, {"a": Y}, "there must be a label for output 'b'"),
     ],
 )
-def test_losses_that_do_not_fit_the_outputs_are_refused_by_name(loss: Any, options: Any, label: Any, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_losses_that_do_not_fit_the_outputs_are_refused_by_name(
+    loss: Any, options: Any, label: Any, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
         two_steps(two_outputs(), label, loss=loss, **options)
 
 

@@ -194,7 +194,7 @@ def test_a_callback_between_steps_finds_the_metrics_up_to_date() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "told"),
+    ("options", "error", "message"),
     [
         ({"weighted_metrics": [[nn.Accuracy()], []]}, TypeError, "each of weighted_metrics must be a Keras metric"),
         ({"weighted_metrics": {"x": ["mae"], "y": []}}, ValueError, "weighted_metrics must be a list for the outputs"),
@@ -203,6 +203,6 @@ def test_a_callback_between_steps_finds_the_metrics_up_to_date() -> None:
         ({"metrics": {"a": [3]}}, TypeError, "each must be a metric or its name"),
     ],
 )
-def test_metrics_that_do_not_fit_are_refused(options: Any, error: type[Exception], told: str) -> None:
-    with pytest.raises(error, match=told):
+def test_metrics_that_do_not_fit_are_refused(options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         Model(two_outputs("list"), LOSSES, "sgd", **options)

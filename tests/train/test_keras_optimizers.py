@@ -118,7 +118,7 @@ def test_a_loss_scale_factor_that_is_the_managers_own_is_used_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("manager", "told"),
+    ("manager", "message"),
     [
         (DynamicLossScaleManager(64), "would divide twice. Write SGD.*loss_scale_factor=1"),
         (FixedLossScaleManager(64.0), "would divide twice"),
@@ -126,8 +126,8 @@ def test_a_loss_scale_factor_that_is_the_managers_own_is_used_once() -> None:
     ],
     ids=["dynamic", "fixed", "kept"],
 )
-def test_a_loss_scale_factor_beside_another_scale_is_refused(manager: Any, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_loss_scale_factor_beside_another_scale_is_refused(manager: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Model(one_weight(), "mse", optimizers.SGD(0.5, loss_scale_factor=8.0), loss_scale_manager=manager)
 
 

@@ -14,7 +14,7 @@ from tests.backends import quick_only_some
 from tests.train.keras_scripts import SCRIPTS, Script
 
 
-class Told(keras.callbacks.Callback):
+class LogsRecorder(keras.callbacks.Callback):
     """Keeps the logs of every hook that has some."""
 
     def __init__(self) -> None:
@@ -34,20 +34,20 @@ class Told(keras.callbacks.Callback):
         self.logs.append((f"epoch {epoch}", dict(logs)))
 
 
-def _run(script: Script, train: Callable[..., Any]) -> tuple[dict[str, list[float]], Told]:
-    told, options = Told(), dict(script.fit)
+def _run(script: Script, train: Callable[..., Any]) -> tuple[dict[str, list[float]], LogsRecorder]:
+    recorded, options = LogsRecorder(), dict(script.fit)
     callbacks = options.pop("callbacks", list)()
     keras.utils.set_random_seed(5)
-    history = train(x=script.x, y=script.y, verbose=0, shuffle=False, callbacks=[*callbacks, told], **options)
-    return dict(history.history), told
+    history = train(x=script.x, y=script.y, verbose=0, shuffle=False, callbacks=[*callbacks, recorded], **options)
+    return dict(history.history), recorded
 
 
-def _by_keras(script: Script) -> tuple[dict[str, list[float]], Told]:
+def _by_keras(script: Script) -> tuple[dict[str, list[float]], LogsRecorder]:
     script.network.compile(script.optimizer(), script.loss, **script.compile)
     return _run(script, script.network.fit)
 
 
-def _by_us(script: Script, **options: Any) -> tuple[dict[str, list[float]], Told]:
+def _by_us(script: Script, **options: Any) -> tuple[dict[str, list[float]], LogsRecorder]:
     model = mixtrain.Model(script.network, script.loss, script.optimizer(), **script.compile, **options)
     return _run(script, model.fit)
 
@@ -62,12 +62,12 @@ def _made(make: Callable[[], Script]) -> Script:
 
 @pytest.mark.parametrize("make", quick_only_some(SCRIPTS, (5, 8, 10)), ids=lambda make: make.__name__)
 def test_history_and_logs_are_those_of_keras(make: Callable[[], Script]) -> None:
-    (expected, told_by_keras), (result, told) = _by_keras(_made(make)), _by_us(_made(make))
+    (expected, recorded_by_keras), (result, recorded) = _by_keras(_made(make)), _by_us(_made(make))
     assert sorted(result) == sorted(expected)
     for name, values in expected.items():
         np.testing.assert_allclose(result[name], values, rtol=2e-5, atol=2e-6, err_msg=name)
-    assert [where for where, _ in told.logs] == [where for where, _ in told_by_keras.logs]
-    for (where, logs), (_, peers) in zip(told.logs, told_by_keras.logs, strict=True):
+    assert [where for where, _ in recorded.logs] == [where for where, _ in recorded_by_keras.logs]
+    for (where, logs), (_, peers) in zip(recorded.logs, recorded_by_keras.logs, strict=True):
         assert sorted(logs) == sorted(peers), where
         for name, value in peers.items():
             np.testing.assert_allclose(logs[name], value, rtol=2e-5, atol=2e-6, err_msg=f"{name} in {where}")

@@ -212,11 +212,12 @@ def test_a_keras_callback_never_sees_the_loss_of_a_skipped_step() -> None:
     assert logs == [trace.losses[0], trace.losses[0], pytest.approx(mean, rel=1e-7)]
 
 
-@pytest.mark.parametrize(("bad", "told"), [(INFINITE, True), (BAD, False)])
-def test_steps_that_a_smaller_scale_cannot_save_are_pointed_out_once(bad: Any, told: bool) -> None:
+@pytest.mark.parametrize(("bad", "reported"), [(INFINITE, True), (BAD, False)])
+def test_steps_that_a_smaller_scale_cannot_save_are_pointed_out_once(bad: Any, reported: bool) -> None:
     net = nn.Dense(3, 1)
-    model = Model(net, nn.MSELoss() if told else nn.L1Loss(), _adam(net), loss_scale_manager=DynamicLossScaleManager(8))
-    if not told:
+    loss_fn = nn.MSELoss() if reported else nn.L1Loss()
+    model = Model(net, loss_fn, _adam(net), loss_scale_manager=DynamicLossScaleManager(8))
+    if not reported:
         model.train(2, [GOOD, bad], verbose=0)
         return
     with pytest.warns(UserWarning, match="in epoch 1, 1 of 2 steps were skipped although a smaller") as warned:

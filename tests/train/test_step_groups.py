@@ -248,18 +248,18 @@ def test_monitors_print_the_same_lines(groups: list[int], capsys: pytest.Capture
 def test_a_stop_that_an_observer_requests_takes_effect_after_its_group(groups: list[int], last: int) -> None:
     class Stopping(mixtrain.Callback):
         def __init__(self, step: int, observes: bool) -> None:
-            self.step, self.observes_only, self.told = step, observes, 0  # type: ignore[misc]
+            self.step, self.observes_only, self.last_step = step, observes, 0  # type: ignore[misc]
 
         def on_train_step_end(self, run_context: Any) -> None:
-            self.told = run_context.original_args().cur_step_num
-            if self.told == self.step:
+            self.last_step = run_context.original_args().cur_step_num
+            if self.last_step == self.step:
                 run_context.request_stop()
 
     end_of_group = -(-last // 4) * 4
     observing, controlling = Stopping(last, True), Stopping(end_of_group, False)
     stopped, one_by_one = trained(observing)[1], trained(controlling)[1]
     assert groups == [4] * (end_of_group // 4)
-    assert observing.told == controlling.told == end_of_group
+    assert observing.last_step == controlling.last_step == end_of_group
     assert same(stopped, one_by_one)
 
 

@@ -85,7 +85,7 @@ def test_a_network_predicts_while_another_one_trains() -> None:
 @quick_every(4)
 @pytest.mark.parametrize("call", ["train", "eval", "predict", "evaluate"])
 def test_a_network_that_trains_is_refused_to_other_threads_in_a_sentence(call: str) -> None:
-    model, told = of_keras(), []
+    model, errors = of_keras(), []
     calls = {
         "train": lambda: model.train(1, DATA, verbose=0), "eval": lambda: model.eval(DATA),
         "predict": lambda: model.predict(X[:4]), "evaluate": lambda: model.evaluate(X, X[:, :1]),
@@ -93,12 +93,12 @@ def test_a_network_that_trains_is_refused_to_other_threads_in_a_sentence(call: s
 
     class Asking(mixtrain.Callback):
         def on_train_step_end(self, run_context: Any) -> None:
-            told.extend(in_threads(calls[call]))
+            errors.extend(in_threads(calls[call]))
 
     expected = trained(of_keras(), False)
     history = model.train(4, DATA, callbacks=Asking(), verbose=0)
-    assert len(told) == 4 * len(DATA)
-    assert {str(error) for error in told} == {
+    assert len(errors) == 4 * len(DATA)
+    assert {str(error) for error in errors} == {
         f"Model.{call}: expected a network that no other thread uses; got one that is busy in Model.train of another "
         "thread. Write thread.join() before, or give each thread a network of its own."
     }

@@ -35,16 +35,16 @@ class Logs(keras.callbacks.Callback):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.calls: list[tuple[str, dict[str, Any]]] = []
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.told.append((f"batch {batch}", dict(logs)))
+        self.calls.append((f"batch {batch}", dict(logs)))
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.told.append((f"epoch {epoch}", dict(logs)))
+        self.calls.append((f"epoch {epoch}", dict(logs)))
 
     def on_train_end(self, logs: Any = None) -> None:
-        self.told.append(("end", dict(logs)))
+        self.calls.append(("end", dict(logs)))
 
 
 def _dense() -> keras.Model:
@@ -212,7 +212,7 @@ _QUICK = [place for place, (name, feed) in enumerate(_CASES) if list(FEEDS).inde
 def test_history_and_logs_are_those_of_keras_fit(name: str, feed: str) -> None:
     network, options, peer, peer_options, data = _pair(name)
     peer.compile(keras.optimizers.SGD(0.1), **peer_options)
-    told, theirs = Logs(), Logs()
+    logs_here, theirs = Logs(), Logs()
     x, y, *weights = data
     expected = peer.fit(
         x, y, BATCH, EPOCHS, verbose=0, shuffle=False, callbacks=[theirs], sample_weight=weights[0] if weights else None
@@ -223,7 +223,7 @@ def test_history_and_logs_are_those_of_keras_fit(name: str, feed: str) -> None:
     epochs = EPOCHS
     if how.get("sink_size") == 1:
         epochs *= len(_batches(data))
-    history = model.train(epochs, _batches(data), [told] if watch else [], verbose=0, **how)
+    history = model.train(epochs, _batches(data), [logs_here] if watch else [], verbose=0, **how)
     if epochs > EPOCHS:  # Each call is an epoch of one step, so each begins anew.
         assert sorted(history) == sorted(expected.history)
         return
@@ -234,8 +234,8 @@ def test_history_and_logs_are_those_of_keras_fit(name: str, feed: str) -> None:
             _MASKS_LOST.get(name, ()),
         )
     if watch:
-        assert [where for where, _ in told.told] == [where for where, _ in theirs.told]
-        for (where, logs), (_, peers) in zip(told.told, theirs.told, strict=True):
+        assert [where for where, _ in logs_here.calls] == [where for where, _ in theirs.calls]
+        for (where, logs), (_, peers) in zip(logs_here.calls, theirs.calls, strict=True):
             _assert_same(logs, peers, where, _MASKS_LOST.get(name, ()))
 
 
@@ -267,14 +267,14 @@ def test_with_a_planted_overflow_values_equal_a_run_without_that_batch(name: str
         batches = _batches(data)
         if planted:
             batches.insert(2, (np.full_like(batches[0][0], np.inf), *batches[1][1:]))
-        told = Logs()
+        logs_here = Logs()
         manager = mixtrain.FixedLossScaleManager(8.0)
         model = _model(network, options, amp_level="O0", loss_scale_manager=manager)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Model: in epoch 1, 1 of 6 steps were skipped")
-            history = dict(model.train(1, batches, [told] if watch else [], verbose=0, **how))
+            history = dict(model.train(1, batches, [logs_here] if watch else [], verbose=0, **how))
         assert history.pop("skipped_steps") == [int(planted)]
-        kept = [logs for where, logs in told.told if where.startswith("batch") and not logs["overflow"]]
+        kept = [logs for where, logs in logs_here.calls if where.startswith("batch") and not logs["overflow"]]
         results.append((history, [{key: logs[key] for key in logs if key != "skipped_steps"} for logs in kept]))
     assert results[0] == results[1]
     assert len(results[0][1]) == (5 if watch else 0)

@@ -143,8 +143,8 @@ def started(folder: pathlib.Path, feed: str, every: int, *signals: int) -> subpr
 
 def left_by(process: subprocess.Popen[str]) -> dict[str, Any] | None:
     """Wait for a process; return what it told at its end, None where it did not come to that."""
-    told = process.communicate()[0]
-    return None if not told else json.loads(told)  # type: ignore[no-any-return]
+    output = process.communicate()[0]
+    return None if not output else json.loads(output)  # type: ignore[no-any-return]
 
 
 def undisturbed(folder: pathlib.Path, feed: str, every: int) -> Any:

@@ -143,8 +143,8 @@ def process_settings() -> State:
 
 
 def _file(number: int) -> tuple[int, int, int]:
-    told = os.fstat(number)
-    return told.st_dev, told.st_ino, told.st_mode
+    status = os.fstat(number)
+    return status.st_dev, status.st_ino, status.st_mode
 
 
 def library_settings() -> State:

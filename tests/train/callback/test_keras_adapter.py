@@ -85,7 +85,7 @@ def test_hooks_epochs_batches_and_logs_are_keras() -> None:
         ("batch_begin", 1, {}),
         ("batch_end", 1, {"loss": 3.5}),
         # What the first evaluation found: this test moves the state of a run by hand.
-        *(told if told[0] != "test_batch_end" else (*told[:2], {"accuracy": 0.25}) for told in evaluation),
+        *(call if call[0] != "test_batch_end" else (*call[:2], {"accuracy": 0.25}) for call in evaluation),
         ("epoch_end", 1, {"loss": 3.5, "val_accuracy": 0.5}),
         ("train_end", {"loss": 3.5, "val_accuracy": 0.5}),
     ]
@@ -308,7 +308,7 @@ class Judging(keras.callbacks.EarlyStopping):
     """Counts the epochs that it is told of."""
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.told = [*getattr(self, "told", []), epoch]
+        self.epochs = [*getattr(self, "epochs", []), epoch]
         super().on_epoch_end(epoch, logs)
 
 
@@ -316,5 +316,5 @@ def test_who_looks_for_an_improvement_is_not_told_of_epochs_that_changed_nothing
     judging, recorder = Judging("loss", patience=2), Recorder()
     overflow = [[True, True], [True, True], [True, False], [True, True], [False, False]]
     tell_run([judging, recorder], [[4.0, 4.0]] * 5, overflow=overflow, scales=[[8.0, 8.0]] * 5, call=2)
-    assert judging.told == [2, 4] and judging.wait == 1 and judging.stopped_epoch == 0
+    assert judging.epochs == [2, 4] and judging.wait == 1 and judging.stopped_epoch == 0
     assert [said[1] for said in recorder.said if said[0] == "epoch_end"] == list(range(5))

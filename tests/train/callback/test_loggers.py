@@ -27,20 +27,20 @@ def logger(name: str) -> Any:
 
 def trained(log: Callable[..., Any]) -> list[tuple[int, dict[str, float]]]:
     """Train with a logger; return what a second one of the same run is told."""
-    told: list[tuple[int, dict[str, float]]] = []
+    logged: list[tuple[int, dict[str, float]]] = []
 
     def keep(values: dict[str, float], step: int) -> None:
-        told.append((step, values))
+        logged.append((step, values))
 
     set_seed(0)
     network = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model = Model(network, "mse", keras.optimizers.SGD(0.1))
     model.fit(2, BATCHES, BATCHES, callbacks=[MetricsLogger(log), MetricsLogger(keep)], verbose=0)
-    return told
+    return logged
 
 
-def _column(told: list[tuple[int, dict[str, float]]], name: str) -> dict[int, float]:
-    return {step: values[name] for step, values in told if name in values}
+def _column(logged: list[tuple[int, dict[str, float]]], name: str) -> dict[int, float]:
+    return {step: values[name] for step, values in logged if name in values}
 
 
 def test_mlflow(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,28 +48,28 @@ def test_mlflow(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     with mlflow.start_run() as run:
-        told = trained(mlflow.log_metrics)
+        logged = trained(mlflow.log_metrics)
     client = mlflow.tracking.MlflowClient()
     for name in ("train/loss", "train/learning_rate", "epoch/val_loss"):
         history = client.get_metric_history(run.info.run_id, name)
-        assert {item.step: item.value for item in history} == _column(told, name)
+        assert {item.step: item.value for item in history} == _column(logged, name)
 
 
 def test_weights_and_biases(tmp_path: pathlib.Path) -> None:
     wandb = logger("wandb")
     with wandb.init(project="mixtrain", mode="offline", dir=tmp_path) as run:
-        told = trained(wandb.log)
-        wandb.log({}, step=told[-1][0] + 1)  # A step is complete when the next one begins.
+        logged = trained(wandb.log)
+        wandb.log({}, step=logged[-1][0] + 1)  # A step is complete when the next one begins.
         for name in ("train/loss", "epoch/val_loss"):
-            assert run.summary[name] == list(_column(told, name).values())[-1]
+            assert run.summary[name] == list(_column(logged, name).values())[-1]
 
 
 def test_trackio(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path))
     trackio = logger("trackio")
     trackio.init(project="mixtrain", name="run", embed=False)
-    told = trained(trackio.log)
+    logged = trained(trackio.log)
     trackio.finish()
     rows = trackio.sqlite_storage.SQLiteStorage.get_logs("mixtrain", "run")
     for name in ("train/loss", "epoch/val_loss"):
-        assert {row["step"]: row[name] for row in rows if name in row} == _column(told, name)
+        assert {row["step"]: row[name] for row in rows if name in row} == _column(logged, name)
