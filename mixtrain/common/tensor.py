@@ -334,7 +334,7 @@ def tensor(
     Args:
         input_data: A number, list, NumPy array, backend tensor or Tensor.
         dtype: Its dtype; without it, that of `input_data`.
-        shape: Shape of the values that `init` creates.
+        shape: Shape of the values that `init` creates; see `Tensor`.
         init: An `Initializer` that creates the values.
 
     Returns:

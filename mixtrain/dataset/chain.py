@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.boundary import to_tensors
 from mixtrain.dataset import config
 from mixtrain.dataset.parallel import adaptive_map, call_until_failure, ordered_map
 from mixtrain.dataset.pass_seed import PassSeed
@@ -163,7 +164,7 @@ class _Transform:
                 try:
                     columns[position] = function(value, *arguments)
                 except Exception as error:
-                    checks.note_call(error, f"{type(self.operation).__name__} ({subject})", (value,))
+                    checks.note_call(error, f"{type(self.operation).__name__} ({subject})", to_tensors((value,)))
                     raise
 
 

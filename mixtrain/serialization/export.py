@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn
 
 import keras
-import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
@@ -76,7 +75,7 @@ def export(
 def _with_values(value: TensorLike) -> TensorLike:
     """Return zeros for a Tensor without values, with 1 for its unknown sizes; others unchanged."""
     if isinstance(value, Tensor) and isinstance(value.content, keras.KerasTensor):
-        return np.zeros([1 if size is None else size for size in value.shape], value.dtype.name)
+        return Tensor(shape=[1 if size is None else size for size in value.shape], dtype=value.dtype)
     return value
 
 
