@@ -5,14 +5,14 @@ from __future__ import annotations
 import abc
 import pathlib
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from mixtrain import checks
 from mixtrain.dataset.cache import DatasetCache, check_cache
 from mixtrain.dataset.dataset import Dataset
-from mixtrain.dataset.sampling import check_workers, choose_sampler
+from mixtrain.dataset.sampling import check_workers, choose_sampler, SamplerLike
 from mixtrain.dataset.source import ArraySource
 from mixtrain.dataset.source_files import find_folder
 
@@ -43,7 +43,7 @@ class ArrayFilesDataset(Dataset, abc.ABC):
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,
         shuffle: bool | None = None,
-        sampler: Any = None,
+        sampler: SamplerLike | None = None,
         num_shards: int | None = None,
         shard_id: int | None = None,
         cache: DatasetCache | None = None,

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,11 @@ from mixtrain.dataset import config
 from mixtrain.dataset.parallel import adaptive_map, call_until_failure, ordered_map
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row
-from mixtrain.dataset.transforms.operation import TensorOperation
+from mixtrain.dataset.transforms.operation import Seed, TensorOperation
+from mixtrain.typing import Tensor
+
+# A row, or columns of several rows, and what is returned along with its results.
+RowInContext: TypeAlias = tuple[Any, Row]
 
 _SEED_OFFSET = 1 << 20  # Above every index that the stages below fold into the seed of a pass.
 _MAX_ROWS = 64
@@ -64,11 +68,11 @@ class Chain:
         self._compiled = backend.RowFunction(self._parts(others), parallel=max(2, self._workers), files=files)
         self._row_bytes = _MAX_BYTES  # The largest row of the last group whose files were opened.
 
-    def run(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
+    def run(self, items: Iterator[RowInContext], seed: int) -> Iterator[RowInContext]:
         """Yield the results for blocks of the columns `positions`, each with the context it was passed with."""
         return ordered_map(self._call, _with_keys(items, seed), self._workers)
 
-    def run_rows(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
+    def run_rows(self, items: Iterator[RowInContext], seed: int) -> Iterator[RowInContext]:
         """Yield the results for single rows, each with its context; rows of one size are run in blocks."""
         for contexts, results in self.run_groups(items, seed, 1):
             if len(contexts) == 1:
@@ -77,7 +81,7 @@ class Chain:
             for index, context in enumerate(contexts):
                 yield context, tuple(np.array(column[index]) for column in results)
 
-    def run_groups(self, items: Iterator[tuple[Any, Row]], seed: int, count: int) -> Iterator[tuple[list[Any], Row]]:
+    def run_groups(self, items: Iterator[RowInContext], seed: int, count: int) -> Iterator[tuple[list[Any], Row]]:
         """Yield the results for single rows in the groups that were run, stacked, with the list of their contexts.
 
         A group ends where `count` rows end, or a multiple of them.
@@ -88,10 +92,10 @@ class Chain:
             items = adaptive_map(self._open, items, self._workers)
         return self.run(map(_stacked, self._uniform_groups(items, count)), seed)
 
-    def _uniform_groups(self, items: Iterator[tuple[Any, Row]], count: int) -> Iterator[list[tuple[Any, Row]]]:
+    def _uniform_groups(self, items: Iterator[RowInContext], count: int) -> Iterator[list[RowInContext]]:
         return _grouped(items, count, _signature, _bytes_of if self._groups_rows else lambda row: _MAX_BYTES)
 
-    def _run_files(self, items: Iterator[tuple[Any, Row]], seed: int, count: int) -> Iterator[tuple[list[Any], Row]]:
+    def _run_files(self, items: Iterator[RowInContext], seed: int, count: int) -> Iterator[tuple[list[Any], Row]]:
         """Do what `run_groups` does for rows with files; each group is opened and run in one thread."""
         groups = _grouped(items, count, lambda row: None, lambda row: self._row_bytes)
         for results, error in ordered_map(self._call_files, _with_keys(map(_columns, groups), seed), self._workers):
@@ -119,15 +123,15 @@ class Chain:
             results.append(self._call((list(contexts), np.array(keys), block)))
         return results
 
-    def _open(self, items: list[tuple[Any, Row]]) -> list[tuple[Any, Row]]:
+    def _open(self, items: list[RowInContext]) -> list[RowInContext]:
         """Return rows with the contents of files decoded."""
         contexts, rows = zip(*items, strict=True)
-        columns: dict[int, Any] = dict(zip(self.positions, zip(*rows, strict=True), strict=True))
+        columns: dict[int, Tensor] = dict(zip(self.positions, zip(*rows, strict=True), strict=True))
         for transform in self._openers:
             transform.apply(transform.operation.open, columns)
         return list(zip(contexts, zip(*columns.values(), strict=True), strict=True))
 
-    def _call(self, item: tuple[Any, np.ndarray, Row]) -> tuple[Any, Row]:
+    def _call(self, item: tuple[Any, np.ndarray, Row]) -> RowInContext:
         context, keys, block = item
         for position, column in zip(self.positions, block, strict=True):
             if column.dtype.kind not in "biufV":
@@ -156,7 +160,7 @@ class _Transform:
     operation: TensorOperation
     step: Step
 
-    def apply(self, function: Callable[..., Any], columns: dict[int, Any], *arguments: Any) -> None:
+    def apply(self, function: Callable[..., Any], columns: dict[int, Tensor], *arguments: Any) -> None:
         """Replace each column of the step by what the function returns for it; errors name the column."""
         for position, name in zip(self.step.positions, self.step.names, strict=True):
             value, subject = columns[position], f'map, column "{name}"'
@@ -169,15 +173,15 @@ class _Transform:
 
 
 def _run_row(
-    transforms: tuple[_Transform, ...], positions: tuple[int, ...], seed: Any, *values: Any
-) -> tuple[Any, ...]:
+    transforms: tuple[_Transform, ...], positions: tuple[int, ...], seed: Seed, *values: Tensor
+) -> Row:
     row = dict(zip(positions, values, strict=True))
     for transform in transforms:
         transform.apply(transform.operation.graph, row, backend.row_random.fold_in(seed, transform.index))
     return tuple(row[position] for position in positions)
 
 
-def _run_block(transforms: tuple[_Transform, ...], positions: tuple[int, ...], *values: Any) -> tuple[Any, ...]:
+def _run_block(transforms: tuple[_Transform, ...], positions: tuple[int, ...], *values: Tensor) -> Row:
     block = dict(zip(positions, values, strict=True))
     for transform in transforms:
         transform.apply(transform.operation.block, block)
@@ -220,11 +224,11 @@ def _with_keys(items: Iterator[tuple[Any, Any]], seed: int) -> Iterator[tuple[An
 
 
 def _grouped(
-    items: Iterator[tuple[Any, Row]],
+    items: Iterator[RowInContext],
     count: int,
-    signature_of: Callable[[Row], Any],
+    signature_of: Callable[[Row], object],
     size_of: Callable[[Row], int],
-) -> Iterator[list[tuple[Any, Row]]]:
+) -> Iterator[list[RowInContext]]:
     """Yield groups of rows: the first of `count` rows, for which the reader waits, then larger ones.
 
     Args:
@@ -237,7 +241,7 @@ def _grouped(
     period = count * max(1, _MAX_ROWS // count)
     remaining = period  # Rows until a group must end.
     size = 1
-    group: list[tuple[Any, Row]] = []
+    group: list[RowInContext] = []
     group_signature = None
     try:
         for item in items:
@@ -267,12 +271,12 @@ def _bytes_of(row: Row) -> int:
     return sum(value.nbytes for value in row)
 
 
-def _columns(group: list[tuple[Any, Row]]) -> tuple[list[Any], Any]:
+def _columns(group: list[RowInContext]) -> tuple[list[Any], Any]:
     """Return the contexts and the columns of a group of rows."""
     contexts, rows = zip(*group, strict=True)
     return list(contexts), tuple(zip(*rows, strict=True))
 
 
-def _stacked(group: list[tuple[Any, Row]]) -> tuple[list[Any], Row]:
+def _stacked(group: list[RowInContext]) -> tuple[list[Any], Row]:
     contexts, columns = _columns(group)
     return contexts, tuple(map(np.stack, columns))

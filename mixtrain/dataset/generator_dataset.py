@@ -11,7 +11,7 @@ from mixtrain.dataset.columns import read_names
 from mixtrain.dataset.dataset import Dataset
 from mixtrain.dataset.dtype_check import DtypeCheck
 from mixtrain.dataset.listed_batches import ListedBatches
-from mixtrain.dataset.sampling import check_workers, choose_sampler
+from mixtrain.dataset.sampling import check_workers, choose_sampler, SamplerLike
 from mixtrain.dataset.schema import Schema, read_schema
 from mixtrain.dataset.source import IndexedSource, IteratedSource
 from mixtrain.dataset.stage import Stage
@@ -66,7 +66,7 @@ class GeneratorDataset(Dataset):
         num_samples: int | None = None,
         num_parallel_workers: int | None = 1,
         shuffle: bool | None = None,
-        sampler: Any = None,
+        sampler: SamplerLike | None = None,
         num_shards: int | None = None,
         shard_id: int | None = None,
         python_multiprocessing: bool = True,
@@ -104,7 +104,7 @@ class GeneratorDataset(Dataset):
         super().__init__(stage if column_types is None else DtypeCheck(_WHERE, stage, column_types))
 
 
-def _check_iterated(shuffle: bool | None, sampler: Any, num_shards: int | None) -> None:
+def _check_iterated(shuffle: bool | None, sampler: SamplerLike | None, num_shards: int | None) -> None:
     """Raise or warn if an argument needs a source with `__getitem__`."""
     for name, value in (("sampler", sampler), ("num_shards", num_shards)):
         if value is not None:

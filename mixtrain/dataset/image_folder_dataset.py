@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from mixtrain.dataset.dataset import Dataset
 from mixtrain.dataset.image_files import ImageFiles, UnreadableFile
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.sampler import BuiltinSampler
-from mixtrain.dataset.sampling import check_workers, choose_sampler
+from mixtrain.dataset.sampling import check_workers, choose_sampler, SamplerLike
 from mixtrain.dataset.source import IndexedSource
 from mixtrain.dataset.source_files import find_folder, foreign_file, missing_file
 from mixtrain.dataset.stage import Row
@@ -65,7 +64,7 @@ class ImageFolderDataset(Dataset):
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,
         shuffle: bool | None = None,
-        sampler: Any = None,
+        sampler: SamplerLike | None = None,
         extensions: list[str] | None = None,
         class_indexing: Mapping[str, int] | None = None,
         decode: bool = False,

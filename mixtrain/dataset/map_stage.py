@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mixtrain.dataset.chain import Step
 from mixtrain.dataset.columns import Replacement
@@ -11,11 +10,16 @@ from mixtrain.dataset.graph_map import GraphMap
 from mixtrain.dataset.stage import Stage
 from mixtrain.dataset.transform import Map, has_graph
 from mixtrain.dataset.transforms.compose import flattened
+from mixtrain.dataset.transforms.operation import Operation
 from mixtrain.dataset.transforms.transform_chain import check_operation, for_pictures, read_operations
 
 
 def map_stage(
-    parent: Stage, operations: Any, inputs: Sequence[str], outputs: Sequence[str], workers: int | None
+    parent: Stage,
+    operations: Operation | Sequence[Operation],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    workers: int | None,
 ) -> Stage:
     """Return the stage that applies operations to columns.
 
@@ -38,7 +42,7 @@ def map_stage(
     return GraphMap(parent, Step(transforms, replacement.inputs, tuple(inputs)), replacement.columns, workers)
 
 
-def _read(operations: Any) -> list[Any]:
+def _read(operations: Operation | Sequence[Operation]) -> list[Operation]:
     if isinstance(operations, (list, tuple)):
         return read_operations("map", "operations", operations)
     check_operation("map", "operations", operations)

@@ -14,7 +14,7 @@ from mixtrain.dataset.cache import DatasetCache, cached
 from mixtrain.dataset.columns import find
 from mixtrain.dataset.dataset import Dataset
 from mixtrain.dataset.row_files import RowFile
-from mixtrain.dataset.sampling import check_workers, choose_sampler
+from mixtrain.dataset.sampling import check_workers, choose_sampler, SamplerLike
 from mixtrain.dataset.shuffle_mode import Shuffle
 from mixtrain.dataset.source import IndexedSource
 
@@ -61,7 +61,7 @@ class MindDataset(Dataset):
         shuffle: bool | Shuffle | None = None,
         num_shards: int | None = None,
         shard_id: int | None = None,
-        sampler: Any = None,
+        sampler: SamplerLike | None = None,
         padded_sample: Mapping[str, Any] | None = None,
         num_padded: int | None = None,
         num_samples: int | None = None,

@@ -9,7 +9,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.columns import read_names
 from mixtrain.dataset.dataset import Dataset
-from mixtrain.dataset.sampling import check_workers, choose_sampler
+from mixtrain.dataset.sampling import check_workers, choose_sampler, SamplerLike
 from mixtrain.dataset.source import ArraySource, IndexedSource
 
 _WHERE = "NumpySlicesDataset"
@@ -47,7 +47,7 @@ class NumpySlicesDataset(Dataset):
         num_samples: int | None = None,
         num_parallel_workers: int | None = 1,
         shuffle: bool | None = None,
-        sampler: Any = None,
+        sampler: SamplerLike | None = None,
         num_shards: int | None = None,
         shard_id: int | None = None,
     ) -> None:

@@ -8,7 +8,10 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final, TypeVar
+
+_ItemT = TypeVar("_ItemT")
+_ResultT = TypeVar("_ResultT")
 
 _MAX_ITEMS: Final = 32
 _TASK_SECONDS: Final = 0.002  # The duration of a task of which the overhead of a thread is a small part.
@@ -17,7 +20,9 @@ _MEASURED_ITEMS: Final = 8
 _QUICK_SECONDS: Final = 0.0002
 
 
-def ordered_map(function: Callable[[Any], Any], items: Iterator[Any], workers: int) -> Iterator[Any]:
+def ordered_map(
+    function: Callable[[_ItemT], _ResultT], items: Iterator[_ItemT], workers: int
+) -> Iterator[_ResultT]:
     """Yield the results for the items, in order.
 
     Items are read when results are: first one, then two ahead, then four, so that the first result comes at once. At
@@ -31,7 +36,7 @@ def ordered_map(function: Callable[[Any], Any], items: Iterator[Any], workers: i
     if workers == 1:
         yield from map(function, items)
         return
-    pending: collections.deque[concurrent.futures.Future[Any]] = collections.deque()
+    pending: collections.deque[concurrent.futures.Future[_ResultT]] = collections.deque()
     pool = concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="mixtrain-map")
     ahead = 1
     try:
@@ -54,7 +59,9 @@ def ordered_map(function: Callable[[Any], Any], items: Iterator[Any], workers: i
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def adaptive_map(function: Callable[[list[Any]], Sequence[Any]], items: Iterator[Any], workers: int) -> Iterator[Any]:
+def adaptive_map(
+    function: Callable[[list[_ItemT]], Sequence[_ResultT]], items: Iterator[_ItemT], workers: int
+) -> Iterator[_ResultT]:
     """Yield the results for the items, in order; see `ordered_map`.
 
     The first items are processed in this thread, one at a time, and timed. If an item takes very little time, the
@@ -75,12 +82,12 @@ def adaptive_map(function: Callable[[list[Any]], Sequence[Any]], items: Iterator
 
 
 def _grouped_map(
-    function: Callable[[list[Any]], Sequence[Any]], items: Iterator[Any], seconds: float, workers: int
-) -> Iterator[Any]:
+    function: Callable[[list[_ItemT]], Sequence[_ResultT]], items: Iterator[_ItemT], seconds: float, workers: int
+) -> Iterator[_ResultT]:
     """Yield the results for the items, each of which is expected to take `seconds`."""
 
-    def groups() -> Iterator[list[Any]]:
-        group: list[Any] = []
+    def groups() -> Iterator[list[_ItemT]]:
+        group: list[_ItemT] = []
         try:
             for item in items:
                 group.append(item)
@@ -94,7 +101,7 @@ def _grouped_map(
         if group:
             yield group
 
-    def run(group: list[Any]) -> tuple[Sequence[Any], Exception | None]:
+    def run(group: list[_ItemT]) -> tuple[Sequence[_ResultT], Exception | None]:
         nonlocal seconds
         started = time.perf_counter()
         try:
@@ -109,8 +116,8 @@ def _grouped_map(
 
 
 def call_until_failure(
-    function: Callable[[list[Any]], Sequence[Any]], group: list[Any]
-) -> tuple[Sequence[Any], Exception | None]:
+    function: Callable[[list[_ItemT]], Sequence[_ResultT]], group: list[_ItemT]
+) -> tuple[Sequence[_ResultT], Exception | None]:
     """Return the results for several items; if an item fails, the results before it and its exception.
 
     Args:
@@ -120,7 +127,7 @@ def call_until_failure(
     try:
         return function(group), None
     except Exception:
-        results: list[Any] = []
+        results: list[_ResultT] = []
         for item in group:
             try:
                 results.extend(function([item]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -13,10 +13,22 @@ from mixtrain.dataset.samplers import DistributedSampler, RandomSampler, Sequent
 from mixtrain.dataset.shuffle_mode import Shuffle, read_shuffle
 
 
+class _Indices(Protocol):
+    """A user's sampler without `__iter__`."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> int: ...
+
+
+# A sampler, one index, or indices.
+SamplerLike: TypeAlias = BuiltinSampler | Iterable[int] | _Indices | int
+
+
 def choose_sampler(
     where: str,
     *,
-    sampler: Any,
+    sampler: SamplerLike | None,
     shuffle: bool | Shuffle | None,
     num_samples: int | None,
     num_shards: int | None,

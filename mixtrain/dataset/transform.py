@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,10 @@ from mixtrain.dataset.chain import Chain, Step, row_keys, transform_seed
 from mixtrain.dataset.columns import Replacement, to_array, unboxed
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
-from mixtrain.dataset.transforms.operation import TensorOperation
+from mixtrain.dataset.transforms.operation import Operation, TensorOperation
 from mixtrain.dataset.transforms.picture import is_picture, to_picture
 from mixtrain.dataset.transforms.transform_chain import for_pictures, run_one
 
-Operation = Callable[..., Any]
 # Passed from one part of a map to the next: the row with its random key, and the values so far.
 Item = tuple[tuple[Row, int], tuple[Any, ...]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
+from mixtrain.dataset.transforms.operation import Operation, PictureMode, Seed, TensorOperation
 from mixtrain.dataset.transforms.transform_chain import read_operations, run_eagerly, run_graph
 from mixtrain.typing import Tensor
 
@@ -19,7 +19,7 @@ class Compound(TensorOperation):
     same_size: bool = False
     pictures: ClassVar[PictureMode] = "keeps"
 
-    def __init__(self, transforms: list[Any]) -> None:
+    def __init__(self, transforms: list[Operation]) -> None:
         self.transforms = read_operations(type(self).__name__, "transforms", transforms)
 
     @property
@@ -62,7 +62,7 @@ class Compose(Compound):
     Source: MindSpore, `mindspore.dataset.transforms.Compose`.
     """
 
-    def __init__(self, transforms: list[Any]) -> None:
+    def __init__(self, transforms: list[Operation]) -> None:
         super().__init__(transforms)
         self.transforms = flattened(self.transforms)
 
@@ -75,7 +75,7 @@ class Compose(Compound):
         return run_eagerly(self.transforms, values, seed)
 
 
-def flattened(operations: list[Any]) -> list[Any]:
+def flattened(operations: list[Operation]) -> list[Operation]:
     """Return the operations with each `Compose` replaced by its transforms."""
     return [
         inner

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.picture import is_picture, to_picture
-from mixtrain.typing import Tensor
+from mixtrain.typing import DTypeLike, Tensor
 
-Seed = Any
+# The seed of one row's random numbers: two ints, or in a graph a tensor.
+Seed: TypeAlias = Any
+# A transform, or a user's function of arrays.
+Operation: TypeAlias = Any
 PictureMode = Literal["keeps", "makes", "ends"]
 
 
@@ -134,8 +137,8 @@ class PyTensorOperation:
     """
 
     def __init__(self) -> None:
-        self.transforms: Sequence[Any] = []
-        self.output_type: Any = None
+        self.transforms: Sequence[Operation] = []
+        self.output_type: DTypeLike | None = None
 
     def __call__(self, img: Any) -> Any:
         """Return the result of `_execute_py` for the value `img`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.compose import Compound
-from mixtrain.dataset.transforms.operation import Seed
+from mixtrain.dataset.transforms.operation import Operation, Seed
 from mixtrain.dataset.transforms.transform_chain import numpy_generator, run_eagerly, run_graph, run_part
 from mixtrain.typing import Tensor
 
@@ -30,7 +30,7 @@ class RandomApply(Compound):
     Source: MindSpore, `mindspore.dataset.transforms.RandomApply`.
     """
 
-    def __init__(self, transforms: list[Any], prob: float = 0.5) -> None:
+    def __init__(self, transforms: list[Operation], prob: float = 0.5) -> None:
         super().__init__(transforms)
         self.prob = checks.number("RandomApply", "prob", prob, at_least=0.0, at_most=1.0, example=0.5)
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import TensorOperation
+from mixtrain.dataset.transforms.operation import Operation, Seed, TensorOperation
 from mixtrain.typing import Tensor
 
 
-def for_pictures(operations: Iterable[Any], picture: bool = False) -> tuple[tuple[TensorOperation, ...], bool]:
+def for_pictures(
+    operations: Iterable[TensorOperation], picture: bool = False
+) -> tuple[tuple[TensorOperation, ...], bool]:
     """Return the transforms to apply to a value that may be a Pillow image, and whether the result is one.
 
     Args:
@@ -26,27 +28,27 @@ def for_pictures(operations: Iterable[Any], picture: bool = False) -> tuple[tupl
     return tuple(transforms), picture
 
 
-def run_graph(operations: Sequence[TensorOperation], value: Tensor, seed: Any) -> Tensor:
+def run_graph(operations: Sequence[TensorOperation], value: Tensor, seed: Seed) -> Tensor:
     """Apply transforms in sequence to a tensor, each with its own random numbers."""
     for index, operation in enumerate(operations):
         value = operation.graph(value, backend.row_random.fold_in(seed, index))
     return value
 
 
-def run_eagerly(operations: Sequence[Any], values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
+def run_eagerly(operations: Sequence[Operation], values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
     """Apply transforms and Python functions in sequence to values, each with its own random numbers."""
     for index, operation in enumerate(operations):
         values = run_part(operation, values, seed, index)
     return values
 
 
-def run_part(operation: Any, values: tuple[Any, ...], seed: tuple[int, int], index: int) -> tuple[Any, ...]:
+def run_part(operation: Operation, values: tuple[Any, ...], seed: tuple[int, int], index: int) -> tuple[Any, ...]:
     """Apply the part `index` of a compound transform with this seed to values."""
     result = run_one(operation, values, part_seed(seed, index))
     return result if isinstance(result, tuple) else (result,)
 
 
-def run_one(operation: Any, values: tuple[Any, ...], seed: tuple[int, int]) -> Any:
+def run_one(operation: Operation, values: tuple[Any, ...], seed: tuple[int, int]) -> Any:
     """Apply one transform, with a seed, or one Python function to values."""
     if isinstance(operation, TensorOperation) and type(operation).__call__ is TensorOperation.__call__:
         return operation.run(values, seed)
@@ -63,7 +65,7 @@ def numpy_generator(seed: tuple[int, int]) -> np.random.Generator:
     return np.random.default_rng([abs(part) for part in seed])
 
 
-def read_operations(where: str, argument: str, operations: Any) -> list[Any]:
+def read_operations(where: str, argument: str, operations: Any) -> list[Operation]:
     """Return a list of transforms and functions.
 
     Raises:
