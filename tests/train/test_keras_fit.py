@@ -100,10 +100,10 @@ def test_two_epochs_equal_those_of_keras(make: Callable[[], Any], data: Any, opt
     ours, theirs = seeded(make), seeded(make)
     theirs.compile(OPTIMIZERS[optimizer](), loss())
     columns = list(data) if isinstance(data, tuple) else data
-    kept = theirs.fit(columns, LABELS, batch_size=BATCH, epochs=2, shuffle=False, verbose=0)
+    keras_history = theirs.fit(columns, LABELS, batch_size=BATCH, epochs=2, shuffle=False, verbose=0)
     batches = [(part(data, start), LABELS[start : start + BATCH]) for start in range(0, ROWS, BATCH)]
     history = Model(ours, loss(), OPTIMIZERS[optimizer]()).train(2, batches, verbose=0)
-    np.testing.assert_allclose(history["loss"], kept.history["loss"], atol=1e-4, rtol=0)
+    np.testing.assert_allclose(history["loss"], keras_history.history["loss"], atol=1e-4, rtol=0)
     assert len(ours.weights) == len(theirs.weights)
     for mine, theirs_ in zip(ours.get_weights(), theirs.get_weights(), strict=True):
         np.testing.assert_allclose(mine, theirs_, atol=1e-3, rtol=0)

@@ -40,8 +40,8 @@ def two_steps(net: Any, label: Any, sample_weight: Any = None, **options: Any) -
 
 def two_steps_in_keras(net: Any, label: Any, sample_weight: Any = None, **options: Any) -> list[float]:
     net.compile(keras.optimizers.SGD(0.1), **options)
-    kept = net.fit(X, label, batch_size=8, epochs=2, shuffle=False, verbose=0, sample_weight=sample_weight)
-    return kept.history["loss"]  # type: ignore[no-any-return]
+    keras_history = net.fit(X, label, batch_size=8, epochs=2, shuffle=False, verbose=0, sample_weight=sample_weight)
+    return keras_history.history["loss"]  # type: ignore[no-any-return]
 
 
 @quick_every(3)

@@ -62,8 +62,8 @@ def batches(*columns: Any) -> list[Any]:
 def in_keras(make: Callable[[], Any], loss: Any, label: Any, **weights: Any) -> tuple[list[float], list[np.ndarray]]:
     network = make()
     network.compile(keras.optimizers.SGD(0.1), loss)
-    kept = network.fit(X, label, batch_size=6, epochs=2, shuffle=False, verbose=0, **weights)
-    return kept.history["loss"], network.get_weights()
+    keras_history = network.fit(X, label, batch_size=6, epochs=2, shuffle=False, verbose=0, **weights)
+    return keras_history.history["loss"], network.get_weights()
 
 
 def assert_as_in_keras(make: Callable[[], Any], loss: Any, label: Any, feed: dict[str, Any]) -> None:
@@ -145,11 +145,11 @@ def test_the_evaluated_loss_of_a_function_is_that_of_keras() -> None:
     )
     theirs = one_output()
     theirs.compile(keras.optimizers.SGD(0.1), pinball, metrics=["mae"])
-    kept = theirs.fit(
+    keras_history = theirs.fit(
         X, Y, batch_size=6, shuffle=False, verbose=0, validation_data=(X[:9], Y[:9]), validation_batch_size=6
     ).history
-    np.testing.assert_allclose(result["val_loss"], kept["val_loss"], rtol=1e-6)
-    np.testing.assert_allclose(result["val_mae"], kept["val_mae"], rtol=1e-6)
+    np.testing.assert_allclose(result["val_loss"], keras_history["val_loss"], rtol=1e-6)
+    np.testing.assert_allclose(result["val_mae"], keras_history["val_mae"], rtol=1e-6)
 
 
 def test_names_that_contradict_each_other_are_an_error_when_the_model_is_made() -> None:

@@ -69,8 +69,8 @@ def alone() -> Any:
 def in_keras(network: Any, loss: Any, *columns: Any) -> tuple[list[float], list[np.ndarray]]:
     network.compile(keras.optimizers.SGD(0.05), loss)
     x, y, w = [*columns, None, None][:3]
-    kept = network.fit(x, y, sample_weight=w, batch_size=6, epochs=2, shuffle=False, verbose=0)
-    return kept.history["loss"], network.get_weights()
+    keras_history = network.fit(x, y, sample_weight=w, batch_size=6, epochs=2, shuffle=False, verbose=0)
+    return keras_history.history["loss"], network.get_weights()
 
 
 def assert_same(network: Any, history: Any, theirs: tuple[list[float], list[np.ndarray]]) -> None:
@@ -103,8 +103,8 @@ def test_the_added_loss_is_evaluated_as_in_keras() -> None:
     history = Model(network, optimizer=keras.optimizers.SGD(0.05)).fit(1, batches(X), batches(X), verbose=0)
     theirs = autoencoder()
     theirs.compile(keras.optimizers.SGD(0.05))
-    kept = theirs.fit(X, batch_size=6, shuffle=False, verbose=0, validation_data=(X,), validation_batch_size=6)
-    np.testing.assert_allclose(history["val_loss"], kept.history["val_loss"], rtol=1e-6)
+    keras_history = theirs.fit(X, batch_size=6, shuffle=False, verbose=0, validation_data=(X,), validation_batch_size=6)
+    np.testing.assert_allclose(history["val_loss"], keras_history.history["val_loss"], rtol=1e-6)
 
 
 def test_a_network_without_any_loss_is_an_error_and_its_output_is_never_taken_for_one() -> None:
@@ -223,8 +223,8 @@ def test_a_compiled_network_brings_its_loss_its_optimizer_and_its_metrics(feed: 
     network, theirs = compiled(metrics=["mae"]), compiled(metrics=["mae"])
     model = Model(network)
     history = model.train(2, batches(X, Y), **feed)
-    kept = theirs.fit(X, Y, batch_size=6, epochs=2, shuffle=False, verbose=0)
-    assert_same(network, history, (kept.history["loss"], theirs.get_weights()))
+    keras_history = theirs.fit(X, Y, batch_size=6, epochs=2, shuffle=False, verbose=0)
+    assert_same(network, history, (keras_history.history["loss"], theirs.get_weights()))
     expected = theirs.evaluate(X, Y, verbose=0, return_dict=True)
     assert model.eval(batches(X, Y)) == pytest.approx(expected, rel=1e-6)
 
@@ -233,8 +233,8 @@ def test_what_is_given_beside_a_compiled_network_goes_before_what_it_brings() ->
     network, theirs = compiled(), doubling(keras.Sequential)
     history = Model(network, "mae", keras.optimizers.SGD(0.2)).train(2, batches(X, Y), verbose=0)
     theirs.compile(keras.optimizers.SGD(0.2), "mae")
-    kept = theirs.fit(X, Y, batch_size=6, epochs=2, shuffle=False, verbose=0)
-    assert_same(network, history, (kept.history["loss"], theirs.get_weights()))
+    keras_history = theirs.fit(X, Y, batch_size=6, epochs=2, shuffle=False, verbose=0)
+    assert_same(network, history, (keras_history.history["loss"], theirs.get_weights()))
 
 
 def test_a_network_compiled_for_its_added_losses_brings_its_optimizer() -> None:
