@@ -82,3 +82,10 @@ def test_an_error_of_the_users_construct_keeps_its_class_and_message() -> None:
     with pytest.raises(KeyError, match="^'mine'\n") as raised:
         nn.SequentialCell(Fails())(SQUARE)
     assert "Raised in Fails 0, called with Tensor of shape (3, 3) and dtype float32." in raised.value.__notes__
+
+
+def test_the_reason_in_a_traced_function_has_no_node_of_its_graph() -> None:
+    mask = mixtrain.Tensor(np.ones(7, bool))
+    with pytest.raises(ValueError, match=r"^ops.where: .*Tensor of shape \(3, 3\)") as raised:
+        mixtrain.jit(lambda x: ops.where(mask, x, 0.0))(SQUARE)
+    assert "node" not in str(raised.value) and "[" in str(raised.value)

@@ -16,6 +16,8 @@ VALUE_ERRORS: Final[tuple[type[Exception], ...]] = (tf.errors.InvalidArgumentErr
 _NODE = re.compile(r"\{\{(?:function_)?node ([^}]*)\}\}")
 # The operation's name, which ends the error of an eager one.
 _OPERATION = re.compile(r" *\[Op:\w+\].*")
+# The operation in the error of one that is being traced, with its attributes and the paths of its inputs.
+_TRACED = re.compile(r" for '\{\{node [^']*'")
 # XLA's message for an operation that it lacks, and the parts of other refusals that are not the reason.
 _MISSING = re.compile(r" on XLA_\w+: (\w+) \(")
 _CONTEXT = re.compile(r"during context \[\w+\]: | to node `[^`]*`|, metadata=.*")
@@ -48,10 +50,12 @@ def error_reason(error: Exception) -> str:
     Example:
         >>> error_reason(ValueError("{{function_node __wrapped__Mul}} sizes differ: [2] [5] [Op:Mul] name: "))
         'sizes differ: [2] [5]'
+        >>> error_reason(ValueError("sizes differ for '{{node y}} = Add[T=float](a, b)' with input shapes: [2], [5]."))
+        'sizes differ with input shapes: [2], [5]'
     """
     message = error.message if isinstance(error, tf.errors.OpError) else str(error)
     first = next(iter(message.strip().splitlines()), "")
-    return _OPERATION.sub("", _NODE.sub("", first)).strip(" .") or type(error).__name__
+    return _OPERATION.sub("", _NODE.sub("", _TRACED.sub("", first))).strip(" .") or type(error).__name__
 
 
 def explain(message: str) -> tuple[str, str]:
