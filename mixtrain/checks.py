@@ -14,8 +14,9 @@ import numpy as np
 # Limits of the text of one value in an error.
 _MAX_CHARACTERS: Final = 100
 _MAX_NAMES: Final = 8
-_RAISED_IN: Final = "Raised in"
 _CONTAINERS: Final = (list, tuple, set, frozenset, Mapping)
+# How the notes of `note_call` begin.
+_RAISED_IN: Final = "Raised in"
 
 
 def fail_value(where: str, expected: str, got: Any, write: str) -> ValueError:

@@ -19,7 +19,7 @@ from mixtrain.cell.hooks import CellHooks
 from mixtrain.cell.layer import CellLayer
 from mixtrain.cell.setup import CellSetup
 from mixtrain.cell.state import CellState
-from mixtrain.cell.tree import CellTree
+from mixtrain.cell.tree import CellTree, name_of
 from mixtrain.precision.cast import CastRule, run_under
 from mixtrain.precision.families import Family
 from mixtrain.precision.plan_request import request_of, to_float
@@ -116,8 +116,7 @@ class Cell(CellState, CellHooks, CellSetup):
         try:
             return run(self._call, args, kwargs)
         except Exception as error:
-            name = f"{type(self).__name__} {self.name_prefix.rstrip('.')}".rstrip()
-            checks.note_call(error, name, to_tensors(args), to_tensors(kwargs))
+            checks.note_call(error, name_of(self), to_tensors(args), to_tensors(kwargs))
             raise
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:

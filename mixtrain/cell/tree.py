@@ -16,6 +16,11 @@ from mixtrain.typing import Layer, Variable
 _CellT = TypeVar("_CellT", bound="CellTree")
 
 
+def name_of(cell: Layer) -> str:
+    """Return the class of a cell and its path in the network for error messages: "Conv2d block.conv1"."""
+    return f"{cell.cls_name} {cell.name_prefix.rstrip('.')}".rstrip()
+
+
 class CellTree:
     """The tree under a Cell; `Cell` adds the computation."""
 

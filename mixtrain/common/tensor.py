@@ -254,8 +254,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         return self._symbolic_text() if self._has_no_value() else printing.repr_of(self.asnumpy(), self.dtype)
 
     def _has_no_value(self) -> bool:
-        described = isinstance(self.content, keras.KerasTensor)
-        return described or backend.is_symbolic(self) and backend.known_value(self) is None
+        return backend.is_symbolic(self) and backend.known_value(self) is None
 
     def _symbolic_text(self) -> str:
         if isinstance(self.content, keras.KerasTensor):

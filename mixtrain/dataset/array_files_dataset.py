@@ -12,7 +12,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.cache import DatasetCache, check_cache
 from mixtrain.dataset.dataset import Dataset
-from mixtrain.dataset.sampling import check_workers, choose_sampler, SamplerLike
+from mixtrain.dataset.sampling import SamplerLike, check_workers, choose_sampler
 from mixtrain.dataset.source import ArraySource
 from mixtrain.dataset.source_files import find_folder
 

@@ -11,7 +11,7 @@ from mixtrain.dataset.columns import read_names
 from mixtrain.dataset.dataset import Dataset
 from mixtrain.dataset.dtype_check import DtypeCheck
 from mixtrain.dataset.listed_batches import ListedBatches
-from mixtrain.dataset.sampling import check_workers, choose_sampler, SamplerLike
+from mixtrain.dataset.sampling import SamplerLike, check_workers, choose_sampler
 from mixtrain.dataset.schema import Schema, read_schema
 from mixtrain.dataset.source import IndexedSource, IteratedSource
 from mixtrain.dataset.stage import Stage

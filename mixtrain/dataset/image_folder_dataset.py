@@ -14,7 +14,7 @@ from mixtrain.dataset.dataset import Dataset
 from mixtrain.dataset.image_files import ImageFiles, UnreadableFile
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.sampler import BuiltinSampler
-from mixtrain.dataset.sampling import check_workers, choose_sampler, SamplerLike
+from mixtrain.dataset.sampling import SamplerLike, check_workers, choose_sampler
 from mixtrain.dataset.source import IndexedSource
 from mixtrain.dataset.source_files import find_folder, foreign_file, missing_file
 from mixtrain.dataset.stage import Row

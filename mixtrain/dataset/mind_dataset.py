@@ -14,7 +14,7 @@ from mixtrain.dataset.cache import DatasetCache, cached
 from mixtrain.dataset.columns import find
 from mixtrain.dataset.dataset import Dataset
 from mixtrain.dataset.row_files import RowFile
-from mixtrain.dataset.sampling import check_workers, choose_sampler, SamplerLike
+from mixtrain.dataset.sampling import SamplerLike, check_workers, choose_sampler
 from mixtrain.dataset.shuffle_mode import Shuffle
 from mixtrain.dataset.source import IndexedSource
 

@@ -9,7 +9,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.columns import read_names
 from mixtrain.dataset.dataset import Dataset
-from mixtrain.dataset.sampling import check_workers, choose_sampler, SamplerLike
+from mixtrain.dataset.sampling import SamplerLike, check_workers, choose_sampler
 from mixtrain.dataset.source import ArraySource, IndexedSource
 
 _WHERE = "NumpySlicesDataset"

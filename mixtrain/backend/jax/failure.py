@@ -27,10 +27,10 @@ def naming_layers(where: str) -> Iterator[None]:
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".")
         raise ValueError(
             f"{where}: expected columns whose shapes and values fit the network and each other; got, at run time: "
-            f"{reason}. Write batches of one shape, or train with dataset_sink_mode=False to see the batch."
+            f"{error_reason(error)}. Write batches of one shape, or train with dataset_sink_mode=False to see the "
+            "batch."
         ) from error
 
 

@@ -43,7 +43,8 @@ def is_symbolic(value: Any) -> bool:
 
 def known_value(value: Any) -> np.ndarray | None:
     """Return a tensor's values if they are known, as those of constants in a trace are, else None."""
-    values = tf.get_static_value(backend_value(value))
+    value = backend_value(value)
+    values = None if isinstance(value, keras.KerasTensor) else tf.get_static_value(value)
     return None if values is None else np.asarray(values)
 
 

@@ -9,7 +9,8 @@ import keras
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
-from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor, name_of
+from mixtrain.cell.tree import name_of
+from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.typing import Tensor
 

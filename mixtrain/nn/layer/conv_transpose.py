@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import checks
+from mixtrain.cell.tree import name_of
 from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.convolution import Convolution
-from mixtrain.nn.layer.inputs import name_of
 from mixtrain.nn.layer.windows import window
 from mixtrain.ops.conv_formula import transposed_convolve
 from mixtrain.ops.windows import Window, pad

@@ -9,11 +9,12 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
+from mixtrain.cell.tree import name_of
 from mixtrain.common.initializer import HeUniform, InitializerLike, Uniform, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.activation import ActivationLike, activation_of
-from mixtrain.nn.layer.inputs import check_width, float_tensor, name_of, promote
+from mixtrain.nn.layer.inputs import check_width, float_tensor, promote
 from mixtrain.ops.linear_algebra import bidense
 from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor

@@ -5,14 +5,10 @@ from __future__ import annotations
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.cell.tree import name_of
 from mixtrain.dtype import as_dtype, is_float, wider
 from mixtrain.ops.windows import Pads
 from mixtrain.typing import Layer, Tensor, TensorLike
-
-
-def name_of(cell: Layer) -> str:
-    """Return the class of a cell and its path in the network for error messages: "Conv2d block.conv1"."""
-    return f"{cell.cls_name} {cell.name_prefix.rstrip('.')}".rstrip()
 
 
 def float_tensor(cell: Layer, x: TensorLike) -> Tensor:

@@ -9,10 +9,11 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
+from mixtrain.cell.tree import name_of
 from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
-from mixtrain.nn.layer.inputs import float_tensor, name_of
+from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.ops.normalize import LayerNorm as OperatorLayerNorm
 from mixtrain.precision.families import Family

@@ -8,7 +8,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
-from mixtrain.nn.layer.inputs import name_of
+from mixtrain.cell.tree import name_of
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.typing import Tensor
 

@@ -6,7 +6,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
-from mixtrain.nn.layer.inputs import name_of
+from mixtrain.cell.tree import name_of
 from mixtrain.ops.inputs import tensor
 from mixtrain.typing import Tensor
 

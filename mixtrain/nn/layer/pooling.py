@@ -9,7 +9,8 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
-from mixtrain.nn.layer.inputs import check_fits, check_rank, float_tensor, name_of
+from mixtrain.cell.tree import name_of
+from mixtrain.nn.layer.inputs import check_fits, check_rank, float_tensor
 from mixtrain.nn.layer.windows import pair, pool_padding
 from mixtrain.ops.windows import NO_PADS, Pads, Pair, ceil_padding
 from mixtrain.typing import Tensor

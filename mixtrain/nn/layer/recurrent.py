@@ -10,11 +10,12 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
+from mixtrain.cell.tree import name_of
 from mixtrain.common.initializer import Uniform, initializer
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.dropout import Dropout
-from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, name_of, promote
+from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, promote
 from mixtrain.nn.layer.recurrence import RECURRENCES, Recurrence, State, linear
 from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree

@@ -7,10 +7,11 @@ from typing import ClassVar, Literal
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
+from mixtrain.cell.tree import name_of
 from mixtrain.common.initializer import Uniform, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
-from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, name_of, promote
+from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, promote
 from mixtrain.nn.layer.recurrence import RECURRENCES, Recurrence, linear
 from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor, Tree

@@ -10,8 +10,9 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
+from mixtrain.cell.tree import name_of
 from mixtrain.dtype import float32
-from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor, name_of
+from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor
 from mixtrain.typing import Tensor
 
 _Coordinates = Literal["corners", "centers", "edges"]

@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
-from mixtrain.nn.layer.inputs import name_of
+from mixtrain.cell.tree import name_of
 from mixtrain.typing import Tensor
 
 

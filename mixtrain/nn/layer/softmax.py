@@ -9,7 +9,8 @@ import keras
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
-from mixtrain.nn.layer.inputs import check_rank, float_tensor, name_of
+from mixtrain.cell.tree import name_of
+from mixtrain.nn.layer.inputs import check_rank, float_tensor
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.typing import Tensor
 
