@@ -131,8 +131,7 @@ class CellState(CellBuffers):
 
     def update_cell_prefix(self) -> None:
         """Set the prefix of each cell below to its path from this cell."""
-        for path, cell in self.cells_and_names():
-            object.__setattr__(cell, "name_prefix", f"{path}." if path else "")
+        self._set_paths("")
 
     def update_cell_type(self, cell_type: str) -> None:
         """Set `cell_type`, the kind of network."""

@@ -83,13 +83,24 @@ class CellTree:
             parameter.name = name
         self._params[name] = parameter
 
-    def _add_cell(self, name: str, cell: CellTree) -> None:
+    def _add_cell(self, name: str, cell: CellTree, siblings_prefix: str | None = None) -> None:
+        """Add a child, and name its parameters.
+
+        As in MindSpore, the names of parameters start with the attribute names of those cells that had them when each
+        was added to the next: a cell that is added to one that already has a parent does not get the parent's name.
+        """
         if name in self._params:
             raise KeyError(f"{self._where(name)}: the name is taken by a Parameter. Write another name.")
+        prefix = self._siblings_prefix() if siblings_prefix is None else siblings_prefix
         self._cells[name] = cell
         layer_changed(self)
         if self._auto_prefix:
-            cell.update_parameters_name(f"{self.name_prefix}{name}.")
+            cell.update_parameters_name(f"{prefix}{name}.")
+            cell._set_paths(f"{self.name_prefix}{name}.")
+
+    def _siblings_prefix(self) -> str:
+        """Return what the names of a new child's parameters start with, before the child's own name."""
+        return ""
 
     def __getattr__(self, name: str) -> Any:
         for table in ("_params", "_cells"):
@@ -206,6 +217,7 @@ class CellTree:
 
     def trainable_params(self, recurse: bool = True) -> list[Any]:
         """Return the parameters that require a gradient."""
+        self.ensure_unique_names()
         return [parameter for parameter in self.get_parameters(expand=recurse) if parameter.trainable]
 
     def untrainable_params(self, recurse: bool = True) -> list[Any]:
@@ -214,17 +226,31 @@ class CellTree:
 
     def parameters_dict(self, recurse: bool = True) -> dict[str, Any]:
         """Return the parameters by name."""
+        self.ensure_unique_names()
         return OrderedDict((parameter.name, parameter) for parameter in self.get_parameters(expand=recurse))
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
         """Set the name of every parameter to `prefix` plus its path from this cell."""
         if not isinstance(prefix, str):
             raise checks.fail_type("update_parameters_name", "prefix must be a str", prefix, 'prefix="net."')
-        for path, cell in self.cells_and_names():
-            object.__setattr__(cell, "name_prefix", f"{prefix}{path}." if path else prefix)
+        self._set_paths(prefix)
         for path, parameter in self.parameters_and_names(expand=recurse):
             if isinstance(parameter, Parameter):
                 parameter.name = f"{prefix}{path}"
+
+    def _set_paths(self, prefix: str) -> None:
+        """Set the path of this cell, which ends in a dot, and of those below."""
+        for path, cell in self.cells_and_names():
+            object.__setattr__(cell, "name_prefix", f"{prefix}{path}." if path else prefix)
+
+    def ensure_unique_names(self) -> None:
+        """Name each parameter by its path from this cell if two have the same name.
+
+        MindSpore does so before the first call.
+        """
+        names = [parameter.name for parameter in self.get_parameters() if isinstance(parameter, Parameter)]
+        if len(set(names)) < len(names):
+            self.update_parameters_name()
 
     @property
     def param_prefix(self) -> str:

@@ -39,6 +39,8 @@ def parameters_by_name(where: str, network: Network) -> dict[str, Variable]:
         raise checks.fail_type(where, "it must be a Cell or a built Keras model", network, _suggestion(network))
     if isinstance(network, keras.Layer):
         return _unique(_of_keras_layer(where, network, ""))
+    if not isinstance(network, TrainOneStepCell):  # Whose optimizer has the names that the network's parameters had.
+        network.ensure_unique_names()
     return _unique(_of_cell(where, network))
 
 

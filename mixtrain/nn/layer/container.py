@@ -11,11 +11,32 @@ import keras
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
+from mixtrain.common.parameter import Parameter
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.trace_version import layer_changed
 from mixtrain.typing import Layer, Tensor
 
 _CellsT = TypeVar("_CellsT", bound="_Cells")
+
+
+def _prefix_of_names(cells: Mapping[str, Cell]) -> str:
+    """Return what the names of parameters start with before the names of their cells, as MindSpore finds it.
+
+    An empty container has no prefix, even as an attribute of a cell, so that names of what is appended start with "0".
+    """
+    named: list[tuple[str, list[str]]] = []
+    for name, cell in cells.items():
+        parameter = next((each for each in cell.get_parameters() if isinstance(each, Parameter)), None)
+        if parameter is not None and len(named) < 2:
+            named.append((name, parameter.name.split(".")))
+    (first, parts), (second, others) = [*named, ("", []), ("", [])][:2]
+    prefix = ""
+    for index, part in enumerate(parts):
+        if part == first:
+            prefix = "".join(f"{part}." for part in parts[:index])
+            if second and others[index : index + 1] == [second]:
+                break
+    return prefix
 
 
 class _Cells(Cell):
@@ -40,11 +61,14 @@ class _Cells(Cell):
 
     def _replace(self, named_cells: Iterable[tuple[str, Any]]) -> None:
         """Replace all cells by (name, cell) pairs, and rename their parameters accordingly."""
-        pairs = list(named_cells)
+        pairs, prefix = list(named_cells), self._siblings_prefix()
         self._cells.clear()
         layer_changed(self)
         for name, cell in pairs:
-            self._add_cell(name, cell)
+            self._add_cell(name, cell, prefix)
+
+    def _siblings_prefix(self) -> str:
+        return _prefix_of_names(self._cells)
 
     def _renumber(self, cells: Iterable[Cell]) -> None:
         self._replace((str(index), cell) for index, cell in enumerate(cells))
@@ -225,6 +249,9 @@ class CellDict(Cell):
         """Add or replace cells from a mapping or pairs."""
         for name, cell in dict(cells).items():
             self[name] = cell
+
+    def _siblings_prefix(self) -> str:
+        return _prefix_of_names(self._cells)
 
     def __setitem__(self, name: str, cell: Cell) -> None:
         setattr(self, name, cell)

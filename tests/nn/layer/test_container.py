@@ -9,7 +9,8 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import backend
+import mixtrain
+from mixtrain import backend, nn
 from mixtrain.cell.cell import Cell
 from mixtrain.common.tensor import Tensor
 from mixtrain.nn.layer import CellList, Dense, Flatten, ReLU, SequentialCell
@@ -154,3 +155,53 @@ def test_cells_are_replaced_by_assigning_the_list() -> None:
     assert net[0] is first and names(net)[0] == "0.weight"
     with pytest.raises(ValueError, match="there must be 2 cells; got 1"):
         net.cell_list = [first]
+
+
+class Appending(nn.Cell):
+    """Appends to empty containers, as many public networks do."""
+
+    def __init__(self, lists: int = 1) -> None:
+        super().__init__()
+        self.blocks = nn.CellList()
+        self.blocks.extend([nn.Dense(2, 2, has_bias=False), nn.Dense(2, 2, has_bias=False)])
+        self.tail = nn.Dense(2, 2, has_bias=False)
+        self.tail.extra = nn.Dense(2, 2, has_bias=False)
+        if lists == 2:
+            self.more = nn.SequentialCell()
+            self.more.append(nn.Dense(2, 2, has_bias=False))
+
+
+def names_of(network: nn.Cell) -> list[str]:
+    return [parameter.name for parameter in network.get_parameters()]
+
+
+def test_names_of_parameters_that_are_appended_later_are_mindspores() -> None:
+    # Printed by MindSpore 2.10: an empty container has no prefix, and neither has a cell's parent.
+    assert names_of(Appending()) == ["0.weight", "1.weight", "tail.weight", "extra.weight"]
+
+    class Nested(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = Appending()
+            self.second = nn.CellList([Appending()])
+            self.second.append(nn.Dense(2, 2, has_bias=False))
+            self.third = nn.CellList([nn.Dense(2, 2, has_bias=False)])
+            self.third.append(nn.Dense(2, 2, has_bias=False))
+            self.third.insert(0, nn.Dense(2, 2, has_bias=False))
+            self.third[1] = nn.Dense(2, 2, has_bias=False)
+
+    below = ["blocks.0.weight", "blocks.1.weight", "tail.weight", "tail.extra.weight"]
+    assert names_of(Nested()) == [
+        *(f"first.{name}" for name in below), *(f"second.0.{name}" for name in below), "second.0.blocks.1.weight",
+        "third.0.weight", "third.1.weight", "third.2.weight",
+    ]
+    assert Nested().third[0].name_prefix == "third.0."
+
+
+def test_parameters_of_one_name_are_named_by_their_paths_before_they_are_trained_or_stored() -> None:
+    network = Appending(lists=2)
+    assert names_of(network).count("0.weight") == 2
+    paths = ["blocks.0.weight", "blocks.1.weight", "tail.weight", "tail.extra.weight", "more.0.weight"]
+    assert [parameter.name for parameter in network.trainable_params()] == paths
+    nn.Momentum(network.trainable_params(), 0.1, 0.9)
+    assert mixtrain.load_param_into_net(Appending(lists=2), network.parameters_dict()) == ([], [])
