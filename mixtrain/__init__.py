@@ -74,7 +74,6 @@ from mixtrain.errors import (
     PrecisionRuleError,
     UnsupportedBackendError,
 )
-from mixtrain.compat.mindspore import grad_accumulation as _grad_accumulation  # noqa: F401
 from mixtrain.compat.mindspore.module_paths import install_homes
 from mixtrain.log import get_level, get_log_config
 from mixtrain.nn.metrics import (

@@ -114,6 +114,15 @@ def get_auto_parallel_context(attr_key: str) -> Any:
     return _settings.get(attr_key, _fixed_settings().get(attr_key, _DEFAULTS[attr_key]))
 
 
+def is_set(attr_key: str) -> bool:
+    """Whether `set_auto_parallel_context` was called with a setting.
+
+    Args:
+        attr_key: Name of the setting.
+    """
+    return attr_key in _settings
+
+
 def reset_auto_parallel_context() -> None:
     """Reset every setting to its default. Source: MindSpore, `mindspore.reset_auto_parallel_context`."""
     _settings.clear()

@@ -166,11 +166,23 @@ _FIELDS = frozenset(CallbackArguments.__annotations__)
 _OF_TENSORS = frozenset({"net_outputs", "train_dataset_element", "eval_dataset_element"})
 
 
+class _ScriptArguments(CallbackArguments):
+    """The state of a run whose loop a script writes: the items of its dict, which the script may set at any time."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        # The dict itself holds the attributes, so that both sides see what the other one sets.
+        object.__setattr__(self, "__dict__", fields)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+
+
 class RunContext:
     """The argument of a callback's hooks: the state of the run, and the way to stop it.
 
     Args:
-        original_args: The state, or a dict of its fields, for tests of callbacks.
+        original_args: The state; for a loop that a script writes, and for tests of callbacks, a dict of its fields.
+            What is stored in the dict later is seen by callbacks, and what they store is seen in the dict.
 
     Raises:
         TypeError: `original_args` is neither.
@@ -186,9 +198,7 @@ class RunContext:
 
     def __init__(self, original_args: CallbackArguments | dict[str, Any]) -> None:
         if isinstance(original_args, dict):
-            fields, original_args = original_args, CallbackArguments()
-            for name, value in fields.items():
-                object.__setattr__(original_args, name, value)
+            original_args = _ScriptArguments(original_args)
         self._original_args: CallbackArguments = checks.instance(
             "RunContext", "original_args", original_args, CallbackArguments, 'RunContext({"cur_epoch_num": 1})'
         )

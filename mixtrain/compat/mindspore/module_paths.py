@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -85,9 +86,21 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.ops.primitive": ("mixtrain.ops",),
     "mixtrain.ops.function.random_func": ("mixtrain.ops",),
     "mixtrain.nn.metrics": ("mixtrain.nn",),
+    **dict.fromkeys(
+        ("mixtrain.parallel._auto_parallel_context", "mixtrain.parallel._utils"),
+        ("mixtrain.compat.mindspore.parallel_utils",),
+    ),
     "mixtrain.runtime": ("mixtrain.common.accepted",),
     "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization"),
     "mixtrain.train.amp": ("mixtrain.amp",),
+    "mixtrain.train.callback": ("mixtrain.train", "mixtrain.train.callback.custom_loop"),
+    **dict.fromkeys(
+        (f"mixtrain.train.callback._{name}" for name in (
+            "backup_and_restore", "callback", "checkpoint", "early_stop", "history", "lambda_callback",
+            "loss_monitor", "lr_scheduler_callback", "on_request_exit", "reduce_lr_on_plateau", "summary_collector",
+            "time_monitor",
+        )), ("mixtrain.train.callback", "mixtrain.train.callback.custom_loop"),
+    ),
     "mixtrain.train.loss_scale_manager": ("mixtrain.amp",),
     "mixtrain.train.metrics": ("mixtrain.nn.metrics",),
     "mixtrain.train.metrics.metric": ("mixtrain.nn.metrics",),
@@ -101,7 +114,10 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
 
 def install_homes() -> None:
     """Make the modules of `HOMES` importable, and suggest the nearest name for one that a public module lacks."""
-    for path in sorted({*HOMES, *REFUSED, *(home for homes in HOMES.values() for home in homes)}):
+    named = {home for homes in HOMES.values() for home in homes}
+    for home in sorted(named - HOMES.keys()):
+        importlib.import_module(home)
+    for path in sorted({*HOMES, *REFUSED, *named}):
         module = sys.modules.get(path)
         if module is None:
             doc = f"The names of {' and '.join(HOMES[path])}, where MindSpore has them." if path in HOMES else (
