@@ -15,6 +15,7 @@ from mixtrain.ops.margin_loss import (
     gaussian_nll_loss, multi_margin_loss, multilabel_margin_loss, multilabel_soft_margin_loss, poisson_nll_loss,
     triplet_margin_loss,
 )
+from mixtrain.ops.ordering import tril, triu
 from mixtrain.ops.patches import lrn
 from mixtrain.ops.primitive import REQUIRED, argument_reader
 from mixtrain.ops.sparse import SparseTensorDenseMatmul as _SparseProduct
@@ -192,3 +193,5 @@ TripletMarginLoss: Final = operation_cell(
         anchor, positive, negative, margin=margin, **settings
     ), "Triplet margin loss.", p=2, swap=False, eps=1e-6, reduction="mean",
 )
+Tril: Final = operation_cell("Tril", lambda x, k=0: tril(x, k), "The lower triangle of matrices, up to diagonal `k`.")
+Triu: Final = operation_cell("Triu", lambda x, k=0: triu(x, k), "The upper triangle of matrices, from diagonal `k` on.")
