@@ -1,0 +1,197 @@
+"""Operators that scripts take from `ops` although MindSpore's documentation has other names for them, or none."""
+
+from __future__ import annotations
+
+import math
+import operator as python
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks, ops
+from mixtrain.dtype import as_dtype, int32
+from mixtrain.ops.inputs import tensor
+from mixtrain.ops.primitive import REQUIRED, Primitive, configured, primitive
+from mixtrain.ops.updates import read, write
+from mixtrain.typing import DTypeLike, Tensor, TensorLike, Variable
+
+# ---- names of functions and primitives that have another one ------------------------------------------------------
+P: Final = ops
+accumulate_n: Final = ops.addn
+arccosh: Final = ops.acosh
+arcsinh: Final = ops.asinh
+arctanh: Final = ops.atanh
+floordiv = tensor_floordiv = ops.floor_divide
+floormod = tensor_mod = ops.floor_mod
+pows = tensor_pow = ops.pow
+row_stack: Final = ops.vstack
+soft_shrink: Final = ops.softshrink
+tensor_div: Final = ops.div
+tensor_exp: Final = ops.exp
+tensor_expm1: Final = ops.expm1
+tensor_ge: Final = ops.greater_equal
+tensor_gt: Final = ops.greater
+tensor_le: Final = ops.less_equal
+tensor_lt: Final = ops.less
+tensor_mul: Final = ops.mul
+tensor_range: Final = ops.range
+tensor_slice: Final = ops.slice
+tensor_sub: Final = ops.sub
+top_k: Final = ops.topk
+upsample: Final = ops.interpolate
+AccumulateNV2: Final = ops.AddN
+Conv2DBackpropInput: Final = ops.Conv2DTranspose
+GatherV2: Final = ops.Gather
+Pack: Final = ops.Stack
+Unpack: Final = ops.Unstack
+
+# ---- primitives of functions --------------------------------------------------------------------------------------
+CholeskyInverse: Final = configured("CholeskyInverse", ops.cholesky_inverse, upper=False)
+Cdist: Final = configured("Cdist", ops.cdist, p=2.0)
+CeLU: Final = configured("CeLU", ops.celu, alpha=1.0)
+Einsum: Final = configured("Einsum", lambda x, equation: ops.einsum(equation, *x), equation=REQUIRED)
+FastGelu: Final = primitive("FastGelu", ops.fast_gelu)
+HShrink: Final = configured("HShrink", ops.hardshrink, lambd=0.5)
+Lerp: Final = primitive("Lerp", ops.lerp)
+NanToNum: Final = configured("NanToNum", ops.nan_to_num, nan=None, posinf=None, neginf=None)
+Roll: Final = configured("Roll", lambda x, shift, axis: ops.roll(x, shift, axis), shift=REQUIRED, axis=REQUIRED)
+Sinc: Final = primitive("Sinc", ops.sinc)
+SoftShrink: Final = configured("SoftShrink", ops.softshrink, lambd=0.5)
+Trace: Final = primitive("Trace", ops.trace)
+
+
+def _svd(x: TensorLike, full_matrices: bool, compute_uv: bool) -> tuple[Tensor, ...]:
+    values = ops.svd(x, full_matrices, compute_uv)
+    # Without vectors there are empty ones in their places.
+    return values if isinstance(values, tuple) else (values, ops.zeros((0,)), ops.zeros((0,)))
+
+
+Svd: Final = configured("Svd", _svd, full_matrices=False, compute_uv=True)
+
+
+def _padded_permutation(n: TensorLike, max_length: int, pad: int, dtype: DTypeLike) -> Tensor:
+    count = int(tensor("ops.Randperm", n)[0])
+    if not 0 <= count <= max_length:
+        raise checks.fail_value("ops.Randperm", f"n must be from 0 to max_length, {max_length}", count,
+                                f"Randperm(max_length={count})")
+    order = ops.randperm(count, dtype=as_dtype(dtype))
+    return keras.ops.pad(order, [(0, max_length - count)], constant_values=pad)
+
+
+Randperm: Final = configured("Randperm", _padded_permutation, max_length=1, pad=-1, dtype=int32)
+
+
+class identity(Primitive):  # noqa: N801  MindSpore's name.
+    """Return the input: ``ops.identity()(x)``. Source: MindSpore, `mindspore.ops.identity`."""
+
+    def __call__(self, x: TensorLike) -> Tensor:
+        return tensor("ops.identity", x)
+
+
+class DropoutGenMask(Primitive):
+    """Draw which values `DropoutDoMask` keeps: ``ops.DropoutGenMask()((2, 3), 0.9)``, a bool tensor of that shape.
+
+    Args:
+        Seed0: The seed of a stream of its own.
+        Seed1: Likewise.
+
+    Source: MindSpore, `mindspore.ops.operations.DropoutGenMask`, whose masks are bits.
+    """
+
+    def __init__(self, Seed0: int = 0, Seed1: int = 0) -> None:
+        super().__init__()
+        self.uniform = ops.UniformReal(Seed0, Seed1)
+
+    def __call__(self, shape: int | Sequence[int] | Tensor, keep_prob: TensorLike) -> Tensor:
+        return self.uniform(shape) < tensor("ops.DropoutGenMask", keep_prob)
+
+
+class DropoutDoMask(Primitive):
+    """Keep the values of a mask, divided by the probability to keep: ``ops.DropoutDoMask()(x, mask, 0.9)``.
+
+    Source: MindSpore, `mindspore.ops.operations.DropoutDoMask`.
+    """
+
+    def __call__(self, input_x: TensorLike, mask: TensorLike, keep_prob: TensorLike) -> Tensor:
+        x, keep = tensor("ops.DropoutDoMask", input_x), tensor("ops.DropoutDoMask", keep_prob)
+        return keras.ops.where(tensor("ops.DropoutDoMask", mask), x / keras.ops.cast(keep, x.dtype), 0)
+
+
+class FusedWeightScaleApplyMomentum(Primitive):
+    """`ApplyMomentum` of ``gradient * loss_scale + variable * weight_decay``.
+
+    `loss_scale` is what the gradient is multiplied by: the reciprocal of an optimizer's argument of this name.
+
+    Example: ``opt(weight_decay, loss_scale, variable, accumulation, learning_rate, gradient, momentum)``.
+    Source: MindSpore, `mindspore.ops.FusedWeightScaleApplyMomentum`.
+    """
+
+    def __call__(
+        self, weight_decay: TensorLike, loss_scale: TensorLike, variable: Variable, accumulation: Variable,
+        learning_rate: TensorLike, gradient: TensorLike, momentum: TensorLike,
+    ) -> Tensor:
+        value, velocity, decay, scale, lr, grad, factor = read(
+            self.name, variable, accumulation, weight_decay, loss_scale, learning_rate, gradient, momentum
+        )
+        velocity = velocity * factor + grad * scale + value * decay
+        write(accumulation, velocity)
+        return write(variable, value - lr * velocity)
+
+
+# ---- Python's values ----------------------------------------------------------------------------------------------
+tuple_len = list_len = len
+tuple_getitem = list_getitem = dict_getitem = python.getitem
+tuple_equal = list_equal = string_eq = bool_eq = python.eq
+string_concat: Final = python.add
+make_slice: Final = slice
+bool_not: Final = python.not_
+is_: Final = python.is_
+is_not: Final = python.is_not
+scalar_ne: Final = python.ne
+scalar_uadd: Final = python.pos
+scalar_usub: Final = python.neg
+scalar_log: Final = math.log
+scalar_max: Final = max
+scalar_min: Final = min
+shape_mul: Final = math.prod
+
+
+def make_tuple(*items: Any) -> tuple[Any, ...]:
+    """Return the arguments as a tuple. Example: ``F.make_tuple(1, 2)``."""
+    return items
+
+
+def make_list(*items: Any) -> list[Any]:
+    """Return the arguments as a list. Example: ``F.make_list(1, 2)``."""
+    return [*items]
+
+
+def tuple_setitem(items: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
+    """Return a tuple with another value at an index. Example: ``F.tuple_setitem((1, 2), 0, 3)``."""
+    changed = [*items]
+    changed[index] = value
+    return tuple(changed)
+
+
+def tuple_reversed(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a tuple from its last item to its first. Example: ``F.tuple_reversed((1, 2))``."""
+    return items[::-1]
+
+
+def in_dict(key: Any, items: dict[Any, Any]) -> bool:
+    """Whether a dict has a key. Example: ``F.in_dict("a", {"a": 1})``."""
+    return key in items
+
+
+def not_in_dict(key: Any, items: dict[Any, Any]) -> bool:
+    """Whether a dict does not have a key. Example: ``F.not_in_dict("b", {"a": 1})``."""
+    return key not in items
+
+
+def add_flags(fn: Callable[..., Any] | None = None, **flags: Any) -> Any:
+    """Return `fn` unchanged: flags are for MindSpore's compiler. Example: ``@C.add_flags(has_effect=True)``."""
+    return (lambda function: function) if fn is None else fn
+
+
+core: Final = add_flags
