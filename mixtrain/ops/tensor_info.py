@@ -153,9 +153,9 @@ def tuple_to_array(input_x: Sequence[float]) -> Tensor:
 
     Source: MindSpore, `mindspore.ops.tuple_to_array`.
     """
-    if not isinstance(input_x, (tuple, list)):
+    if not isinstance(input_x, (tuple, list, range)):
         raise checks.fail_type("ops.tuple_to_array", "input_x must be a tuple of numbers", input_x, "(1, 2, 3)")
-    x = tensor("ops.tuple_to_array", input_x)
+    x = tensor("ops.tuple_to_array", tuple(input_x))
     return keras.ops.cast(x, int32) if x.dtype == int64 else x
 
 
