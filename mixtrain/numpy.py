@@ -312,6 +312,9 @@ def around(a: TensorLike, decimals: int = 0) -> Tensor:
     return Tensor(keras.ops.round(tensor("numpy.around", _as_input(to_backend_tensors(a))), decimals))
 
 
+round: Final = around
+
+
 def pad(arr: TensorLike, pad_width: TensorLike, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Tensor:
     """Pad `arr` by `pad_width` as NumPy does in each `mode`, whose options are the other arguments.
 
@@ -464,7 +467,8 @@ _GENERATED: Final = {
 globals().update(_GENERATED)
 __all__ = sorted({
     *_GENERATED, "array", "asarray", "asfarray", "zeros", "ones", "empty", "full", "eye", "identity", "tri", "arange",
-    "linspace", "logspace", "geomspace", "vstack", "searchsorted", "clip", "around", "norm", "multi_dot", "rand",
+    "linspace", "logspace", "geomspace", "vstack", "searchsorted", "clip", "around", "round",
+    "norm", "multi_dot", "rand",
     "randn", "randint", "result_type", "pad", "isclose", "trapz", "histogram", "promote_types",
     "mgrid", "ogrid", "bool_", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
     "uint16", "uint32", "uint64", "float_", "int_", "pi", "e", "inf", "nan", "newaxis",

@@ -69,9 +69,6 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
     return shape[1] * receptive_field, shape[0] * receptive_field
 
 
-_calculate_fan_in_and_fan_out = fans  # The name that scripts with initializers of their own import.
-
-
 class Zero(Initializer):
     """Zeros. Example: ``initializer("zeros", (2,))``. Source: MindSpore, `initializer.Zero`."""
 
@@ -355,3 +352,38 @@ def initializer(init: InitializerLike, shape: int | Sequence[int] | None = None,
         init = Constant(init)
     maker = checks.instance("initializer", "init", init, Initializer, 'init="zeros"')
     return backend.public_tensor(backend.to_tensor(maker.make(shape), as_dtype(dtype)))
+
+
+# ---- names that scripts with initializers of their own import -----------------------------------------------------
+_INITIALIZER_ALIAS: Final = _BY_NAME
+_calculate_fan_in_and_fan_out: Final = fans
+
+
+def _calculate_correct_fan(shape: Sequence[int], mode: FanMode) -> int:
+    """Return the fan of a mode."""
+    return fans(shape)[("fan_in", "fan_out").index(mode)]
+
+
+def _calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """Return the gain of an activation; `param` is the slope of a leaky ReLU, 0.01 for None."""
+    if nonlinearity.startswith("conv"):
+        nonlinearity = "linear"
+    checks.one_of("initializer", "nonlinearity", nonlinearity, tuple(_GAINS))
+    return _GAINS[nonlinearity](0.01 if param is None else param)
+
+
+def _assignment(arr: np.ndarray, num: Any) -> np.ndarray:
+    """Set the values of an array, and return it."""
+    arr[...] = num
+    return arr
+
+
+def _register(*aliases: str) -> Callable[[type[Initializer]], type[Initializer]]:
+    """Return a decorator that lets `initializer` find a class by its name, and by others."""
+
+    def register(cls: type[Initializer]) -> type[Initializer]:
+        for name in (cls.__name__, *aliases):
+            _BY_NAME.setdefault(name.lower().replace("_", ""), cls)
+        return cls
+
+    return register

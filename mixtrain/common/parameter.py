@@ -15,7 +15,7 @@ from mixtrain.common import uncompiled, views
 from mixtrain.common.initializer import Initializer, initializer
 from mixtrain.common.tensor import Tensor
 from mixtrain.common.tensor_methods import TensorMethods
-from mixtrain.dtype import DType, as_dtype, float32, is_float
+from mixtrain.dtype import DType, as_dtype, float32, int32, is_float
 from mixtrain.ops import indexing
 from mixtrain.typing import BackendTensor, TensorLike, Variable
 
@@ -47,7 +47,8 @@ class Parameter(TensorMethods, keras.Variable):
     """A named variable of a network, which optimizers update where it requires a gradient.
 
     Args:
-        default_input: Initial value: a tensor (as `initializer(...)` returns), NumPy array, list or number.
+        default_input: Initial value: a tensor (as `initializer(...)` returns), NumPy array, list or number; an int
+            is stored as int32.
         name: Its name; a cell that it is assigned to prefixes its own path (``conv1.weight``).
         requires_grad: Whether optimizers update it.
         layerwise_parallel: Accepted for MindSpore scripts; without effect on one device.
@@ -78,7 +79,8 @@ class Parameter(TensorMethods, keras.Variable):
         checks.boolean("Parameter", "requires_grad", requires_grad)
         if backend.is_tracing() and uncompiled.note(uncompiled.CREATES_PARAMETERS):
             raise RuntimeError("Parameter: must be created outside of a compiled function. Create the Cell before it.")
-        value = Tensor(default_input).backend_tensor()
+        is_int = isinstance(default_input, int) and not isinstance(default_input, bool)
+        value = Tensor(default_input, int32 if is_int else None).backend_tensor()
         self._given_name = name
         super().__init__(
             value, trainable=requires_grad, dtype=keras.backend.standardize_dtype(value.dtype), autocast=False

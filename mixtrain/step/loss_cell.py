@@ -172,11 +172,6 @@ class WithLossCell(Cell):
         return loss, batches[-1]
 
     @property
-    def loss_fn(self) -> LossFn:
-        """The loss, as passed to the constructor."""
-        return self._loss_fn
-
-    @property
     def backbone_network(self) -> Network:
         """The network."""
         return getattr(self._backbone, "keras_layer", self._backbone)
@@ -188,7 +183,7 @@ def sums_rows(network: Network) -> bool:
     Raises:
         ValueError: Some of the losses of several outputs are sums and some are means.
     """
-    losses = keras.tree.flatten(network.loss_fn) if isinstance(network, WithLossCell) else []
+    losses = keras.tree.flatten(network._loss_fn) if isinstance(network, WithLossCell) else []
     sums = {getattr(loss, "reduction", "mean") == "sum" for loss in losses if loss is not None}
     if len(sums) > 1:
         raise checks.fail_value(

@@ -11,21 +11,29 @@ from typing import Any, Final
 from mixtrain import checks
 from mixtrain.compat.mindspore.refused_names import REFUSED, stub
 
+_INNER: Final = "mixtrain.compat.mindspore.inner_names"
+
 # Modules that MindSpore has, or had, and where their names are here. A module that exists here, too, keeps its own
 # names and adds these.
 HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
+    "mixtrain._checkparam": ("mixtrain.compat.mindspore.argument_checks",),
+    "mixtrain._extends": (_INNER,),
     "mixtrain.boost": ("mixtrain.compat.mindspore.grad_accumulation",),
     "mixtrain.boost.grad_accumulation": ("mixtrain.compat.mindspore.grad_accumulation",),
     "mixtrain.common": ("mixtrain", "mixtrain.common.initializer"),
-    "mixtrain.common.api": ("mixtrain",),
-    "mixtrain.common.dtype": ("mixtrain.dtype",),
+    "mixtrain.common.api": ("mixtrain", _INNER),
+    "mixtrain.common.dtype": ("mixtrain.dtype", _INNER),
     "mixtrain.common.parameter": ("mixtrain",),
-    "mixtrain.common.seed": ("mixtrain.seed",),
+    "mixtrain.common.seed": ("mixtrain.seed", _INNER),
     "mixtrain.common.tensor": ("mixtrain",),
     "mixtrain.communication.management": ("mixtrain.communication",),
+    "mixtrain.dataset": (_INNER,),
     "mixtrain.dataset.core": ("mixtrain.dataset",),
     "mixtrain.dataset.engine": ("mixtrain.dataset",),
-    "mixtrain.dataset.engine.datasets": ("mixtrain.dataset",),
+    "mixtrain.dataset.core.validator_helpers": (_INNER,),
+    **dict.fromkeys((f"mixtrain.dataset.engine.{name}" for name in (
+        "datasets", "datasets_standard_format", "datasets_text", "datasets_user_defined", "datasets_vision",
+    )), ("mixtrain.dataset", _INNER)),
     "mixtrain.dataset.engine.samplers": ("mixtrain.dataset",),
     "mixtrain.dataset.text.transforms": ("mixtrain.dataset.text",),
     "mixtrain.dataset.text.utils": ("mixtrain.dataset.text",),
@@ -48,8 +56,9 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.nn.cell": ("mixtrain.nn",),
     "mixtrain.nn.dynamic_lr": ("mixtrain.nn",),
     "mixtrain.nn.layer": ("mixtrain.nn",),
-    "mixtrain.nn.layer.basic": ("mixtrain.nn",),
-    "mixtrain.nn.layer.normalization": ("mixtrain.nn",),
+    **dict.fromkeys((f"mixtrain.nn.layer.{name}" for name in (
+        "basic", "combined", "image", "math", "normalization", "rnn_cells", "rnns", "timedistributed",
+    )), ("mixtrain.nn",)),
     "mixtrain.nn.learning_rate_schedule": ("mixtrain.nn",),
     "mixtrain.nn.loss": ("mixtrain.nn",),
     "mixtrain.nn.loss.loss": ("mixtrain.nn",),
@@ -66,12 +75,13 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.nn.optim.thor": ("mixtrain.nn",),
     "mixtrain.nn.utils": ("mixtrain.nn",),
     "mixtrain.nn.wrap": ("mixtrain.nn",),
-    "mixtrain.nn.wrap.cell_wrapper": ("mixtrain.nn",),
+    "mixtrain.nn.wrap.cell_wrapper": ("mixtrain.nn", _INNER),
     "mixtrain.nn.wrap.grad_reducer": ("mixtrain.nn",),
     "mixtrain.nn.wrap.loss_scale": ("mixtrain.nn",),
     "mixtrain.ops": ("mixtrain.ops.unlisted",),
+    "mixtrain.ops._primitive_cache": ("mixtrain.ops", _INNER),
     **dict.fromkeys((f"mixtrain.ops.{path}" for path in (
-        "_primitive_cache", "auto_generate", "communication", "composite", "composite.base",
+        "auto_generate", "communication", "composite", "composite.base",
         "composite.multitype_ops", "function", "function.array_func", "function.clip_func", "function.grad",
         "function.linalg_func", "function.math_func", "function.nn_func", "function.random_func", "functional",
         "primitive",
@@ -82,6 +92,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         ".linalg_ops", ".math_ops", ".nn_ops", ".other_ops", ".random_ops", ".sparse_ops",
     )), ("mixtrain.ops.unlisted", "mixtrain.ops")),
     "mixtrain.nn.metrics": ("mixtrain.nn",),
+    "mixtrain": ("mixtrain.amp", _INNER),
     **dict.fromkeys(
         ("mixtrain.parallel._auto_parallel_context", "mixtrain.parallel._utils"),
         ("mixtrain.compat.mindspore.parallel_utils",),
@@ -101,8 +112,11 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.train.metrics": ("mixtrain.nn.metrics",),
     "mixtrain.train.metrics.metric": ("mixtrain.nn.metrics",),
     "mixtrain.train.model": ("mixtrain.train", "mixtrain.context"),
-    "mixtrain.train.serialization": ("mixtrain",),
-    "mixtrain.train.summary": ("mixtrain.train",),
+    "mixtrain.train.serialization": ("mixtrain", _INNER),
+    **dict.fromkeys((f"mixtrain.train.{path}" for path in (
+        "data_sink", "dataset_helper", "summary", "summary.summary_record", "train_thor",
+        "train_thor.convert_utils", "train_thor.dataset_helper",
+    )), ("mixtrain.train",)),
     "mixtrain.utils": ("mixtrain",),
     "mixtrain.utils.dlpack": ("mixtrain",),
 })
@@ -123,7 +137,7 @@ def install_homes() -> None:
             module.__path__ = []  # Makes it a package, so that modules below it can be imported.
             sys.modules[path] = module
             parent, _, name = path.rpartition(".")
-            if name not in vars(sys.modules[parent]):
+            if name not in vars(sys.modules[parent]) and stub(parent, name) is None:
                 setattr(sys.modules[parent], name, module)
         homes = [sys.modules[home] for home in HOMES.get(path, ())]
         module.__getattr__ = _finder(module, homes)  # type: ignore[method-assign]

@@ -78,6 +78,14 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         ), _PROCESSES),
         **dict.fromkeys(("random_", "uniform_", "normal_"), _IN_PLACE),
         "SampleDistortedBoundingBoxV2": _RANDOM,
+        **dict.fromkeys((
+            "NPUAllocFloatStatus", "NPUClearFloatStatus", "NPUGetFloatStatus", "NPUClearFloatStatusV2",
+            "NPUGetFloatStatusV2",
+        ), "only an Ascend device keeps this flag. Write ops.FloatStatus, as scripts do for a GPU, or "
+           "nn.TrainOneStepWithLossScaleCell"),
+        **dict.fromkeys(("DynamicRNN", "DynamicGRUV2"), "it is an operator of Ascend. Write nn.LSTM or nn.GRU"),
+        "FusedCastAdamWeightDecay": "it is an operator of a GPU. Write nn.AdamWeightDecay",
+        **dict.fromkeys(("Pull", "Push"), _PARALLEL),
         "PSROIPooling": "pooling by position and region is not offered. Write ops.ROIAlign",
     },
     "mixtrain.nn": {
@@ -85,7 +93,8 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         **dict.fromkeys(("DenseThor", "Conv2dThor", "EmbeddingThor", "EmbeddingLookupThor"), "thor is not offered. "
                         "Write the layer of that name without Thor"),
         "SampledSoftmaxLoss": _RANDOM,
-        **dict.fromkeys(("VirtualDatasetCellTriple", "PipelineGradReducer"), _PARALLEL),
+        **dict.fromkeys(("VirtualDatasetCellTriple", "PipelineGradReducer", "grad_scale", "shard_grad_scale",
+                         "AdaSumByDeltaWeightWrapCell", "AdaSumByGradWrapCell"), _PARALLEL),
         **dict.fromkeys((
             "AvgPool1dExt", "AvgPool2dExt", "AvgPool3dExt", "Dropout2dExt", "DropoutExt", "EmbeddingExt", "L1LossExt",
             "LayerNormExt", "Linear", "LogSoftmaxExt", "MaxPool2dExt", "PReLUExt",
@@ -93,7 +102,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "GradAccumulationCell": "it belongs to pipelines of several devices. Write a loop with mixtrain.grad",
         "no_init_parameters": "values exist from the start. Write the network without it",
         "transformer": "it was moved to a library of its own. Write nn.MultiheadAttention and Cells",
-        "probability": "it was moved to a library of its own. Write mixtrain.ops and keras.random",
     },
     "mixtrain.train": {
         **dict.fromkeys(("DatasetHelper", "connect_network_with_dataset"), "Model feeds itself. Write Model.train"),
@@ -101,11 +109,22 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "SummaryLandscape": _LANDSCAPE,
         **dict.fromkeys(("ConvertModelUtils", "ConvertNetUtils"), "thor is not offered. Write nn.Momentum or nn.Lamb"),
     },
+    "mixtrain.ops.op_info_register": {"*": _KERNEL},
     "mixtrain.mindrecord": dict.fromkeys((
         "FileReader", "MindPage", "Cifar100ToMR", "CsvToMR", "ImageNetToMR", "MnistToMR", "TFRecordToMR",
         "set_enc_key", "set_enc_mode", "set_hash_mode",
     ), _MINDRECORD),
-    "mixtrain.mint": {"*": _MINT},
+    **dict.fromkeys(("mixtrain.mint", "mixtrain.mint.nn", "mixtrain.mint.nn.functional", "mixtrain.mint.optim"),
+                    {"*": _MINT}),
+    **dict.fromkeys((f"mixtrain.nn.probability{part}" for part in ("", ".bijector", ".distribution")), {
+        "*": "it was moved to a library of its own. Write mixtrain.ops and keras.random",
+    }),
+    "mixtrain.communication": dict.fromkeys((
+        "create_group", "destroy_group", "get_group_rank_from_world_rank", "get_process_group_ranks",
+        "get_world_rank_from_group_rank",
+    ), "all processes are one group. Write the script without groups"),
+    "mixtrain._c_expression": {"*": "it is MindSpore's own library in C++. Write the script without it"},
+    "mixtrain.device_context": {"*": "it sets options of MindSpore's devices. Write the script without it"},
     "mixtrain.runtime": {"*": _RUNTIME},
     "mixtrain.utils": dict.fromkeys(
         ("sdc_detect_start", "sdc_detect_stop", "get_sdc_detect_result", "stress_detect"), _DEFECTS
@@ -113,7 +132,10 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     **dict.fromkeys(("mixtrain.boost", "mixtrain.boost.grad_accumulation", "mixtrain.boost.boost_cell_wrapper"), {
         "*": "boost changes MindSpore's own kernels. Write amp_level=\"O2\"",
     }),
-    **dict.fromkeys(("mixtrain.parallel", "mixtrain.parallel._utils", "mixtrain.parallel.auto_parallel"), {
+    **dict.fromkeys((
+        "mixtrain.parallel", "mixtrain.parallel._cost_model_context", "mixtrain.parallel._utils",
+        "mixtrain.parallel.auto_parallel",
+    ), {
         "*": _PARALLEL,
     }),
     **dict.fromkeys(("mixtrain.scipy", "mixtrain.scipy.linalg", "mixtrain.scipy.optimize"), {"*": _SCIPY}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -145,7 +146,7 @@ class Conv2d(_Conv):
             bias_init, dtype, data_format,
         )
 
-    @property
+    @functools.cached_property  # Which subclasses may set to another operator.
     def conv2d(self) -> Conv2D:
         """The operator with this layer's settings, for subclasses that convolve with a different weight."""
         padding = tuple(width for pair in self._pads for width in pair)

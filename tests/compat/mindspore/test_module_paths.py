@@ -50,6 +50,37 @@ from mixtrain.train.callback import CheckpointConfig, LossMonitor, ModelCheckpoi
 from mixtrain.train.loss_scale_manager import DynamicLossScaleManager, FixedLossScaleManager
 from mixtrain.train.model import Model, ParallelMode
 from mixtrain.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint
+from mixtrain import _checkparam as validator
+from mixtrain import build_train_network, long
+from mixtrain._checkparam import INC_NEITHER, check_float_range, check_positive_float, check_value_type
+from mixtrain._extends import cell_attr_register
+from mixtrain.common.api import _pynative_executor
+from mixtrain.common.dtype import number_type
+from mixtrain.common.initializer import Initializer, _assignment, _calculate_correct_fan, _calculate_gain, _register
+from mixtrain.common.seed import _get_graph_seed
+from mixtrain.communication.management import create_group, get_group_size, init
+from mixtrain.dataset import BatchDataset, context, ds
+from mixtrain.dataset.core.validator_helpers import INT32_MAX
+from mixtrain.dataset.engine.datasets_vision import Cifar10Dataset
+from mixtrain.nn.layer.rnn_cells import LSTMCell
+from mixtrain.nn.probability.distribution import Normal, Uniform
+from mixtrain.nn.wrap.cell_wrapper import _VirtualDatasetCell
+from mixtrain.nn.wrap.loss_scale import TrainOneStepWithLossScaleCell, grad_scale, shard_grad_scale
+from mixtrain.ops._primitive_cache import _get_cache_prim
+from mixtrain.ops.op_info_register import DataType, TBERegOp, op_info_register
+from mixtrain.ops.operations import NPUAllocFloatStatus, NPUClearFloatStatus, NPUGetFloatStatus
+from mixtrain.ops.operations.comm_ops import ReduceOp
+from mixtrain.ops.operations.image_ops import ResizeBilinearV2
+from mixtrain.parallel import _cost_model_context as cost_model_context
+from mixtrain.parallel._auto_parallel_context import auto_parallel_context
+from mixtrain.parallel._utils import _get_device_num, _get_gradients_mean, _get_parallel_mode
+from mixtrain.train.callback import RunContext, _CallbackManager, _InternalCallbackParam, _set_cur_net
+from mixtrain.train.callback._callback import Callback, _handle_loss
+from mixtrain.train.callback._loss_monitor import LossMonitor
+from mixtrain.train.dataset_helper import DatasetHelper, connect_network_with_dataset
+from mixtrain.train.serialization import _update_param
+from mixtrain.train.summary.summary_record import SummaryRecord
+from mixtrain.train.train_thor import ConvertModelUtils
 """
 
 
@@ -130,3 +161,48 @@ def test_ascend_warns_once_and_what_is_here_is_used(target: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.train(1, data, verbose=0)
+
+
+def test_inner_names_do_what_scripts_use_them_for() -> None:
+    from mixtrain.common.initializer import _assignment, _calculate_correct_fan, _calculate_gain, _register, initializer
+
+    @_register("ramp_up")
+    class Ramp(mixtrain.common.initializer.Initializer):
+        def _initialize(self, arr: np.ndarray) -> None:
+            _assignment(arr, np.arange(arr.size).reshape(arr.shape))
+
+    assert initializer("rampUp", (3,)).asnumpy().tolist() == initializer(Ramp(), (3,)).asnumpy().tolist() == [0, 1, 2]
+    assert _calculate_correct_fan((4, 3, 2, 2), "fan_out") == 16
+    assert [_calculate_gain(name) for name in ("conv2d", "tanh")] == [1.0, 5 / 3]
+    assert round(_calculate_gain("leaky_relu", 1.0), 6) == 1.0
+
+    from mixtrain.train.serialization import _update_param
+
+    parameter = mixtrain.Parameter(mixtrain.Tensor([1.0, 2.0]))
+    _update_param(parameter, mixtrain.Tensor([3, 4]))
+    assert parameter.asnumpy().tolist() == [3.0, 4.0]
+    with pytest.raises(TypeError, match="_update_param: Parameter must be of dtype Float32"):
+        _update_param(parameter, mixtrain.Tensor([3, 4]), strict_load=True)
+
+    from mixtrain.nn.wrap.cell_wrapper import _VirtualDatasetCell
+
+    network = _VirtualDatasetCell(mixtrain.nn.Dense(2, 1))
+    assert [each.name for each in network.trainable_params()] == ["weight", "bias"]
+    assert network(mixtrain.Tensor(np.ones((1, 2), np.float32))).shape == (1, 1)
+
+
+def test_the_decorator_of_layers_for_mindspores_compiler_changes_nothing() -> None:
+    from mixtrain._extends import cell_attr_register
+
+    class Scaled(mixtrain.nn.Cell):
+        @cell_attr_register(attrs=["rate"])
+        def __init__(self, rate: float) -> None:
+            super().__init__()
+            self.rate = rate
+
+    assert Scaled(0.5).rate == 0.5
+
+
+def test_an_int_is_stored_as_int32_in_a_parameter() -> None:
+    assert mixtrain.Parameter(1, requires_grad=False).dtype == "int32"
+    assert mixtrain.Parameter(1.0).dtype == "float32"

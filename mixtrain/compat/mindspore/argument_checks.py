@@ -1,0 +1,172 @@
+"""MindSpore's checks of arguments, for layers and optimizers of scripts that import them from `_checkparam`."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+import types
+from collections.abc import Callable, Collection
+from typing import Any, Final, TypeVar
+
+from mixtrain import checks
+
+_ValueT = TypeVar("_ValueT")
+
+# Comparisons of one number, and bounds of a range.
+EQ, NE, LT, LE, GT, GE = "==", "!=", "<", "<=", ">", ">="
+INC_NEITHER, INC_LEFT, INC_RIGHT, INC_BOTH = "()", "[)", "(]", "[]"
+IN, NOT_IN = "in", "not in"
+
+_COMPARED: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    EQ: operator.eq, NE: operator.ne, LT: operator.lt, LE: operator.le, GT: operator.gt, GE: operator.ge,
+    IN: lambda value, values: value in values, NOT_IN: lambda value, values: value not in values,
+}
+Rel: Final = types.SimpleNamespace(
+    EQ=EQ, NE=NE, LT=LT, LE=LE, GT=GT, GE=GE, INC_NEITHER=INC_NEITHER, INC_LEFT=INC_LEFT, INC_RIGHT=INC_RIGHT,
+    INC_BOTH=INC_BOTH, IN=IN, NOT_IN=NOT_IN,
+)
+
+
+def _refuse(error: Callable[..., Exception], where: str | None, name: str | None, expected: str, got: Any) -> None:
+    name = name or "the argument"
+    raise error(where or "script", f"{name} must be {expected}", got, f"another value of {name}")
+
+
+def check_value_type(arg_name: str, arg_value: _ValueT, valid_types: Any, prim_name: str | None = None) -> _ValueT:
+    """Return a value of one of several types; a bool is an int only where bool is listed.
+
+    Example: ``check_value_type("rate", 0.5, [float], "MyLayer")``. Raises: TypeError.
+    """
+    kinds = tuple(valid_types) if isinstance(valid_types, Collection) else (valid_types,)
+    if not isinstance(arg_value, kinds) or (isinstance(arg_value, bool) and bool not in kinds):
+        names = " or ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
+        _refuse(checks.fail_type, prim_name, arg_name, f"of type {names}", arg_value)
+    return arg_value
+
+
+def check_isinstance(arg_name: str, arg_value: _ValueT, classes: Any) -> _ValueT:
+    """Return an instance of a class. Example: ``check_isinstance("net", net, nn.Cell)``. Raises: TypeError."""
+    return check_value_type(arg_name, arg_value, classes)
+
+
+def check_bool(arg_value: bool, arg_name: str | None = None, prim_name: str | None = None) -> bool:
+    """Return a bool. Example: ``check_bool(True, "training", "MyLayer")``. Raises: TypeError."""
+    return check_value_type(arg_name or "the argument", arg_value, bool, prim_name)
+
+
+def check_subclass(arg_name: str, type_: Any, template_types: Any, prim_name: str | None = None) -> None:
+    """Check that a class, or a dtype, is one of several. Example: ``check_subclass("x", nn.ReLU, nn.Cell, "MyLayer")``.
+
+    Raises: TypeError.
+    """
+    kinds = tuple(template_types) if isinstance(template_types, (tuple, list)) else (template_types,)
+    if not any(type_ == kind or (isinstance(type_, type) and isinstance(kind, type) and issubclass(type_, kind))
+               for kind in kinds):
+        _refuse(checks.fail_type, prim_name, arg_name, f"a subclass of {', '.join(map(str, kinds))}", type_)
+
+
+def check_type_name(arg_name: str, arg_type: Any, valid_types: Any, prim_name: str | None = None) -> Any:
+    """Return a dtype that is one of several. Example: ``check_type_name("x", x.dtype, [float32], "MyLayer")``."""
+    check_subclass(arg_name, arg_type, valid_types, prim_name)
+    return arg_type
+
+
+def check_string(
+    arg_value: str, valid_values: Any, arg_name: str | None = None, prim_name: str | None = None
+) -> str:
+    """Return a str that is one of several. Example: ``check_string("same", ["same", "valid"], "mode", "MyLayer")``.
+
+    Raises: ValueError.
+    """
+    values = [valid_values] if isinstance(valid_values, str) else list(valid_values)
+    if not isinstance(arg_value, str) or arg_value not in values:
+        _refuse(checks.fail_value, prim_name, arg_name, f"one of {values}", arg_value)
+    return arg_value
+
+
+def _checked_number(kind: type, value: Any, name: str | None, where: str | None) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        expected = "an int" if kind is numbers.Integral else "a float" if kind is float else "a number"
+        _refuse(checks.fail_type, where, name, expected, value)
+    return value
+
+
+def check(
+    arg_name: str, arg_value: Any, value_name: str, value: Any, rel: str = EQ, prim_name: str | None = None
+) -> Any:
+    """Return a value that compares with another one. Example: ``check("rank", 2, "the other rank", 2, EQ, "MyLayer")``.
+
+    Raises: ValueError.
+    """
+    if not _COMPARED[rel](arg_value, value):
+        _refuse(checks.fail_value, prim_name, arg_name, f"{rel} {value_name}, {value}", arg_value)
+    return arg_value
+
+
+def _comparison(kind: type, rel: str, bound: float) -> Callable[..., Any]:
+    """Return the check that a number of a kind compares with a bound."""
+
+    def check_number(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
+        """Return a number within its bound. Raises: TypeError or ValueError."""
+        _checked_number(kind, arg_value, arg_name, prim_name)
+        return check(arg_name or "the argument", arg_value, "the bound", bound, rel, prim_name)
+
+    return check_number
+
+
+check_positive_int: Final = _comparison(numbers.Integral, GT, 0)
+check_non_negative_int: Final = _comparison(numbers.Integral, GE, 0)
+check_positive_float: Final = _comparison(float, GT, 0)
+check_non_negative_float: Final = _comparison(float, GE, 0)
+
+
+def check_is_int(arg_value: int, arg_name: str | None = None, prim_name: str | None = None) -> int:
+    """Return an int. Example: ``check_is_int(3, "size", "MyLayer")``. Raises: TypeError."""
+    return _checked_number(numbers.Integral, arg_value, arg_name, prim_name)  # type: ignore[no-any-return]
+
+
+def check_is_float(arg_value: float, arg_name: str | None = None, prim_name: str | None = None) -> float:
+    """Return a float. Example: ``check_is_float(0.5, "rate", "MyLayer")``. Raises: TypeError."""
+    return _checked_number(float, arg_value, arg_name, prim_name)  # type: ignore[no-any-return]
+
+
+def check_int(
+    arg_value: int, value: int, rel: str, arg_name: str | None = None, prim_name: str | None = None
+) -> int:
+    """Return an int that compares with another one. Example: ``check_int(3, 1, GE, "size", "MyLayer")``."""
+    check_is_int(arg_value, arg_name, prim_name)
+    check(arg_name or "the argument", arg_value, "the bound", value, rel, prim_name)
+    return arg_value
+
+
+def _in_range(kind: type) -> Callable[..., Any]:
+    """Return the check that a number of a kind is in a range."""
+
+    def check_range(
+        arg_value: Any, lower_limit: float, upper_limit: float, rel: str, arg_name: str | None = None,
+        prim_name: str | None = None,
+    ) -> Any:
+        """Return a number in a range, of which `rel` says which ends are in it. Raises: TypeError or ValueError."""
+        _checked_number(kind, arg_value, arg_name, prim_name)
+        above = arg_value >= lower_limit if rel[0] == "[" else arg_value > lower_limit
+        below = arg_value <= upper_limit if rel[1] == "]" else arg_value < upper_limit
+        if not (above and below):
+            expected = f"in {rel[0]}{lower_limit}, {upper_limit}{rel[1]}"
+            _refuse(checks.fail_value, prim_name, arg_name, expected, arg_value)
+        return arg_value
+
+    return check_range
+
+
+check_int_range: Final = _in_range(numbers.Integral)
+check_float_range: Final = _in_range(float)
+check_number_range: Final = _in_range(numbers.Real)
+
+
+def twice(x: Any) -> tuple[Any, ...]:
+    """Return a pair of a value that may be a pair. Example: ``twice(3)`` is ``(3, 3)``."""
+    return tuple(x) if isinstance(x, (tuple, list)) and len(x) == 2 else (x, x)
+
+
+# MindSpore's name before 2.0.
+Validator: Final = types.SimpleNamespace(**{name: value for name, value in globals().items() if name[:5] == "check"})

@@ -1,0 +1,81 @@
+"""Names that scripts import from MindSpore's inner modules, and that nothing else here has."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any, Final
+
+from mixtrain import checks, context, dataset  # noqa: F401  `dataset` of MindSpore has `context`, too.
+from mixtrain.cell.cell import Cell
+from mixtrain.common.accepted import no_inline
+from mixtrain.common.parameter import Parameter
+from mixtrain.common.tensor import Tensor
+from mixtrain.dataset import Dataset
+from mixtrain.dtype import (
+    bfloat16, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32,
+    uint64,
+)
+from mixtrain.ops import Primitive
+from mixtrain.seed import get_seed
+
+__all__ = ["cell_attr_register"]
+
+# ---- dataset: classes of operations, for annotations of functions that return a dataset ---------------------------
+BatchDataset = ConcatDataset = FilterDataset = MapDataset = PaddedBatchDataset = ProjectDataset = Dataset
+RenameDataset = RepeatDataset = ShuffleDataset = SkipDataset = TakeDataset = ZipDataset = Dataset
+ds: Final = dataset
+INT32_MAX: Final = 2**31 - 1
+
+# ---- cells --------------------------------------------------------------------------------------------------------
+# A decorator of `__init__`, for MindSpore's compiler.
+cell_attr_register: Final = no_inline
+
+
+class _VirtualDatasetCell(Cell):
+    """Call a network: with data parallelism there is nothing to distribute by operator."""
+
+    def __init__(self, backbone: Any) -> None:
+        super().__init__(auto_prefix=False)
+        self._backbone = backbone
+
+    def construct(self, *inputs: Any) -> Any:
+        return self._backbone(*inputs)
+
+
+# ---- dtypes -------------------------------------------------------------------------------------------------------
+int, long, float = int32, int64, float32
+number_type: Final = (
+    int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64,
+    complex128,
+)
+
+
+# ---- parameters and operators -------------------------------------------------------------------------------------
+def _update_param(param: Parameter, new_param: Tensor, strict_load: bool = False) -> None:
+    """Set the values of a parameter; with `strict_load` the dtypes must be equal."""
+    if strict_load and param.dtype != new_param.dtype:
+        raise checks.fail_type(
+            "_update_param", f"{param.name} must be of dtype {param.dtype}", new_param.dtype, "strict_load=False"
+        )
+    param.set_data(new_param.astype(param.dtype))
+
+
+def _get_cache_prim(cls: type[Primitive]) -> type[Primitive]:
+    """Return the class of a primitive: creating one costs nothing here."""
+    return cls
+
+
+# ---- random numbers and execution ---------------------------------------------------------------------------------
+def _get_graph_seed(op_seed: builtins.int | None, kernel_name: str) -> tuple[builtins.int, builtins.int]:
+    """Return the process's seed and the operator's, 0 for none."""
+    return get_seed() or 0, op_seed or 0
+
+
+class _Executor:
+    """MindSpore's eager mode, of which a script may wait for the end of what was started."""
+
+    def sync(self) -> None:
+        """Do nothing: reading a tensor waits for it."""
+
+
+_pynative_executor: Final = _Executor()
