@@ -81,8 +81,8 @@ def as_dtype(value: DTypeLike) -> DType:
     """Convert to a `DType`.
 
     Args:
-        value: A `DType`, a name such as ``"float16"``, a NumPy or TensorFlow dtype, or ``bool``, ``int``, ``float``
-            (``float`` means float32, as in MindSpore).
+        value: A `DType`, a name such as ``"float16"`` (or ``"Float16"``, as it prints), a NumPy or TensorFlow dtype,
+            or ``bool``, ``int``, ``float`` (``float`` means float32, as in MindSpore).
 
     Returns:
         The `DType`.
@@ -100,7 +100,7 @@ def as_dtype(value: DTypeLike) -> DType:
     if isinstance(value, np.dtype):
         name: str | None = _numpy_name(value)
     else:
-        name = value if isinstance(value, str) else getattr(value, "name", None)
+        name = value.lower() if type(value) is str else getattr(value, "name", None)
     if name is None and value is not None:
         try:
             name = np.dtype(value).name

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import keras
 
 from mixtrain import checks
+from mixtrain.cell.inner_operators import inner_operator
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.trace_version import layer_changed
 from mixtrain.typing import Layer, Variable
@@ -107,6 +108,9 @@ class CellTree:
             entries = self.__dict__.get(table)
             if entries is not None and name in entries:
                 return entries[name]
+        operator = inner_operator(self, name)
+        if operator is not None:
+            return operator
         raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'.")
 
     def __delattr__(self, name: str) -> None:

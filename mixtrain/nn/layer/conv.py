@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -10,7 +9,6 @@ from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.convolution import Convolution
 from mixtrain.nn.layer.inputs import check_fits
-from mixtrain.ops.conv import Conv2D
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.typing import DTypeLike, Tensor
 
@@ -144,14 +142,6 @@ class Conv2d(_Conv):
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
             bias_init, dtype, data_format,
-        )
-
-    @functools.cached_property  # Which subclasses may set to another operator.
-    def conv2d(self) -> Conv2D:
-        """The operator with this layer's settings, for subclasses that convolve with a different weight."""
-        padding = tuple(width for pair in self._pads for width in pair)
-        return Conv2D(
-            self.out_channels, self.kernel_size, 1, self.pad_mode, padding, self.stride, self.dilation, self.group
         )
 
 
