@@ -72,6 +72,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         tapped_gradients,
         value_and_gradient,
         with_backward_hook,
+        with_backward_rule,
     )
     from mixtrain.backend.tensorflow.gather import boolean_mask, gather_in_batches, gather_nd, unique_with_indices
     from mixtrain.backend.tensorflow.live_values import LiveValue
@@ -172,6 +173,7 @@ else:
         tapped_gradients,
         value_and_gradient,
         with_backward_hook,
+        with_backward_rule,
     )
     from mixtrain.backend.jax.gather import boolean_mask, gather_in_batches, gather_nd, unique_with_indices
     from mixtrain.backend.jax.live_values import LiveValue
@@ -368,6 +370,7 @@ __all__ = [
     "value_and_gradient",
     "warp",
     "with_backward_hook",
+    "with_backward_rule",
     "with_branches",
     "with_values",
     "without_skipped_steps",

@@ -20,6 +20,7 @@ from mixtrain.cell.layer import CellLayer
 from mixtrain.cell.setup import CellSetup
 from mixtrain.cell.state import CellState
 from mixtrain.cell.tree import CellTree, name_of
+from mixtrain.ops.custom_backward import custom_backward
 from mixtrain.precision.cast import CastRule, run_under
 from mixtrain.precision.families import Family
 from mixtrain.precision.plan_request import request_of, to_float
@@ -126,8 +127,11 @@ class Cell(CellState, CellHooks, CellSetup):
         inside: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if state is not None:
             rule, inside = under_autocast(self, state, rule, args, kwargs)
+        construct = backend.branching(self.construct)
+        if getattr(type(self), "bprop", None) is not None:
+            construct = custom_backward(name_of(self), construct, backend.branching(self.bprop))
         with backend.name_scope(self._scope_name()), inside:
-            return self._call_hooked(partial(run_under, rule, backend.branching(self.construct)), args, kwargs)
+            return self._call_hooked(partial(run_under, rule, construct), args, kwargs)
 
     def _scope_name(self) -> str:
         return self.name_prefix.rstrip(".").rpartition(".")[2] or self.cls_name

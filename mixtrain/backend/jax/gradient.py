@@ -111,6 +111,30 @@ def with_backward_hook(
     return tuple(identity(*values))
 
 
+def with_backward_rule(
+    values: Sequence[Tensor], outputs: Sequence[Tensor],
+    rule: Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]],
+) -> tuple[Tensor, ...]:
+    """Return tensors that were computed, with another function for the gradients of what they depend on.
+
+    Args:
+        values: Floating-point tensors that the outputs were computed from.
+        outputs: The computed floating-point tensors, through which no gradient passes.
+        rule: Takes the values, the outputs and the outputs' gradients, and returns the values' gradients.
+    """
+
+    @jax.custom_vjp
+    def computed(inputs: Sequence[Tensor], results: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        return tuple(results)
+
+    def gradients(known: tuple[Any, Any], of_outputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        inputs, results = known
+        return tuple(rule(inputs, results, of_outputs)), tuple(map(jnp.zeros_like, results))
+
+    computed.defvjp(lambda inputs, results: (tuple(results), (inputs, results)), gradients)
+    return tuple(computed(tuple(map(backend_value, values)), tuple(map(backend_value, outputs))))
+
+
 def is_sparse(gradient: Any) -> TypeGuard[JAXSparse]:
     """Whether a gradient is sparse: values and the indices of their rows."""
     return isinstance(gradient, JAXSparse)

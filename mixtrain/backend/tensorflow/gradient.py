@@ -88,6 +88,29 @@ def with_backward_hook(
     return tuple(identity(*values))
 
 
+def with_backward_rule(
+    values: Sequence[Tensor], outputs: Sequence[Tensor],
+    rule: Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]],
+) -> tuple[Tensor, ...]:
+    """Return tensors that were computed, with another function for the gradients of what they depend on.
+
+    Args:
+        values: Floating-point tensors that the outputs were computed from.
+        outputs: The computed floating-point tensors, through which no gradient passes.
+        rule: Takes the values, the outputs and the outputs' gradients, and returns the values' gradients.
+    """
+    count = len(values)
+
+    @tf.custom_gradient
+    def computed(*tensors: Tensor) -> tuple[Any, Any]:
+        def gradients(*of_outputs: Tensor) -> tuple[Tensor | None, ...]:
+            return (*rule(tensors[:count], tensors[count:], of_outputs), *[None] * len(outputs))
+
+        return tuple(map(tf.identity, tensors[count:])), gradients
+
+    return tuple(computed(*values, *outputs))
+
+
 def is_sparse(gradient: Any) -> TypeGuard[tf.IndexedSlices]:
     """Whether a gradient is sparse: values and the indices of their rows."""
     return isinstance(gradient, tf.IndexedSlices)
