@@ -74,7 +74,7 @@ def fill(type: DTypeLike, shape: int | Sequence[int] | Tensor, value: TensorLike
     Args:
         type: Its dtype.
         shape: Its shape.
-        value: Its elements, a number.
+        value: Its elements: a number, or a tensor of that shape.
 
     Raises:
         TypeError: `type` is not a dtype.
@@ -86,6 +86,9 @@ def fill(type: DTypeLike, shape: int | Sequence[int] | Tensor, value: TensorLike
 
     Source: MindSpore, `mindspore.ops.fill`.
     """
+    values = tensor("ops.fill", value)
+    if len(values.shape) and tuple(values.shape) == tuple(sizes_of("ops.fill", shape)):
+        return keras.ops.cast(values, as_dtype(type))
     return _filled("ops.fill", shape, value, as_dtype(type))
 
 
