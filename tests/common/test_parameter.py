@@ -32,7 +32,7 @@ def test_a_parameter_has_mindspore_s_names() -> None:
 @pytest.mark.parametrize(
     ("value", "dtype"),
     [(1.0, "float32"), ([1.0, 2.0], "float32"), (np.ones(2, np.float64), "float64"), (np.ones(2, np.int8), "int8"),
-     (3, "int64"), (np.ones(2, np.float16), "float16")],
+     (3, "int32"), (np.ones(2, np.float16), "float16")],
 )
 def test_the_format_is_that_of_the_value(value: Any, dtype: str) -> None:
     assert Parameter(value).dtype == held_as(dtype)
