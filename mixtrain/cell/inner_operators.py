@@ -54,6 +54,10 @@ INNER_OPERATORS: Final[Mapping[str, Mapping[str, Callable[[Any], Any]]]] = Mappi
         "gather": _plain(ops.Gather), "expand": _plain(ops.ExpandDims), "reshape": _plain(ops.Reshape),
         "reshape_flat": _plain(ops.Reshape), "get_shp": _plain(ops.Shape),
     },
+    "LossBase": {
+        "cast": _plain(ops.Cast), "mul": _plain(ops.Mul), "reduce_mean": _plain(ops.ReduceMean),
+        "reduce_sum": _plain(ops.ReduceSum),
+    },
     "MaxPool2d": {"max_pool": _pool(ops.MaxPool)},
     "AvgPool2d": {"avg_pool": _pool(ops.AvgPool)},
     "SoftmaxCrossEntropyWithLogits": {

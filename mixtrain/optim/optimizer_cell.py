@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.boundary import library
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.optim.groups import ParameterOptions, ParamsLike, WeightDecayLike, parse_parameters
@@ -124,6 +125,7 @@ class OptimizerCell(Cell):
             "one of optimizer.parameters",
         )
 
+    @library
     def get_weight_decay(self) -> Any:
         """Return the weight decay of the next step times `loss_scale`: a scalar, or a tuple for groups."""
         if self.is_group:

@@ -106,3 +106,21 @@ def test_a_name_that_no_layer_has_is_an_error_that_names_it() -> None:
 def test_dtypes_are_found_as_they_print() -> None:
     assert Tensor(IMAGES).astype("Int32").dtype == mixtrain.int32
     assert Parameter(Tensor(IMAGES)).astype("BFloat16").dtype == mixtrain.bfloat16
+
+
+def test_the_scale_of_a_train_cell_is_a_parameter_and_decay_of_an_optimizer_a_tensor() -> None:
+    network = nn.Dense(2, 1)
+    with_loss = nn.WithLossCell(network, nn.MSELoss())
+    cell = nn.TrainOneStepWithLossScaleCell(with_loss, nn.SGD(network.trainable_params(), 0.1), Tensor(8.0))
+    cell.scale_sense.set_data(Tensor(16.0))
+    _, overflow, scale = cell.set_train()(Tensor(np.ones((1, 2), np.float32)), Tensor(np.ones((1, 1), np.float32)))
+    assert (float(cell.scale_sense.asnumpy()), float(scale), bool(overflow)) == (16.0, 16.0, False)
+
+    class Decaying(nn.Optimizer):
+        def construct(self, gradients: Any) -> bool:
+            self.decay = float(self.get_weight_decay().asnumpy())
+            return True
+
+    optimizer = Decaying(0.1, network.trainable_params(), weight_decay=0.25)
+    optimizer(tuple(Tensor(np.ones(each.shape, np.float32)) for each in network.trainable_params()))
+    assert optimizer.decay == 0.25

@@ -212,5 +212,5 @@ def test_the_variables_are_everything_that_a_step_moves() -> None:
         other.advance(finite)
         for mine, theirs in zip(other.variables(), state.variables(), strict=True):
             np.testing.assert_array_equal(backend.to_numpy(mine), backend.to_numpy(theirs))
-    assert [str(variable.dtype) for variable in state.variables()] == ["float32", "int32"]
+    assert [variable.dtype for variable in state.variables()] == ["float32", "int32"]
     assert not any(variable.trainable for variable in state.variables())

@@ -7,8 +7,8 @@ from typing import ClassVar
 import keras
 
 from mixtrain import checks
+from mixtrain.boundary import library
 from mixtrain.cell.cell import Cell
-from mixtrain.dtype import as_dtype
 from mixtrain.ops.labels import as_float32
 from mixtrain.typing import Tensor, TensorLike
 
@@ -32,11 +32,6 @@ class LossBase(Cell):
     """
 
     _reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
-    # Attributes of MindSpore's LossBase, which custom losses use.
-    reduce_mean = staticmethod(lambda x, axis=None: keras.ops.mean(x, None if axis == () else axis))
-    reduce_sum = staticmethod(lambda x, axis=None: keras.ops.sum(x, None if axis == () else axis))
-    mul = staticmethod(lambda x, y: keras.ops.multiply(x, y))
-    cast = staticmethod(lambda x, dtype: keras.ops.cast(x, as_dtype(dtype)))
 
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__()
@@ -49,6 +44,7 @@ class LossBase(Cell):
         """Return the indices of all axes of `x`."""
         return tuple(range(len(x.shape)))
 
+    @library
     def get_loss(self, x: Tensor, weights: TensorLike = 1.0) -> Tensor:
         """Weight the elements of a loss and reduce them.
 
