@@ -23,6 +23,7 @@ from mixtrain.common.accepted import (
     COMPATIBLE, LAX, STRICT, JitConfig, jit_class, lazy_inline, ms_class, mutable, no_inline, recompute,
     set_deterministic, set_recursion_limit,
 )
+from mixtrain.amp import build_train_network
 from mixtrain.common.dlpack import from_dlpack, frombuffer, to_dlpack
 from mixtrain.common.generator import Generator, get_rng_state, initial_seed, manual_seed, set_rng_state
 from mixtrain.common.jit import jit, ms_function
@@ -244,6 +245,7 @@ __all__ = [
     "auc",
     "bfloat16",
     "bool_",
+    "build_train_network",
     "calibrate_loss_scale",
     "common",
     "communication",

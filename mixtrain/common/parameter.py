@@ -13,7 +13,7 @@ from mixtrain import backend, boundary, checks
 from mixtrain.autocast.casting import parameter_read_dtype
 from mixtrain.common import uncompiled, views
 from mixtrain.common.initializer import Initializer, initializer
-from mixtrain.common.tensor import Tensor
+from mixtrain.common.tensor import Tensor, initial_value
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, int32, is_float
 from mixtrain.ops import indexing
@@ -80,7 +80,7 @@ class Parameter(TensorMethods, keras.Variable):
         if backend.is_tracing() and uncompiled.note(uncompiled.CREATES_PARAMETERS):
             raise RuntimeError("Parameter: must be created outside of a compiled function. Create the Cell before it.")
         is_int = isinstance(default_input, int) and not isinstance(default_input, bool)
-        value = Tensor(default_input, int32 if is_int else None).backend_tensor()
+        value = initial_value(default_input, int32 if is_int else None)
         self._given_name = name
         super().__init__(
             value, trainable=requires_grad, dtype=keras.backend.standardize_dtype(value.dtype), autocast=False

@@ -73,7 +73,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         internal: bool = False,
         const_arg: bool = False,
     ) -> None:
-        self.content = _initial_value(input_data, None if dtype is None else as_dtype(dtype), shape, init)
+        self.content = initial_value(input_data, None if dtype is None else as_dtype(dtype), shape, init)
         if isinstance(input_data, Tensor) and input_data.dtype == self.dtype:
             # In MindSpore both share the memory.
             views.record(self, input_data, lambda x: x)
@@ -295,8 +295,9 @@ backend.wrap_with(_wrap)
 backend.register_tensor(Tensor, _from_backend)
 
 
-def _initial_value(
-    input_data: TensorLike | None, dtype: DType | None, shape: int | Sequence[int] | None, init: Initializer | None
+def initial_value(
+    input_data: TensorLike | None, dtype: DType | None, shape: int | Sequence[int] | None = None,
+    init: Initializer | None = None,
 ) -> BackendTensor:
     """Return the backend tensor for the arguments of `Tensor`."""
     sizes = (shape,) if isinstance(shape, int) else shape and tuple(shape)
