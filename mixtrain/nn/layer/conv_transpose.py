@@ -22,6 +22,8 @@ class _ConvTranspose(Convolution):
     """Transposed convolution over any number of axes."""
 
     _transposed: ClassVar[bool] = True
+    # By how much the output of each axis is longer than without `output_padding`, computed and not filled with zeros.
+    _extra: Window = ()
 
     def _check_sizes(self, x: Tensor) -> None:
         for size, output_size in zip(tuple(x.shape)[2:], self._output_sizes(x)[-self._rank :], strict=True):
@@ -49,9 +51,12 @@ class _ConvTranspose(Convolution):
             x, weight, stride=self.stride, padding="same" if self.pad_mode == "same" else "valid",
             dilation=self.dilation, groups=self.group,
         )
-        for axis, (size, (before, _)) in enumerate(zip(sizes, self._pads, strict=False)):
-            y = y[(slice(None),) * (axis + 1) + (slice(before, before + size),)]
-        return y
+        beyond = [(0, 0)]
+        for axis, (size, (before, after)) in enumerate(zip(sizes, self._pads, strict=False)):
+            extra = self._extra[axis] if self._extra else 0
+            y = y[(slice(None),) * (axis + 1) + (slice(before, before + size + min(extra, after)),)]
+            beyond.append((0, max(0, extra - after)))
+        return keras.ops.pad(y, [*beyond, (0, 0)]) if any(after for _, after in beyond) else y
 
     def _checked_output_padding(self, output_padding: int | Sequence[int]) -> Window:
         """Check `output_padding` and convert it to one int per axis."""
@@ -203,7 +208,8 @@ class Conv3dTranspose(_ConvTranspose):
         padding: With "pad": elements cropped from all sides, an int or (head, tail, top, bottom, left, right).
         dilation: Spacing between the kernel's elements: an int or (depth, height, width).
         group: Number of groups that the channels are split into.
-        output_padding: 0, the only supported value.
+        output_padding: With "pad": by how much the output is longer, less than max(stride, dilation): an int or
+            (depth, height, width).
         has_bias: Whether a bias is added; False by default.
         weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
         bias_init: Initial bias, likewise.
@@ -252,7 +258,4 @@ class Conv3dTranspose(_ConvTranspose):
             bias_init, dtype, data_format,
         )
         self.output_padding = output_padding
-        if any(self._checked_output_padding(output_padding)):
-            raise checks.fail_value(
-                self.cls_name, "output_padding must be 0 for volumes", output_padding, "nn.Pad after the layer"
-            )
+        self._extra = self._checked_output_padding(output_padding)

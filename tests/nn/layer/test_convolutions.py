@@ -114,7 +114,7 @@ def test_wrong_input_is_one_sentence(make: Any) -> None:
         (nn.Conv2dTranspose, {"output_padding": 1}, ValueError, 'output_padding must be 0 with pad_mode="same"'),
         (nn.Conv2dTranspose, {"output_padding": 1, "pad_mode": "pad"}, ValueError, "must be less than 1"),
         (nn.Conv2dTranspose, {"group": 2}, ValueError, "in_channels must be a multiple of group=2; got 3"),
-        (nn.Conv3dTranspose, {"output_padding": 1, "pad_mode": "pad", "stride": 2}, ValueError, "0 for volumes"),
+        (nn.Conv3dTranspose, {"output_padding": 2, "pad_mode": "pad", "stride": 2}, ValueError, "must be less than 2"),
     ],
 )
 def test_bad_argument_is_refused(make: Any, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -134,3 +134,20 @@ def test_a_window_that_does_not_fit_says_what_is_short() -> None:
 def test_half_input_meets_float32_weights_in_float32() -> None:
     for make, shape in ((nn.Conv1d, (1, 2, 5)), (nn.Conv2dTranspose, (1, 2, 4, 4)), (nn.Conv3d, (1, 2, 3, 3, 3))):
         assert make(2, 3, 3, has_bias=True)(Tensor(np.ones(shape), "float16")).dtype == float32
+
+
+# Printed by MindSpore 2.10 for these weights: shapes and sums weighted by fixed numbers.
+@pytest.mark.parametrize(("settings", "shape", "total"), [
+    ({"kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1}, (1, 3, 6, 8, 6), -95.08),
+    ({"kernel_size": (3, 2, 3), "stride": (2, 1, 3), "padding": (1, 0, 0, 1, 2, 0), "output_padding": (1, 0, 2)},
+     (1, 3, 7, 4, 9), 39.893),
+    ({"kernel_size": 2, "stride": 2, "output_padding": 1}, (1, 3, 7, 9, 7), -68.199),
+])
+def test_transposed_convolutions_of_volumes_compute_what_output_padding_adds(
+    settings: dict[str, Any], shape: tuple[int, ...], total: float
+) -> None:
+    layer = nn.Conv3dTranspose(2, 3, pad_mode="pad", **settings)
+    layer.weight.set_data(Tensor(np.random.RandomState(1).randn(*layer.weight.shape).astype(np.float32)))
+    output = layer(Tensor(np.random.RandomState(0).randn(1, 2, 3, 4, 3).astype(np.float32))).asnumpy()
+    assert output.shape == shape
+    assert round(float((output * np.random.RandomState(2).randn(*shape)).sum()), 2) == round(total, 2)
