@@ -36,7 +36,8 @@ def _plain(kind: Callable[[], Any]) -> Callable[[Any], Any]:
     return lambda layer: kind()
 
 
-_BIAS: Final = {"bias_add": _plain(ops.BiasAdd), "shape": _plain(ops.Shape)}
+# Not `shape`, which MindSpore's convolutions have too: other code takes what has a shape for a tensor.
+_BIAS: Final = {"bias_add": _plain(ops.BiasAdd)}
 
 # By the class's name, then by the attribute's: what makes the operator with the layer's settings.
 INNER_OPERATORS: Final[Mapping[str, Mapping[str, Callable[[Any], Any]]]] = MappingProxyType({

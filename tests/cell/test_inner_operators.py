@@ -101,6 +101,7 @@ def test_a_train_cell_of_a_script_finds_the_operators_of_its_base() -> None:
 def test_a_name_that_no_layer_has_is_an_error_that_names_it() -> None:
     with pytest.raises(AttributeError, match="'Dense' has no attribute 'conv2d'"):
         _ = nn.Dense(2, 2).conv2d
+    assert not hasattr(nn.Conv2d(1, 1, 3), "shape")
 
 
 def test_dtypes_are_found_as_they_print() -> None:
