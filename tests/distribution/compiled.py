@@ -44,10 +44,11 @@ def texts(step: Any) -> tuple[str, str]:
     """Return JAX's program of a step, and what XLA has made of it."""
     from mixtrain.backend.jax.group import to_group
     from mixtrain.backend.jax.state import Stateful
+    from mixtrain.backend.jax.variables import stored
 
     pure = Stateful(step)
     pure.values_before(X, Y)
-    values = [[item.value for item in kind] for kind in (pure.read, pure.written)]
+    values = [[stored(item) for item in kind] for kind in (pure.read, pure.written)]
     lowered = pure._jitted.lower(*(to_group((*values, X, Y)) if pure._spans else (*values, X, Y)))
     return lowered.as_text(), lowered.compile().as_text()
 
