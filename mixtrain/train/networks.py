@@ -133,7 +133,9 @@ class Networks:
             *inputs: The network's inputs, tensors (N, ...).
         """
         if not self.built:
-            self.network(*keras.tree.map_structure(lambda column: column[:1], inputs))
+            # What the call writes is dropped, as where Keras builds a network: random states, statistics, metrics.
+            with keras.StatelessScope():
+                self.network(*keras.tree.map_structure(lambda column: column[:1], inputs))
         self.precision.apply()
         self.train_network  # noqa: B018  (made now, so that its errors are raised before any step)
 

@@ -126,3 +126,27 @@ def test_the_first_gradients_equal_those_of_keras(make: Callable[[], Any], data:
     for gradient, change in zip(gradients, results, strict=True):
         np.testing.assert_allclose(backend.to_numpy(gradient), change, atol=1e-5, rtol=0)
     assert max(np.abs(change).max() for change in results) > 0.01
+
+
+class Noisy(keras.Model):
+    """A network without variables until it is called, whose calls draw and count, in training and not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = layers.Dense(4), layers.Dense(3)
+        self.seeds = keras.random.SeedGenerator(3)
+        self.calls = self.add_weight(shape=(), initializer="zeros", trainable=False, name="calls")
+
+    def call(self, x: Any) -> Any:
+        self.calls.assign_add(1.0)
+        return self.last(keras.random.dropout(self.first(keras.ops.reshape(x, (-1, 64))), 0.5, seed=self.seeds))
+
+
+def test_a_network_that_is_built_by_its_first_batch_draws_and_counts_as_in_keras() -> None:
+    ours, theirs = seeded(Noisy), seeded(Noisy)
+    theirs.compile(optimizers.SGD(0.05), loss())
+    expected = theirs.fit(IMAGES, LABELS, batch_size=BATCH, shuffle=False, verbose=0).history
+    history = Model(ours, loss(), optimizers.SGD(0.05)).fit(IMAGES, LABELS, batch_size=BATCH, shuffle=False, verbose=0)
+    np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-6)
+    assert backend.to_numpy(ours.calls) == backend.to_numpy(theirs.calls) == ROWS // BATCH
+    np.testing.assert_array_equal(backend.to_numpy(ours.seeds.state), backend.to_numpy(theirs.seeds.state))
