@@ -16,7 +16,8 @@ from mixtrain.typing import Network, Tensor, Tree
 # Methods that a subclass of keras.Model may override although mixtrain never calls them, and what to write instead.
 _NOT_CALLED: Final = {
     "train_step": "compute_loss(self, x, y, y_pred, sample_weight, training), which mixtrain calls, or a train step of "
-    "your own: a mixtrain.nn.TrainOneStepCell, or keras.Model.fit with amp.GradScaler in train_step",
+    "your own: a mixtrain.nn.TrainOneStepCell; or stay with keras.Model.fit, which calls it, and compile with "
+    "mixtrain.keras.prepare(model, optimizer, amp_level=...)",
     "test_step": "compute_loss and Model(..., metrics=[...]), or Model(..., eval_network=...)",
     "predict_step": "call(self, x, training=False), which computes what is predicted",
 }

@@ -116,7 +116,7 @@ class CompiledNetworks:
         if networks.precision.inputs is not self._ready_to_evaluate:
             if no_eval_network:
                 refuse_overridden(networks.network, "test_step")
-            networks.build(*network_inputs(networks, feed.first(), training=False))
+            networks.build(*network_inputs(networks, feed.example(), training=False))
             self._ready_to_evaluate = networks.precision.inputs
         in_keras = isinstance(networks.network, keras.Layer)
         by_rows = no_eval_network and is_keras_loss(networks.loss_fn, keras_network=in_keras)

@@ -185,6 +185,7 @@ def evaluate(
     keras_listens = callbacks.keras_listens("on_eval_step_end")
     callbacks.on_eval_begin(context)
     callbacks.on_eval_epoch_begin(context)
+    step = 0
     for step, batch in enumerate(evaluation.feed.batches(), start=1):
         arguments._set(cur_step_num=step, eval_dataset_element=batch)
         callbacks.on_eval_step_begin(context)
@@ -205,6 +206,8 @@ def evaluate(
         callbacks.on_eval_step_end(context)
         if context.get_stop_requested():
             break
+    if not step:
+        evaluation.feed.first()  # Says that there is none.
     for index, batch_results in enumerate(pending):
         with _naming_batch(step + 1 - len(pending) + index):
             _update_metrics(evaluation, *batch_results)

@@ -40,6 +40,7 @@ class Feed:
     def __init__(self, dataset: DatasetLike, where: str, first_pass: int = 0) -> None:
         self.dataset = dataset
         self._where = where
+        self._first: Batch | None = None
         self._example: Batch | None = None
         if callable(getattr(dataset, "pipeline_from", None)):
             self._pipeline: Pipeline | None = dataset.pipeline_from(first_pass)
@@ -76,22 +77,36 @@ class Feed:
             return None
 
     def first(self) -> Batch:
-        """Return the first batch of a pass, for its shapes and dtypes.
+        """Return the first batch of a pass.
 
         Raises:
             ValueError: The dataset is empty.
         """
+        if self._first is None:
+            self._first = self._checked(self._read_first)
+        return self._first
+
+    def example(self) -> Batch:
+        """Return a batch with the structure, shapes and dtypes of the first, whose values may be others.
+
+        Raises:
+            ValueError: The dataset is empty, if that is known before it is read.
+        """
         if self._example is None:
-            try:
-                self._example = self._read_first()
-            except StopIteration:
-                self._example = None
-            if self._example is None or self.size == 0:
-                raise ValueError(
-                    f"{self._where}: the dataset must have at least one batch; got none. "
-                    "Look at its size, and at drop_remainder with a batch larger than the data."
-                )
+            self._example = self._checked(self._read_example)
         return self._example
+
+    def _checked(self, read: Callable[[], Batch | None]) -> Batch:
+        try:
+            batch = read()
+        except StopIteration:
+            batch = None
+        if batch is None or self.size == 0:
+            raise ValueError(
+                f"{self._where}: the dataset must have at least one batch; got none. "
+                "Look at its size, and at drop_remainder with a batch larger than the data."
+            )
+        return batch
 
     def _read_first(self) -> Batch | None:
         if self._pipeline is not None:
@@ -99,6 +114,9 @@ class Feed:
         if isinstance(self.dataset, keras.utils.PyDataset):  # Without its epoch hooks, as no pass starts.
             return None if self.size == 0 else as_batch(self.dataset[0])
         return next(self.batches(), None)
+
+    def _read_example(self) -> Batch | None:
+        return self.first() if self._pipeline is None else self._pipeline.example()
 
     def batches(self, *, held: bool = False, ahead: bool = False) -> Iterator[Batch]:
         """Yield the batches of one pass as tuples of columns.
@@ -134,8 +152,8 @@ class Feed:
         Raises:
             ValueError: A column has parts that are not tensors.
         """
-        first = self.first()
-        parts = keras.tree.flatten(first)
+        example = self.example()
+        parts = keras.tree.flatten(example)
         if not all(map(backend.is_tensor, parts)):
             raise ValueError(
                 f"{self._where}: with dataset_sink_mode=True each column of a batch must be a tensor, or a tuple or "
@@ -143,15 +161,15 @@ class Feed:
                 "Write dataset_sink_mode=False."
             )
         if self._pipeline is None:
-            example = tuple(map(backend.to_numpy, parts))
-            arrays = functools.partial(self._arrays, [value.dtype for value in example])
-            pipeline = backend.pipeline_from_rows(arrays, example, size=self.size)
+            row = tuple(map(backend.to_numpy, parts))
+            arrays = functools.partial(self._arrays, [value.dtype for value in row])
+            pipeline = backend.pipeline_from_rows(arrays, row, size=self.size)
             self._graph = dataclasses.replace(pipeline, uniform=self._uniform())
         else:
             self._graph = self._pipeline
         # A backend keeps streams to begin a pass sooner, and would not find this one by its repetition.
         stream = self._graph if passes == 1 else self._graph.repeat(passes)
-        return stream.graph_iterator([part.shape for part in parts], first)
+        return stream.graph_iterator([part.shape for part in parts], example)
 
     def _uniform(self) -> bool:
         """Whether all batches are known to have the shapes of the first, which a list of batches tells."""

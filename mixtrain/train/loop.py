@@ -240,6 +240,8 @@ class TrainingLoop:
         steps, size = self._step - first, self._feed.size
         if self._sink is None and size is not None and steps < size and not self._context.get_stop_requested():
             raise _ended_early(f"after {steps}", size, epoch)
+        if not steps:
+            self._feed.first()  # Says that there is no batch, if so.
         return epoch_records.joined()
 
     # ---- host feed --------------------------------------------------------------------------------------------

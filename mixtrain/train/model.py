@@ -358,10 +358,10 @@ class Model(KerasCalls):
         )
 
     def _make_ready(self, where: str, feed: Feed, *, in_keras_style: bool = False) -> None:
-        """Check the columns of a training dataset, and build the networks with its first batch."""
-        first = feed.first()
-        check_columns(where, self._networks, len(first), training=True, in_keras_style=in_keras_style)
-        self._networks.build(*network_inputs(self._networks, first, training=True))
+        """Check the columns of a training dataset, and build the networks for its batches."""
+        example = feed.example()
+        check_columns(where, self._networks, len(example), training=True, in_keras_style=in_keras_style)
+        self._networks.build(*network_inputs(self._networks, example, training=True))
 
     @contextlib.contextmanager
     def _ready_for(self, where: str, dataset: DatasetLike) -> Iterator[Feed]:
@@ -397,7 +397,7 @@ class Model(KerasCalls):
 
     def _evaluation(self, where: str, dataset: DatasetLike, *, in_keras_style: bool = False) -> Evaluation:
         feed = Feed(dataset, where)
-        columns = len(feed.first())
+        columns = len(feed.example())
         check_columns(where, self._networks, columns, training=False, in_keras_style=in_keras_style)
         return self._compiled.evaluation(where, feed, self._metrics, weighted=in_keras_style and columns == 3)
 

@@ -146,6 +146,23 @@ def test_the_first_element_is_read_once_where_all_others_have_its_shapes(shape, 
     assert len(seen) == reads
 
 
+def test_an_example_is_made_of_known_shapes_and_read_where_they_are_not_known():
+    seen = []
+
+    def count(x):
+        seen.append(float(x[0]))
+        return x
+
+    def stream(shape):
+        rows = tf.data.Dataset.from_tensor_slices(np.ones((3, 2), np.float32))
+        return rows.map(lambda x: tf.ensure_shape(tf.numpy_function(count, [x], tf.float32), shape)).batch(2)
+
+    known, read = (backend.wrap_pipeline(stream(shape)).example()[0].numpy().tolist() for shape in ((2,), (None,)))
+    assert (known, read) == ([[0.0, 0.0]], [[1.0, 1.0]] * 2)
+    assert len(seen) >= 2  # Of the second.
+    assert backend.wrap_pipeline(tf.data.Dataset.from_tensors("a")).example()[0].numpy() == b""
+
+
 def test_a_loop_keeps_shapes_that_are_known_better_than_a_first_batch_tells():
     closed = tf.data.Dataset.range(8, output_type=tf.float32).batch(2, drop_remainder=True).map(lambda x: (x, -x))
     iterator = backend.wrap_pipeline(closed).graph_iterator([(2,), (2,)])

@@ -282,6 +282,49 @@ def test_a_feed_can_be_read_again_and_knows_its_size_and_first_batch() -> None:
         assert [len(next(iterator)[0]) for _ in range(6)] == [8, 8, 8, 8, 4, 8]
 
 
+@TF_DATA
+@FEEDS
+@pytest.mark.parametrize(("shape", "before"), [((6,), 0), ((None,), 1)], ids=["known shapes", "open shapes"])
+def test_a_shuffled_tf_dataset_is_read_once_an_epoch_so_that_its_order_is_tensorflows(
+    sink: bool, shape: tuple[int | None], before: int
+) -> None:
+    passes = []
+
+    def rows() -> Iterator[Any]:
+        passes.append("begin")
+        yield from zip(X, Y, strict=True)
+
+    def shuffled() -> Any:
+        spec = tf.TensorSpec(shape, tf.float32), tf.TensorSpec((1,), tf.float32)
+        counted = tf.data.experimental.assert_cardinality(len(X))
+        dataset = tf.data.Dataset.from_generator(rows, output_signature=spec).apply(counted)
+        return dataset.shuffle(36, seed=4).batch(12)
+
+    def model() -> Model:
+        keras.utils.set_random_seed(0)
+        return Model(keras.Sequential([keras.Input((6,)), keras.layers.Dense(1)]), "mse", keras.optimizers.SGD(0.1))
+
+    plain, reference = shuffled(), model()
+    orders = [list(plain) for _ in range(2 + before)]
+    expected = [reference.train(1, order, verbose=0)["loss"][0] for order in orders[before:]]
+    passes.clear()
+    history = model().train(2, shuffled(), dataset_sink_mode=sink, verbose=0)
+    np.testing.assert_allclose(history["loss"], expected, rtol=1e-6)
+    # Where shapes are not known, an element is read before the first pass.
+    assert len(passes) == 2 + before
+
+
+@TF_DATA
+@pytest.mark.parametrize("of_keras", [False, True], ids=["train", "fit"])
+def test_a_tf_dataset_that_turns_out_to_be_empty_is_an_error_in_training_and_evaluation(of_keras: bool) -> None:
+    empty = tf.data.Dataset.from_tensor_slices((X, Y)).filter(lambda x, y: x[0] > 1e6).batch(4)
+    model = _model()
+    with pytest.raises(ValueError, match="the dataset must have at least one batch; got none"):
+        model.fit(empty, verbose=0) if of_keras else model.train(2, empty, verbose=0)
+    with pytest.raises(ValueError, match="the dataset must have at least one batch; got none"):
+        model.evaluate(empty) if of_keras else model.eval(empty)
+
+
 @FEEDS
 def test_a_py_dataset_is_told_of_the_beginning_and_the_end_of_every_epoch(sink: bool) -> None:
     events = []

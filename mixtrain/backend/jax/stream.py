@@ -120,6 +120,10 @@ class Pipeline:
         finally:
             elements.close()
 
+    def example(self) -> tuple[Any, ...]:
+        """Return an element with the shapes and dtypes of the first."""
+        return self.first()
+
     def iterate(self) -> Pass:
         """Return the elements of one pass, copied to the device ahead of the reader.
 

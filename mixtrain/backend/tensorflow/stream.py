@@ -142,6 +142,15 @@ class Pipeline:
             return self._first_of(self.source)
         return cached(self.source, "_mixtrain_first", self._first_of)  # type: ignore[no-any-return]
 
+    def example(self) -> tuple[Any, ...]:
+        """Return an element of zeros if the shapes are known, else the first, for shapes and dtypes.
+
+        A pass that is begun to read one element fills the buffers of shuffles, and changes the order of the next pass.
+        """
+        if isinstance(self.source, PythonRows) or not _knows_shapes(self.source.element_spec):
+            return self.first()
+        return tf.nest.map_structure(_zeros, self.source.element_spec)  # type: ignore[no-any-return]
+
     def _first_of(self, dataset: tf.data.Dataset) -> tuple[Any, ...]:
         first = cached(dataset, "_mixtrain_one", lambda dataset: untuned(dataset.take(1)))
         return next(Pass(start(first), 1, self.raise_pending))
@@ -189,6 +198,18 @@ class Pipeline:
 
     def _with(self, dataset: tf.data.Dataset) -> Pipeline:
         return dataclasses.replace(self, source=dataset)
+
+
+def _knows_shapes(spec: Any) -> bool:
+    """Whether a spec has the shape of every tensor, up to the number of rows."""
+    parts = tf.nest.flatten(spec)
+    dense = all(isinstance(part, tf.TensorSpec) and part.shape.rank is not None for part in parts)
+    return dense and all(part.shape[1:].is_fully_defined() for part in parts)
+
+
+def _zeros(spec: tf.TensorSpec) -> tf.Tensor:
+    """Return a tensor of zeros, or of empty strings, with one row if their number is unknown."""
+    return tf.zeros([1 if size is None else size for size in spec.shape], spec.dtype)
 
 
 def _is_arranged(spec: Any, shapes: Sequence[Any], like: tuple[Any, ...] | None) -> bool:
