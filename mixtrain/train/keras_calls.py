@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -14,8 +14,9 @@ from mixtrain.precision.master_weights import updating_masters
 from mixtrain.train.callback.callback import CallbacksLike
 from mixtrain.train.feed import Feed
 from mixtrain.train.keras_data import BATCH_SIZE, KerasData, is_dataset
+from mixtrain.train.progress import as_list
 from mixtrain.train.saving import KerasSaving
-from mixtrain.typing import DatasetLike, Layer, Optimizer, Tensor, TensorLike, Tree
+from mixtrain.typing import Batch, DatasetLike, Layer, Optimizer, Tensor, TensorLike, Tree
 
 
 def as_keras_arguments(positional: tuple[Any, Any, Any, Any], keywords: dict[str, Any]) -> dict[str, Any] | None:
@@ -49,6 +50,33 @@ def as_keras_arguments(positional: tuple[Any, Any, Any, Any], keywords: dict[str
             "Write fit(x, y, batch_size=32, epochs=5)."
         )
     return keywords | by_name
+
+
+def as_predict_arguments(inputs: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the inputs and options of a call of `predict`, whose options may follow the only input by position.
+
+    Args:
+        inputs: The positional arguments.
+        options: batch_size, verbose, steps and callbacks by name.
+
+    Raises:
+        TypeError: There are too many, or an option was passed twice.
+
+    Example:
+        >>> as_predict_arguments(("x", 64), {"batch_size": None, "verbose": "auto", "steps": None, "callbacks": None})
+        (('x',), {'batch_size': 64, 'verbose': 'auto', 'steps': None, 'callbacks': None})
+    """
+    # No network has a batch size, or nothing, as its second input.
+    if len(inputs) < 2 or not (inputs[1] is None or type(inputs[1]) is int):
+        return inputs, options
+    by_position = dict(zip(options, inputs[1:], strict=False))
+    twice = [name for name in by_position if options[name] not in (None, "auto")]
+    if twice or len(by_position) < len(inputs) - 1:
+        raise TypeError(
+            f"Model.predict: expected x, batch_size, verbose, steps and callbacks, each once; got {len(inputs)} by "
+            f"position and {checks.join_names(twice) or 'none'} also by name. Write predict(x, batch_size=32)."
+        )
+    return inputs[:1], options | by_position
 
 
 def epochs_and_data(
@@ -215,17 +243,35 @@ class KerasCalls(KerasSaving):
             raise checks.fail_type(f"Model.{method}", "the network must be a keras.Model", network, alternative)
         return network
 
-    def _predict_batches(self, x: Tree, batch_size: int | None, steps: int | None) -> Tree:
+    def _predict_batches(
+        self, x: Tree, batch_size: int | None, verbose: str | int, steps: int | None, callbacks: Any
+    ) -> Tree:
         """Run a Keras network batch by batch; return the outputs for all rows as NumPy arrays."""
         rows = BATCH_SIZE if batch_size is None else batch_size
         # A fast path for the common case; anything else is checked by `KerasData`.
-        if type(x) is np.ndarray and x.ndim and type(rows) is int and len(x) <= rows and steps is None:
+        small = type(x) is np.ndarray and x.ndim and type(rows) is int and len(x) <= rows
+        if small and steps is None and not callbacks:
             return self._predict_batch(x)
         data = KerasData("Model.predict", x, None, None, None, batch_size, steps)
-        outputs = [self._predict_batch(batch[0]) for batch in Feed(data.dataset(), "Model.predict").batches()]
+        batches = Feed(data.dataset(), "Model.predict").batches()
+        outputs = [*self._predicted(batches, _predict_hooks(self._networks.network, callbacks, steps))]
         if not outputs:
             raise checks.fail_value("Model.predict", "the data must have rows", 0, "model.predict(x)")
         return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
+
+    def _predicted(self, batches: Iterator[Batch], hooks: keras.callbacks.CallbackList) -> Iterator[Tree]:
+        """Yield the outputs for batches, until a callback stops the prediction."""
+        network = self._networks.network
+        network.stop_predicting = False
+        hooks.on_predict_begin()
+        for index, batch in enumerate(batches):
+            hooks.on_predict_batch_begin(index)
+            outputs = self._predict_batch(batch[0])
+            hooks.on_predict_batch_end(index, {"outputs": outputs})
+            yield outputs
+            if network.stop_predicting:
+                break
+        hooks.on_predict_end()
 
     def _predict_batch(self, batch: Tree) -> Tree:
         """Return the outputs for a batch as NumPy arrays."""
@@ -235,3 +281,14 @@ class KerasCalls(KerasSaving):
     def _run(self, inputs: tuple[Tree, ...]) -> Tree:
         """Run the network in inference mode on backend tensors."""
         raise NotImplementedError
+
+
+def _predict_hooks(network: keras.Layer, callbacks: Any, steps: int | None) -> keras.callbacks.CallbackList:
+    """Return the callbacks of a prediction, bound to the network."""
+    callbacks = as_list(callbacks)
+    for callback in callbacks:
+        checks.instance(
+            "Model.predict", "callbacks", callback, keras.callbacks.Callback,
+            "a keras.callbacks.Callback with on_predict_batch_end; a mixtrain.Callback has no hooks of predict",
+        )
+    return keras.callbacks.CallbackList(callbacks, model=network, epochs=1, steps=steps, verbose=0)

@@ -30,7 +30,7 @@ from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
 from mixtrain.train.feed import Feed
 from mixtrain.train.history import EpochHistory
-from mixtrain.train.keras_calls import KerasCalls, as_keras_arguments, epochs_and_data
+from mixtrain.train.keras_calls import KerasCalls, as_keras_arguments, as_predict_arguments, epochs_and_data
 from mixtrain.train.keras_data import is_dataset
 from mixtrain.train.loop import TrainingLoop
 from mixtrain.train.model_metrics import model_metrics
@@ -425,15 +425,18 @@ class Model(KerasCalls):
         return ({} if loss is None else {"loss": loss}) | {name: values[name] for name in rest}
 
     def predict(
-        self, *inputs: TensorLike, batch_size: int | None = None, verbose: str | int = "auto", steps: int | None = None
+        self, *inputs: TensorLike, batch_size: int | None = None, verbose: str | int = "auto",
+        steps: int | None = None, callbacks: Any = None,
     ) -> Tree:
         """Run the network in inference mode.
 
         Args:
-            *inputs: The network's inputs: tensors or arrays, batch axis first; or for a Keras network one dataset.
+            *inputs: The network's inputs: tensors or arrays, batch axis first; or for a Keras network one dataset, and
+                after one input the other arguments, in Keras's order.
             batch_size: Rows of a batch of a Keras network; None for 32.
             verbose: Accepted; nothing is shown.
             steps: Number of batches; None for all.
+            callbacks: A Keras callback or a list of them, for a Keras network.
 
         Returns:
             The network's outputs, floats in float32. A Keras network with one argument runs batch by batch and returns
@@ -449,11 +452,14 @@ class Model(KerasCalls):
         """
         if not inputs or inputs[0] is None or isinstance(inputs[0], str):
             raise checks.fail_type("Model.predict", "a batch must be given", inputs, "model.predict(data)")
+        options = {"batch_size": batch_size, "verbose": verbose, "steps": steps, "callbacks": callbacks}
+        if isinstance(self._networks.network, keras.Layer):
+            inputs, options = as_predict_arguments(inputs, options)
         values = inputs if is_dataset(inputs[0]) else keras.tree.flatten(inputs)
         as_tensors = self._networks.of_cells or any(isinstance(value, boundary.UserTensor) for value in values)
         if len(inputs) == 1 and not as_tensors:
-            return self._predict_batches(inputs[0], batch_size, steps)
-        if batch_size is not None or steps is not None or is_dataset(inputs[0]):
+            return self._predict_batches(inputs[0], **options)
+        if any(options[name] for name in ("batch_size", "steps", "callbacks")) or is_dataset(inputs[0]):
             raise checks.fail_type(
                 "Model.predict", "batches need a Keras network and one array, structure of arrays or dataset", inputs,
                 "model.predict(data)",

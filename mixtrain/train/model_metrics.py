@@ -93,7 +93,11 @@ def model_metrics(
         for output, items in weighted_by_output.items()
         for item in items
     ]
-    plain_names, weighted_names = keras_results([item[:2] for item in plain], [item[:2] for item in weighted])
+    # Keras has no names for the outputs of a network that is not functional.
+    unnamed = range(len(outputs)) if in_keras else ()
+    plain_names, weighted_names = keras_results(*(
+        [(None if output in unnamed else output, name) for output, name, _ in items] for items in (plain, weighted)
+    ))
     return {name: item[2] for name, item in zip([*plain_names, *weighted_names], [*plain, *weighted], strict=True)}
 
 

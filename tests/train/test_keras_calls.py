@@ -182,6 +182,46 @@ def test_predict_of_a_keras_network_gives_numpy_arrays_batch_by_batch() -> None:
         np.testing.assert_allclose(result, peer.predict(data, verbose=0, **options), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("arguments", [(3,), (3, 0), (None, 0, 1), (6, "auto", 2, [])], ids=str)
+def test_what_follows_the_only_input_of_predict_is_what_it_is_in_keras(arguments: tuple[Any, ...]) -> None:
+    model, peer = pair()
+    result = model.predict(X, *arguments)
+    np.testing.assert_allclose(result, peer.predict(X, *arguments), rtol=1e-5, atol=1e-6)
+
+
+class _Predicting(keras.callbacks.Callback):
+    """Notes what it is told of, and stops after the third batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[Any] = []
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        self.events.append((type(self.model).__name__, self.params["steps"], logs))
+
+    def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self.events.append((batch, logs))
+
+    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.events.append((batch, np.asarray(logs["outputs"]).shape))
+        self.model.stop_predicting = batch == 2
+
+    def on_predict_end(self, logs: Any = None) -> None:
+        self.events.append(logs)
+
+
+def test_callbacks_of_predict_are_called_as_in_keras_and_may_stop_it() -> None:
+    model, peer = pair()
+    here, there = _Predicting(), _Predicting()
+    for _ in range(2):
+        result = model.predict(X, batch_size=4, steps=5, callbacks=[here])
+        np.testing.assert_allclose(
+            result, peer.predict(X, batch_size=4, steps=5, callbacks=[there], verbose=0), rtol=1e-5, atol=1e-6
+        )
+        assert len(result) == 12
+    assert here.events == there.events and len(here.events) == 2 * 8
+
+
 def test_summary_layers_and_weights_are_those_of_the_network(capsys: pytest.CaptureFixture[str]) -> None:
     model, peer = pair()
     model.summary()
@@ -216,6 +256,12 @@ REFUSED: dict[str, tuple[Callable[[mixtrain.Model], Any], type[Exception], str]]
     "odd validation data": (lambda m: m.fit(X, Y, validation_data=3), TypeError, "must be \\(x, y\\)"),
     "a batch size of 0": (lambda m: m.fit(X, Y, batch_size=0), ValueError, "batch_size must be"),
     "a batch size of text": (lambda m: m.predict(X, batch_size="8"), TypeError, "batch_size must be an int; got str"),
+    "a batch size twice": (
+        lambda m: m.predict(X, 8, batch_size=4), TypeError, "got 2 by position and batch_size also by name"
+    ),
+    "a callback of training": (
+        lambda m: m.predict(X, callbacks=[mixtrain.Callback()]), TypeError, "mixtrain.Callback has no hooks of predict"
+    ),
     "a number to predict": (lambda m: m.predict(np.array(1.0)), ValueError, "got shapes \\(\\)"),
     "nothing": (lambda m: m.evaluate(), TypeError, "data must be given"),
     "compile": (lambda m: m.compile("sgd"), TypeError, "Write Model\\(network, loss_fn"),

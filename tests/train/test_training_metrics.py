@@ -145,7 +145,9 @@ ZOO: dict[str, tuple[Callable[[], Any], Callable[[], dict[str, Any]], tuple[Any,
         },
         (X, (CLASSES, TARGET)),
     ),
-    "two outputs without names": (_tuple_network, lambda: {"loss": ["mse", "mae"]}, (X, (TARGET, TARGET))),
+    "two outputs without names": (
+        _tuple_network, lambda: {"loss": ["mse", "mae"], "metrics": [["mae"], ["mse", "mae"]]}, (X, (TARGET, TARGET)),
+    ),
     "masked steps": (
         _masked, lambda: {"loss": "mse", "metrics": ["mae"]},
         (SENTENCES, SENTENCES[..., None].astype("float32")),
