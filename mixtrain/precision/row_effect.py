@@ -14,6 +14,7 @@ from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import is_cell
 from mixtrain.precision.cast import CastRule, cast_floats
 from mixtrain.precision.fused_norm import fused
+from mixtrain.precision.half_errors import advising, runs_user_code
 from mixtrain.precision.half_products import by_backend_products
 from mixtrain.precision.lean_norm import is_lean, lean
 from mixtrain.precision.own_config import keep_own_config
@@ -73,6 +74,8 @@ def _apply_to_layer(row: PlanRow, cast: CastRule, undo: list[Undo]) -> None:
     undo_products = None if input_dtype == float32 else by_backend_products(layer)
     if undo_products is not None:
         undo.append(undo_products)
+    if input_dtype != float32 and runs_user_code(layer):
+        undo.append(interpose(layer, lambda forward: advising(forward, row)))
     if cast.outputs is not None:
         outputs = CastRule(outputs=cast.outputs)
         undo.append(interpose(layer, lambda forward: _casting(forward, outputs)))

@@ -1,0 +1,51 @@
+"""The errors of a user's Keras layer in half precision, with the line that keeps it in float32."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final
+
+import keras
+
+from mixtrain import backend
+from mixtrain.network.interpose import Forward
+from mixtrain.network.keras_own import keras_owns
+from mixtrain.precision.plan import PlanRow
+
+# What operations raise for dtypes that they do not take.
+_ERRORS: Final[tuple[type[Exception], ...]] = (TypeError, ValueError, *backend.VALUE_ERRORS)
+
+
+def runs_user_code(layer: keras.Layer) -> bool:
+    """Whether a Keras layer's `call` runs code of the user, which may be written for float32."""
+    return isinstance(layer, keras.layers.Lambda) or not keras_owns(type(layer))
+
+
+def advising(forward: Forward, row: PlanRow) -> Forward:
+    """Return `forward` with errors that say what to write if the layer's code does not work in half precision.
+
+    Args:
+        forward: The forward function of the row's layer.
+        row: The layer's row in the plan, with a half compute dtype.
+
+    Raises:
+        TypeError, ValueError: Raised by the code, as itself, with the advice after its message.
+    """
+    dtype, name = row.compute_dtype.name, f"{row.layer} {row.path}".strip()
+    advice = (
+        f"({name} computes in {dtype}: {row.rule}, {row.why}. If that is the reason, cast what its code creates to the "
+        "dtype of its input, or write mixtrain.to_float(layer, mixtrain.float32).)"
+    )
+
+    @functools.wraps(forward)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return forward(*args, **kwargs)
+        except _ERRORS as error:
+            # Keras keeps the message of an error, and not its notes. A layer inside of this one has said it already.
+            if type(error) not in _ERRORS or "mixtrain.to_float(" in str(error):
+                raise
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{error}\n{advice}") from error
+
+    return call
