@@ -64,7 +64,8 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         self.scale_variables = [] if scale is None else scale.variables()
         # Bypass Keras's tracking: none of these is state of the optimizer.
         untracked: dict[str, Any] = {
-            "plan": None, "_scale": scale, "_precision": dict(precision or {}), "_model": None, "_trained": []
+            "plan": None, "_scale": scale, "_precision": dict(precision or {}), "_model": None, "_trained": [],
+            "_loss_scaled": False,
         }
         for attribute, value in untracked.items():
             object.__setattr__(self, attribute, value)
@@ -104,6 +105,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
             RuntimeError: The model that the optimizer was loaded with is not prepared.
         """
         self._check_prepared()
+        object.__setattr__(self, "_loss_scaled", True)
         if self._scale is None:
             return self.inner_optimizer.scale_loss(loss)
         return scaled(loss, backend.snapshot(self._scale.variable))
@@ -116,9 +118,10 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
             trainable_variables: The variables that they belong to, in their order; None for those of `build`.
 
         Raises:
-            RuntimeError: The model that the optimizer was loaded with is not prepared.
+            RuntimeError: The model that the optimizer was loaded with is not prepared, or no loss was scaled.
         """
         self._check_prepared()
+        self._check_loss_scaled()
         if not self.built:
             self.build(list(trainable_variables or ()))
         scale = self._scale
@@ -226,6 +229,14 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
             raise RuntimeError(
                 f"{WHERE}: the model of this optimizer must be prepared before it trains; got one that "
                 "keras.models.load_model made. Write model = mixtrain.keras.load_model(path)."
+            )
+
+    def _check_loss_scaled(self) -> None:
+        """Check that what differentiates the loss has scaled it: its gradients are divided by the scale."""
+        if not self._loss_scaled and (self.scales or self.inner_optimizer.loss_scale_factor is not None):
+            raise RuntimeError(
+                f"{WHERE}: a train_step that computes gradients itself must scale the loss; got gradients, and no call "
+                "of scale_loss. Write gradient(self.optimizer.scale_loss(loss), ...), or loss_scale_manager=None."
             )
 
 

@@ -42,9 +42,11 @@ def advising(forward: Forward, row: PlanRow) -> Forward:
         try:
             return forward(*args, **kwargs)
         except _ERRORS as error:
-            # Keras keeps the message of an error, and not its notes. A layer inside of this one has said it already.
-            if type(error) not in _ERRORS or "mixtrain.to_float(" in str(error):
+            # An error of the call itself, or one that a layer inside of this one explains.
+            in_call = error.__traceback__ is None or error.__traceback__.tb_next is None
+            if in_call or type(error) not in _ERRORS or "mixtrain.to_float(" in str(error):
                 raise
+            # Not a note, as Keras keeps only the message of an error.
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"{error}\n{advice}") from error
 

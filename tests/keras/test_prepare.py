@@ -340,7 +340,7 @@ class HostDriven(LossScaleManager):
 
 @pytest.mark.parametrize(("arguments", "error", "text"), [
     (lambda: (nn.Dense(2, 2), adam()), TypeError, "model must be a keras.Model; mixtrain.nn.Cell|Model"),
-    (lambda: (keras.Sequential([layers.Dense(2)]), adam()), ValueError, "the model must be built"),
+    (lambda: (keras.Sequential([layers.Dense(2)]), adam()), ValueError, "the layers must be built"),
     (lambda: (network(), nn.SGD([mixtrain.Parameter(np.float32(1))], 0.1)), TypeError, "train with mixtrain.Model"),
     (lambda: (network(), keras.optimizers.LossScaleOptimizer(adam())), ValueError, "loss_scale_manager=... beside it"),
     (lambda: (network(), prepare(network(), adam())), ValueError, "the optimizer must not do it as well"),

@@ -81,6 +81,14 @@ def test_other_errors_of_a_layer_come_as_they_are(error: Exception) -> None:
     assert "to_float" not in str(caught.value)
 
 
+def test_a_call_with_wrong_arguments_is_no_matter_of_precision() -> None:
+    block = network(Spectrum()).layers[1]
+    Model(keras.Sequential([keras.Input((4,)), block, keras.layers.Dense(1)]), "mse", "sgd", amp_level="O2")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axis'") as caught:
+        block.call(X, axis=1)
+    assert "to_float" not in str(caught.value)
+
+
 def test_layers_of_keras_and_layers_in_float32_are_not_wrapped() -> None:
     net = network(Spectrum())
     mixtrain.to_float(net.layers[1], mixtrain.float32)
