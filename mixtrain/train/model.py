@@ -452,14 +452,14 @@ class Model(KerasCalls):
         """
         if not inputs or inputs[0] is None or isinstance(inputs[0], str):
             raise checks.fail_type("Model.predict", "a batch must be given", inputs, "model.predict(data)")
-        options = {"batch_size": batch_size, "verbose": verbose, "steps": steps, "callbacks": callbacks}
+        options = dict[str, Any](batch_size=batch_size, verbose=verbose, steps=steps, callbacks=callbacks or None)
         if isinstance(self._networks.network, keras.Layer):
             inputs, options = as_predict_arguments(inputs, options)
         values = inputs if is_dataset(inputs[0]) else keras.tree.flatten(inputs)
         as_tensors = self._networks.of_cells or any(isinstance(value, boundary.UserTensor) for value in values)
         if len(inputs) == 1 and not as_tensors:
             return self._predict_batches(inputs[0], **options)
-        if any(options[name] for name in ("batch_size", "steps", "callbacks")) or is_dataset(inputs[0]):
+        if any(options[name] is not None for name in options if name != "verbose") or is_dataset(inputs[0]):
             raise checks.fail_type(
                 "Model.predict", "batches need a Keras network and one array, structure of arrays or dataset", inputs,
                 "model.predict(data)",

@@ -283,6 +283,9 @@ def test_a_cell_is_asked_for_in_its_own_words() -> None:
         model.summary()
     with pytest.raises(TypeError, match="batches need a Keras network"):
         model.predict(np.ones((4, 3), np.float32), batch_size=2)
+    for options in ({"batch_size": 0}, {"steps": 0}):
+        with pytest.raises(TypeError, match="batches need a Keras network"):
+            model.predict(np.ones((4, 3), np.float32), **options)
 
 
 def test_evaluate_lists_values_in_the_order_of_keras() -> None:

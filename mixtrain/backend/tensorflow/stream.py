@@ -203,8 +203,7 @@ class Pipeline:
 def _knows_shapes(spec: Any) -> bool:
     """Whether a spec has the shape of every tensor, up to the number of rows."""
     parts = tf.nest.flatten(spec)
-    dense = all(isinstance(part, tf.TensorSpec) and part.shape.rank is not None for part in parts)
-    return dense and all(part.shape[1:].is_fully_defined() for part in parts)
+    return all(isinstance(part, tf.TensorSpec) and part.shape[1:].is_fully_defined() for part in parts)
 
 
 def _zeros(spec: tf.TensorSpec) -> tf.Tensor:
