@@ -20,6 +20,7 @@ from mixtrain.cell.layer import CellLayer
 from mixtrain.cell.setup import CellSetup
 from mixtrain.cell.state import CellState
 from mixtrain.cell.tree import CellTree, name_of
+from mixtrain.network.unique_names import unique_names
 from mixtrain.ops.custom_backward import custom_backward
 from mixtrain.precision.cast import CastRule, run_under
 from mixtrain.precision.families import Family
@@ -257,7 +258,9 @@ class KerasCell(Cell):
 
     def own_parameters(self) -> dict[str, Variable]:
         """Return the layer's weights by their paths (not its random-number state)."""
-        return {variable.path: variable for variable in self.keras_layer.weights}
+        # Layers of the same name in different models have variables of the same path.
+        weights = self.keras_layer.weights
+        return dict(zip(unique_names(variable.path for variable in weights), weights, strict=True))
 
     def __getattr__(self, name: str) -> Any:
         if "keras_layer" in self.__dict__ and not name.startswith("_"):

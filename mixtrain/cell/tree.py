@@ -10,7 +10,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.cell.inner_operators import inner_operator
-from mixtrain.common.parameter import Parameter, ParameterTuple
+from mixtrain.common.parameter import Parameter, ParameterTuple, variable_names
 from mixtrain.trace_version import layer_changed
 from mixtrain.typing import Layer, Variable
 
@@ -231,7 +231,8 @@ class CellTree:
     def parameters_dict(self, recurse: bool = True) -> dict[str, Any]:
         """Return the parameters by name."""
         self.ensure_unique_names()
-        return OrderedDict((parameter.name, parameter) for parameter in self.get_parameters(expand=recurse))
+        parameters = list(self.get_parameters(expand=recurse))
+        return OrderedDict(zip(variable_names(parameters), parameters, strict=True))
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
         """Set the name of every parameter to `prefix` plus its path from this cell."""

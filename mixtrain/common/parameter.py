@@ -16,6 +16,7 @@ from mixtrain.common.initializer import Initializer, initializer
 from mixtrain.common.tensor import Tensor, initial_value
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, int32, is_float
+from mixtrain.network.unique_names import unique_names
 from mixtrain.ops import indexing
 from mixtrain.typing import BackendTensor, TensorLike, Variable
 
@@ -238,6 +239,13 @@ class Parameter(TensorMethods, keras.Variable):
             f"Parameter (name={self.name}, shape={tuple(self.shape)}, dtype={self.dtype}, "
             f"requires_grad={self.requires_grad})"
         )
+
+
+def variable_names(variables: Iterable[Variable]) -> list[str]:
+    """Return a unique name of each variable: the name of a Parameter, the path of another Keras variable."""
+    return unique_names(
+        variable.name if isinstance(variable, Parameter) else variable.path for variable in variables
+    )
 
 
 class ParameterTuple(tuple[Parameter, ...]):

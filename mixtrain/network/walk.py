@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import keras
 
+from mixtrain.network.unique_names import unique_names
 from mixtrain.typing import Layer, Network
 
 
@@ -54,16 +55,11 @@ def _keras_children(layer: keras.Operation) -> dict[str, Layer]:
     if isinstance(layer, keras.Model):
         operations = getattr(layer, "operations", ())
         layers += [operation for operation in operations if not isinstance(operation, keras.Layer)]
-    children: dict[str, Layer] = {}
-    for child in {id(child): child for child in layers}.values():
-        if isinstance(child, keras.layers.InputLayer):
-            continue
-        name, number = child.name, 2
-        while name in children:
-            name, number = f"{child.name}#{number}", number + 1
-        children[name] = child
+    distinct = {id(child): child for child in layers}.values()
+    children = [child for child in distinct if not isinstance(child, keras.layers.InputLayer)]
+    named = zip(unique_names(child.name for child in children), children, strict=True)
     # A Sequential model keeps a functional copy of itself, which shares its layers.
-    return {name: child for name, child in children.items() if not _is_functional_copy(layer, child)}
+    return {name: child for name, child in named if not _is_functional_copy(layer, child)}
 
 
 def sublayers(layer: keras.Layer) -> list[keras.Layer]:

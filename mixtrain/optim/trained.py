@@ -11,6 +11,7 @@ from mixtrain import checks
 from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.dtype import DType, as_dtype, float32, is_float, wider
+from mixtrain.network.unique_names import unique_names
 from mixtrain.typing import Variable
 
 
@@ -99,12 +100,7 @@ def _check_parameters(where: str, parameters: Sequence[Variable]) -> None:
 def _unique_names(parameters: Sequence[Variable]) -> tuple[str, ...]:
     names: list[str] = []
     for parameter in parameters:
-        if isinstance(parameter, Parameter):
-            if not parameter.named:
-                parameter.name = next(f"Parameter${n}" for n in itertools.count(1) if f"Parameter${n}" not in names)
-            name = parameter.name
-        else:
-            name = parameter.path.replace("/", ".")
-        candidates = itertools.chain([name], (f"{name}#{n}" for n in itertools.count(2)))
-        names.append(next(candidate for candidate in candidates if candidate not in names))
-    return tuple(names)
+        if isinstance(parameter, Parameter) and not parameter.named:
+            parameter.name = next(f"Parameter${n}" for n in itertools.count(1) if f"Parameter${n}" not in names)
+        names.append(parameter.name if isinstance(parameter, Parameter) else parameter.path.replace("/", "."))
+    return tuple(unique_names(names))

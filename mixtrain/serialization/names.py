@@ -12,6 +12,7 @@ import keras
 from mixtrain import checks
 from mixtrain.cell.cell import Cell, KerasCell
 from mixtrain.common.parameter import Parameter
+from mixtrain.network.unique_names import unique_names
 from mixtrain.network.walk import children_of, is_cell
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
@@ -59,14 +60,11 @@ def _suggestion(network: Network) -> str:
 
 def _unique(named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Return each variable once, under a unique name; the second variable of a name gets ``name#2``."""
-    variables: dict[str, Any] = {}
-    seen: set[int] = set()
+    first: dict[int, tuple[str, Any]] = {}
     for name, variable in named:
-        if id(variable) not in seen:
-            seen.add(id(variable))
-            candidates = itertools.chain([name], (f"{name}#{number}" for number in itertools.count(2)))
-            variables[next(candidate for candidate in candidates if candidate not in variables)] = variable
-    return variables
+        first.setdefault(id(variable), (name, variable))
+    names = unique_names(name for name, _ in first.values())
+    return {name: variable for name, (_, variable) in zip(names, first.values(), strict=True)}
 
 
 # ---- Cells ----------------------------------------------------------------------------------------------------

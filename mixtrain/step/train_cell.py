@@ -12,7 +12,7 @@ import keras
 from mixtrain import backend, checks, context
 from mixtrain.boundary import is_any_tensor, library
 from mixtrain.cell.cell import Cell
-from mixtrain.common.parameter import Parameter
+from mixtrain.common.parameter import variable_names
 from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.distribution.data_parallel import DataParallel, in_force
 from mixtrain.distribution.processes import ProcessParallel, all_rows, batch_rows, share_values
@@ -124,8 +124,7 @@ class TrainOneStepCell(Cell):
         result = self._reported(self.step(inputs, self.scaling(), watch=gradients.extend if self.return_grad else None))
         if not self.return_grad:
             return result.loss
-        names = [weight.name for weight in self.weights]
-        return result.loss, dict(zip(names, gradients, strict=True))
+        return result.loss, dict(zip(variable_names(self.weights), gradients, strict=True))
 
     def scaling(self) -> Scaling | None:
         """Return how the loss is scaled: by `sens`, constant, with no step skipped; None without `sens`."""
@@ -303,11 +302,9 @@ class TrainOneStepCell(Cell):
         """Return the requested tensors of a step by name."""
         tensors: dict[str, Tensor] = {}
         if "gradients" in self._needs:
-            pairs = zip(self.weights, result.gradients, strict=True)
+            pairs = zip(variable_names(self.weights), result.gradients, strict=True)
             tensors["gradients"] = {
-                weight.name if isinstance(weight, Parameter) else weight.path: backend.densified(gradient)
-                for weight, gradient in pairs
-                if gradient is not None
+                name: backend.densified(gradient) for name, gradient in pairs if gradient is not None
             }
         if "predictions" in self._needs:
             tensors["predictions"] = result.auxiliary.outputs

@@ -21,7 +21,7 @@ from mixtrain.amp.train_network import (
     warn_unscaled,
 )
 from mixtrain.cell.cell import Cell, KerasCell
-from mixtrain.common.parameter import Parameter
+from mixtrain.common.parameter import variable_names
 from mixtrain.distribution.data_parallel import DataParallel, in_force, putting_in_force
 from mixtrain.distribution.processes import ProcessParallel
 from mixtrain.loss_scale.manager import LossScaleManager
@@ -274,9 +274,7 @@ def warn_of_changed_weights(where: str, cell: TrainOneStepCell) -> None:
     before, now = ({id(weight) for weight in weights} for weights in (cell.weights, trainable))
     changed = [weight for weight in (*cell.weights, *trainable) if (id(weight) in before) != (id(weight) in now)]
     if changed:
-        names = checks.join_names(
-            weight.name if isinstance(weight, Parameter) else weight.path for weight in changed
-        )
+        names = checks.join_names(variable_names(changed))
         warnings.warn(
             f"{where}: expected `trainable` and `requires_grad` as they were when Model was created; got changes of "
             f"{names}, which compiled steps ignore. Write Model(...) after setting them.",

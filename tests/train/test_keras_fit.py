@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import Model, backend
+from mixtrain import Model, Tensor, backend, nn
 from mixtrain.step.loss_cell import WithLossCell
 from tests.backends import on_jax_only_some
 
@@ -150,3 +150,37 @@ def test_a_network_that_is_built_by_its_first_batch_draws_and_counts_as_in_keras
     np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-6)
     assert backend.to_numpy(ours.calls) == backend.to_numpy(theirs.calls) == ROWS // BATCH
     np.testing.assert_array_equal(backend.to_numpy(ours.seeds.state), backend.to_numpy(theirs.seeds.state))
+
+
+def repeated_names() -> Any:
+    """A network of two models whose layers have the same names, so that their weights have the same paths."""
+    def block(name: str, entry: Any) -> Any:
+        inputs = keras.Input(entry.shape[1:])
+        dense, norm = layers.Dense(5, "tanh", name="dense"), layers.LayerNormalization(name="norm")
+        return keras.Model(inputs, norm(dense(inputs)), name=name)(entry)
+
+    entry = keras.Input((5,))
+    return keras.Model(entry, layers.Dense(3, name="dense")(block("second", block("first", entry))))
+
+
+@pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
+def test_layers_of_the_same_name_in_several_models_all_train(sink: bool) -> None:
+    ours, theirs = seeded(repeated_names), seeded(repeated_names)
+    assert len({weight.path for weight in ours.weights}) < len(ours.weights)
+    theirs.compile(optimizers.Adam(0.01), loss())
+    expected = theirs.fit(LEFT, LABELS, batch_size=BATCH, epochs=2, shuffle=False, verbose=0).history
+    batches = [(LEFT[start : start + BATCH], LABELS[start : start + BATCH]) for start in range(0, ROWS, BATCH)]
+    history = Model(ours, loss(), optimizers.Adam(0.01)).train(2, batches, dataset_sink_mode=sink, verbose=0)
+    np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-5)
+    for mine, theirs_ in zip(ours.get_weights(), theirs.get_weights(), strict=True):
+        np.testing.assert_allclose(mine, theirs_, atol=1e-5, rtol=0)
+
+
+def test_gradients_of_weights_of_the_same_path_have_names_of_their_own() -> None:
+    network = seeded(repeated_names)
+    step = nn.TrainOneStepCell(nn.WithLossCell(network, loss()), optimizers.SGD(0.1), return_grad=True)
+    _, gradients = step(Tensor(LEFT), Tensor(LABELS))
+    parameters = nn.WithLossCell(network, loss()).parameters_dict()
+    assert list(gradients) == list(parameters) and len(gradients) == len(network.trainable_weights) == 10
+    assert all(one is other for one, other in zip(parameters.values(), network.weights, strict=True))
+    assert {"dense/kernel", "dense/kernel#2", "dense/kernel#3", "norm/beta#2"} <= set(gradients)
