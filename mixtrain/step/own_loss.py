@@ -24,16 +24,25 @@ _NOT_CALLED: Final = {
 
 
 def refuse_overridden(network: Network, method: str) -> None:
-    """Refuse a Keras model that overrides a step which mixtrain does not call.
+    """Refuse a Keras model that overrides a step, or preprocesses in a `fit` of its own, which mixtrain does not call.
 
     Args:
         network: A Cell or Keras layer.
         method: "train_step", "test_step" or "predict_step".
 
     Raises:
-        TypeError: The model overrides `method`.
+        TypeError: The model overrides `method`, or it is a task of KerasHub with a preprocessor.
     """
-    if isinstance(network, keras.Model) and _overrides(network, method):
+    if not isinstance(network, keras.Model):
+        return
+    if hasattr(network, "preprocess_samples") and getattr(network, "preprocessor", None) is not None:
+        raise TypeError(
+            f"Model: expected {type(network).__name__} without a preprocessor, which only its own fit, evaluate and "
+            f"predict call; got {type(network.preprocessor).__name__}. Write dataset.map(preprocessor) for the data, "
+            "with preprocessor = network.preprocessor, and network.preprocessor = None before Model(...); or stay with "
+            "its fit, and compile with mixtrain.keras.prepare(network, optimizer, amp_level=...)."
+        )
+    if _overrides(network, method):
         raise TypeError(
             f"Model: {method} of {type(network).__name__} is overridden, and mixtrain's own step would ignore it. "
             f"Write {_NOT_CALLED[method]}."

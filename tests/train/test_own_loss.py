@@ -205,6 +205,30 @@ def test_overridden_steps_are_refused_where_they_would_be_ignored() -> None:
         Model(network).predict(X)
 
 
+class Task(keras.Sequential):
+    """Like a task of KerasHub: its own `fit`, `evaluate` and `predict` preprocess, if it has a preprocessor."""
+
+    preprocessor: Any = None
+
+    def preprocess_samples(self, x: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        return keras.utils.pack_x_y_sample_weight(self.preprocessor(x), y, sample_weight)
+
+
+def test_a_task_that_preprocesses_in_its_own_fit_is_refused_until_its_preprocessor_is_taken_off() -> None:
+    network = doubling(Task)
+    network.preprocessor = keras.layers.Rescaling(2.0)
+    message = r"got Rescaling\. Write dataset\.map\(preprocessor\).*mixtrain\.keras\.prepare"
+    with pytest.raises(TypeError, match=message):
+        Model(network, "mse", keras.optimizers.SGD(0.05))
+    with pytest.raises(TypeError, match=message):
+        Model(network, "mse").eval(batches(X, Y))
+    with pytest.raises(TypeError, match=message):
+        Model(network).predict(X)
+    preprocessor, network.preprocessor = network.preprocessor, None
+    inputs = keras.ops.convert_to_numpy(preprocessor(X))
+    np.testing.assert_allclose(Model(network).predict(inputs), network.predict(inputs, verbose=0), rtol=1e-6)
+
+
 # ---- without an optimizer, and compiled -----------------------------------------------------------------------------
 def test_training_without_an_optimizer_is_an_error() -> None:
     for network, loss in ((doubling(), "mse"), (nn.Dense(4, 1), nn.MSELoss()), (doubling(), None)):
