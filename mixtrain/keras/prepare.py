@@ -13,7 +13,7 @@ from mixtrain.dtype import DType
 from mixtrain.keras.optimizer import WHERE, PreparedOptimizer
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, LossScaleManager
 from mixtrain.network.interpose import Forward, interpose
-from mixtrain.network.walk import sublayers, tree_of
+from mixtrain.network.walk import all_built
 from mixtrain.precision.apply import applied_plan, apply_plan
 from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
@@ -113,20 +113,11 @@ def _check_model(model: Any) -> None:
     checks.instance(
         WHERE, "model", model, keras.Model, "a keras.Model; mixtrain.nn.Cell networks train with mixtrain.Model"
     )
-    if not all(layer.built or _only_contains(layer) for layer in _keras_layers(model)):
+    if not all_built(model):
         raise checks.fail_value(
             WHERE, "the layers must be built, so that they are known", f"{type(model).__name__} without variables",
             "keras.Input(...) as its first layer, or call it once on a batch",
         )
-
-
-def _keras_layers(model: keras.Model) -> list[keras.Layer]:
-    return [node.layer for node in tree_of(model).walk() if isinstance(node.layer, keras.Layer)]
-
-
-def _only_contains(layer: keras.Layer) -> bool:
-    """Whether a layer has no variables of its own to build: a model of sublayers, which may not even have a `call`."""
-    return type(layer).build is keras.Model.build and bool(sublayers(layer))
 
 
 def _name(dtype: DType | str | None) -> str | None:

@@ -69,6 +69,17 @@ def sublayers(layer: keras.Layer) -> list[keras.Layer]:
     return layer._layers  # type: ignore[no-any-return]
 
 
+def all_built(network: Network) -> bool:
+    """Whether every Keras layer of a network has its variables."""
+    layers = (node.layer for node in tree_of(network).walk())
+    return all(layer.built or _only_contains(layer) for layer in layers if isinstance(layer, keras.Layer))
+
+
+def _only_contains(layer: keras.Layer) -> bool:
+    """Whether a layer has no variables of its own to build: a model of sublayers, which may not even have a `call`."""
+    return type(layer).build is keras.Model.build and bool(sublayers(layer))
+
+
 def _is_functional_copy(layer: Layer, child: Layer) -> bool:
     if not isinstance(layer, keras.Sequential) or not isinstance(child, keras.Model):
         return False

@@ -10,7 +10,7 @@ import pytest
 
 from mixtrain import nn
 from mixtrain.network.interpose import interpose
-from mixtrain.network.walk import children_of, is_cell, tree_of
+from mixtrain.network.walk import all_built, children_of, is_cell, tree_of
 
 L = keras.layers
 
@@ -77,3 +77,16 @@ def test_an_interposed_forward_is_used_and_put_back(make: Any) -> None:
     first()
     np.testing.assert_array_equal(np.asarray(layer(x)), before)
     assert not {"call", "construct"} & set(vars(layer))
+
+
+def test_a_network_is_built_when_all_its_layers_are_even_if_a_model_that_contains_them_is_not() -> None:
+    class Container(keras.Model):
+        def __init__(self, *layers: Any) -> None:
+            super().__init__()
+            self.parts = list(layers)
+
+    built = L.Dense(2)
+    built.build((None, 3))
+    assert all_built(built) and all_built(Container(built)) and all_built(nn.Dense(2, 2))
+    assert not all_built(Container()) and not all_built(Container(built, L.Dense(2)))
+    assert not all_built(nn.SequentialCell([L.Dense(2)]))

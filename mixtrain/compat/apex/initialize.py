@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-import keras
-
 from mixtrain import checks
 from mixtrain.autocast.scope.autocast import autocast
 from mixtrain.compat.apex.amp_optimizer import AmpOptimizer, checked_driver, trained_by
@@ -16,7 +14,7 @@ from mixtrain.compat.apex.scale_range import scale_in_range
 from mixtrain.dtype import DType, as_dtype, float32
 from mixtrain.loss_scale.grad_scaler import GradScaler
 from mixtrain.network.interpose import Forward, interpose
-from mixtrain.network.walk import tree_of
+from mixtrain.network.walk import all_built
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.precision.apply import apply_plan
 from mixtrain.precision.cast import cast_floats
@@ -214,8 +212,7 @@ def _check_settings(enabled: Any, cast_model_outputs: Any, num_losses: Any, verb
 
 
 def _check_network(network: Any) -> None:
-    layers = [node.layer for node in tree_of(network).walk()]
-    if not all(layer.built for layer in layers if isinstance(layer, keras.Layer)):
+    if not all_built(network):
         raise checks.fail_value(
             _WHERE, "a Keras network must have its variables", "one that is not built", "network.build(input_shape)"
         )

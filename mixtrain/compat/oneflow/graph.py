@@ -16,7 +16,7 @@ from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.compat.oneflow.graph_config import GraphConfig
 from mixtrain.compat.oneflow.graph_optimizers import GraphOptimizers
 from mixtrain.loss_scale.grad_scaler import GradScaler
-from mixtrain.network.walk import tree_of
+from mixtrain.network.walk import all_built, tree_of
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.precision.apply import under_plan
 from mixtrain.precision.dtypes import choose_step_jit
@@ -246,9 +246,8 @@ class Graph(Cell):
         """Create the variables of Keras layers and optimizers, before the first call."""
         if self.config.fixed:
             return
-        layers = (node.layer for node in tree_of(self).walk())
         with backend.eager_scope():
-            if not all(layer.built for layer in layers if isinstance(layer, keras.Layer)):
+            if not all_built(self):
                 self._run_once(inputs)
             trained = [weight for network in self._trained_cells() for weight in network.trainable_params()]
             self._optimizers.assign_weights(trained)
