@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import keras
 
@@ -13,6 +13,10 @@ from mixtrain import checks
 from mixtrain.step.output_losses import LossCall
 from mixtrain.typing import Network, Tensor, Tree
 
+_METRICS: Final = (
+    "metrics={name: metric} for Model, whose metrics get outputs, labels and sample weights; or stay with "
+    "keras.Model.fit, which calls it, and compile with mixtrain.keras.prepare(model, optimizer, amp_level=...)"
+)
 # Methods that a subclass of keras.Model may override although mixtrain never calls them, and what to write instead.
 _NOT_CALLED: Final = {
     "train_step": "compute_loss(self, x, y, y_pred, sample_weight, training), which mixtrain calls, or a train step of "
@@ -20,18 +24,21 @@ _NOT_CALLED: Final = {
     "mixtrain.keras.prepare(model, optimizer, amp_level=...)",
     "test_step": "compute_loss and Model(..., metrics=[...]), or Model(..., eval_network=...)",
     "predict_step": "call(self, x, training=False), which computes what is predicted",
+    "compute_metrics": _METRICS,
+    "get_metrics_result": _METRICS,
 }
 
 
-def refuse_overridden(network: Network, method: str) -> None:
-    """Refuse a Keras model that overrides a step, or preprocesses in a `fit` of its own, which mixtrain does not call.
+def refuse_overridden(network: Network, use: Literal["train", "test", "predict"]) -> None:
+    """Refuse a Keras model with methods of its own that Keras would call for a use, and mixtrain does not.
 
     Args:
         network: A Cell or Keras layer.
-        method: "train_step", "test_step" or "predict_step".
+        use: What the network is to do.
 
     Raises:
-        TypeError: The model overrides `method`, or it is a task of KerasHub with a preprocessor.
+        TypeError: The model overrides the step of that use or, if that has metrics, how they are computed; or it is a
+            task of KerasHub with a preprocessor, which its own `fit` calls.
     """
     if not isinstance(network, keras.Model):
         return
@@ -42,11 +49,12 @@ def refuse_overridden(network: Network, method: str) -> None:
             "with preprocessor = network.preprocessor, and network.preprocessor = None before Model(...); or stay with "
             "its fit, and compile with mixtrain.keras.prepare(network, optimizer, amp_level=...)."
         )
-    if _overrides(network, method):
-        raise TypeError(
-            f"Model: {method} of {type(network).__name__} is overridden, and mixtrain's own step would ignore it. "
-            f"Write {_NOT_CALLED[method]}."
-        )
+    for method in (f"{use}_step", *(() if use == "predict" else ("compute_metrics", "get_metrics_result"))):
+        if _overrides(network, method):
+            raise TypeError(
+                f"Model: {method} of {type(network).__name__} is overridden, and mixtrain's own step would ignore it. "
+                f"Write {_NOT_CALLED[method]}."
+            )
 
 
 def computes_loss(network: Network) -> bool:

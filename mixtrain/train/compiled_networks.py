@@ -115,7 +115,7 @@ class CompiledNetworks:
             )
         if networks.precision.inputs is not self._ready_to_evaluate:
             if no_eval_network:
-                refuse_overridden(networks.network, "test_step")
+                refuse_overridden(networks.network, "test")
             networks.build(*network_inputs(networks, feed.example(), training=False))
             self._ready_to_evaluate = networks.precision.inputs
         in_keras = isinstance(networks.network, keras.Layer)
@@ -153,7 +153,7 @@ class CompiledNetworks:
         networks = self._networks
         plan_inputs = networks.precision.inputs
         if plan_inputs is not self._ready_to_predict:
-            refuse_overridden(networks.network, "predict_step")
+            refuse_overridden(networks.network, "predict")
             if not plan_inputs.built:
                 networks.build(*inputs)
             self._ready_to_predict = networks.precision.inputs

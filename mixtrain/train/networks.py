@@ -95,7 +95,7 @@ class Networks:
         self.optimizer = optimizer
         self._accumulate_steps = accumulate_steps
         if optimizer is not None:
-            refuse_overridden(network, "train_step")
+            refuse_overridden(network, "train")
         self.observer = observer if optimizer is not None and observer is not None and observer.observes else None
         self._user_eval_network = eval_network
         self.precision = PlanInForce(network, options)
@@ -165,7 +165,7 @@ class Networks:
             ValueError: There is no optimizer, and the network is not a Cell that can be its own train step, on several
                 devices if the Model was made for them.
         """
-        refuse_overridden(self.network, "train_step")
+        refuse_overridden(self.network, "train")
         if self.optimizer is None and (self.loss_fn is not None or self.own_loss):
             raise checks.fail_value(
                 where, "the Model must have an optimizer to train", None, "Model(network, loss_fn, optimizer)"

@@ -205,6 +205,30 @@ def test_overridden_steps_are_refused_where_they_would_be_ignored() -> None:
         Model(network).predict(X)
 
 
+class OwnMetrics(keras.Sequential):
+    """Computes a metric of its own, as the page of `keras.Model.compute_metrics` shows."""
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        return {**super().compute_metrics(x, y, y_pred, sample_weight), "bias": ops.mean(y_pred - y)}
+
+
+class OwnResults(keras.Sequential):
+    """Names its results itself."""
+
+    def get_metrics_result(self) -> Any:
+        return {"mine": super().get_metrics_result()}
+
+
+@pytest.mark.parametrize("kind", [OwnMetrics, OwnResults])
+def test_metrics_that_a_model_computes_itself_are_refused_where_they_would_be_missing(kind: Any) -> None:
+    network = doubling(kind)
+    with pytest.raises(TypeError, match=r"Model: (compute_metrics|get_metrics_result) of Own.* Write metrics={name: m"):
+        Model(network, "mse", keras.optimizers.SGD(0.05))
+    with pytest.raises(TypeError, match=r"mixtrain\.keras\.prepare"):
+        Model(network, "mse").eval(batches(X, Y))
+    np.testing.assert_allclose(Model(network).predict(X), network.predict(X, verbose=0), rtol=1e-6)
+
+
 class Task(keras.Sequential):
     """Like a task of KerasHub: its own `fit`, `evaluate` and `predict` preprocess, if it has a preprocessor."""
 
