@@ -14,6 +14,7 @@ from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleM
 from mixtrain.loss_scale.rule import Count
 from mixtrain.loss_scale.scaling import scaled, unscaled
 from mixtrain.loss_scale.step_scale import StepScale
+from mixtrain.optim.adapter import apply_gradients
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.typing import Tensor
 
@@ -124,11 +125,13 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         self._check_loss_scaled()
         if not self.built:
             self.build(list(trainable_variables or ()))
-        scale = self._scale
-        if scale is None or len(grads) == 0:
-            self.inner_optimizer.apply(grads, trainable_variables)
+        if len(grads) == 0:
             return
+        scale = self._scale
         variables = self._trained if trainable_variables is None else list(trainable_variables)
+        if scale is None:
+            apply_gradients(self.inner_optimizer, grads, variables)
+            return
         divisor = backend.snapshot(scale.variable)
         gradients = [
             # The "gradient" of a float8 scale is its next value, which is not multiplied by the loss scale.
@@ -138,7 +141,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         finite = backend.all_finite(gradients)
 
         def update() -> None:
-            self.inner_optimizer.apply(gradients, trainable_variables)
+            apply_gradients(self.inner_optimizer, gradients, variables)
             scale.advance(True)
 
         backend.cond(finite, update, lambda: scale.advance(False), writes=[*variables, *self.variables])

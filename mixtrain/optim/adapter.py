@@ -152,6 +152,15 @@ class _CellDriver:
         return None
 
 
+def apply_gradients(
+    optimizer: keras.optimizers.Optimizer, gradients: Sequence[Tensor | None], variables: Sequence[Variable]
+) -> None:
+    """Update variables by a Keras optimizer, which may override `apply_gradients`, `apply` or what that calls."""
+    # Keras's own `fit` calls it on TensorFlow, and it calls `apply`; on JAX Keras never calls it.
+    if variables:
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+
 class _KerasDriver:
     """Driver of a `keras.optimizers.Optimizer`, which receives its variables from the step."""
 
@@ -194,7 +203,7 @@ class _KerasDriver:
             self.optimizer.build(list(variables))
 
     def apply(self, gradients: Sequence[Tensor | None], variables: Sequence[Variable]) -> None:
-        self.optimizer.apply(list(gradients), list(variables))
+        apply_gradients(self.optimizer, gradients, variables)
 
     def state_variables(self) -> list[Variable]:
         return list(self.optimizer.variables)

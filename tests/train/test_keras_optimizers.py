@@ -164,3 +164,36 @@ def test_a_loss_scale_optimizer_is_refused_in_one_sentence(manager: Any) -> None
     for given in (inner, optimizers.Adam(0.1, loss_scale_factor=8.0)):
         with pytest.raises(ValueError, match=r"mixtrain scales the loss itself.*Write optimizer=keras.optimizers.Adam"):
             Model(one_weight(), "mse", optimizers.LossScaleOptimizer(given), loss_scale_manager=manager)
+
+
+class Centralized(optimizers.SGD):
+    """Subtracts the mean of each gradient in `apply_gradients`, which Keras's `fit` calls on TensorFlow."""
+
+    def apply_gradients(self, grads_and_vars: Any) -> Any:
+        return super().apply_gradients([(gradient - keras.ops.mean(gradient), v) for gradient, v in grads_and_vars])
+
+
+class CentralizedInApply(optimizers.SGD):
+    """The same in `apply`, which Keras's `fit` calls on both backends."""
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+        super().apply([gradient - keras.ops.mean(gradient) for gradient in grads], trainable_variables)
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+@pytest.mark.parametrize("kind", [Centralized, CentralizedInApply])
+def test_an_optimizer_that_changes_gradients_on_their_way_in_is_obeyed(kind: Any, level: Any) -> None:
+    expected = network()
+    expected.compile(CentralizedInApply(0.1, momentum=0.9), "mse")
+    columns = [np.concatenate(column) for column in zip(*GOOD, strict=True)]
+    fit = {"batch_size": 4, "shuffle": False, "verbose": 0}
+    expected.fit(*columns, **fit)
+    ours, prepared = network(), network()
+    Model(ours, "mse", kind(0.1, momentum=0.9), amp_level=level, cast_model_type="bfloat16").train(1, GOOD, verbose=0)
+    optimizer = mixtrain.keras.prepare(prepared, kind(0.1, momentum=0.9), amp_level=level, cast_model_type="bfloat16")
+    prepared.compile(optimizer, "mse")
+    prepared.fit(*columns, **fit)
+    tolerance = {"O0": 1e-6, "O2": 0.02}[level]
+    for weights in (ours.get_weights(), prepared.get_weights()):
+        for weight, same in zip(weights, expected.get_weights(), strict=True):
+            np.testing.assert_allclose(weight, same, atol=tolerance)
