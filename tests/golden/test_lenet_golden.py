@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager
-from tests.backends import ON_TENSORFLOW, on_gpu, quick_every
+from tests.backends import on_gpu, quick_every
 from tests.golden.lenet import EPOCHS, STEPS, TRACES, train
 
 GOLDEN = np.load(TRACES)
@@ -30,9 +30,10 @@ HALF_CASES: dict[str, dict[str, Any]] = {
 
 # Every backend has the reference's losses to 2.4e-7 up to step 150. After it some unit stands so near its threshold
 # that the last bit of earlier sums decides: with half of fc1's initial weights moved by one last place, two runs of six
-# on TensorFlow end 6.7e-4 and 1.2e-3 from the reference, with a jump in the loss after step 150; so does JAX as it is.
+# on TensorFlow end 6.7e-4 and 1.2e-3 from the reference, with a jump in the loss after step 150; so does JAX as it is,
+# and TensorFlow on a processor without AVX-512, whose sums have another order, ends 8.3e-5 away.
 # (Without decay they end 3e-2 and 6e-2 away.)
-WD_WEIGHTS = 1e-5 if ON_TENSORFLOW else 2e-3
+WD_WEIGHTS = 2e-3
 
 
 def run(case: dict[str, Any], **options: Any) -> tuple[Any, Any]:
