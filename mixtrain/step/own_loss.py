@@ -13,15 +13,15 @@ from mixtrain import checks
 from mixtrain.step.output_losses import LossCall
 from mixtrain.typing import Network, Tensor, Tree
 
-_METRICS: Final = (
-    "metrics={name: metric} for Model, whose metrics get outputs, labels and sample weights; or stay with "
-    "keras.Model.fit, which calls it, and compile with mixtrain.keras.prepare(model, optimizer, amp_level=...)"
+_STAY: Final = (
+    "; or stay with keras.Model.fit, which calls it, and compile with "
+    "mixtrain.keras.prepare(model, optimizer, amp_level=...)"
 )
+_METRICS: Final = f"metrics={{name: metric}} for Model, whose metrics get outputs, labels and sample weights{_STAY}"
 # Methods that a subclass of keras.Model may override although mixtrain never calls them, and what to write instead.
 _NOT_CALLED: Final = {
     "train_step": "compute_loss(self, x, y, y_pred, sample_weight, training), which mixtrain calls, or a train step of "
-    "your own: a mixtrain.nn.TrainOneStepCell; or stay with keras.Model.fit, which calls it, and compile with "
-    "mixtrain.keras.prepare(model, optimizer, amp_level=...)",
+    f"your own: a mixtrain.nn.TrainOneStepCell{_STAY}",
     "test_step": "compute_loss and Model(..., metrics=[...]), or Model(..., eval_network=...)",
     "predict_step": "call(self, x, training=False), which computes what is predicted",
     "compute_metrics": _METRICS,
