@@ -24,7 +24,13 @@ from benchmarks.table import PAGE, line, short, surroundings_line, update_sectio
 from benchmarks.workloads import LENET
 from benchmarks.written import rounded, write_json
 from mixtrain import (
-    DynamicLossScaleManager, FixedLossScaleManager, Model, OverflowMonitor, RangeMonitor, nn, set_seed,
+    DynamicLossScaleManager,
+    FixedLossScaleManager,
+    Model,
+    OverflowMonitor,
+    RangeMonitor,
+    nn,
+    set_seed,
 )
 from mixtrain.dataset import NumpySlicesDataset
 from mixtrain.loss_scale.manager import LossScaleManager

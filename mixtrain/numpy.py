@@ -19,7 +19,20 @@ from mixtrain import backend
 from mixtrain.boundary import to_backend_tensors
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import (  # noqa: F401
-    DType, as_dtype, bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+    DType,
+    as_dtype,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from mixtrain.ops import arithmetic, comparison, extremes, random, statistics
 from mixtrain.ops.inputs import tensor

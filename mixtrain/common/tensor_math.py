@@ -10,8 +10,17 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, is_float
 from mixtrain.ops import (
-    activation, arithmetic, comparison, complex_numbers, extremes, linear_algebra, numeric, ordering, special,
-    statistics, unary,
+    activation,
+    arithmetic,
+    comparison,
+    complex_numbers,
+    extremes,
+    linear_algebra,
+    numeric,
+    ordering,
+    special,
+    statistics,
+    unary,
 )
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
 from mixtrain.ops.operator import tensor_method

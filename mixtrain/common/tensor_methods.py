@@ -18,8 +18,21 @@ from mixtrain.common.tensor_slicing import SlicingMethods
 from mixtrain.common.views import as_view
 from mixtrain.dtype import DTYPES, as_dtype
 from mixtrain.ops import (
-    arithmetic, array, comparison, creation, extremes, joining, limits, ordering, products, reduction,
-    repetition, selection, sparse, tensor_info, unary,
+    arithmetic,
+    array,
+    comparison,
+    creation,
+    extremes,
+    joining,
+    limits,
+    ordering,
+    products,
+    reduction,
+    repetition,
+    selection,
+    sparse,
+    tensor_info,
+    unary,
 )
 from mixtrain.ops.inputs import rank_of, tensor, unpack
 from mixtrain.ops.operator import tensor_method

@@ -5,8 +5,7 @@ from mixtrain.dataset.batch import BatchInfo
 from mixtrain.dataset.cache import DatasetCache
 from mixtrain.dataset.cifar_dataset import Cifar10Dataset, Cifar100Dataset
 from mixtrain.dataset.config import set_seed
-from mixtrain.dataset.dataset import Dataset
-from mixtrain.dataset.dataset import zip_datasets as zip
+from mixtrain.dataset.dataset import Dataset, zip_datasets as zip
 from mixtrain.dataset.generator_dataset import GeneratorDataset
 from mixtrain.dataset.image_folder_dataset import ImageFolderDataset
 from mixtrain.dataset.mind_dataset import MindDataset

@@ -7,8 +7,7 @@ import random
 
 import numpy as np
 
-from mixtrain import checks
-from mixtrain import seed as common_seed
+from mixtrain import checks, seed as common_seed
 from mixtrain.dataset.worker_settings import (
     ErrorSamplesMode,
     get_auto_num_workers,

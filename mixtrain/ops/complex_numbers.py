@@ -9,12 +9,10 @@ from typing import Final
 import keras
 import numpy as np
 
-from mixtrain.dtype import bool_, complex64, complex128, float64
-from mixtrain.dtype import is_complex as is_complex_dtype
-from mixtrain.dtype import is_float
+from mixtrain.dtype import bool_, complex64, complex128, float64, is_complex as is_complex_dtype, is_float
 from mixtrain.ops.array import transpose
 from mixtrain.ops.elementwise import unary_function
-from mixtrain.ops.inputs import as_floats, tensor_dtype, pair, tensor
+from mixtrain.ops.inputs import as_floats, pair, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive, configured, primitive
 from mixtrain.ops.unary import abs, sign
 from mixtrain.typing import Tensor, TensorLike

@@ -13,7 +13,17 @@ from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.pool_formula import avg_pool, max_pool, max_pool_by_windows, padded_avg_pool
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.windows import (
-    NO_PADS, Pads, Pair, check_data_format, check_fits, image, mode_of, pad, pads_of, same_pads, window,
+    NO_PADS,
+    Pads,
+    Pair,
+    check_data_format,
+    check_fits,
+    image,
+    mode_of,
+    pad,
+    pads_of,
+    same_pads,
+    window,
 )
 from mixtrain.typing import Tensor, TensorLike
 

@@ -14,7 +14,6 @@ from mixtrain.ops.inputs import rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
 from mixtrain.typing import Tensor, TensorLike
 
-
 # Bound at import: an autocast replaces the functions in `keras.ops` by ones that cast, but dtypes are settled here.
 _matmul_of, _dot_of, _tensordot_of, _einsum_of = (
     keras.ops.matmul, keras.ops.dot, keras.ops.tensordot, keras.ops.einsum

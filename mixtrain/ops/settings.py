@@ -17,7 +17,13 @@ from mixtrain.ops.comparison import isclose
 from mixtrain.ops.extremes import cumprod
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype, values_of
 from mixtrain.ops.layouts import (
-    bartlett_window, blackman_window, channel_shuffle, hamming_window, logspace, tril_indices, triu_indices,
+    bartlett_window,
+    blackman_window,
+    channel_shuffle,
+    hamming_window,
+    logspace,
+    tril_indices,
+    triu_indices,
 )
 from mixtrain.ops.normalize import batch_norm
 from mixtrain.ops.primitive import REQUIRED, configured, primitive
@@ -26,7 +32,13 @@ from mixtrain.ops.repetition import pad
 from mixtrain.ops.resize import ResizeBilinear, ResizeNearestNeighbor
 from mixtrain.ops.selection import nonzero
 from mixtrain.ops.slicing import (
-    index_add, index_fill, inplace_add, inplace_sub, inplace_update, reverse_sequence, tensor_scatter_elements,
+    index_add,
+    index_fill,
+    inplace_add,
+    inplace_sub,
+    inplace_update,
+    reverse_sequence,
+    tensor_scatter_elements,
     unique_consecutive,
 )
 from mixtrain.ops.softmax import glu

@@ -10,8 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dtype import DType as NumberFormat
-from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
+from mixtrain.dtype import DType as NumberFormat, as_dtype, float32, int32, int64, is_float
 from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import is_number, rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import primitive

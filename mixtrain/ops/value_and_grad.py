@@ -9,7 +9,13 @@ import keras
 
 from mixtrain import checks
 from mixtrain.ops.gradient import (
-    check_function, differentiate, is_int, like_weights, split_sens, tensor_positions, weights_of,
+    check_function,
+    differentiate,
+    is_int,
+    like_weights,
+    split_sens,
+    tensor_positions,
+    weights_of,
 )
 from mixtrain.typing import Tensor, Tree
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import keras
 
 from mixtrain.network.walk import sublayers, tree_of

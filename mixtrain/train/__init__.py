@@ -31,6 +31,7 @@ from mixtrain.nn.metrics import (
     rearrange_inputs,
 )
 from mixtrain.train import callback
+from mixtrain.train.calibration import calibrate_loss_scale
 from mixtrain.train.callback import (
     BackupAndRestore,
     Callback,
@@ -50,7 +51,6 @@ from mixtrain.train.callback import (
     SummaryCollector,
     TimeMonitor,
 )
-from mixtrain.train.calibration import calibrate_loss_scale
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.model import Model
 from mixtrain.train.records import StepRecords

@@ -14,7 +14,6 @@ from mixtrain import backend
 from mixtrain.backend.rows import Failure
 from mixtrain.typing import Batch, Tree
 
-
 # Kinds of dtypes: booleans, integers and floats. Other arrays are converted, or refused, when they are read.
 _HELD_KINDS: Final = frozenset("biuf")
 

@@ -13,7 +13,12 @@ import keras
 
 from mixtrain.autocast.operator_lists import OperatorClass
 from mixtrain.autocast.state import (
-    Autocast, autocast_in_force, autocasting, float_dtypes, is_symbolic, widest,
+    Autocast,
+    autocast_in_force,
+    autocasting,
+    float_dtypes,
+    is_symbolic,
+    widest,
 )
 from mixtrain.cell.autocast import listed_name
 from mixtrain.cell.layer import CellLayer

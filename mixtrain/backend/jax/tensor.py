@@ -13,6 +13,7 @@ import jax.export
 import jax.numpy as jnp
 import keras
 import numpy as np
+
 # JAX's tracers do not accept attributes, so Keras keeps their masks in a table, which has no public name;
 # tests/backend/test_tensor.py fails if the name changes.
 from keras.src.backend.common.masking import get_keras_mask, set_keras_mask

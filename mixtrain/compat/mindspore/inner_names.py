@@ -12,7 +12,19 @@ from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.dataset import Dataset
 from mixtrain.dtype import (
-    bfloat16, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32,
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
     uint64,
 )
 from mixtrain.ops import Primitive

@@ -11,8 +11,7 @@ from mixtrain import checks
 from mixtrain.dataset.transforms.operation import TensorOperation, read_value
 from mixtrain.dataset.transforms.picture import is_picture
 from mixtrain.dataset.transforms.transform_chain import numpy_generator
-from mixtrain.dataset.vision.arguments import interpolation as read_interpolation
-from mixtrain.dataset.vision.arguments import probability
+from mixtrain.dataset.vision.arguments import interpolation as read_interpolation, probability
 from mixtrain.dataset.vision.enums import Inter
 from mixtrain.typing import Tensor
 

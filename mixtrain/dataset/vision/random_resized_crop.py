@@ -10,8 +10,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureMode, Seed
-from mixtrain.dataset.vision.arguments import interpolation as read_interpolation
-from mixtrain.dataset.vision.arguments import limits, pair
+from mixtrain.dataset.vision.arguments import interpolation as read_interpolation, limits, pair
 from mixtrain.dataset.vision.enums import Inter
 from mixtrain.dataset.vision.layout import check_contents
 from mixtrain.dataset.vision.resize import Resizing

@@ -10,8 +10,7 @@ import keras
 
 from mixtrain import backend
 from mixtrain.dataset.transforms.operation import PictureMode, Seed
-from mixtrain.dataset.vision.arguments import interpolation as read_interpolation
-from mixtrain.dataset.vision.arguments import pair
+from mixtrain.dataset.vision.arguments import interpolation as read_interpolation, pair
 from mixtrain.dataset.vision.crop import check_inside
 from mixtrain.dataset.vision.enums import METHODS, Inter
 from mixtrain.dataset.vision.operation import TwofoldOperation

@@ -16,7 +16,6 @@ from mixtrain.dataset.vision.enums import Inter
 from mixtrain.dataset.vision.operation import ImageOperation
 from mixtrain.typing import Tensor
 
-
 _SAMPLINGS: Final[dict[Inter, backend.warp.Sampling]] = {Inter.NEAREST: "nearest", Inter.BILINEAR: "linear"}
 
 
