@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import gc
 import pathlib
-import random
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +14,7 @@ from tests import devices  # noqa: F401  isort: skip  First: it makes the device
 
 import mixtrain
 from mixtrain.seed import _Streams
+from tests import sampling
 from tests.conformance.table import pytest_terminal_summary  # noqa: F401  A hook: it prints the conformance table.
 
 # Recipes, run by hand where the reference is installed, and scripts of MindSpore code, run with the import swapped.
@@ -33,18 +31,17 @@ CONTRACT = (
     "train",
 )
 ROOT = pathlib.Path(__file__).parent
-DEADLINE = pytest.StashKey[float | None]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Offer a limit for the slow tests: a slow machine runs another part of them each week."""
-    parser.addoption("--slow-minutes", type=float, help="skip slow tests once they have run so long")
+    """Offer a limit of minutes, and the seed of what is run within it."""
+    sampling.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the clock of the slow tests."""
-    minutes = config.getoption("--slow-minutes")
-    config.stash[DEADLINE] = None if minutes is None else time.monotonic() + 60 * minutes
+    """Start the clock of a limited run."""
+    minutes, seed = config.getoption("--minutes"), config.getoption("--sample")
+    config.pluginmanager.register(sampling.Sampling(minutes, seed), "sampling")
 
 
 @pytest.hookimpl(optionalhook=True)  # Of pytest-xdist's.
@@ -56,13 +53,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log)
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a slow test when their time is over."""
-    deadline = item.config.stash[DEADLINE]
-    if deadline is not None and item.get_closest_marker("slow") and time.monotonic() > deadline:
-        pytest.skip("the time of slow tests is over (--slow-minutes)")
 
 
 def pytest_ignore_collect(collection_path: pathlib.Path) -> bool | None:
@@ -78,18 +68,7 @@ def pytest_ignore_collect(collection_path: pathlib.Path) -> bool | None:
 
 @pytest.hookimpl(tryfirst=True)  # Before pytest looks at what -m leaves out.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the slow rows of tests with `quick_every`; leave out what is about TensorFlow where it does not run.
-
-    Where slow tests have a limit, their files come in another order each week.
-    """
-    if config.stash[DEADLINE] is not None:
-        year, number, _ = datetime.date.today().isocalendar()
-
-        def place(item: pytest.Item) -> float:
-            file = item.nodeid.partition("::")[0]
-            return random.Random(f"{year}-{number} {file}").random()
-
-        items.sort(key=place)
+    """Mark the slow rows of tests with `quick_every`; leave out what is about TensorFlow where it does not run."""
     rows: dict[object, int] = {}
     for item in items:
         mark = item.get_closest_marker("quick_every")

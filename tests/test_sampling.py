@@ -1,9 +1,14 @@
-"""The quick run has every n-th row of a sampled table, not counting rows that are marked slow."""
+"""The quick run has every n-th row of a sampled table; a limited run has the files that a seed draws."""
 
 from __future__ import annotations
 
+import pathlib
+import re
+from collections.abc import Callable
+
 import pytest
 
+from tests import sampling
 from tests.backends import quick_every, quick_only_some
 
 
@@ -30,3 +35,40 @@ def test_all_values_of_two_parameters_are_among_the_quick_rows(
     first: int, second: int, request: pytest.FixtureRequest
 ) -> None:
     assert _is_quick(request) == ((first + second) % 2 == 0)
+
+
+@pytest.fixture
+def run(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a run of three files of two tests, as its output."""
+    for name in "abc":
+        test = f"def test_{name}(n):\n    print('ran', '{name}', n)\n"
+        (tmp_path / f"test_{name}.py").write_text(f"import pytest\n@pytest.mark.parametrize('n', [0, 1])\n{test}")
+
+    def result(minutes: float | None, seed: str | None) -> str:
+        plugins = ["-p", "no:cacheprovider", "-p", "no:xdist", "--import-mode=importlib"]
+        configuration = ["-c", str(tmp_path / "none.ini"), f"--rootdir={tmp_path}"]
+        pytest.main(["-q", "-s", *plugins, *configuration, str(tmp_path)], plugins=[sampling.Sampling(minutes, seed)])
+        return capsys.readouterr().out
+
+    (tmp_path / "none.ini").write_text("[pytest]\n")
+    return result
+
+
+def _order(text: str) -> str:
+    return "".join(re.findall(r"ran (\w)", text))
+
+
+def test_a_seed_draws_the_order_of_files_whose_tests_stay_together(run: Callable[..., str]) -> None:
+    assert _order(run(None, None)) == "aabbcc"
+    orders = {seed: _order(run(None, seed)) for seed in "uvwxyz"}
+    assert len(set(orders.values())) > 1 and _order(run(None, "u")) == orders["u"]
+    assert {"".join(sorted(order)) for order in orders.values()} == {"aabbcc"}
+    assert all(order[::2] == order[1::2] for order in orders.values())
+
+
+def test_what_the_minutes_do_not_hold_is_left_out_and_named(run: Callable[..., str]) -> None:
+    text = run(0.0, "u")
+    assert _order(text) == "" and "6 skipped" in text
+    assert "left out: 6 tests in 3 files, of 3 files; the order is that of --sample=u" in text
+    assert "test_a.py (2)" in text
+    assert "left out" not in run(60.0, "u")

@@ -1,0 +1,65 @@
+"""A sample of the tests: files in an order that a seed draws, none begun once a limit of minutes is over."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import pytest
+
+LEFT_OUT = "left out: the minutes for these tests are over (--minutes)"
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add the limit, and the seed by which the files that fit into it change."""
+    parser.addoption("--minutes", type=float, metavar="M", help="begin no test once M minutes are over")
+    parser.addoption("--sample", metavar="SEED", help="run the files in an order drawn by SEED")
+
+
+class Sampling:
+    """The hooks of `--minutes` and `--sample`. A file's tests stay together: they share what is trained once."""
+
+    def __init__(self, minutes: float | None, seed: str | None) -> None:
+        self.seed = seed
+        self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
+        self.left_out: dict[str, int] = {}
+        self.begun: set[str] = set()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Put the files in the order of the seed."""
+        if self.seed is not None:
+            items.sort(key=lambda item: random.Random(f"{self.seed} {_file(item.nodeid)}").random())
+
+    def pytest_runtest_setup(self) -> None:
+        """Skip a test when the time is over."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            pytest.skip(LEFT_OUT)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count what was left out, by file."""
+        if report.when != "setup":
+            return
+        if report.skipped and isinstance(report.longrepr, tuple) and LEFT_OUT in report.longrepr[2]:
+            file = _file(report.nodeid)
+            self.left_out[file] = self.left_out.get(file, 0) + 1
+        else:
+            self.begun.add(_file(report.nodeid))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print what was left out, and how to run it."""
+        if not self.left_out:
+            return
+        never = sorted(set(self.left_out) - self.begun)
+        terminalreporter.write_sep("-", "sample")
+        terminalreporter.write_line(
+            f"left out: {sum(self.left_out.values())} tests in {len(self.left_out)} files, "
+            f"of {len(self.begun | set(self.left_out))} files; the order is that of --sample={self.seed}"
+        )
+        for file in never:
+            terminalreporter.write_line(f"  {file} ({self.left_out[file]})")
+
+
+def _file(nodeid: str) -> str:
+    """Return the file of a test."""
+    return nodeid.partition("::")[0]
