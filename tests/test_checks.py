@@ -11,6 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import Model, amp, checks, dataset, nn, ops
+from tests.backends import quick_every
 
 ROWS = 20_000
 ARRAY = np.arange(4.0 * ROWS).reshape(ROWS, 4)
@@ -119,6 +120,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@quick_every(4)
 @pytest.mark.parametrize("case", CALLS)
 def test_no_error_prints_the_data_that_it_is_about(case: str) -> None:
     call, expected = CALLS[case]

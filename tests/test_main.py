@@ -89,6 +89,7 @@ def test_formats_have_the_numbers_of_float_format(capsys: pytest.CaptureFixture[
     assert lines[3].split()[:5] == ["float16", "16", "5", "10", "65504"]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_listed_with_where_its_run_was(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import mixtrain as ms
 import mixtrain.numpy as mnp
+from tests.backends import quick_every
 
 A, B = np.array([[1.0, -2.0, 3.0], [0.5, 0.25, 4.0]], np.float32), np.array([[2.0, 1.0, 2.0]], np.float32)
 ONE = [
@@ -22,6 +23,7 @@ TWO = [
 ]
 
 
+@quick_every(2)
 @pytest.mark.parametrize("name", [name for name in ONE if name != "indices"])
 def test_a_function_of_one_array_has_numpys_values(name: str) -> None:
     with np.errstate(invalid="ignore"):
@@ -35,6 +37,7 @@ def test_a_function_of_two_arrays_has_numpys_values(name: str) -> None:
     np.testing.assert_allclose(np.asarray(result), getattr(np, name)(A, B), rtol=2e-6, atol=1e-6)
 
 
+@quick_every(3)
 @pytest.mark.parametrize(
     ("compute", "expected", "dtype"),
     [

@@ -10,6 +10,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager, amp, backend, nn
+from tests.backends import quick_every
 
 X, LABEL = mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[0.0]])
 
@@ -37,6 +38,7 @@ def _build(*, optimizer_scale: float = 1.0, **options: Any) -> tuple[Any, Any]:
     return net, amp.build_train_network(net, optimizer, nn.MSELoss(), **options)
 
 
+@quick_every(3)
 @pytest.mark.parametrize(
     ("options", "scaled", "scale"),
     [

@@ -14,7 +14,7 @@ from mixtrain import amp, boundary
 from mixtrain.autocast.operator_lists import RECURRENT, normal
 from tests.autocast.autocast_cases import CASES
 from tests.autocast.autocast_values import KNOWN, modules, names_for
-from tests.backends import ON_TENSORFLOW, quick_every
+from tests.backends import ON_TENSORFLOW
 
 if not ON_TENSORFLOW:
     pytest.skip("it reads graphs; test_autocast_jaxpr.py reads what JAX traces", allow_module_level=True)
@@ -120,7 +120,7 @@ def out_formats(outputs: Any) -> set[str]:
     return {value.dtype.name for value in keras.tree.flatten(outputs) if value.dtype in FLOATS}
 
 
-@quick_every(2)
+@pytest.mark.slow
 def test_products_and_convolutions_are_traced_in_half(trace: SimpleNamespace) -> None:
     for expression in KNOWN["half"]:
         result = trace.found[f"half: {expression}"]
@@ -129,6 +129,7 @@ def test_products_and_convolutions_are_traced_in_half(trace: SimpleNamespace) ->
         assert products <= {trace.half}, expression
 
 
+@pytest.mark.slow
 def test_products_and_convolutions_have_products_in_their_graph(trace: SimpleNamespace) -> None:
     without = [
         expression for expression in KNOWN["half"]
@@ -137,6 +138,7 @@ def test_products_and_convolutions_have_products_in_their_graph(trace: SimpleNam
     assert all(re.search("inner|outer|bias_add|BiasAdd|prelu|PReLU|LSTM|GRU|RNN", name) for name in without), without
 
 
+@pytest.mark.slow
 def test_what_leaves_the_range_of_half_is_traced_in_float32(trace: SimpleNamespace) -> None:
     for expression in KNOWN["float32"]:
         result = trace.found[f"float32: {expression}"]

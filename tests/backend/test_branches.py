@@ -11,8 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import Model, nn, ops
-from tests.backends import ON_TENSORFLOW
-
+from tests.backends import ON_TENSORFLOW, quick_every
 
 on_jax = pytest.mark.skipif(ON_TENSORFLOW, reason="about the JAX backend")
 
@@ -41,6 +40,7 @@ class Outside(Clamped):
         return flat(x * self.weight)
 
 
+@quick_every(2)
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_a_tensor_decides_a_branch_in_construct(sink: bool) -> None:
     net = Clamped()
@@ -68,6 +68,7 @@ def test_a_tensor_decides_a_branch_in_a_function_that_construct_calls() -> None:
     assert float(net.weight.asnumpy()) == pytest.approx(0.8)
 
 
+@pytest.mark.slow
 def test_networks_are_freed_where_a_tensor_decided_a_branch() -> None:
     def left(net: nn.Cell) -> weakref.ref[nn.Cell]:
         model = Model(net, nn.L1Loss(), nn.SGD(net.trainable_params(), 0.1), amp_level="O2")

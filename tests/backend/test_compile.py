@@ -12,7 +12,7 @@ import pytest
 import mixtrain
 from mixtrain import backend
 from mixtrain.backend import DeviceInfo, JitChoice
-from tests.backends import ON_TENSORFLOW, on_jax_only_some
+from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_every
 
 CPU = DeviceInfo("CPU", "CPU", fast_bfloat16=False)
 PLAIN, XLA = JitChoice(False, "a test"), JitChoice(True, "a test")
@@ -73,6 +73,7 @@ def test_pynative_mode_leaves_a_function_as_it_is() -> None:
     assert backend.trace_count(function) == 0
 
 
+@quick_every(3)
 @pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
 @pytest.mark.parametrize("choice", on_jax_only_some([PLAIN, XLA]), ids=lambda choice: "xla" if choice.jit else "plain")
 def test_a_loop_runs_every_step_in_order_and_returns_each_result(choice: JitChoice, mode: int) -> None:
@@ -214,6 +215,7 @@ def test_gradients_are_finite_although_the_norm_is_too_large(
     np.testing.assert_allclose(float(norm), expected, rtol=1e-6)
 
 
+@quick_every(3)
 @pytest.mark.parametrize("count", [1, 5, 32, 40])
 @pytest.mark.parametrize("until", [False, True])
 def test_a_group_of_any_length_has_the_results_of_its_steps_one_by_one(count: int, until: bool) -> None:

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from mixtrain.backend.tensorflow.compile import graph_function
 from mixtrain.backend.tensorflow.custom_gradients import _REGISTERED
+from tests.backends import quick_every
 
 pytestmark = pytest.mark.tensorflow
 ONE = tf.constant([1.0, 2.0])
@@ -44,6 +45,7 @@ def gradient(function: Callable[..., Any]) -> list[float]:
     return tape.gradient(value, ONE).numpy().tolist()  # type: ignore[no-any-return]
 
 
+@quick_every(2)
 @pytest.mark.parametrize(
     ("function", "expected"), [(doubled, 7), (in_a_branch, 7), (in_a_loop, 49)], ids=["plain", "branch", "loop"]
 )

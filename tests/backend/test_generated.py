@@ -92,6 +92,7 @@ def test_training_on_rows_of_python_leaves_the_allocator_as_it_is() -> None:
     assert "patch" not in done.stderr
 
 
+@pytest.mark.slow
 def test_iterators_that_end_while_they_read_ahead_leave_no_generator(capfd: pytest.CaptureFixture[str]) -> None:
     alive: list[int] = []
     lock = threading.Lock()

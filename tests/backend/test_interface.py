@@ -10,6 +10,7 @@ import pathlib
 import pytest
 
 from mixtrain import backend
+from tests.backends import quick_every
 
 PACKAGE = pathlib.Path(inspect.getfile(backend)).parent
 BACKENDS = ("jax", "tensorflow")
@@ -96,6 +97,7 @@ def test_both_backends_have_the_same_names_in_the_same_files() -> None:
     assert one == other
 
 
+@quick_every(3)
 @pytest.mark.parametrize("name", sorted(set(backend.__all__) - NEUTRAL - MODULES))
 def test_a_name_has_the_same_signature_in_both(name: str) -> None:
     nodes = [definitions(library, imported(library)[name])[name] for library in BACKENDS]

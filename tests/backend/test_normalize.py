@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mixtrain import backend
-from tests.backends import MODES, ON_KERAS_3_10, compiled, on_jax_only_some
+from tests.backends import MODES, ON_KERAS_3_10, compiled, on_jax_only_some, quick_every
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.standard_normal((4, 3, 2, 5)).astype(np.float32)
@@ -44,6 +44,7 @@ def values_and_gradients(function: Callable[..., Any], axes: tuple[int, ...], *a
     return [*results, *second]
 
 
+@quick_every(3)
 @pytest.mark.parametrize(("axes", "shape"), on_jax_only_some(CASES, [1, 3]))
 @pytest.mark.parametrize("in_graph", on_jax_only_some([False, True], [1]))
 def test_values_and_two_orders_of_gradients_are_those_of_the_formula(axes: Any, shape: Any, in_graph: bool) -> None:
@@ -101,6 +102,7 @@ def gradient_in_float64(x: Any, gamma: Any, upstream: Any, epsilon: float) -> An
     return scale * (of_normal - of_normal.mean(-1, keepdims=True) - normal * along)
 
 
+@quick_every(5)
 @pytest.mark.parametrize("mode", on_jax_only_some(["compiled", "eager", "xla"]))
 @pytest.mark.parametrize("dtype", ROUNDING)
 def test_the_gradient_of_any_rows_is_that_of_float64(dtype: str, mode: str) -> None:

@@ -81,6 +81,7 @@ def test_what_a_row_must_hold_is_said_with_its_values(by_block: bool) -> None:
         backend.call_row(lambda seed, x: (_below(5, x),), (0, 0), np.array([9]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_branch", [False, True])
 def test_what_a_row_must_hold_is_said_before_a_later_part_fails(in_branch: bool) -> None:
     def part(x: Any) -> Any:

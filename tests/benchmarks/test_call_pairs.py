@@ -23,6 +23,7 @@ def test_an_operator_on_tensors_computes_what_its_peer_does(name: str) -> None:
     np.testing.assert_allclose(np.asarray(ours()), np.asarray(peer()), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_prediction_computes_what_its_compiled_call_does() -> None:
     for name, (ours, peer) in prediction.calls().items():
         np.testing.assert_array_equal(np.asarray(ours()), np.asarray(peer()))
@@ -33,6 +34,7 @@ def _add() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
     return {name: (lambda: np.ones(3) + 1, lambda: np.ones(3) + 1) for name in ("one", "two")}
 
 
+@pytest.mark.slow
 def test_a_small_run_has_every_number_and_its_text_the_verdicts(tmp_path: pathlib.Path) -> None:
     pairs = CallPairs("additions", "of", "three numbers", "ours", "theirs", 1.5, _add)
     record = pairs.measured(rounds=2, count=3)

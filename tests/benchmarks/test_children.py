@@ -40,6 +40,7 @@ def test_what_a_child_is_told_survives_the_command_line() -> None:
     assert from_text(as_text(*request)) == request
 
 
+@pytest.mark.slow
 def test_the_childs_side_answers_each_question_with_a_line() -> None:
     done: list[str] = []
 

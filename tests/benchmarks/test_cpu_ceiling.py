@@ -23,6 +23,7 @@ def test_the_convolutions_are_those_of_the_network() -> None:
     assert cpu_ceiling.convolutions(1, side, channels) == expected
 
 
+@pytest.mark.slow
 def test_a_small_run_has_every_number_and_its_text_the_shares(tmp_path: pathlib.Path) -> None:
     record = cpu_ceiling.measured(size=32, batch=1, rounds=2)
     assert set(record["gflop_per_second"]) == {"float32", "bfloat16", "float16"}

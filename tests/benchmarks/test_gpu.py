@@ -114,6 +114,7 @@ def test_the_page_in_docs_is_what_the_records_say(tmp_path: pathlib.Path) -> Non
     assert written.read_text() == PAGE.read_text()
 
 
+@pytest.mark.slow
 def test_a_run_writes_its_record_and_its_page_and_says_what_was_missing(
     page: pathlib.Path, fakes: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,6 +157,7 @@ def test_a_process_may_take_its_share_of_the_devices_memory(
     assert shares == {FLOAT32.name: 0.285, TF32.name: 0.285, FLOAT16.name: 0.1187}
 
 
+@pytest.mark.slow
 def test_parts_that_are_not_asked_for_stay_as_this_device_was_recorded(page: pathlib.Path, fakes: Any) -> None:
     folder = ["--results", str(page.parent)]
     assert gpu.main(["--only", "checks", "costs", "resnet50", *folder]) == 0

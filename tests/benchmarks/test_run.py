@@ -128,6 +128,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mixtrain data", "tf.data"])
 def test_pipelines_go_through_the_files_round_after_round(kind: Kind) -> None:
     run = build(Contender(kind, kind), dataclasses.replace(LENET, shape=(32, 32, 3)), 33)()
@@ -135,7 +136,7 @@ def test_pipelines_go_through_the_files_round_after_round(kind: Kind) -> None:
     run()
 
 
-@quick_every(3)
+@quick_every(12)
 @pytest.mark.parametrize("contender", KINDS, ids=lambda contender: contender.name)
 def test_every_kind_of_contender_trains_round_after_round(
     contender: Contender, capsys: pytest.CaptureFixture[str]

@@ -93,6 +93,7 @@ def test_quick_runs_the_smallest_sizes_and_writes_nothing(
     assert "10 layers" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_step_written_by_hand_is_the_step_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds: tuple[Kind, Kind] = ("plain jax", "hand jax") if ON_JAX else ("plain", "loop")
     values = in_keras.network(MLP).get_weights()

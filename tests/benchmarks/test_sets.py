@@ -7,7 +7,15 @@ import re
 import pytest
 
 from benchmarks import (
-    compare, cpu_ceiling, diagnostics_cost, one_device, prediction, scale, soak, tensor_operators, tune_choices,
+    compare,
+    cpu_ceiling,
+    diagnostics_cost,
+    one_device,
+    prediction,
+    scale,
+    soak,
+    tensor_operators,
+    tune_choices,
     two_processes,
 )
 from benchmarks.keras_fit_cases import CASES

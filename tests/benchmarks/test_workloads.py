@@ -14,6 +14,7 @@ from benchmarks.pictures import epochs_of, folder_of, png
 from benchmarks.workloads import CIFAR, LENET, MLP, RESNET, TRANSFORMER, Workload, arrays
 from mixtrain import nn
 from mixtrain.dataset import vision
+from tests.backends import quick_every
 
 
 def test_arrays_hold_one_batch_a_step() -> None:
@@ -37,6 +38,7 @@ def test_only_images_have_channels_to_move() -> None:
     assert arrays(MLP, 1, channels_first=True)[0].shape == (1, 32, 64)
 
 
+@quick_every(2)
 @pytest.mark.parametrize("workload", [MLP, LENET, CIFAR], ids=lambda workload: workload.network)
 def test_a_cell_and_a_keras_network_have_the_same_trainable_parameters(workload: Workload) -> None:
     cell, network = in_cells.network(nn, workload), in_keras.network(workload)
@@ -45,6 +47,7 @@ def test_a_cell_and_a_keras_network_have_the_same_trainable_parameters(workload:
 
 
 # ResNet-20 has 269,722 with bare shortcuts; the two projections and their normalization add 2,752.
+@quick_every(2)
 @pytest.mark.parametrize(("workload", "count"), [(RESNET, 272_474), (TRANSFORMER, 525_834)], ids=["resnet", "encoder"])
 def test_deep_keras_networks_have_as_many_trainable_parameters_as_counted(workload: Workload, count: int) -> None:
     network = in_keras.network(workload)

@@ -139,6 +139,7 @@ def test_every_feed_trains_by_it_with_the_same_numbers() -> None:
         np.testing.assert_allclose(other_loss, loss, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_in_mixed_precision_it_takes_the_dtype_of_the_layer() -> None:
     weights, _ = trained("O2")
     np.testing.assert_allclose(weights, trained("O0")[0], rtol=2e-2, atol=1e-3)

@@ -12,6 +12,7 @@ from mixtrain import Model, backend, nn
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
+from tests.backends import quick_every
 
 NAMES = [
     "dtype", "weights", "variables", "name", "input", "output", "path", "losses", "metrics", "trainable", "built",
@@ -52,6 +53,7 @@ PARAMETERS = [
 ]
 
 
+@quick_every(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["value", "cell", "parameter"])
 def test_any_attribute_name_may_be_used(name: str, kind: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 import mixtrain
 from mixtrain import backend, nn, ops
 from mixtrain.amp import DynamicLossScaler, LossScaler, StaticLossScaler, all_finite
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 
 BOTH_MODES = pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE], ids=["graph", "eager"])
 
@@ -122,6 +122,7 @@ def positive(x: Any) -> Any:
     return -x
 
 
+@pytest.mark.slow
 def test_a_tensor_may_decide_a_branch_in_a_function_or_object_that_is_called() -> None:
     class Signs:
         def __call__(self, x: Any) -> Any:
@@ -191,6 +192,7 @@ def test_a_cell_is_traced_anew_when_its_mode_or_precision_changes_and_only_then(
     assert net.count == count > 2
 
 
+@pytest.mark.slow
 def test_a_function_sees_the_modes_of_cells_in_its_closure_in_partials_and_in_objects() -> None:
     net, x = nn.Dropout(p=0.5), mixtrain.Tensor(np.ones(64, np.float32))
     holder = type("Holder", (), {})()
@@ -308,6 +310,7 @@ SCALERS: dict[str, Callable[[], LossScaler]] = {
 }
 
 
+@quick_every(4)
 @pytest.mark.parametrize("branch", [pytest.param(True, marks=pytest.mark.tensorflow), False], ids=["if", "depend"])
 @pytest.mark.parametrize("kind", SCALERS)
 def test_a_loop_with_a_scaler_gives_the_same_numbers_compiled_and_eager(kind: str, branch: bool) -> None:
@@ -329,6 +332,7 @@ def test_a_half_loop_gives_the_same_scales_and_near_losses() -> None:
     np.testing.assert_allclose(np.delete(eager[0][:, 0], 3), np.delete(compiled[0][:, 0], 3), rtol=2e-2)
 
 
+@pytest.mark.slow
 def test_a_compiled_step_inside_a_compiled_function_is_part_of_it() -> None:
     net = nn.Dense(1, 1, weight_init="zeros", has_bias=False)
     step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.5))

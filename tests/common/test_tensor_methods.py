@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 import mixtrain
+from tests.backends import quick_every
 from tests.common import tensor_method_cases, tensor_reference
 from tests.ops import cases
 
@@ -26,6 +27,7 @@ def test_every_public_name_has_a_case() -> None:
     assert set(tensor_method_cases.PUBLIC_NAMES) - tried == set(tensor_method_cases.MACHINERY)
 
 
+@quick_every(12)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_methods_give_what_mindspore_gives(family: str) -> None:
     tensor_reference.check(family)

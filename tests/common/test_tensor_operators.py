@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from tests.backends import quick_every
 from tests.common import tensor_cases, tensor_reference
 
 FAMILIES: Final = [family for family in tensor_reference.KNOWN if family.startswith("operator ")]
@@ -29,6 +30,7 @@ def test_every_pair_of_dtypes_is_recorded() -> None:
         )
 
 
+@quick_every(16)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_operator_gives_what_mindspore_gives(family: str) -> None:
     tensor_reference.check(family, every=tensor_reference.QUICK)

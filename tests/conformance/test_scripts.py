@@ -7,28 +7,27 @@ import pathlib
 import struct
 from typing import Any
 
+import mixtrain.common.dtype as mstype
+import mixtrain.dataset.transforms.c_transforms as C
 import numpy as np
 import pytest
+from mixtrain.communication.management import get_group_size, get_rank
+from mixtrain.train.loss_scale_manager import FixedLossScaleManager
+from mixtrain.train.serialization import load_checkpoint, load_param_into_net
 
 import mixtrain as ms
-import mixtrain.common.dtype as mstype
 import mixtrain.dataset as ds
-import mixtrain.dataset.transforms.c_transforms as C
 import mixtrain.dataset.vision.c_transforms as CV
 import mixtrain.nn as nn
 import mixtrain.ops as ops
 from mixtrain import Tensor, context
 from mixtrain.common.initializer import TruncatedNormal, initializer
-from mixtrain.communication.management import get_group_size, get_rank
 from mixtrain.context import ParallelMode
 from mixtrain.dataset.vision import Inter
-from mixtrain.ops import composite
-from mixtrain.ops import functional as F
-from mixtrain.ops import operations as P
+from mixtrain.ops import composite, functional as F, operations as P
 from mixtrain.train.callback import Callback, CheckpointConfig, LossMonitor, ModelCheckpoint, TimeMonitor
-from mixtrain.train.loss_scale_manager import FixedLossScaleManager
 from mixtrain.train.model import Model
-from mixtrain.train.serialization import load_checkpoint, load_param_into_net
+from tests.backends import quick_every
 
 
 # ---- LeNet on MNIST files, in the first versions' spelling ---------------------------------------------------------
@@ -280,6 +279,7 @@ class TrainOneStepWithClip(nn.TrainOneStepWithLossScaleCell):
         return loss, cond, scaling_sens
 
 
+@quick_every(2)
 @pytest.mark.parametrize("mode", ["graph", "pynative"])
 def test_a_train_step_that_clips_skips_overflows_and_moves_the_scale(mode: str) -> None:
     context.set_context(mode=context.GRAPH_MODE if mode == "graph" else context.PYNATIVE_MODE)
@@ -302,6 +302,7 @@ def test_a_train_step_that_clips_skips_overflows_and_moves_the_scale(mode: str) 
 
 
 # ---- a loop of its own ---------------------------------------------------------------------------------------------
+@quick_every(2)
 @pytest.mark.parametrize("compiled", [True, False], ids=["jit", "eager"])
 def test_a_function_with_value_and_grad_trains_and_skips(compiled: bool) -> None:
     net = nn.SequentialCell(nn.Dense(3, 8, activation="tanh"), nn.Dense(8, 2))

@@ -123,6 +123,7 @@ def test_blocks_of_other_frameworks_are_listed_with_the_reason(name: str, record
         record_property(KEY, (name, "-", number, block.line, f"not MindSpore code: {OTHER_FRAMEWORKS[name]}"))
 
 
+@pytest.mark.slow
 def test_every_mended_block_is_python_and_says_what_was_lost() -> None:
     for name in MINDSPORE:
         blocks = patched(name, blocks_of(pathlib.Path(DOCUMENTS[name]).read_text()))

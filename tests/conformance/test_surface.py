@@ -9,6 +9,7 @@ import pytest
 
 import mixtrain
 from mixtrain import context, nn, ops
+from tests.backends import quick_every
 from tests.conformance.surface import COUNTED, PAGE, REFUSED, counted, coverage, page_part
 
 ROWS = {row.name: row for row in counted()}
@@ -42,16 +43,19 @@ PROMISED = {
 }
 
 
+@quick_every(3)
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.light >= 10 and name not in NOT_METHODS])
 def test_what_ten_light_projects_use_is_here(name: str) -> None:
     assert ROWS[name].exists or name in REFUSED
 
 
+@quick_every(2)
 @pytest.mark.parametrize("name", [n for n, row in ROWS.items() if n.startswith("ops.") and row.light >= 4])
 def test_operations_of_four_light_projects_are_here(name: str) -> None:
     assert ROWS[name].exists
 
 
+@quick_every(2)
 @pytest.mark.parametrize(
     ("module", "name"), [(module, name) for module, names in PROMISED.items() for name in names.split()]
 )
@@ -93,6 +97,7 @@ def _find(name: str) -> Any:
     return getattr(owner, short)
 
 
+@quick_every(3)
 @pytest.mark.parametrize("name", [name for name in COUNTED["keywords"] if name != "context:set_context"])
 def test_the_keywords_that_scripts_write_are_arguments(name: str) -> None:
     parameters = inspect.signature(_find(name)).parameters

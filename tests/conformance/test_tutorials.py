@@ -45,7 +45,7 @@ def source_of(name: str) -> str:
     return source if ON_TENSORFLOW else re.sub(r"([Ii]nt|[Ff]loat)64\b", r"\g<1>32", source)
 
 
-@quick_every(2)
+@quick_every(32)
 @pytest.mark.filterwarnings("ignore:load_param_into_net:UserWarning")  # What a tutorial loads in part on purpose.
 @pytest.mark.parametrize(("name", "mode"), list(cases()))
 def test_a_tutorial_runs_with_the_import_swapped(

@@ -7,8 +7,8 @@ import json
 import pathlib
 import sys
 
-import numpy as np
 import mindspore as ms
+import numpy as np
 from mindspore import Parameter, Tensor
 from mindspore.experimental import optim
 

@@ -7,9 +7,9 @@ run the tests. Usage: python make_mindspore_reference.py [output.npz]
 import pathlib
 import sys
 
-import numpy as np
 import mindspore as ms
-from mindspore import nn, Parameter, Tensor
+import numpy as np
+from mindspore import Parameter, Tensor, nn
 
 SEED = 20240607
 STEPS = 5                    # optimizer steps

@@ -11,8 +11,8 @@ import pathlib
 import sys
 import zlib
 
-import numpy as np
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor, nn, ops
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "nn"))

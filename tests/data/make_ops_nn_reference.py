@@ -11,7 +11,6 @@ import types
 import mindspore as ms
 import numpy as np
 from mindspore import Tensor, ops
-
 from ops_nn_cases import cases
 
 

@@ -8,8 +8,8 @@ Usage: python make_ops_reference.py [output.npz]
 import pathlib
 import sys
 
-import numpy as np
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor, ops
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "ops"))

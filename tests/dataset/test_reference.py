@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import dataset as ds
+from tests.backends import quick_every
 from tests.dataset import samples
 from tests.dataset.reference_cases import CASES, facts_of
 
@@ -38,6 +39,7 @@ NAMES = [
 ]
 
 
+@quick_every(13)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_dataset_holds_what_it_holds_in_the_reference(name, folder):
     expected = json.loads(str(REFERENCE[name]))

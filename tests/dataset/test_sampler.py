@@ -90,6 +90,7 @@ def test_num_samples_of_zero_means_all_as_in_the_reference(values):
     assert RandomSampler(num_samples=0).num_samples is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [None, 4])
 def test_shuffled_shards_divide_every_epoch_among_them(seed, epochs):
     if seed is not None:

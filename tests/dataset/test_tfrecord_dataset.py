@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mixtrain.dataset import DatasetCache, Schema, Shuffle, TFRecordDataset
+from tests.backends import quick_every
 from tests.dataset import samples
 
 pytestmark = pytest.mark.tensorflow
@@ -38,6 +39,7 @@ def test_rows_are_mixed_anew_in_each_epoch(folder):
     assert first != second
 
 
+@pytest.mark.slow
 def test_files_are_mixed_and_their_rows_stay_in_order(folder):
     epochs = numbers(read(folder, shuffle=Shuffle.FILES), 8)
     assert {tuple(sorted(epoch)) for epoch in epochs} == {tuple(EVERY)}
@@ -45,6 +47,7 @@ def test_files_are_mixed_and_their_rows_stay_in_order(folder):
     assert len({tuple(epoch) for epoch in epochs}) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("equal", [False, True])
 def test_shuffled_shards_divide_every_epoch_among_them(equal, folder):
     shards = [
@@ -68,6 +71,7 @@ def test_images_become_batches(folder):
     assert (len(dataset), len(dataset.batch(5, True))) == (12, 2)
 
 
+@quick_every(2)
 @pytest.mark.parametrize("shuffle", [False, True, Shuffle.FILES])
 def test_cached_rows_are_read_from_the_files_once(shuffle, folder):
     dataset = read(folder, shuffle=shuffle, cache=DatasetCache(1))
@@ -159,6 +163,7 @@ def schema(dtype, name="i"):
     return result
 
 
+@quick_every(2)
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

@@ -15,7 +15,6 @@ from mixtrain import amp, backend, boundary, nn
 from mixtrain.diagnostics.finding import Finding
 from mixtrain.diagnostics.non_finite import find_non_finite
 from mixtrain.diagnostics.replay import PassInfo, Replay
-from tests.backends import quick_every
 
 LABEL = np.zeros((1, 1), np.float32)
 
@@ -81,6 +80,7 @@ def test_an_input_that_is_not_finite_is_found_first(value: float) -> None:
     assert _find(_chain(1.0), 1.0, label=np.full((1, 1), value, np.float32)).kind == "input"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "path"), [(_chain, "1"), (_keras_chain, "layer1")])
 def test_the_first_layer_whose_output_is_not_finite_is_named(make: Any, path: str) -> None:
     finding = _find(make(1.0, 1e30, 1.0), 1e10)
@@ -91,6 +91,7 @@ def test_the_first_layer_whose_output_is_not_finite_is_named(make: Any, path: st
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "path"), [(_chain, "1"), (_keras_chain, "layer1")])
 def test_a_half_layer_overflows_where_a_full_one_does_not(make: Any, path: str) -> None:
     network = make(1.0, 2.0**10, 1.0)
@@ -137,6 +138,7 @@ def test_a_loss_that_alone_is_not_finite_is_told_apart() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "paths"), [(_chain, "012"), (_keras_chain, ("layer0", "layer1", "layer2"))])
 def test_a_gradient_of_an_output_is_found_from_the_loss_backwards(make: Any, paths: Any) -> None:
     # dL/d(output of the first layer) = scale * 2**60 * 2**60
@@ -150,6 +152,7 @@ def test_a_gradient_of_an_output_is_found_from_the_loss_backwards(make: Any, pat
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "path"), [(_chain, "0"), (_keras_chain, "layer0")])
 def test_a_gradient_of_a_parameter_alone_is_found(make: Any, path: str) -> None:
     # dL/d(first weight) = scale * 2**20 * 2**100, of its output only scale * 2**20
@@ -163,6 +166,7 @@ def test_a_gradient_of_a_parameter_alone_is_found(make: Any, path: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weights", "kind", "layer"), [((2.0**8, 2.0**7), "parameter", "1"), ((2.0**4, 2.0**8), "gradient", "0")]
 )
@@ -176,6 +180,7 @@ def test_of_a_parameter_and_the_output_before_it_the_one_nearer_to_the_loss_is_n
     assert (finding.largest, finding.scale) == (2.0**17, 2.0**7)
 
 
+@pytest.mark.slow
 def test_a_parameter_that_its_holder_reads_is_found_as_well() -> None:
     class Reader(nn.Cell):
         def __init__(self) -> None:
@@ -188,6 +193,7 @@ def test_a_parameter_that_its_holder_reads_is_found_as_well() -> None:
     assert _find(Reader(), 2.0**100, loss_scale=2.0**8) == Finding("parameter", "held")
 
 
+@pytest.mark.slow
 def test_half_gradients_overflow_in_the_format_that_the_step_computes_in() -> None:
     network = amp.auto_mixed_precision(_chain(1.0, 1.0), "O3")
     assert _find(network, 1.0, loss_scale=2.0**15).kind == "none"
@@ -244,7 +250,7 @@ def test_what_overflows_on_its_way_through_a_layer_without_parameters_is_found_b
     assert scales == [2.0**12, 2.0**13]
 
 
-@quick_every(8)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_the_counts_of_a_step_change_nothing_of_what_is_found(seed: int) -> None:
     draw = np.random.default_rng(seed)
@@ -256,6 +262,7 @@ def test_the_counts_of_a_step_change_nothing_of_what_is_found(seed: int) -> None
         _find_with_counts(network, draw.standard_normal((8, 4)) * 2.0 ** draw.integers(0, 6), 2.0**power)
 
 
+@pytest.mark.slow
 def test_a_layer_that_is_called_twice_is_no_obstacle() -> None:
     class Twice(nn.Cell):
         def __init__(self) -> None:
@@ -270,6 +277,7 @@ def test_a_layer_that_is_called_twice_is_no_obstacle() -> None:
     assert _find(Twice(), 2.0**60) == Finding("forward", "shared")
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_too_large_for_half_only_as_a_sum_in_float32_is_finite() -> None:
     class Added(nn.Cell):
         def __init__(self) -> None:
@@ -283,6 +291,7 @@ def test_a_gradient_that_is_too_large_for_half_only_as_a_sum_in_float32_is_finit
     assert _find(Added(), 2.0, loss_scale=2.0**15) == Finding("parameter", "shared")
 
 
+@pytest.mark.slow
 def test_several_inputs_and_outputs_are_looked_into() -> None:
     class Pair(nn.Cell):
         def construct(self, x: Any) -> Any:

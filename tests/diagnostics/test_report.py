@@ -56,6 +56,7 @@ class Tags(html.parser.HTMLParser):
         self.seen.append((tag, dict(attrs)))
 
 
+@pytest.mark.slow
 def test_the_page_has_every_part_and_closes_every_tag(page: pathlib.Path) -> None:
     tags = Tags()
     tags.feed(page.read_text(encoding="utf-8"))
@@ -85,6 +86,7 @@ def test_a_chart_goes_through_the_losses_of_applied_steps() -> None:
     assert "&lt;net&gt;" in text and "a &lt; b" in text
 
 
+@pytest.mark.slow
 def test_the_command_line_makes_the_same_page(
     tmp_path: pathlib.Path, page: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +101,7 @@ def test_the_command_line_makes_the_same_page(
     assert "the data must have" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_advice_names_layers_that_overflow_and_gradients_that_are_lost(tmp_path: pathlib.Path) -> None:
     network = mixtrain.nn.SequentialCell(
         mixtrain.nn.Dense(1, 1, weight_init=2.0**20, has_bias=False),

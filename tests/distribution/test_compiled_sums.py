@@ -10,7 +10,7 @@ import pytest
 
 from mixtrain import DynamicLossScaleManager
 from mixtrain.distribution import data_parallel
-from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_every, quick_only_some
+from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_only_some
 from tests.distribution.compiled import OTHERS, WEIGHTS, compiled, graph_of, reduced, train_cell
 from tests.distribution.networks import Run, batches, train
 
@@ -25,13 +25,14 @@ def test_the_program_of_xla_reduces_in_float32_alone() -> None:
     assert compiled(train_cell(2)) == ["f32"] * (WEIGHTS + OTHERS)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_the_graph_computes_on_both_devices() -> None:
     products = {item.device for item in graph_of(train_cell(2)).get_operations() if item.type == "MatMul"}
     assert products == {"/device:CPU:0", "/device:CPU:1"}
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("reduce_dtype", on_jax_only_some(["float16", "float32", "bfloat16"]))
 def test_gradients_are_added_up_in_the_format_that_is_asked_for(reduce_dtype: str) -> None:
     expected = [reduce_dtype] * WEIGHTS + ["float32"] * OTHERS
@@ -46,6 +47,7 @@ def stepped(devices: int | None, reduce_dtype: str = "float32", *, rate: float =
     )
 
 
+@pytest.mark.slow
 @slow_on_jax
 @pytest.mark.parametrize("reduce_dtype", quick_only_some(HALF))
 def test_half_sums_are_rounded_once_for_each_device_and_sum(reduce_dtype: str) -> None:
@@ -56,6 +58,7 @@ def test_half_sums_are_rounded_once_for_each_device_and_sum(reduce_dtype: str) -
     assert abs(one.records.column("loss")[0] - half.records.column("loss")[0]) < 1e-6
 
 
+@pytest.mark.slow
 @slow_on_jax
 def test_a_half_sum_that_overflows_is_skipped_and_the_scale_shrinks() -> None:
     run = stepped(2, "float16", scale=2**20)

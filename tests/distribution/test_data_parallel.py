@@ -30,6 +30,7 @@ def test_batches_of_every_size_train_evaluate_and_predict_as_on_one_device() -> 
     assert np.allclose(several.model.predict(data[-1][0]), one.model.predict(data[-1][0]), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reduction", on_jax_only_some(["sum", None]))
 def test_a_loss_that_is_a_sum_or_has_a_number_for_each_row_is_that_of_all_rows(reduction: str | None) -> None:
     data = batches(4, 3, 4)
@@ -100,6 +101,7 @@ def test_moving_statistics_are_averaged_over_replicas_and_normalize_by_their_own
     assert trace["loss"][0] == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", quick_only_some([
     {"clipnorm": 0.01, "use_ema": True, "ema_overwrite_frequency": 2}, {"gradient_accumulation_steps": 2},
     {"global_clipnorm": 0.01, "weight_decay": 0.1}, {"clipvalue": 0.001},
@@ -115,6 +117,7 @@ def test_keras_s_optimizers_clip_average_and_accumulate_as_on_one_device(options
     assert farthest(one, plain) > 1e-3, "the option counts"
 
 
+@pytest.mark.slow
 @slow_on_jax
 def test_a_run_goes_on_with_another_number_of_devices(tmp_path: Any) -> None:
     data = batches(*[4] * 6)
@@ -165,6 +168,7 @@ def test_losses_of_which_some_are_sums_are_refused() -> None:
         model.train(1, [(x, (target, target))], verbose=0)
 
 
+@pytest.mark.slow
 @slow_on_jax
 def test_uncompiled_steps_run_on_one_device() -> None:
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)

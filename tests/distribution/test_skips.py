@@ -52,6 +52,7 @@ def feeds_and_replicas() -> list[Any]:
     return result + slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "feed", "replica"), feeds_and_replicas())
 def test_a_replica_that_overflows_alone_leaves_no_trace(count: int, feed: str, replica: int) -> None:
     check(Case(5, "keras", PARTS, "keras Adam", 2, "O0", feed, FAULTS, eager=False), replica, count)

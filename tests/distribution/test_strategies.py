@@ -43,6 +43,7 @@ def users_choice() -> Iterator[Any]:
         keras.distribution.set_distribution(None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("ignore:Model. in epoch .* steps were skipped although")
 def test_a_strategy_of_the_users_trains_as_data_parallel_does(sink: bool) -> None:
@@ -64,6 +65,7 @@ def test_a_strategy_of_the_users_trains_as_data_parallel_does(sink: bool) -> Non
     assert max(float(np.abs(a - b).max()) for a, b in zip(one[1], theirs[1], strict=True)) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_keras_scaler_lets_a_replica_that_overflows_alone_poison_all_weights() -> None:
     """Keras 3.15 looks at the gradients of the first replica before they are added up: why ours come after the sum."""
@@ -120,6 +122,7 @@ def test_train_steps_of_the_users_own_are_refused() -> None:
         model.train(1, batches(4), verbose=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pytest.param("keras", marks=pytest.mark.tensorflow), "cell"])
 def test_layers_that_are_synchronized_normalize_by_the_joint_batch(kind: str) -> None:
     def trained(spread: Any) -> tuple[Any, list[np.ndarray]]:

@@ -57,6 +57,7 @@ def faulty(count: int | None) -> Run:
     return train(count, data, amp_level="O2", loss_scale_manager=DynamicLossScaleManager(2**10, 2, 4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", slow_but(*([(2,)] if ON_TENSORFLOW else []), of=[(count,) for count in COUNTS]))
 def test_skips_and_scales_at_o2_are_those_of_one_device(count: int) -> None:
     assert np.flatnonzero(faulty(None).records.column("overflow")).tolist() == [3, 4, 9, 17]

@@ -52,7 +52,7 @@ def resolve(dotted: str) -> Any:
     return result
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_python_blocks_run_and_print_the_text_that_follows_them(
     page: pathlib.Path,
@@ -83,6 +83,7 @@ def lines_of(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip("\n").splitlines()]
 
 
+@quick_every(3)
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_relative_links_lead_to_files_and_headings_that_exist(page: pathlib.Path) -> None:
     text = page.read_text()

@@ -7,12 +7,13 @@ import runpy
 import sys
 
 import pytest
+
 from tests.backends import quick_every
 
 SCRIPT = str(pathlib.Path(__file__).parents[2] / "examples" / "apex_style_training.py")
 
 
-@quick_every(3)
+@quick_every(6)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

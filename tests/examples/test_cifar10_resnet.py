@@ -14,6 +14,8 @@ import keras
 import numpy as np
 import pytest
 
+from tests.backends import quick_every
+
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 SMALL = ("--depth", "8", "--batch-size", "32", "--learning-rate", "0.05", "--epochs", "2")
 
@@ -54,6 +56,7 @@ def script() -> dict[str, Any]:
         sys.path[:] = before
 
 
+@pytest.mark.slow
 def test_both_frontends_are_resnet_20_of_the_same_size(script: dict[str, Any]) -> None:
     cell, model = script["ResNet"](), script["keras_resnet"]()
     shapes = [
@@ -66,6 +69,7 @@ def test_both_frontends_are_resnet_20_of_the_same_size(script: dict[str, Any]) -
     assert len(layers) == 22, "20, and the convolutions of two shortcuts"
 
 
+@pytest.mark.slow
 def test_both_frontends_follow_the_same_cosine(script: dict[str, Any]) -> None:
     rates = []
     for frontend in ("cell", "keras"):
@@ -123,6 +127,7 @@ def test_offline_the_pictures_are_synthetic_and_say_so(
     assert list(tmp_path.iterdir()) == [picture], "nothing was downloaded"
 
 
+@pytest.mark.slow
 def test_rows_of_the_files_become_batches_of_either_layout(data_dir: pathlib.Path) -> None:
     module = runpy.run_path(str(EXAMPLES / "cifar10_data.py"))
     pictures = module["find_pictures"](str(data_dir), download=False, limit=70)
@@ -140,6 +145,7 @@ def test_rows_of_the_files_become_batches_of_either_layout(data_dir: pathlib.Pat
         np.testing.assert_allclose(result, expected, atol=1e-5)
 
 
+@quick_every(2)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [(("--resume",), "--resume without a file needs --checkpoint-dir"), (("--depth", "9"), "6n \\+ 2; got 9")],

@@ -42,6 +42,7 @@ def test_the_digits_are_learned_at_every_level(
     assert "Loss scale:" in printed and "test accuracy 0.9" in printed
 
 
+@pytest.mark.slow
 def test_a_picture_of_loss_and_loss_scale_is_saved(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 SCRIPT = str(pathlib.Path(__file__).parents[2] / "examples" / "oneflow_style_graph.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_the_graph_learns(
     dtype: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

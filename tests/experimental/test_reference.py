@@ -12,6 +12,7 @@ import pytest
 import mixtrain as ms
 from mixtrain import Parameter, Tensor, nn, ops
 from mixtrain.experimental import optim
+from tests.backends import quick_every
 from tests.experimental import cases
 
 KNOWN: Final = json.loads((pathlib.Path(__file__).parents[1] / "data" / "experimental_reference.json").read_text())
@@ -21,6 +22,7 @@ def weight(name: str = "w") -> Parameter:
     return Parameter(np.array(cases.WEIGHT, np.float32), name=name)
 
 
+@quick_every(7)
 @pytest.mark.parametrize(("name", "options"), cases.OPTIMIZERS, ids=str)
 def test_three_steps_are_those_of_mindspore(name: str, options: dict[str, Any]) -> None:
     w = weight()
@@ -30,6 +32,7 @@ def test_three_steps_are_those_of_mindspore(name: str, options: dict[str, Any]) 
     np.testing.assert_allclose(w.asnumpy(), KNOWN["optimizers"][f"{name} {options}"], rtol=1e-5, atol=1e-6)
 
 
+@quick_every(2)
 @pytest.mark.parametrize(("name", "options"), cases.SCHEDULERS, ids=str)
 def test_the_rates_of_six_steps_are_those_of_mindspore(name: str, options: dict[str, Any]) -> None:
     optimizer = optim.SGD([weight()], lr=0.1)
@@ -100,6 +103,7 @@ def test_sequential_schedulers_take_turns() -> None:
     np.testing.assert_allclose(rates, [0.01, 0.1, 0.09, 0.081], rtol=1e-5)
 
 
+@quick_every(2)
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_a_model_trains_with_one(sink: bool) -> None:
     net = nn.Dense(2, 1, weight_init="ones", bias_init="zeros")

@@ -50,7 +50,7 @@ def host_run(name: str) -> tuple[Any, Any]:
     return run(FLOAT32_CASES[name])
 
 
-@quick_every(2)
+@quick_every(4)
 @pytest.mark.parametrize("name", FLOAT32_CASES)
 def test_float32_traces_equal_the_reference_over_the_first_64_steps(name: str) -> None:
     records, _ = host_run(name)
@@ -58,6 +58,7 @@ def test_float32_traces_equal_the_reference_over_the_first_64_steps(name: str) -
     np.testing.assert_allclose(records.loss[:64], GOLDEN[f"loss/{name}"][:64], rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "steps", "atol"), [("O0_wd", 150, WD_WEIGHTS), ("O0_lr_list", STEPS, 1e-5)])
 def test_float32_weights_equal_the_reference_after_training(name: str, steps: int, atol: float) -> None:
     records, net = host_run(name)
@@ -77,7 +78,7 @@ def test_half_traces_follow_the_reference(name: str) -> None:
     np.testing.assert_allclose(means, expected.reshape(EPOCHS, -1).mean(axis=1), rtol=0.02)
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["O0", "O0_fixed1024_keep"])
 def test_sink_feed_gives_the_trace_of_host_feed(name: str) -> None:
     host, _ = host_run(name)
@@ -85,6 +86,7 @@ def test_sink_feed_gives_the_trace_of_host_feed(name: str) -> None:
     np.testing.assert_allclose(sink.loss, host.loss, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_dynamic_scaling_in_float32_changes_no_number_and_its_trace_is_the_same_in_both_feeds() -> None:
     plain, _ = host_run("O0")
     host, _ = run({"manager": DynamicLossScaleManager(2**10, 2, 20)})

@@ -58,6 +58,7 @@ def adam() -> keras.optimizers.Optimizer:
 
 
 # ---- precision ------------------------------------------------------------------------------------------------------
+@quick_every(2)
 @pytest.mark.parametrize("make", [adam, lambda: keras.optimizers.SGD(0.1, momentum=0.9, loss_scale_factor=64.0)])
 def test_at_o0_a_run_is_that_of_keras_to_the_digit(make: Callable[[], Any]) -> None:
     ours, theirs = network(), network()
@@ -89,6 +90,7 @@ def test_the_plan_is_in_force_in_fit_evaluate_and_predict() -> None:
     assert model.predict(x, verbose=0).dtype == np.float32
 
 
+@pytest.mark.slow
 def test_a_users_rule_counts_although_it_comes_later() -> None:
     model = network()
     optimizer = prepare(model, adam(), "O2")
@@ -99,6 +101,7 @@ def test_a_users_rule_counts_although_it_comes_later() -> None:
 
 
 # ---- loss scaling ---------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     quick_only_some([{}, {"steps_per_execution": 3}, {"jit_compile": True}, {"run_eagerly": True}]),
@@ -119,6 +122,7 @@ def test_a_run_with_an_overflow_is_the_run_without_that_batch(options: dict[str,
     assert int(optimizer.iterations) == 8
 
 
+@pytest.mark.slow
 def test_metrics_of_several_outputs_leave_a_skipped_step_out() -> None:
     def made() -> keras.Model:
         keras.utils.set_random_seed(1)
@@ -169,7 +173,7 @@ def train_chain(flags: str, manager: LossScaleManager) -> tuple[keras.Model, Sca
     return model, scales
 
 
-@quick_every(4)
+@pytest.mark.slow
 @pytest.mark.parametrize(("start", "factor", "window", "flags", "expected"), on_jax_only_some(GOLDEN, (2, 5)))
 def test_the_scale_moves_by_the_rule(start: int, factor: int, window: int, flags: str, expected: list[int]) -> None:
     model, scales = train_chain(flags, DynamicLossScaleManager(start, factor, window))
@@ -208,6 +212,7 @@ class QuarteringManager(LossScaleManager):
         return self.cell
 
 
+@pytest.mark.slow
 def test_an_update_cell_of_the_users_own_moves_the_scale_inside_the_step() -> None:
     manager = QuarteringManager()
     model, _ = train_chain("0110", manager)
@@ -216,6 +221,7 @@ def test_an_update_cell_of_the_users_own_moves_the_scale_inside_the_step() -> No
     assert float(manager.cell.calls.asnumpy()) == 4.0
 
 
+@pytest.mark.slow
 def test_a_constant_scale_that_keeps_overflowing_steps_scales_by_the_optimizer_inside() -> None:
     model, _ = train_chain("01", FixedLossScaleManager(16.0, drop_overflow_update=False))
     assert model.optimizer.inner_optimizer.loss_scale_factor == 16.0
@@ -236,6 +242,7 @@ def test_float16_without_loss_scaling_is_warned_of() -> None:
         assert prepare(network(), adam(), "O3").loss_scale_manager is None
 
 
+@pytest.mark.slow
 def test_callbacks_of_keras_move_the_learning_rate_of_the_optimizer_inside() -> None:
     model = network()
     compiled(model, prepare(model, adam(), loss_scale_manager=DynamicLossScaleManager(8)))
@@ -244,6 +251,7 @@ def test_callbacks_of_keras_move_the_learning_rate_of_the_optimizer_inside() -> 
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "manager",
     quick_only_some([lambda: DynamicLossScaleManager(64, 2, 3), lambda: FixedLossScaleManager(32), lambda: None]),
@@ -271,6 +279,7 @@ def test_a_saved_model_goes_on_bit_for_bit(manager: Callable[[], Any], tmp_path:
         assert live[0] == live[1]
 
 
+@pytest.mark.slow
 def test_a_model_that_keras_loads_predicts_and_does_not_train_unprepared(tmp_path: pathlib.Path) -> None:
     model = network()
     fit(compiled(model, prepare(model, adam(), "O2")), epochs=1)
@@ -283,6 +292,7 @@ def test_a_model_that_keras_loads_predicts_and_does_not_train_unprepared(tmp_pat
         fit(loaded, epochs=1)
 
 
+@pytest.mark.slow
 def test_a_file_without_a_prepared_optimizer_is_refused(tmp_path: pathlib.Path) -> None:
     model = network()
     fit(compiled(model, adam()), epochs=1)
@@ -291,6 +301,7 @@ def test_a_file_without_a_prepared_optimizer_is_refused(tmp_path: pathlib.Path) 
         mixtrain.keras.load_model(tmp_path / "run.keras")
 
 
+@pytest.mark.slow
 def test_a_manager_without_a_configuration_is_refused_when_it_is_saved(tmp_path: pathlib.Path) -> None:
     model, _ = train_chain("0", QuarteringManager())
     with pytest.raises(TypeError, match="must have get_config and from_config"):
@@ -311,6 +322,7 @@ def test_preparing_again_and_another_optimizer_take_the_first_ones_place() -> No
     assert fit(compiled(plain, adam())) == fit(compiled(theirs, adam()))
 
 
+@pytest.mark.slow
 def test_a_prepared_model_trains_with_mixtrain_s_model_too() -> None:
     trained = []
     for ready in (True, False):
@@ -323,6 +335,7 @@ def test_a_prepared_model_trains_with_mixtrain_s_model_too() -> None:
     assert trained[0] == trained[1]
 
 
+@pytest.mark.slow
 def test_an_optimizer_prepared_for_another_model_is_refused() -> None:
     optimizer, other = prepare(network(), adam()), network()
     compiled(other, optimizer)
@@ -338,6 +351,7 @@ class HostDriven(LossScaleManager):
         """Do nothing."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "error", "text"), [
     (lambda: (nn.Dense(2, 2), adam()), TypeError, "model must be a keras.Model; mixtrain.nn.Cell|Model"),
     (lambda: (keras.Sequential([layers.Dense(2)]), adam()), ValueError, "the layers must be built"),

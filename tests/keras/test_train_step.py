@@ -90,6 +90,7 @@ def adam() -> Any:
     return keras.optimizers.Adam(0.01)
 
 
+@pytest.mark.slow
 def test_a_model_that_only_contains_built_layers_trains_as_in_keras_at_o0_and_nearly_so_in_half() -> None:
     expected = fit(model(), adam())
     same, half = model(), model()
@@ -99,6 +100,7 @@ def test_a_model_that_only_contains_built_layers_trains_as_in_keras_at_o0_and_ne
     assert optimizer.plan.row("encoder").compute_dtype.name == "float16" and optimizer.skipped_steps == 0
 
 
+@pytest.mark.slow
 def test_a_step_that_overflows_changes_nothing() -> None:
     bad, good = model(), model()
     first, second = (
@@ -113,6 +115,7 @@ def test_a_step_that_overflows_changes_nothing() -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_step_that_does_not_scale_its_loss_is_an_error_and_none_without_a_scale() -> None:
     forgetful = model(scales=False)
     with pytest.raises(RuntimeError, match=r"Write gradient\(self\.optimizer\.scale_loss\(loss\), \.\.\.\)"):

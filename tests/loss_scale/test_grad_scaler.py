@@ -13,7 +13,7 @@ import mixtrain
 from mixtrain import Parameter, Tensor, backend, nn, ops
 from mixtrain.amp import GradScaler
 from mixtrain.loss_scale.rule import LossScaleRule
-from tests.backends import MODES, gradient_of
+from tests.backends import MODES, gradient_of, quick_every
 
 
 def weight(*values: float, name: str = "w") -> Parameter:
@@ -35,6 +35,7 @@ def numbers(variables: Any) -> list[Any]:
 
 
 # ---- the scale ------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_four_batches_of_which_the_third_overflows_equal_a_control_without_the_third(mode: str) -> None:
     scaler, w, control = GradScaler(128, 2.0, 0.5, 1), weight(1.0), weight(1.0)
@@ -78,6 +79,7 @@ def test_structures_variables_numbers_and_float64_are_scaled_and_none_stays() ->
     assert [float(value) for value in (result["a"][0], result["b"][0][0], *result["b"][1:])] == [16, 24, 32, 40]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_setters_hold_in_functions_that_are_compiled_already(mode: str) -> None:
     scaler, w = GradScaler(16.0, growth_interval=1), weight()
@@ -148,6 +150,7 @@ def test_a_state_with_the_settings_in_force_is_taken_also_where_they_are_those_o
 
 
 # ---- skipping -------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_skipped_step_leaves_its_optimizer_alone_bit_for_bit_and_another_one_steps(mode: str) -> None:
     scaler, w, v = GradScaler(2.0**10), weight(1.0, 2.0), keras.Variable(np.ones(2, np.float32), name="v")
@@ -234,6 +237,7 @@ def test_a_gradient_of_none_leaves_its_variable(make: Any) -> None:
     assert numbers([w, v]) == [[1.0], [1.0]]
 
 
+@quick_every(2)
 @pytest.mark.tensorflow  # JAX's gradients are never sparse.
 @pytest.mark.parametrize("mode", MODES)
 def test_sparse_gradients_stay_sparse_and_a_bad_row_skips(mode: str) -> None:
@@ -284,6 +288,7 @@ def test_a_disabled_scaler_passes_everything_through(mode: str) -> None:
 
 
 # ---- Keras's own loop -----------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.tensorflow  # A train_step of one's own is stateless on JAX.
 @pytest.mark.parametrize("how", [{"jit_compile": False}, {"jit_compile": True}, {"run_eagerly": True}], ids=str)
 def test_a_keras_train_step_skips_the_batch_that_overflows(how: dict[str, bool]) -> None:

@@ -22,6 +22,7 @@ def _exhaust(model: Model, data: Any, *, epochs: int = 1, **options: Any) -> Los
     return caught.value
 
 
+@pytest.mark.slow
 @FEEDS
 def test_the_1001st_overflow_in_a_row_stops_the_run(sink: bool) -> None:
     model = chain_model(DynamicLossScaleManager(2**24, 2, 2000))
@@ -34,6 +35,7 @@ def test_the_1001st_overflow_in_a_row_stops_the_run(sink: bool) -> None:
     assert isinstance(error, mixtrain.MixtrainError) and isinstance(error, RuntimeError)
 
 
+@pytest.mark.slow
 @FEEDS
 def test_1000_overflows_in_a_row_are_borne(sink: bool) -> None:
     model = chain_model(DynamicLossScaleManager(2**24, 2, 2000))
@@ -41,7 +43,7 @@ def test_1000_overflows_in_a_row_are_borne(sink: bool) -> None:
     assert history["skipped_steps"] == [1005]
 
 
-@quick_every(3)
+@pytest.mark.slow
 @FEEDS
 @pytest.mark.parametrize(
     ("flags", "step", "scale"),
@@ -59,7 +61,7 @@ def test_bad_step_max_is_how_many_overflows_in_a_row_are_borne(flags: str, step:
     assert f"6 steps in a row overflowed, the last of them step {step} at loss scale {scale:g}" in str(error)
 
 
-@quick_every(2)
+@pytest.mark.slow
 @FEEDS
 def test_a_row_goes_on_over_epochs_and_calls(sink: bool) -> None:
     model = chain_model(DynamicLossScaleManager(2**24), bad_step_max=5)
@@ -70,6 +72,7 @@ def test_a_row_goes_on_over_epochs_and_calls(sink: bool) -> None:
     assert _exhaust(model, batches("11"), dataset_sink_mode=sink).step == 2
 
 
+@pytest.mark.slow
 @FEEDS
 def test_overflow_at_the_smallest_scale_again_and_again_stops_although_good_steps_lie_between(sink: bool) -> None:
     model = chain_model(DynamicLossScaleManager(2, 2, 10), bad_step_max=5)
@@ -79,6 +82,7 @@ def test_overflow_at_the_smallest_scale_again_and_again_stops_although_good_step
     assert "6 steps at the smallest loss scale overflowed, the last of them step 13 at loss scale 1" in str(error)
 
 
+@pytest.mark.slow
 @FEEDS
 def test_overflows_at_the_smallest_scale_with_full_windows_between_them_are_borne(sink: bool) -> None:
     model = chain_model(DynamicLossScaleManager(1, 2, 2), bad_step_max=2)
@@ -86,6 +90,7 @@ def test_overflows_at_the_smallest_scale_with_full_windows_between_them_are_born
     assert history["skipped_steps"] == [8]
 
 
+@pytest.mark.slow
 @FEEDS
 def test_a_fixed_scale_of_one_stops_for_overflows_in_a_row_alone(sink: bool) -> None:
     model = chain_model(FixedLossScaleManager(1), bad_step_max=3)
@@ -93,6 +98,7 @@ def test_a_fixed_scale_of_one_stops_for_overflows_in_a_row_alone(sink: bool) -> 
     assert _exhaust(model, batches("01111"), dataset_sink_mode=sink).step == 5
 
 
+@quick_every(2)
 @FEEDS
 def test_a_manager_driven_from_python_is_stopped_with_the_scale_that_was_used(sink: bool) -> None:
     class Halving(LossScaleManager):
@@ -108,6 +114,7 @@ def test_a_manager_driven_from_python_is_stopped_with_the_scale_that_was_used(si
     assert (error.step, error.loss_scale) == (5, 128.0)
 
 
+@pytest.mark.slow
 @FEEDS
 def test_the_weights_are_intact_afterwards_and_training_can_go_on(sink: bool) -> None:
     trace = Trace()
@@ -123,6 +130,7 @@ def test_the_weights_are_intact_afterwards_and_training_can_go_on(sink: bool) ->
     assert history["skipped_steps"] == [4]
 
 
+@pytest.mark.slow
 def test_an_eager_run_stops_at_the_same_step() -> None:
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)
     for sink in (False, True):
@@ -163,6 +171,7 @@ def _found(network: Any, value: float, sink: bool, **options: Any) -> LossScaleE
     return _exhaust(Model(network, nn.L1Loss(), optimizer, **settings), data, dataset_sink_mode=sink)
 
 
+@quick_every(2)
 @FEEDS
 def test_an_input_that_is_not_finite_is_reported_as_such(sink: bool) -> None:
     error = _found(Deep(), np.inf, sink)
@@ -170,6 +179,7 @@ def test_an_input_that_is_not_finite_is_reported_as_such(sink: bool) -> None:
     assert "Found: column 0 of the batch: 2 of 2 values not finite; a smaller loss scale cannot help" in str(error)
 
 
+@pytest.mark.slow
 @FEEDS
 def test_a_forward_pass_that_overflows_is_reported_with_the_layer(sink: bool) -> None:
     error = _found(Deep(), 2e38, sink)  # 2e38 + 2e38 is not finite
@@ -178,11 +188,13 @@ def test_a_forward_pass_that_overflows_is_reported_with_the_layer(sink: bool) ->
     assert _found(Deep(), 1e38, sink).layer == "block.0"
 
 
+@pytest.mark.slow
 def test_a_half_forward_pass_that_overflows_is_reported_with_the_layer() -> None:
     assert _found(Deep(), 2.0**14, False, amp_level="O3").layer == "block.0"
     assert _found(_deep_keras(), 2.0**14, False, amp_level="O3").layer == "block"
 
 
+@quick_every(2)
 @FEEDS
 def test_a_gradient_alone_that_overflows_is_reported_with_the_layer(sink: bool) -> None:
     network = Deep()
@@ -211,6 +223,7 @@ def test_the_loss_alone_is_reported_as_such() -> None:
     assert "the loss: 1 of 1 values not finite, every layer's output is finite" in str(error)
 
 
+@pytest.mark.slow
 @FEEDS
 def test_the_batch_that_is_looked_into_is_the_one_that_ended_the_run(sink: bool) -> None:
     # Only one batch of four is bad, so the end comes in a later epoch, in the middle of a call.

@@ -11,6 +11,7 @@ import pytest
 
 from mixtrain import backend
 from mixtrain.loss_scale.rule import LARGEST_SCALE, LossScaleRule, LossScaleState, next_loss_scale
+from tests.backends import quick_every
 from tests.train.planted import GOLDEN
 
 
@@ -66,6 +67,7 @@ def test_good_steps_beyond_the_window_still_grow_the_scale() -> None:
     assert (scale, good) == (8.0, 0)
 
 
+@quick_every(3)
 @pytest.mark.parametrize("finite", [True, False])
 @pytest.mark.parametrize("factor", [2.0, 3.0, 1.5, 3000.0])
 def test_the_scale_never_reaches_zero_infinity_or_nan_in_5000_steps(factor: float, finite: bool) -> None:
@@ -76,6 +78,7 @@ def test_the_scale_never_reaches_zero_infinity_or_nan_in_5000_steps(factor: floa
     assert scale == 1 if not finite else LARGEST_SCALE / factor < scale <= LARGEST_SCALE
 
 
+@pytest.mark.slow
 def test_5000_good_and_5000_bad_steps_in_a_compiled_loop_stay_finite() -> None:
     state = _state(2**24, 2.0, 1)
 

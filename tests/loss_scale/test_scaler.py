@@ -29,6 +29,7 @@ def test_adjust_follows_every_golden_sequence(
     assert seen == expected
 
 
+@pytest.mark.slow
 def test_5000_good_and_5000_bad_adjustments_stay_finite() -> None:
     scaler = DynamicLossScaler(2**24, 2, 1)
 

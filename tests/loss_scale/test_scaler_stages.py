@@ -14,7 +14,7 @@ import pytest
 import mixtrain
 from mixtrain import Parameter, Tensor, backend, nn
 from mixtrain.amp import GradScaler
-from tests.backends import MODES, compiled
+from tests.backends import MODES, compiled, quick_every
 
 
 class Loop:
@@ -54,6 +54,7 @@ WRONG = {
 }
 
 
+@quick_every(3)
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 @pytest.mark.parametrize("what", WRONG)
 def test_calls_in_a_wrong_order_are_refused_with_what_to_write(what: str, mode: str) -> None:
@@ -113,6 +114,7 @@ def test_several_iterations_in_one_trace_and_many_calls_of_it() -> None:
     assert loop.value == -1.5
 
 
+@pytest.mark.slow
 def test_a_trace_that_failed_leaves_no_stage_behind_and_its_graph_can_go() -> None:
     loop = Loop()
 
@@ -194,6 +196,7 @@ def test_a_step_and_an_update_in_a_branch_accumulate_over_calls(kind: str) -> No
     assert (loop.scaler.get_scale(), loop.scaler.get_growth_tracker()) == (8.0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outer", MODES)
 def test_steps_in_functions_of_their_own_and_one_update_outside(outer: str) -> None:
     scaler = GradScaler(16.0, growth_interval=3)

@@ -11,9 +11,11 @@ import pytest
 
 import mixtrain
 from mixtrain import backend, nn
+from tests.backends import quick_every
 from tests.train.planted import GOLDEN
 
 
+@quick_every(5)
 @pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
 @pytest.mark.parametrize(("first", "factor", "window", "flags", "expected"), GOLDEN)
 def test_the_update_cell_follows_every_golden_sequence(
@@ -32,6 +34,7 @@ def test_the_update_cell_follows_every_golden_sequence(
     assert float(backend.to_numpy(cell.state.loss_scale)) == expected[-1]
 
 
+@pytest.mark.slow
 def test_5000_good_and_5000_bad_steps_stay_finite() -> None:
     cell = nn.DynamicLossScaleUpdateCell(2**24, 2, 1)
     scale = mixtrain.Parameter(2.0**24, requires_grad=False)

@@ -7,6 +7,7 @@ import pytest
 from mixtrain import backend, nn
 from mixtrain.backend.info import JitChoice
 from mixtrain.common.tensor import Tensor
+from tests.backends import quick_every
 from tests.nn.by_case import build, case, flat, gradients, max_difference
 from tests.nn.cases import CASES
 
@@ -18,6 +19,7 @@ TOLERANCE = {
 COMPILED = ["conv1d_pad", "back2d_pad_k4_s2", "back2d_more", "conv3d_s2", "groupnorm", "embedding"]
 
 
+@quick_every(11)
 @pytest.mark.parametrize("name", CASES)
 def test_outputs_are_the_references(name: str) -> None:
     cell, inputs, reference = build(name, CASES[name])
@@ -26,6 +28,7 @@ def test_outputs_are_the_references(name: str) -> None:
         assert max_difference(list(cell.get_parameters()), reference, "q") < 1e-5
 
 
+@quick_every(18)
 @pytest.mark.parametrize("name", [name for name, spec in CASES.items() if spec.gradient])
 def test_gradients_are_the_references(name: str) -> None:
     cell, inputs, reference = build(name, CASES[name])
@@ -40,6 +43,7 @@ def test_gradients_are_the_references(name: str) -> None:
         assert max_difference(parameter_gradients, reference, "gp") < tolerance
 
 
+@quick_every(5)
 @pytest.mark.parametrize("name", [*COMPILED, pytest.param("lstm_lengths", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("jit", [False, True])
 def test_compiled_outputs_are_the_references(name: str, jit: bool) -> None:

@@ -14,7 +14,7 @@ from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
 from mixtrain.precision.apply import apply_plan
 from mixtrain.precision.planner import plan_precision
-from tests.backends import ON_TENSORFLOW, on_jax_only_some
+from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_every
 from tests.nn.by_case import flat
 
 X3, X4, X5, STEPS = (1, 4, 6), (1, 4, 4, 4), (1, 4, 3, 3, 3), (3, 2, 6)
@@ -93,6 +93,7 @@ def seen(net: Holder, x: Any) -> tuple[Any, list[str]]:
     return outputs, formats
 
 
+@quick_every(19)
 @pytest.mark.parametrize(("family", "name", "make", "shape"), LAYERS, ids=[row[1] for row in LAYERS])
 @pytest.mark.parametrize("level", on_jax_only_some(["O0", "O1", "O2", "O3"], [1, 2]))
 def test_a_layer_computes_and_returns_what_its_level_says(
@@ -110,6 +111,7 @@ def test_a_layer_computes_and_returns_what_its_level_says(
         assert all(parameter.stored_dtype == float32 for parameter in net.get_parameters())
 
 
+@quick_every(13)
 @pytest.mark.parametrize(("family", "name", "make", "shape"), LAYERS, ids=[row[1] for row in LAYERS])
 @pytest.mark.parametrize("half", [float16, bfloat16])
 def test_gradients_in_half_are_float32_and_finite(

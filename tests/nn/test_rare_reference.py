@@ -6,6 +6,7 @@ import copy
 import pathlib
 
 import numpy as np
+import pytest
 
 import mixtrain as ms
 from mixtrain import nn
@@ -14,6 +15,7 @@ from tests.nn import rare_cases
 REFERENCE = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "rare_nn_reference.npz"))
 
 
+@pytest.mark.slow
 def test_outputs_are_the_reference_s() -> None:
     tensors = {name: ms.Tensor(array) for name, array in rare_cases.arrays().items()}
     compared, failures = 0, []

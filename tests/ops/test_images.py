@@ -11,6 +11,7 @@ import pytest
 import mixtrain
 from mixtrain import backend, nn, ops
 from mixtrain.backend import nhwc_of
+from tests.backends import quick_every
 
 RNG = np.random.default_rng(5)
 IMAGE = RNG.standard_normal((2, 4, 6, 8)).astype(np.float32)
@@ -25,6 +26,7 @@ CHAIN: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@quick_every(2)
 @pytest.mark.parametrize("name", CHAIN)
 def test_channels_last_is_kept_between_operations_with_the_same_numbers(name: str) -> None:
     kept = []
@@ -103,6 +105,7 @@ BAD: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
 ]
 
 
+@quick_every(3)
 @pytest.mark.parametrize(("call", "error", "message"), BAD)
 def test_bad_arguments_are_refused(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error) as caught:

@@ -11,7 +11,7 @@ import pytest
 import mixtrain
 from mixtrain import backend, ops
 from mixtrain.dtype import is_float
-from tests.backends import held_as
+from tests.backends import held_as, quick_every
 from tests.data.ops_nn_cases import cases
 
 CASES = cases()
@@ -33,6 +33,7 @@ def outputs_of(name: str, *tensors: Any) -> tuple[Any, ...]:
     return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
 
+@quick_every(8)
 @pytest.mark.parametrize("name", [name for name in CASES if name not in WRONG_OUTPUT])
 def test_outputs_are_those_of_mindspore(name: str) -> None:
     outputs = outputs_of(name, *map(mixtrain.Tensor, CASES[name][1]))
@@ -43,6 +44,7 @@ def test_outputs_are_those_of_mindspore(name: str) -> None:
         np.testing.assert_allclose(backend.to_numpy(output), wanted, rtol=1e-5, atol=1e-5)
 
 
+@quick_every(13)
 @pytest.mark.parametrize("name", [name for name in CASES if f"{name}/g" in REFERENCE and name not in WRONG_GRADIENT])
 def test_gradients_are_those_of_mindspore(name: str) -> None:
     first, *rest = map(mixtrain.Tensor, CASES[name][1])

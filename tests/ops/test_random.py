@@ -11,7 +11,7 @@ import pytest
 import mixtrain
 from mixtrain import backend, ops
 from mixtrain.seed import restore_seed_state, seed_state
-from tests.backends import held_as
+from tests.backends import held_as, quick_every
 
 X = mixtrain.Tensor(np.ones((4, 5), np.float32))
 DRAWS: dict[str, Callable[[], Any]] = {
@@ -27,6 +27,7 @@ DRAWS: dict[str, Callable[[], Any]] = {
 }
 
 
+@quick_every(3)
 @pytest.mark.parametrize("name", DRAWS)
 def test_draws_differ_and_repeat_under_a_seed(name: str) -> None:
     result = []

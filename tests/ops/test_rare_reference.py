@@ -28,6 +28,7 @@ def differs(found: np.ndarray, known: np.ndarray) -> bool:
     return not np.allclose(found, known, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_values_are_the_reference_s() -> None:
     compared, wrong = 0, []
     for expression in rare_cases.CASES:
@@ -43,6 +44,7 @@ def test_values_are_the_reference_s() -> None:
     assert compared > 100
 
 
+@pytest.mark.slow
 def test_gradients_are_the_reference_s() -> None:
     compared, wrong = 0, []
     for name, expressions in rare_cases.GRADIENTS.items():

@@ -10,7 +10,7 @@ import pytest
 
 import mixtrain as ms
 from mixtrain import backend, ops
-from tests.backends import compiled_for_users, ON_TENSORFLOW, held_as
+from tests.backends import ON_TENSORFLOW, compiled_for_users, held_as, quick_every
 from tests.ops import cases
 
 KNOWN = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "ops_reference.npz"))
@@ -50,6 +50,7 @@ def test_the_reference_holds_the_expressions_of_the_table() -> None:
     assert EXPRESSIONS == cases.CASES
 
 
+@quick_every(54)
 @pytest.mark.parametrize("number", range(len(EXPRESSIONS)), ids=lambda number: EXPRESSIONS[number])
 def test_an_expression_has_the_reference_s_value(number: int) -> None:
     check(EXPRESSIONS[number], cases.parts(eval(EXPRESSIONS[number], names())), expected(number))

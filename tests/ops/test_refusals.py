@@ -10,6 +10,7 @@ import pytest
 
 import mixtrain
 from mixtrain import backend, ops
+from tests.backends import quick_every
 
 X = mixtrain.Tensor([[1.0, -2.0, 0.5], [0.0, 3.0, -1.0]])
 HALF = ops.cast(X, mixtrain.float16)
@@ -115,6 +116,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
 ]
 
 
+@quick_every(4)
 @pytest.mark.parametrize(("call", "error", "message"), BAD)
 def test_bad_arguments_are_refused(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error) as caught:

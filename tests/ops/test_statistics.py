@@ -10,12 +10,14 @@ import pytest
 
 import mixtrain as ms
 from mixtrain import ops
+from tests.backends import quick_every
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((3, 4, 5)).astype(np.float32)
 X[0, 1] = X[1, 2, 3] = np.nan
 
 
+@quick_every(3)
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [None, 0, -1])
 @pytest.mark.parametrize("q", [0.3, [0.0, 0.25, 1.0]])

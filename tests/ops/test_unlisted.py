@@ -7,9 +7,7 @@ import pytest
 
 import mixtrain
 from mixtrain import Parameter, Tensor, ops
-from mixtrain.ops import composite as C
-from mixtrain.ops import functional as F
-from mixtrain.ops import operations as P
+from mixtrain.ops import composite as C, functional as F, operations as P
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

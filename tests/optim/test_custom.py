@@ -13,6 +13,7 @@ import mixtrain.ops as ops
 from mixtrain import backend
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
+from tests.backends import quick_every
 from tests.optim.setting import parameter, tensors, values
 
 PLAIN = backend.JitChoice(False, "test")
@@ -91,6 +92,7 @@ def rated(parameters: list[Parameter]) -> Any:
     ]
 
 
+@quick_every(5)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("groups", [plain, grouped, rated])
 def test_the_zoos_adam_moves_as_ours(groups: Any, compiled: bool) -> None:
@@ -149,6 +151,7 @@ def trained(kind: Any, train: Any, **options: Any) -> tuple[list[Any], Any]:
     return [values(item) for item in net.trainable_params()], optimizer
 
 
+@quick_every(2)
 @pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
 def test_a_train_cell_drives_them(mode: int) -> None:
     mixtrain.set_context(mode=mode)
@@ -160,6 +163,7 @@ def test_a_train_cell_drives_them(mode: int) -> None:
     assert values(optimizer.global_step) == [3]
 
 
+@pytest.mark.slow
 def test_they_divide_by_the_scale_of_a_cell_that_multiplies() -> None:
     mine, _ = trained(OldMomentum, lambda net, optimizer: nn.TrainOneStepCell(net, optimizer, 64.0), loss_scale=64.0)
     ours, _ = trained(nn.Momentum, nn.TrainOneStepCell)
@@ -237,6 +241,7 @@ def test_optimizers_written_after_the_references_find_the_names_that_those_call(
     assert len(Written([0.5, 0.25], pair())(gradients)) == 2
 
 
+@pytest.mark.slow
 def test_a_jitted_construct_trains_in_a_model_with_branches() -> None:
     class Branching(nn.Cell):
         def construct(self, x: Any) -> Any:

@@ -14,6 +14,7 @@ import mixtrain.ops as ops
 from mixtrain import backend
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
+from tests.backends import quick_every
 from tests.nn.reference import case
 from tests.optim.setting import parameter, tensors, values
 
@@ -40,6 +41,7 @@ def make(name: str) -> Any:
     return getattr(nn, name.partition("_")[0])(*ARGUMENTS[name])
 
 
+@quick_every(2)
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_schedules_give_the_reference_numbers(name: str) -> None:
     schedule = make(name)

@@ -13,6 +13,7 @@ import mixtrain.nn as nn
 from mixtrain import backend
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
+from tests.backends import quick_every
 from tests.nn.reference import case, cases
 
 FILE = "optim_reference"
@@ -131,6 +132,7 @@ def errors(name: str, compiled: Callable[[Any], Any]) -> float:
     return worst
 
 
+@quick_every(18)
 @pytest.mark.parametrize("name", [name for name in cases("optim_", FILE) if name not in WRONG])
 def test_eager_steps_give_the_reference_numbers(name: str) -> None:
     assert errors(name, lambda optimizer: optimizer) < 2e-6
@@ -141,6 +143,7 @@ def test_documented_rules_are_kept_where_the_reference_parts_from_them(name: str
     assert errors(name, lambda optimizer: optimizer) > 1e-3
 
 
+@quick_every(5)
 @pytest.mark.parametrize(
     "name",
     ["optim_rmsprop_full_groups", "optim_adagrad_scale8", "optim_ftrl_l2", "optim_adam_fallinggroup",
@@ -150,6 +153,7 @@ def test_compiled_steps_give_the_reference_numbers(name: str) -> None:
     assert errors(name, lambda optimizer: backend.compile_function(optimizer, choice=PLAIN)) < 2e-6
 
 
+@quick_every(3)
 @pytest.mark.parametrize("name", ["optim_rmsprop_full_groups", "optim_ftrl_l2", "optim_adam_fallinggroup"])
 def test_xla_steps_give_the_reference_numbers(name: str) -> None:
     # XLA's square root on CPU is a little rougher.
@@ -177,6 +181,7 @@ SLOTS: dict[str, tuple[Any, dict[str, Any]]] = {
 NOT_KEPT = {"momentum", "step", "stat.fc.weight", "stat.bn.gamma"}
 
 
+@quick_every(2)
 @pytest.mark.parametrize("name", SLOTS)
 def test_what_an_optimizer_holds_has_the_references_names(name: str) -> None:
     kind, options = SLOTS[name]

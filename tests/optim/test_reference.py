@@ -12,7 +12,7 @@ from mixtrain import backend
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.optim import SGD, Adam, AdamWeightDecay, Momentum
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 from tests.nn.reference import case, cases
 
 NAMES = ("fc.weight", "bn.gamma")
@@ -72,11 +72,13 @@ def errors(name: str, compiled: Callable[[Any], Any]) -> float:
     return worst
 
 
+@quick_every(10)
 @pytest.mark.parametrize("name", REFERENCE_CASES)
 def test_eager_steps_give_the_reference_numbers(name: str) -> None:
     assert errors(name, lambda optimizer: optimizer) < 1e-6
 
 
+@quick_every(13)
 @pytest.mark.parametrize("name", REFERENCE_CASES)
 def test_compiled_steps_give_the_reference_numbers(name: str) -> None:
     # JAX compiles by XLA alone, whose square root on CPU is a little rougher.
@@ -84,6 +86,7 @@ def test_compiled_steps_give_the_reference_numbers(name: str) -> None:
     assert errors(name, lambda optimizer: backend.compile_function(optimizer, choice=PLAIN)) < limit
 
 
+@quick_every(3)
 @pytest.mark.parametrize(
     "name", ["optim_momentum_decay", "optim_sgd_m_damp", "optim_adam_groups", "optim_adamw_lrlist"]
 )
@@ -92,6 +95,7 @@ def test_xla_steps_give_the_reference_numbers(name: str) -> None:
     assert errors(name, lambda optimizer: backend.compile_function(optimizer, choice=XLA)) < 1e-5
 
 
+@quick_every(2)
 @pytest.mark.parametrize("name", ["optim_momentum", "optim_sgd_m_damp", "optim_adam_amsgrad", "optim_adamw_groups"])
 def test_steps_inside_a_branch_give_the_reference_numbers(name: str) -> None:
     def branching(optimizer: Any) -> Any:
@@ -106,6 +110,7 @@ def test_steps_inside_a_branch_give_the_reference_numbers(name: str) -> None:
     assert errors(name, branching) < 1e-6
 
 
+@quick_every(2)
 @pytest.mark.parametrize("rule", ["momentum", "sgd_m_damp", "adam_amsgrad", "adamw"])
 def test_a_branch_not_taken_leaves_parameters_and_state(rule: str) -> None:
     reference = case("optim")

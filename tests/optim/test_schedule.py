@@ -13,6 +13,7 @@ from mixtrain import backend
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.optim import SGD, LearningRateSchedule
+from tests.backends import quick_every
 from tests.optim.setting import parameter, tensors, values
 
 PLAIN = backend.JitChoice(False, "test")
@@ -41,6 +42,7 @@ def test_numbers_and_scalars_stay(rate: Any) -> None:
     assert moved(rate, 2) == [0.25, 0.25]
 
 
+@quick_every(3)
 @pytest.mark.parametrize("rates", [[0.5, 0.25], (0.5, 0.25), np.array([0.5, 0.25]), Tensor([0.5, 0.25])])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_list_gives_one_rate_a_step_and_its_last_from_then_on(rates: Any, compiled: bool) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import mixtrain
 from mixtrain import Model, Tensor, nn
+from tests.backends import quick_every
 
 
 class Noting(nn.Cell):
@@ -27,6 +28,7 @@ class Noting(nn.Cell):
 LEVELS = [("O0", "Float32"), ("O1", "Float32"), ("O2", "Float16"), ("O3", "Float16")]
 
 
+@quick_every(3)
 @pytest.mark.parametrize(("level", "dtype"), LEVELS)
 @pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE], ids=["graph", "pynative"])
 def test_construct_of_the_network_gets_a_tensor_in_the_level_s_format(level: Any, dtype: str, mode: int) -> None:

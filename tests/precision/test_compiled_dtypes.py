@@ -103,7 +103,7 @@ def on_a_device_with_half_units() -> Iterator[None]:
         yield
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("half", on_jax_only_some(HALVES), ids=str)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("make", NETWORKS, ids=lambda make: make.__name__)
@@ -135,6 +135,7 @@ EXPECTED = {
 }
 
 
+@quick_every(2)
 @pytest.mark.parametrize(
     ("key", "formats"), EXPECTED.items(), ids=lambda v: v if isinstance(v, str) else f"{v[0].__name__}:{v[1]}"
 )
@@ -145,6 +146,7 @@ def test_the_table_follows_the_levels(key: Any, formats: str) -> None:
         assert amp.plan_precision(network, level).row(key[1]).compute_dtype == expected
 
 
+@quick_every(3)
 @pytest.mark.parametrize("make", NETWORKS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("level", on_jax_only_some(LEVELS, [2, 3]))
 def test_outputs_are_float32_and_parameters_stay_float32(make: Any, level: str) -> None:
@@ -156,6 +158,7 @@ def test_outputs_are_float32_and_parameters_stay_float32(make: Any, level: str) 
     assert {parameter.dtype for parameter in parameters} == {"float32"}
 
 
+@quick_every(2)
 @pytest.mark.parametrize("level", on_jax_only_some(LEVELS, [2, 3]))
 def test_the_loss_is_computed_in_float32(level: str) -> None:
     network, shape = resnet()

@@ -18,7 +18,15 @@ from mixtrain import amp, backend
 from mixtrain.precision.families import FLOAT32_ONLY
 from tests.backends import ON_TENSORFLOW, compiled
 from tests.precision.layer_table import (
-    ENTRIES, GROUPS, KERAS_FAILS, LEFT_OUT, REFUSED_ON_JAX, Entry, batch_of, group_of, network_of,
+    ENTRIES,
+    GROUPS,
+    KERAS_FAILS,
+    LEFT_OUT,
+    REFUSED_ON_JAX,
+    Entry,
+    batch_of,
+    group_of,
+    network_of,
 )
 from tests.precision.test_zoo import outputs_of, state_of
 from tests.precision.zoo_trace import contradicted, recording, uncalled
@@ -119,6 +127,7 @@ def test_every_class_that_keras_exports_is_in_the_table_or_left_out_for_a_reason
 GIVE_FLOAT32 = ("CategoryEncoding", "HashedCrossing", "Hashing", "MaxNumBoundingBoxes")
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_what_is_kept_in_float32_is_what_keras_itself_does_not_compute_in_half() -> None:
     assert {getattr(keras.layers, name) for name in (*KERAS_FAILS, *GIVE_FLOAT32)} == set(FLOAT32_ONLY)

@@ -10,7 +10,7 @@ import pytest
 
 import mixtrain
 from mixtrain.amp import apply_plan, plan_precision
-from tests.backends import on_jax_only_some
+from tests.backends import on_jax_only_some, quick_every
 
 SHAPES = [(6, 4, 5, 3), (16, 3), (6, 4, 3), (2, 3, 2, 4, 3)]
 OPTIONS = [{}, {"center": False}, {"scale": False, "momentum": 0.5}, {"trainable": False}]
@@ -44,6 +44,7 @@ def draw(shape: tuple[int, ...]) -> np.ndarray:
     return (np.random.default_rng(5).standard_normal(shape) * 2 + 1).astype(np.float32)
 
 
+@quick_every(5)
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("options", on_jax_only_some(OPTIONS, [0, 2]))
 @pytest.mark.parametrize("shape", on_jax_only_some(SHAPES, [0, 3]), ids=str)

@@ -52,6 +52,7 @@ def test_the_error_names_the_layer_its_rule_and_the_line_to_write_once() -> None
         assert f"(Spectrum {path}" in words and "computes in float16: O2, the level's default." in words
 
 
+@pytest.mark.slow
 def test_the_line_works_and_gives_almost_the_numbers_of_float32() -> None:
     layer = Spectrum()
     kept = train(network(mixtrain.to_float(layer, mixtrain.float32)))

@@ -60,7 +60,7 @@ def full_values(network: Any) -> list[np.ndarray]:
     return [backend.to_numpy(master_value(variable)) for variable in held]
 
 
-@quick_every(2)
+@quick_every(4)
 @pytest.mark.parametrize(
     ("make", "kind", "half"),
     [
@@ -154,6 +154,7 @@ def test_the_copies_are_shown_for_a_while_and_written_back() -> None:
     assert network.weight.dtype == mixtrain.float16
 
 
+@pytest.mark.slow
 def test_checkpoints_hold_the_float32_copies(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "net.ckpt")
     network = cell_network()

@@ -12,6 +12,7 @@ import pytest
 
 import mixtrain
 from mixtrain import amp, nn
+from tests.backends import quick_every
 
 L = keras.layers
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
@@ -47,6 +48,7 @@ def test_a_dtype_of_the_users_beats_the_level_and_the_table_says_so(level: str, 
         assert formats(net, level)["body"] == "float16"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", HALF_LEVELS)
 def test_a_step_computes_a_layer_as_its_user_wrote_and_undo_leaves_the_policy_itself(level: str) -> None:
     net = network(dtype="float32")
@@ -127,6 +129,7 @@ def planned(layer: Any, level: str = "O2") -> dict[str, str]:
     return formats(keras.Model(inputs, L.Flatten(name="flat")(outputs)), level)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", HALF_LEVELS)
 @pytest.mark.parametrize("make", [
     lambda **own: L.MultiHeadAttention(2, 3, name="it", **own), lambda **own: L.LSTM(3, name="it", **own),
@@ -210,6 +213,7 @@ def wide() -> keras.Model:
     return keras.Model(inputs, L.Dense(3, activation="softmax", name="head")(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["clone", "load", "config", "new session", "new default"])
 @pytest.mark.parametrize("make", [network, wide])
 def test_a_network_made_again_is_planned_as_the_first_one(make: Any, how: str, tmp_path: pathlib.Path) -> None:
@@ -276,6 +280,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 ALIKE = {"SpatialDropout1D", "SpatialDropout2D"}
 
 
+@quick_every(2)
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_keras_records_what_a_layer_was_made_with(name: str) -> None:
     kind, arguments = getattr(L, name), ARGUMENTS[name]

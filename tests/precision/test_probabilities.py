@@ -52,6 +52,7 @@ def passes(word: str) -> str:
 
 
 # ---- which layers compute probabilities ---------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("level", on_jax_only_some(LEVELS, [1]))
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "sigmoid", "log_sigmoid", "hard_sigmoid", "sparsemax",
                                   "sparse_sigmoid"])
@@ -86,6 +87,7 @@ def test_cells(cell: Any, word: str, level: str) -> None:
 
 
 # ---- where a network ends -----------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("level", on_jax_only_some(LEVELS, [1]))
 def test_what_passes_probabilities_on_is_float32_too(level: str) -> None:
     for last in (
@@ -188,7 +190,7 @@ def test_layers_take_and_give_what_the_table_says(level: str) -> None:
 
 
 # ---- the numbers --------------------------------------------------------------------------------------------------
-@quick_every(5)
+@quick_every(15)
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
 @pytest.mark.parametrize("level", on_jax_only_some(LEVELS, [1]))
 @pytest.mark.parametrize("kind", ["activation", "layer", "operation", "cell"])
@@ -212,7 +214,7 @@ def test_confident_errors_keep_their_loss_and_gradient(kind: str, level: str, ha
     np.testing.assert_allclose(backend.to_numpy(bias), [-1.0], rtol=2e-2)
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("half", "sink"), on_jax_only_some([("bfloat16", False), ("float16", True)]))
 def test_training_on_noisy_labels_ends_where_keras_s_mixed_policies_end(half: str, sink: bool) -> None:
     rng = np.random.default_rng(0)

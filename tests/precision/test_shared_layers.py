@@ -13,7 +13,7 @@ import mixtrain
 from mixtrain import amp, backend, nn
 from mixtrain.network.walk import tree_of
 from mixtrain.trace_version import Version, version_of
-from tests.backends import quick_only_some
+from tests.backends import quick_every, quick_only_some
 from tests.precision.zoo_trace import contradicted, recording
 
 L = keras.layers
@@ -153,6 +153,7 @@ def predicted(network: keras.Model) -> np.ndarray:
     return np.asarray(network.predict(X, verbose=0))
 
 
+@pytest.mark.slow
 def test_keras_predicts_with_the_plan_in_force_also_in_networks_that_hold_the_layers() -> None:
     encoder, auto = networks()
     exact = predicted(encoder), predicted(auto)
@@ -171,6 +172,7 @@ def test_keras_predicts_with_the_plan_in_force_also_in_networks_that_hold_the_la
     assert not np.array_equal(predicted(auto), exact[1])
 
 
+@pytest.mark.slow
 def test_keras_evaluates_and_fits_with_the_plan_in_force_and_keeps_what_is_not_stale() -> None:
     encoder, _ = networks()
     encoder.compile(keras.optimizers.SGD(0.0), "mse", jit_compile=False)
@@ -211,6 +213,7 @@ def steps(of: mixtrain.Model) -> Any:
     return of._compiled.stepper._training
 
 
+@quick_every(2)
 @pytest.mark.parametrize("make", [networks, cells])
 def test_the_network_that_runs_last_is_right_and_every_report_is_true(make: Any) -> None:
     encoder, auto = make()
@@ -234,6 +237,7 @@ def test_the_network_that_runs_last_is_right_and_every_report_is_true(make: Any)
     assert large._compiled.stepper.traces() == 1
 
 
+@pytest.mark.slow
 def test_a_model_that_runs_inside_another_s_training_leaves_its_steps_as_planned() -> None:
     encoder, auto = networks()
     seen: list[Any] = []
@@ -264,6 +268,7 @@ class _Noting:
         return x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", quick_only_some(["O2", "O0"]))
 def test_a_gan_s_two_networks_train_in_turn_as_keras_trains_them(level: str) -> None:
     def parts() -> tuple[keras.Model, keras.Model, keras.Model]:

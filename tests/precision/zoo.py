@@ -13,10 +13,14 @@ import numpy as np
 
 import mixtrain
 from mixtrain import amp, backend
-from tests.precision import zoo_more as more
-from tests.precision import zoo_networks as networks
+from tests.precision import zoo_more as more, zoo_networks as networks
 from tests.precision.compiled_graph import (
-    Operation, arithmetic_among, casts_among, dtypes_under, half_units, nodes_of,
+    Operation,
+    arithmetic_among,
+    casts_among,
+    dtypes_under,
+    half_units,
+    nodes_of,
 )
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "network_zoo.md"

@@ -15,7 +15,7 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain.errors import UnsupportedBackendError
 from mixtrain.serialization import export, load
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 
 
 class Net(nn.Cell):
@@ -42,6 +42,7 @@ def served(folder: pathlib.Path, *inputs: np.ndarray) -> dict[str, np.ndarray]:
     return {name: value.numpy() for name, value in outputs.items()}
 
 
+@quick_every(2)
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("level", ["O0", "O3"])
 def test_a_saved_model_equals_predict_in_float32_for_any_batch(tmp_path: pathlib.Path, level: str) -> None:

@@ -14,7 +14,7 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain import backend
 from mixtrain.precision.levels import AmpLevel
-from tests.backends import ON_KERAS_3_10
+from tests.backends import ON_KERAS_3_10, quick_every
 
 IMAGES = np.random.default_rng(0).normal(size=(8, 6, 6, 1)).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32) % 3
@@ -61,6 +61,7 @@ def policies(network: keras.Model) -> list[str]:
     return [layer.dtype_policy.name for layer in layers]
 
 
+@pytest.mark.slow
 def test_the_file_is_a_plain_float32_model_of_the_same_weights(
     half_trained: mixtrain.Model, tmp_path: pathlib.Path
 ) -> None:
@@ -170,6 +171,7 @@ def test_saving_does_not_compile_the_step_anew(tmp_path: pathlib.Path) -> None:
     assert len(traces) == before and len(list(tmp_path.iterdir())) == 3
 
 
+@quick_every(2)
 @pytest.mark.tensorflow
 # Keras 3.10 warns of what it loaded itself.
 @pytest.mark.filterwarnings(f"{'ignore' if ON_KERAS_3_10 else 'error'}:The structure of `inputs`")

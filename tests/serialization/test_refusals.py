@@ -18,6 +18,7 @@ from mixtrain.errors import CheckpointError
 from mixtrain.serialization import Checkpoint, RunState, load_checkpoint, load_param_into_net, save_checkpoint
 from mixtrain.serialization.names import parameters_by_name, states_by_name
 from mixtrain.serialization.store import read_file, write_file
+from tests.backends import quick_every
 from tests.serialization.mutations import sealed
 
 PLACE = {"epoch": 2, "step": 6, "batch_num": 3}
@@ -109,6 +110,7 @@ def malformed_file(path: pathlib.Path, network: nn.Cell, change: Callable[..., R
     path.write_bytes(sealed(header, content, json.dumps(description).encode()))
 
 
+@quick_every(2)
 @pytest.mark.parametrize("kind", ["cell", "keras"])
 def test_a_malformed_checkpoint_leaves_everything_as_it_was(tmp_path: pathlib.Path, kind: str) -> None:
     source, network = train_network(kind), train_network(kind)

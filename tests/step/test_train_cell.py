@@ -10,6 +10,7 @@ import pytest
 
 import mixtrain
 from mixtrain import backend, nn
+from tests.backends import quick_every
 from tests.train.planted import GOLDEN, Chain, batches
 
 X, LABEL = mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[0.0]])
@@ -90,6 +91,7 @@ def test_a_sens_of_zero_is_refused() -> None:
         _step(nn.TrainOneStepCell, 0)
 
 
+@quick_every(3)
 @MODES
 @pytest.mark.parametrize("case", [2, 4])
 def test_a_scaled_step_follows_a_golden_sequence(mode: int, case: int) -> None:
@@ -111,6 +113,7 @@ def test_a_scaled_step_follows_a_golden_sequence(mode: int, case: int) -> None:
     assert float(backend.to_numpy(step.scale_sense)) == expected[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(), (1,)])
 def test_a_tensor_is_a_scale_that_stays_until_it_is_set(shape: tuple[int, ...]) -> None:
     step = _step(nn.TrainOneStepWithLossScaleCell, mixtrain.Tensor(np.full(shape, 8.0, np.float32)))

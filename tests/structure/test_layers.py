@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import pathlib
 
 import mixtrain
 
 ROOT = pathlib.Path(mixtrain.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text()) for path in FILES}
 
 # From the bottom up; a package may import packages of lower layers and its own, never its neighbors on the same layer.
 # A subpackage that is named here is a package of its own.
@@ -42,6 +42,12 @@ BACKENDS = {"tensorflow": {"tensorflow"}, "jax": {"jax", "jaxlib"}}
 # Each says why, and a test of its own fails when the name moves.
 PRIVATE_KERAS = {"backend/jax/tensor.py"}
 OPTIONAL = {"PIL", "matplotlib", "onnx", "tensorboard", "tf2onnx"}
+
+
+@functools.cache
+def trees() -> dict[pathlib.Path, ast.Module]:
+    """Return the syntax tree of each file of the package."""
+    return {path: ast.parse(path.read_text()) for path in FILES}
 
 
 def package_of(name: str) -> str:
@@ -86,7 +92,7 @@ def named(path: pathlib.Path) -> str:
 
 def test_a_file_imports_only_packages_below_its_own() -> None:
     wrong = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         package = package_of_file(path)
         for other in imported_packages(tree) - {package}:
             down = other in LAYER_OF and LAYER_OF[other] < LAYER_OF[package]
@@ -98,7 +104,7 @@ def test_a_file_imports_only_packages_below_its_own() -> None:
 def test_only_a_backend_imports_its_array_library() -> None:
     libraries = set().union(*BACKENDS.values())
     wrong = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         place = path.relative_to(ROOT).parts
         own = BACKENDS.get(place[1], set()) if place[0] == "backend" and len(place) > 2 else set()
         if external_imports(tree) & libraries - own:
@@ -110,7 +116,7 @@ def test_only_the_backend_package_asks_which_backend_runs() -> None:
     """What differs is a function of the backend interface."""
     assert [
         f"{named(path)}:{node.lineno}"
-        for path, tree in TREES.items() if package_of_file(path) != "backend"
+        for path, tree in trees().items() if package_of_file(path) != "backend"
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr == "backend" and isinstance(node.value, ast.Attribute)
     ] == []
@@ -124,20 +130,20 @@ def test_private_names_of_jax_are_in_the_files_that_say_why() -> None:
 def test_nothing_is_imported_inside_a_function_but_optional_extras() -> None:
     assert [
         f"{named(path)}: {function.name}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for function in ast.walk(tree)
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and external_imports(function) - OPTIONAL
     ] == []
 
 
 def test_a_file_says_its_idea_at_its_top_and_is_short_enough_to_hold_one() -> None:
-    assert [named(path) for path, tree in TREES.items() if not ast.get_docstring(tree)] == []
+    assert [named(path) for path, tree in trees().items() if not ast.get_docstring(tree)] == []
     assert [named(path) for path in FILES if path.read_text().count("\n") > 500] == []
 
 
 def test_no_file_asserts_or_imports_stars_or_keras_internals() -> None:
     wrong = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Assert):
                 wrong.append(f"{named(path)}:{node.lineno}: raise an error instead of asserting")
@@ -177,7 +183,7 @@ def module_name(path: pathlib.Path) -> str:
 def module_imports(path: pathlib.Path) -> set[str]:
     """Return the files of mixtrain that a file imports, for type checking too."""
     result: set[str] = set()
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(trees()[path]):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mixtrain"):
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"

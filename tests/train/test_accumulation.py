@@ -10,7 +10,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, nn
-from tests.backends import ON_TENSORFLOW, quick_every, quick_only_some
+from tests.backends import ON_TENSORFLOW, quick_only_some
 from tests.distribution.networks import batches, mlp, train, values_of
 
 # Each of several Models is compiled by XLA there.
@@ -42,7 +42,7 @@ def test_updates_are_those_of_the_large_batch_and_the_remainder_is_applied(
     assert int(one.model.train_network.driver.iterations) == 3
 
 
-@quick_every(2)
+@pytest.mark.slow
 @slow_on_jax
 @pytest.mark.parametrize("sink", [False, True] if ON_TENSORFLOW else [False])
 def test_an_overflow_rejects_its_window_alone(sink: bool) -> None:
@@ -56,6 +56,7 @@ def test_an_overflow_rejects_its_window_alone(sink: bool) -> None:
     assert int(faulty.model.train_network.driver.iterations) == 2
 
 
+@pytest.mark.slow
 @slow_on_jax
 def test_the_search_for_the_first_scale_rejects_no_window() -> None:
     run = train(None, batches(*[4] * 4), accumulate_steps=4, amp_level="O2")
@@ -70,6 +71,7 @@ class Stop(mixtrain.Callback):
             run_context.request_stop()
 
 
+@pytest.mark.slow
 @slow_on_jax
 def test_a_run_goes_on_in_the_middle_of_a_window(tmp_path: Any) -> None:
     def run(*callbacks: Any, resume: Any = None) -> list[Any]:
@@ -85,6 +87,7 @@ def test_a_run_goes_on_in_the_middle_of_a_window(tmp_path: Any) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(run(), run(resume=tmp_path), strict=True))
 
 
+@pytest.mark.slow
 @slow_on_jax
 def test_a_cell_with_its_own_optimizer_accumulates() -> None:
     results = []
@@ -111,6 +114,7 @@ def test_what_does_not_go_together_is_refused(options: dict[str, Any], message: 
         train(None, batches(4), **options)
 
 
+@pytest.mark.slow
 @slow_on_jax
 def test_keras_accumulation_on_two_devices_is_that_of_one() -> None:
     data = batches(*[4] * 6)

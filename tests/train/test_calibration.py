@@ -19,7 +19,7 @@ from mixtrain import (
     calibrate_loss_scale,
 )
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import on_jax_only_some, quick_every
+from tests.backends import on_jax_only_some
 from tests.train.test_first_scale import DATA, Control, feeding, model, values_of
 
 
@@ -46,6 +46,7 @@ def test_the_scale_is_half_of_the_largest_that_overflows_in_no_batch() -> None:
     assert 1 in skipped(4 * scale, DATA[:2])
 
 
+@pytest.mark.slow
 def test_nothing_of_the_model_changes() -> None:
     tried, fresh = model(), model()
     calibrate_loss_scale(tried, DATA[:2])
@@ -57,6 +58,7 @@ def test_nothing_of_the_model_changes() -> None:
         np.testing.assert_array_equal(left, right)
 
 
+@pytest.mark.slow
 def test_a_trained_model_is_left_where_it_is() -> None:
     trained = model()
     trained.train(1, DATA, verbose=0)
@@ -69,6 +71,7 @@ def test_a_trained_model_is_left_where_it_is() -> None:
         np.testing.assert_array_equal(left, right)
 
 
+@pytest.mark.slow
 def test_only_the_first_batches_are_read() -> None:
     read: list[int] = []
 
@@ -85,6 +88,7 @@ def test_only_the_first_batches_are_read() -> None:
     assert max(read) <= 2  # One may be read ahead.
 
 
+@pytest.mark.slow
 def test_a_batch_that_no_scale_can_help_is_an_error_that_says_what_overflows() -> None:
     x, y = DATA[0]
     with pytest.raises(ValueError, match="one has none at scale 1. Found: column 0 of the batch: 96 of 96 values"):
@@ -123,7 +127,7 @@ def retrying(on_overflow: Any, scale: float = 2.0**10, **options: Any) -> Model:
     )
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("feed", on_jax_only_some(["steps", "groups", "sink"], (1,)))
 def test_a_batch_that_overflows_is_trained_on_at_a_smaller_scale(feed: str) -> None:
     data = outlier(2.0**10)
@@ -141,6 +145,7 @@ def test_a_batch_that_overflows_is_trained_on_at_a_smaller_scale(feed: str) -> N
     assert distances[0] < 0.1 * distances[1]
 
 
+@pytest.mark.slow
 def test_a_retried_step_counts_once() -> None:
     trained = retrying("retry")
     trained.train(1, outlier(2.0**10), verbose=0)
@@ -148,6 +153,7 @@ def test_a_retried_step_counts_once() -> None:
     assert (int(state.applied_steps), int(state.skipped_steps), int(state.good_steps)) == (7, 0, 4)
 
 
+@pytest.mark.slow
 def test_a_batch_that_needs_more_is_skipped_once() -> None:
     trained = retrying("retry", 2.0**24, explain_overflow=True)
     data = outlier(1.0)
@@ -160,6 +166,7 @@ def test_a_batch_that_needs_more_is_skipped_once() -> None:
     assert int(state.applied_steps) + int(state.skipped_steps) == 7
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_is_not_tried_again() -> None:
     trained = retrying("retry", explain_overflow=True)
     data = outlier(1.0)
@@ -170,6 +177,7 @@ def test_a_loss_that_is_not_finite_is_not_tried_again() -> None:
     assert [record.finding.kind for record in trained.overflows] == ["input"]
 
 
+@pytest.mark.slow
 def test_a_run_without_overflow_is_the_same_with_retries() -> None:
     data = outlier(1.0)
     runs = [retrying(on_overflow, 2.0**4) for on_overflow in ("skip", "retry")]

@@ -82,6 +82,7 @@ def adam() -> keras.optimizers.Optimizer:
     return keras.optimizers.Adam(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", quick_only_some([False, True]))
 def test_a_callback_that_evaluates_its_model_sees_what_it_sees_in_keras(sink: bool) -> None:
     theirs, ours = Evaluates(), Evaluates()
@@ -96,6 +97,7 @@ def test_a_callback_that_evaluates_its_model_sees_what_it_sees_in_keras(sink: bo
         assert result == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("saver", quick_only_some(["model", "callback", "network"]))
 def test_a_file_keeps_the_optimizer_and_goes_on_in_keras(tmp_path: pathlib.Path, saver: str) -> None:
     path = tmp_path / "net.keras"
@@ -114,6 +116,7 @@ def test_a_file_keeps_the_optimizer_and_goes_on_in_keras(tmp_path: pathlib.Path,
     assert loaded.evaluate(X, Y, verbose=0)[0] < before[0] and loaded.optimizer.iterations == 24
 
 
+@pytest.mark.slow
 def test_what_a_model_compiles_is_no_compile_of_the_user() -> None:
     trained = network()
     mixtrain.Model(trained, loss(), adam()).fit(1, BATCHES, verbose=0)
@@ -130,6 +133,7 @@ def test_what_a_model_compiles_is_no_compile_of_the_user() -> None:
     assert trained.optimizer is user
 
 
+@pytest.mark.slow
 def test_a_loss_or_an_optimizer_that_keras_does_not_know_leaves_a_network_uncompiled() -> None:
     trained = network()
     mixtrain.Model(trained, nn.SoftmaxCrossEntropyWithLogits(sparse=True), adam()).fit(1, BATCHES, verbose=0)

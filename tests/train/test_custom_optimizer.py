@@ -9,6 +9,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, nn, ops
+from tests.backends import quick_every
 from tests.train.planted import Chain, batches
 
 FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
@@ -45,6 +46,7 @@ def run(optimizer: Any, flags: str, sink: bool, manager: Any) -> tuple[list[floa
     return [float(item.asnumpy()) for item in net.trainable_params()], made
 
 
+@quick_every(4)
 @FEEDS
 @pytest.mark.parametrize("manager", [None, lambda: FixedLossScaleManager(64.0, False)], ids=["none", "fixed"])
 def test_a_users_rule_trains_as_ours(manager: Any, sink: bool) -> None:
@@ -57,6 +59,7 @@ def test_a_users_rule_trains_as_ours(manager: Any, sink: bool) -> None:
     assert optimizer.global_step.asnumpy().tolist() == [3]
 
 
+@quick_every(2)
 @FEEDS
 @pytest.mark.filterwarnings("ignore:Model. in epoch 1, 2 of 4 steps were skipped")
 def test_skipped_steps_leave_a_users_rule_as_it_was(sink: bool) -> None:
@@ -67,6 +70,7 @@ def test_skipped_steps_leave_a_users_rule_as_it_was(sink: bool) -> None:
     assert all(np.isfinite(slot.asnumpy()) for slot in optimizer.moments)
 
 
+@pytest.mark.slow
 @FEEDS
 @pytest.mark.filterwarnings("ignore:Model. in epoch 1, 1 of 4 steps were skipped")
 def test_layerwise_rates_around_an_optimizer_train_and_skip(sink: bool) -> None:
@@ -79,6 +83,7 @@ def test_layerwise_rates_around_an_optimizer_train_and_skip(sink: bool) -> None:
     assert optimizer.opt.global_step.asnumpy().tolist() == [3]
 
 
+@quick_every(2)
 @pytest.mark.parametrize("rule", [nn.RMSProp, nn.Adagrad, nn.Lamb, nn.FTRL])
 def test_every_rule_lowers_a_loss(rule: Any) -> None:
     net = nn.Dense(1, 1, weight_init="ones", has_bias=False)

@@ -12,7 +12,7 @@ import pytest
 
 from mixtrain import DynamicLossScaleManager, Model
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 from tests.train.random_networks import BATCH, Case, drawn_case
 
 EPOCHS = 2
@@ -109,6 +109,7 @@ def rounding(case: Case, theirs: Any, start: list[np.ndarray]) -> float:
     return max(result)
 
 
+@quick_every(2)
 @pytest.mark.parametrize(
     "seed", [*SEEDS[:QUICK], *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[QUICK:COUNT])]
 )

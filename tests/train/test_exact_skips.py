@@ -33,7 +33,7 @@ def check(seed: int) -> None:
     assert skipping.difference(control) == [], str(case)
 
 
-@quick_every(2)
+@quick_every(4)
 @pytest.mark.parametrize("seed", FEW)
 def test_a_run_with_skipped_steps_ends_where_the_run_without_them_ends(seed: int) -> None:
     check(seed)

@@ -97,7 +97,7 @@ def _marked(names: Iterable[str]) -> list[Any]:
     return [pytest.param(name, marks=TF_DATA) if "tf.data" in name else name for name in names]
 
 
-@quick_every(3)
+@pytest.mark.slow
 @FEEDS
 @pytest.mark.parametrize("source", _marked(SOURCES))
 def test_every_source_trains_the_same_run(source: str, sink: bool, reference: Trace) -> None:
@@ -107,12 +107,14 @@ def test_every_source_trains_the_same_run(source: str, sink: bool, reference: Tr
     assert (trace.scales, trace.overflows) == (reference.scales, reference.overflows)
 
 
+@pytest.mark.slow
 def test_a_source_of_unknown_size_trains_from_the_host(reference: Trace) -> None:
     assert _train(Sized()).losses == reference.losses
     rows = GeneratorDataset(lambda: iter(list(zip(X, Y, strict=True))), ["data", "label"]).batch(8)
     assert _train(rows).losses == reference.losses
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_tf_dataset_of_unknown_size_trains_from_the_host(reference: Trace) -> None:
     assert _train(tf.data.Dataset.from_generator(
@@ -149,6 +151,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
+@quick_every(3)
 @FEEDS
 @pytest.mark.parametrize("kind", _marked(REFUSED))
 def test_a_dataset_that_cannot_be_trained_on_is_refused(kind: str, sink: bool) -> None:
@@ -157,12 +160,14 @@ def test_a_dataset_that_cannot_be_trained_on_is_refused(kind: str, sink: bool) -
         _train(make(), sink=sink)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sink", "error"), [(False, RuntimeError), (True, ValueError)])
 def test_a_dataset_that_ends_before_its_size_is_an_error_that_counts(sink: bool, error: type[Exception]) -> None:
     with pytest.raises(error, match="(must give the|expected) 7 .* (after|got) 5"):
         _train(Sized(7), sink=sink)
 
 
+@pytest.mark.slow
 @FEEDS
 def test_what_a_dataset_raises_comes_as_itself_with_the_place_and_the_weights_stay_usable(sink: bool) -> None:
     model, trace = _model(), Trace()
@@ -228,7 +233,7 @@ def _two_by_two() -> Any:
     return keras.Model({"one": one, "other": other}, {"a": a, "b": b})
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["O0", "O2"])
 def test_two_inputs_two_outputs_and_sample_weights_train_the_same_from_host_and_loop(level: Any) -> None:
     data = [
@@ -254,6 +259,7 @@ def test_two_inputs_two_outputs_and_sample_weights_train_the_same_from_host_and_
         np.testing.assert_allclose(mine, theirs, atol=1e-6 if level == "O0" else 1e-4)
 
 
+@pytest.mark.slow
 def test_columns_go_to_a_network_that_returns_its_own_loss() -> None:
     class Own(nn.Cell):
         def __init__(self) -> None:
@@ -269,6 +275,7 @@ def test_columns_go_to_a_network_that_returns_its_own_loss() -> None:
     assert history["loss"][-1] < history["loss"][0]
 
 
+@pytest.mark.slow
 def test_a_feed_can_be_read_again_and_knows_its_size_and_first_batch() -> None:
     for name, make in SOURCES.items():
         if "tf.data" in name and keras.backend.backend() != "tensorflow":
@@ -282,6 +289,7 @@ def test_a_feed_can_be_read_again_and_knows_its_size_and_first_batch() -> None:
         assert [len(next(iterator)[0]) for _ in range(6)] == [8, 8, 8, 8, 4, 8]
 
 
+@pytest.mark.slow
 @TF_DATA
 @FEEDS
 @pytest.mark.parametrize(("shape", "before"), [((6,), 0), ((None,), 1)], ids=["known shapes", "open shapes"])
@@ -325,6 +333,7 @@ def test_a_tf_dataset_that_turns_out_to_be_empty_is_an_error_in_training_and_eva
         model.evaluate(empty) if of_keras else model.eval(empty)
 
 
+@quick_every(2)
 @FEEDS
 def test_a_py_dataset_is_told_of_the_beginning_and_the_end_of_every_epoch(sink: bool) -> None:
     events = []

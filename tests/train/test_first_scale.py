@@ -59,6 +59,7 @@ def assert_equal(one: Model, other: Model) -> None:
 TWENTY = [entry for entry in ZOO if not entry.large or entry.name in ("mobile_net_v2", "resnet50_v2")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", quick_only_some(TWENTY, (2,)), ids=lambda entry: entry.name)
 def test_no_batch_of_a_network_of_the_zoo_is_lost(entry: Entry) -> None:
     inputs, labels = entry.batch(BATCHES * ROWS)
@@ -72,6 +73,7 @@ def test_no_batch_of_a_network_of_the_zoo_is_lost(entry: Entry) -> None:
     assert math.isfinite(history["loss"][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feed", quick_only_some(["sink", "groups", "steps"]))
 def test_the_first_step_is_the_one_of_a_run_from_the_scale_that_was_found(feed: str) -> None:
     result, named = model(), None
@@ -85,6 +87,7 @@ def test_the_first_step_is_the_one_of_a_run_from_the_scale_that_was_found(feed: 
     assert too_large.train(1, DATA[:1], verbose=0)["skipped_steps"] == [1]
 
 
+@pytest.mark.slow
 def test_numbers_do_not_depend_on_the_feed() -> None:
     runs = []
     for feed in ("steps", "groups", "sink"):
@@ -97,6 +100,7 @@ def test_numbers_do_not_depend_on_the_feed() -> None:
         assert_equal(trained, runs[0][0])
 
 
+@pytest.mark.slow
 def test_the_search_leaves_counts_of_applied_steps_alone() -> None:
     trained = model()
     trained.train(1, DATA, verbose=0)
@@ -112,6 +116,7 @@ def test_a_later_batch_that_overflows_is_skipped() -> None:
     assert history["skipped_steps"] == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feed", quick_only_some(["groups", "sink", "steps"]))
 def test_a_first_batch_that_no_scale_can_help_is_one_skipped_step_and_the_next_is_searched_on(feed: str) -> None:
     bad = (np.full_like(X[:ROWS], np.inf), Y[:ROWS])
@@ -123,12 +128,14 @@ def test_a_first_batch_that_no_scale_can_help_is_one_skipped_step_and_the_next_i
     assert_equal(trained, clean)
 
 
+@pytest.mark.slow
 def test_a_named_manager_keeps_its_meaning() -> None:
     trained = model(loss_scale_manager=DynamicLossScaleManager())
     history = trained.train(1, DATA, verbose=0)
     assert history["skipped_steps"][0] >= 3
 
 
+@pytest.mark.slow
 def test_an_automatic_scale_is_found_as_the_default_one_is() -> None:
     named, default = model(loss_scale_manager=DynamicLossScaleManager("auto")), model()
     history = named.train(1, DATA, verbose=0)
@@ -143,6 +150,7 @@ def test_another_word_for_the_scale_is_refused() -> None:
         DynamicLossScaleManager("automatic")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_second_run_does_not_search_again() -> None:
     trained = model()
     trained.train(1, DATA, verbose=0)

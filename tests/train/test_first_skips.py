@@ -12,7 +12,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model
-from tests.backends import quick_every, quick_only_some
+from tests.backends import quick_only_some
 
 FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 
@@ -68,7 +68,7 @@ def assert_same(one: list[np.ndarray], other: list[np.ndarray]) -> None:
         np.testing.assert_allclose(a, b, rtol=2e-2, atol=2e-2)
 
 
-@quick_every(2)
+@pytest.mark.slow
 @FEEDS
 def test_the_best_checkpoint_is_of_a_trained_network(sink: bool, tmp_path: pathlib.Path) -> None:
     def files() -> list[Any]:
@@ -95,6 +95,7 @@ def our_stops() -> list[Any]:
     return [mixtrain.EarlyStopping("loss", min_delta=1e6, patience=3, restore_best_weights=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("callbacks", "sink"),
     quick_only_some([(keras_stops, False), (our_stops, True), (keras_stops, True), (our_stops, False)], (0, 1)),
@@ -116,6 +117,7 @@ def our_lowers() -> list[Any]:
     return [mixtrain.ReduceLROnPlateau("loss", factor=0.5, min_delta=1e6, patience=8)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("callbacks", "sink"),
     quick_only_some([(keras_lowers, False), (our_lowers, True), (keras_lowers, True), (our_lowers, False)], (0, 1)),

@@ -14,6 +14,7 @@ from mixtrain.backend import DevicePut
 from mixtrain.train.feed import Feed
 from mixtrain.train.step_groups import grouped
 from mixtrain.train.steps_per_call import StepsPerCall
+from tests.backends import quick_every
 
 _draw = np.random.default_rng(0)
 X = _draw.standard_normal((10, 4, 3))
@@ -112,6 +113,7 @@ def trained(dataset: Any, looking: Looking | None = None, *, epochs: int = 2) ->
     return looking
 
 
+@quick_every(2)
 @pytest.mark.parametrize("together", [1, 4])
 def test_an_array_that_its_owner_writes_again_trains_as_arrays_of_their_own(
     together: int, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,6 @@ import pytest
 
 import mixtrain
 from mixtrain import backend
-from tests.backends import quick_every
 
 ROWS = 20
 DRAW = np.random.default_rng(5)
@@ -81,7 +80,7 @@ ARGUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ARGUMENTS)
 def test_fit_gives_the_losses_and_weights_of_keras(case: str) -> None:
     model, peer = pair()
@@ -94,6 +93,7 @@ def test_fit_gives_the_losses_and_weights_of_keras(case: str) -> None:
         np.testing.assert_allclose(value, other, rtol=2e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_arguments_by_position_are_those_of_keras() -> None:
     (model, _), (other, _) = pair(), pair()
     first = model.fit(X, Y, 8, 3, shuffle=False, verbose=0)
@@ -101,6 +101,7 @@ def test_arguments_by_position_are_those_of_keras() -> None:
     assert first["loss"] == second["loss"] and len(first["loss"]) == 3
 
 
+@pytest.mark.slow
 def test_sink_feed_takes_arrays_too() -> None:
     (model, _), (other, _) = pair(), pair()
     arguments = {"x": X, "y": Y, "batch_size": 4, "epochs": 2, "shuffle": False, "verbose": 0}
@@ -121,6 +122,7 @@ def test_shuffled_rows_come_in_another_order_in_each_epoch_and_a_seed_repeats_th
     assert orders[0] == orders[1]
 
 
+@pytest.mark.slow
 def test_a_generator_goes_on_where_an_epoch_ended() -> None:
     taken: list[int] = []
 
@@ -141,6 +143,7 @@ def test_a_generator_that_ends_says_after_how_many_batches() -> None:
         model.fit(few, steps_per_epoch=3, epochs=2, verbose=0)
 
 
+@pytest.mark.slow
 def test_several_inputs_are_a_dict_or_a_list_of_arrays() -> None:
     left, right = keras.Input((3,), name="left"), keras.Input((3,), name="right")
     outputs = keras.layers.Dense(1)(keras.layers.concatenate([left, right]))
@@ -161,6 +164,7 @@ def test_several_inputs_are_a_dict_or_a_list_of_arrays() -> None:
         )
 
 
+@pytest.mark.slow
 def test_evaluate_returns_the_loss_and_the_metrics_of_keras() -> None:
     model, peer = pair()
     for arguments in ({}, {"sample_weight": WEIGHTS}, {"batch_size": 3, "steps": 2}):
@@ -172,6 +176,7 @@ def test_evaluate_returns_the_loss_and_the_metrics_of_keras() -> None:
     assert isinstance(mixtrain.Model(network(), _loss()).evaluate(X, Y), float)
 
 
+@pytest.mark.slow
 def test_predict_of_a_keras_network_gives_numpy_arrays_batch_by_batch() -> None:
     model, peer = pair()
     many = np.tile(X, (5, 1))
@@ -182,6 +187,7 @@ def test_predict_of_a_keras_network_gives_numpy_arrays_batch_by_batch() -> None:
         np.testing.assert_allclose(result, peer.predict(data, verbose=0, **options), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(3,), (3, 0), (None, 0, 1), (6, "auto", 2, [])], ids=str)
 def test_what_follows_the_only_input_of_predict_is_what_it_is_in_keras(arguments: tuple[Any, ...]) -> None:
     model, peer = pair()
@@ -268,6 +274,7 @@ REFUSED: dict[str, tuple[Callable[[mixtrain.Model], Any], type[Exception], str]]
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_meant_is_refused_in_a_sentence(case: str) -> None:
     call, kind, words = REFUSED[case]
@@ -288,6 +295,7 @@ def test_a_cell_is_asked_for_in_its_own_words() -> None:
             model.predict(np.ones((4, 3), np.float32), **options)
 
 
+@pytest.mark.slow
 def test_evaluate_lists_values_in_the_order_of_keras() -> None:
     metrics = ["sparse_top_k_categorical_accuracy", "accuracy"]
     peer = network()
@@ -296,6 +304,7 @@ def test_evaluate_lists_values_in_the_order_of_keras() -> None:
     np.testing.assert_allclose(model.evaluate(X, Y), peer.evaluate(X, Y, verbose=0), rtol=2e-6)
 
 
+@pytest.mark.slow
 def test_evaluate_lists_values_of_several_outputs_in_the_order_of_keras() -> None:
     def two_ends() -> keras.Model:
         keras.utils.set_random_seed(3)

@@ -11,7 +11,7 @@ import pytest
 
 from mixtrain import Model, Tensor, backend, nn
 from mixtrain.step.loss_cell import WithLossCell
-from tests.backends import on_jax_only_some
+from tests.backends import on_jax_only_some, quick_every
 
 layers, optimizers = keras.layers, keras.optimizers
 ROWS, BATCH = 12, 4
@@ -109,6 +109,7 @@ def test_two_epochs_equal_those_of_keras(make: Callable[[], Any], data: Any, opt
         np.testing.assert_allclose(mine, theirs_, atol=1e-3, rtol=0)
 
 
+@quick_every(5)
 @pytest.mark.parametrize(("make", "data"), NETWORKS, ids=[make.__name__ for make, _ in NETWORKS])
 def test_the_first_gradients_equal_those_of_keras(make: Callable[[], Any], data: Any) -> None:
     """Of plain SGD at rate 1 the change of a weight is its gradient; Keras's are read off `fit`."""
@@ -142,6 +143,7 @@ class Noisy(keras.Model):
         return self.last(keras.random.dropout(self.first(keras.ops.reshape(x, (-1, 64))), 0.5, seed=self.seeds))
 
 
+@pytest.mark.slow
 def test_a_network_that_is_built_by_its_first_batch_draws_and_counts_as_in_keras() -> None:
     ours, theirs = seeded(Noisy), seeded(Noisy)
     theirs.compile(optimizers.SGD(0.05), loss())
@@ -163,6 +165,7 @@ def repeated_names() -> Any:
     return keras.Model(entry, layers.Dense(3, name="dense")(block("second", block("first", entry))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_layers_of_the_same_name_in_several_models_all_train(sink: bool) -> None:
     ours, theirs = seeded(repeated_names), seeded(repeated_names)

@@ -10,7 +10,6 @@ import pytest
 
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, backend, nn
 from mixtrain.step.output_losses import loss_caller
-from tests.backends import quick_every
 from tests.train.planted import Trace
 
 layers = keras.layers
@@ -44,7 +43,7 @@ def two_steps_in_keras(net: Any, label: Any, sample_weight: Any = None, **option
     return keras_history.history["loss"]  # type: ignore[no-any-return]
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "loss", "label", "weights", "sample_weight"),
     [
@@ -63,6 +62,7 @@ def test_losses_of_several_outputs_are_those_of_keras(
     np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_sample_weights_by_output_are_those_of_keras() -> None:
     label, weights = {"a": Y, "b": C}, {"a": W, "b": W[::-1].copy()}
     ours = two_steps(two_outputs("dict"), label, weights, loss=BY_NAME)
@@ -89,6 +89,7 @@ def penalised() -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manager", [None, FixedLossScaleManager(2.0**10)], ids=["plain", "scaled"])
 def test_losses_that_layers_add_are_counted_and_scaled_as_in_keras(manager: Any) -> None:
     ours, theirs = penalised(), penalised()
@@ -110,6 +111,7 @@ class Holding(nn.Cell):
         return self.again(self.first(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["O0", "O2"])
 def test_the_regulariser_of_a_keras_layer_in_a_cell_counts_once_and_in_float32(level: Any) -> None:
     penalty = keras.regularizers.L2(2.0**14)
@@ -144,6 +146,7 @@ class Whole(nn.Cell):
         return self.held(x)
 
 
+@pytest.mark.slow
 def test_a_layer_held_by_a_cell_and_by_a_model_in_it_adds_its_losses_once_and_scaled_once() -> None:
     theirs = penalised()
     expected = two_steps_in_keras(theirs, Y, loss="mse")
@@ -156,6 +159,7 @@ def test_a_layer_held_by_a_cell_and_by_a_model_in_it_adds_its_losses_once_and_sc
             np.testing.assert_allclose(mine, keras_weight, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_loss_of_a_masked_sequence_is_that_of_keras_at_float32_and_half() -> None:
     def make() -> Any:
         keras.utils.set_random_seed(1)
@@ -173,6 +177,7 @@ def test_the_loss_of_a_masked_sequence_is_that_of_keras_at_float32_and_half() ->
         assert model.train(1, [(ids, label)], verbose=0)["loss"] == [pytest.approx(expected, rel=near)]
 
 
+@pytest.mark.slow
 def test_evaluation_weighs_and_adds_losses_as_keras_does() -> None:
     net, theirs = penalised(), penalised()
     theirs.compile("sgd", "mse")
@@ -230,6 +235,7 @@ def test_sample_weights_need_a_keras_loss_and_options_a_loss() -> None:
         Model(penalised(), "mse", loss_weights="2")
 
 
+@pytest.mark.slow
 def test_metrics_of_each_output_are_those_of_keras() -> None:
     expected = {"a": ["mae"], "b": ["accuracy"]}
     theirs = two_outputs()

@@ -11,7 +11,7 @@ import pytest
 from mixtrain import Callback, Model, backend, nn
 from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics
 from mixtrain.train.model_metrics import model_metrics
-from tests.backends import on_jax_only_some, quick_every
+from tests.backends import on_jax_only_some
 
 layers = keras.layers
 ROWS, BATCH = 10, 4  # the last batch holds 2
@@ -66,6 +66,7 @@ BY_OUTPUT: list[tuple[str, Any, Any, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "metrics", "weighted", "weight"), on_jax_only_some(BY_OUTPUT, [0, 2]))
 def test_metrics_of_each_output_have_keras_names_and_values(
     form: str, metrics: Any, weighted: Any, weight: Any
@@ -81,7 +82,7 @@ def test_metrics_of_each_output_have_keras_names_and_values(
     assert set(expected) - set(result) == {"a_loss", "b_loss"}
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("units", "activation", "loss", "label", "metrics"),
     [
@@ -110,6 +111,7 @@ def masked() -> Any:
     return keras.Sequential([keras.Input((3,), dtype="int32"), layers.Embedding(5, 3, mask_zero=True), last])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [None, np.abs(_draw.standard_normal((ROWS, 3))).astype(np.float32)])
 def test_masks_count_in_metrics_as_in_keras(weight: Any) -> None:
     ids = _draw.integers(0, 5, (ROWS, 3)).astype(np.int32)
@@ -133,6 +135,7 @@ def test_a_set_of_names_speaks_as_mindspore_does_and_lists_as_keras_does() -> No
     assert not isinstance(model_metrics(net, nn.MSELoss(), ["recall"])["recall"], CompileMetric)
 
 
+@pytest.mark.slow
 def test_fit_without_metrics_gives_the_loss_and_so_does_eval() -> None:
     net = one_output(1, "tanh")
     expected = in_keras(one_output(1, "tanh"), X, Y, None, loss="mse")["loss"]

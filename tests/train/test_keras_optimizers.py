@@ -51,6 +51,7 @@ def end(model: Model) -> list[bytes]:
     return [backend.to_numpy(v).tobytes() for v in (*step.network.get_parameters(), *step.driver.state_variables())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick_only_some(OPTIMIZERS, [0, 2]))
 def test_a_run_with_skipped_steps_is_the_run_without_those_batches_bit_for_bit(name: str) -> None:
     ends, sink = [], name.startswith("ad")
@@ -64,7 +65,7 @@ def test_a_run_with_skipped_steps_is_the_run_without_those_batches_bit_for_bit(n
     assert ends[0][2] == 8 // (OPTIMIZERS[name]().gradient_accumulation_steps or 1)
 
 
-@quick_every(2)
+@quick_every(6)
 @pytest.mark.parametrize("name", on_jax_only_some(list(OPTIMIZERS)[:5], [0, 1, 3]))
 def test_a_power_of_two_as_loss_scale_changes_no_bit(name: str) -> None:
     """Clipping, decay and averages see gradients that are unscaled; a compiler may round another program otherwise."""
@@ -76,6 +77,7 @@ def test_a_power_of_two_as_loss_scale_changes_no_bit(name: str) -> None:
     assert ends[0] == ends[1]
 
 
+@pytest.mark.slow
 def test_a_half_accumulated_gradient_survives_a_skipped_step() -> None:
     seen: list[list[bytes]] = []
 
@@ -138,6 +140,7 @@ def test_a_train_cell_with_loss_scale_refuses_an_optimizer_that_scales_too() -> 
         nn.TrainOneStepWithLossScaleCell(with_loss, optimizer, mixtrain.Tensor(4.0))
 
 
+@pytest.mark.slow
 def test_a_loss_scale_optimizer_is_taken_over_with_its_scale_and_its_window() -> None:
     rows, label = np.ones((4, 1), np.float32), np.ones((4, 1), np.float32)
     batches = [(rows, label)] * 2 + [(rows * np.inf, label)] + [(rows, label)] * 2
@@ -180,6 +183,7 @@ class CentralizedInApply(optimizers.SGD):
         super().apply([gradient - keras.ops.mean(gradient) for gradient in grads], trainable_variables)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["O0", "O2"])
 @pytest.mark.parametrize("kind", [Centralized, CentralizedInApply])
 def test_an_optimizer_that_changes_gradients_on_their_way_in_is_obeyed(kind: Any, level: Any) -> None:

@@ -14,7 +14,7 @@ from mixtrain import Model, nn, ops
 from mixtrain.dataset import NumpySlicesDataset
 from mixtrain.nn import metrics
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import on_jax_only_some, quick_every
+from tests.backends import on_jax_only_some
 
 CLASSES, ROWS, STEPS, BAD_STEP = 3, 4, 5, 4
 _draw = np.random.default_rng(3)
@@ -79,7 +79,7 @@ def four_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 4)
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_each_sparse_loss_names_the_label_the_classes_and_the_step(name: str) -> None:
     trained = model(LOSSES[name]())
@@ -111,7 +111,7 @@ FEEDS: list[tuple[str, Any, int]] = [
 ]
 
 
-@quick_every(4)
+@pytest.mark.slow
 @pytest.mark.parametrize(("feed", "half", "bad"), FEEDS)
 def test_all_is_as_before_the_step(feed: str, half: Any, bad: int, request: Any) -> None:
     if feed == "groups":
@@ -147,6 +147,7 @@ def test_the_first_batch_of_all_is_looked_at() -> None:
     assert same(state(trained), before)
 
 
+@pytest.mark.slow
 def test_an_ignored_label_is_no_error() -> None:
     of_keras = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
     for loss in (nn.CrossEntropyLoss(ignore_index=-1), of_keras):
@@ -169,6 +170,7 @@ def test_each_output_has_its_own_classes() -> None:
         trained.train(1, data, verbose=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", ["Keras object", "sparse"])
 def test_an_evaluation_names_the_batch(written: str) -> None:
     trained = model(LOSSES[written](), metrics={"loss"})
@@ -193,6 +195,7 @@ METRICS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METRICS)
 def test_a_sparse_metric_refuses_such_labels_where_no_loss_does(name: str) -> None:
     keras.utils.set_random_seed(1)
@@ -226,6 +229,7 @@ def test_a_train_step_of_its_own_looks_too() -> None:
         step(x, y)
 
 
+@pytest.mark.slow
 def test_the_rule_is_learned_in_the_only_trace() -> None:
     trained = model()
     trained.train(1, batches(Y), verbose=0)

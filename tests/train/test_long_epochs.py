@@ -14,7 +14,6 @@ from mixtrain import LossScaleMonitor, Model, backend
 from mixtrain.train import records as records_module
 from mixtrain.train.callback import loss_scale_monitor
 from mixtrain.train.records import EpochRecords, StepRecords
-from tests.backends import quick_every
 
 STEPS = 40
 
@@ -104,7 +103,7 @@ def test_a_column_of_one_value_takes_the_memory_of_one() -> None:
     assert compacted.loss.tolist() == list(range(many))
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("monitors", [[], [LossScaleMonitor]], ids=["alone", "monitor"])
 def test_a_run_keeps_few_records_of_an_epoch_whatever_its_length(
     monitors: list[Any], monkeypatch: pytest.MonkeyPatch

@@ -74,6 +74,7 @@ def host() -> Trace:
     return trace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sink_size", "epochs", "expected"), [(-1, 2, [5, 10]), (2, 5, [2, 4, 6, 8, 10]), (5, 2, [5, 10]), (7, 2, [7, 14])]
 )
@@ -88,12 +89,14 @@ def test_a_call_of_sink_feed_runs_sink_size_steps_through_pass_after_pass(
     np.testing.assert_allclose(history["loss"][0], np.mean(host.losses[: expected[0]]), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_sink_size_means_nothing_to_host_feed() -> None:
     trace = Trace()
     _model().train(1, DATA, callbacks=trace, sink_size=2, verbose=0)
     assert trace.steps == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 @FEEDS
 def test_what_a_callback_sees_of_a_call(sink: bool) -> None:
     seen: list[Any] = []
@@ -115,6 +118,7 @@ def test_what_a_callback_sees_of_a_call(sink: bool) -> None:
         assert seen == [(1 + step // 5, step + 1, 5, 2, 1, False, False) for step in range(10)]
 
 
+@pytest.mark.slow
 @FEEDS
 @pytest.mark.parametrize("manager", [None, DynamicLossScaleManager])
 def test_net_outputs_are_the_loss_or_with_loss_scaling_the_triple(manager: Any, sink: bool) -> None:
@@ -134,6 +138,7 @@ def test_net_outputs_are_the_loss_or_with_loss_scaling_the_triple(manager: Any, 
         assert [(bool(overflow), float(scale)) for _, overflow, scale in outputs] == [(False, 2.0**24)] * len(outputs)
 
 
+@pytest.mark.slow
 @FEEDS
 def test_training_from_an_initial_epoch_runs_the_epochs_after_it(sink: bool) -> None:
     epochs = []
@@ -148,6 +153,7 @@ def test_training_from_an_initial_epoch_runs_the_epochs_after_it(sink: bool) -> 
     assert history.epoch == [4, 5]
 
 
+@pytest.mark.slow
 @FEEDS
 def test_a_requested_stop_ends_the_run_after_the_call(sink: bool) -> None:
     hooks = []
@@ -172,6 +178,7 @@ def test_a_requested_stop_ends_the_run_after_the_call(sink: bool) -> None:
     assert len(model.train(1, DATA, dataset_sink_mode=sink, verbose=0)["loss"]) == 1
 
 
+@pytest.mark.slow
 def test_a_keras_callback_stops_the_run_too() -> None:
     class Stop(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -180,6 +187,7 @@ def test_a_keras_callback_stops_the_run_too() -> None:
     assert _model().train(9, DATA, callbacks=Stop(), verbose=0).epoch == [1, 2]
 
 
+@pytest.mark.slow
 @FEEDS
 def test_what_a_callback_raises_comes_with_its_name_and_the_weights_stay_usable(sink: bool) -> None:
     class Broken(mixtrain.Callback):
@@ -194,6 +202,7 @@ def test_what_a_callback_raises_comes_with_its_name_and_the_weights_stay_usable(
 
 
 # ---- compiling ---------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["O0", "O2"])
 def test_a_step_is_traced_once_for_each_signature_over_a_run(level: str) -> None:
     model = chain_model(DynamicLossScaleManager(16, 2, 3), amp_level=level)
@@ -218,6 +227,7 @@ def test_evaluation_and_prediction_are_traced_once_each() -> None:
     assert (compiled.evaluating.traces(), compiled.predicting.traces()) == (1, 1)
 
 
+@pytest.mark.slow
 def test_an_eager_run_is_not_compiled_and_gives_the_same_losses() -> None:
     compiled, eager = Trace(), Trace()
     _model().train(1, DATA, callbacks=compiled, verbose=0)
@@ -228,6 +238,7 @@ def test_an_eager_run_is_not_compiled_and_gives_the_same_losses() -> None:
     assert model._compiled.stepper.traces() == 0
 
 
+@pytest.mark.slow
 def test_a_change_of_mode_or_jit_level_takes_effect_at_the_next_run() -> None:
     model = _model()
     stepper = model._compiled.stepper
@@ -242,6 +253,7 @@ def test_a_change_of_mode_or_jit_level_takes_effect_at_the_next_run() -> None:
     assert stepper._training.choice().jit
 
 
+@pytest.mark.slow
 @FEEDS
 def test_a_batch_counts_in_the_loss_of_an_epoch_by_its_rows_as_in_keras(sink: bool) -> None:
     rows = X.reshape(40, -1)[:11]

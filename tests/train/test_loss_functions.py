@@ -75,22 +75,23 @@ def assert_as_in_keras(make: Callable[[], Any], loss: Any, label: Any, feed: dic
         np.testing.assert_allclose(mine, theirs, atol=1e-6)
 
 
-@quick_every(4)
+@quick_every(8)
 @pytest.mark.parametrize("loss", [pinball, pinball_of_each])
 def test_a_function_for_a_keras_network_gets_its_arguments_as_in_keras(loss: Any, feed: dict[str, Any]) -> None:
     assert_as_in_keras(one_output, loss, Y, feed)
 
 
-@quick_every(3)
+@pytest.mark.slow
 def test_a_focal_loss_of_each_sample_is_averaged_as_in_keras(feed: dict[str, Any]) -> None:
     assert_as_in_keras(lambda: one_output("softmax", 3), focal, C, feed)
 
 
-@quick_every(2)
+@pytest.mark.slow
 def test_functions_in_a_dict_of_losses_get_their_arguments_as_in_keras(feed: dict[str, Any]) -> None:
     assert_as_in_keras(two_outputs, {"a": pinball, "b": focal}, {"a": Y, "b": C}, feed)
 
 
+@pytest.mark.slow
 def test_functions_in_a_list_of_losses_get_their_arguments_as_in_keras() -> None:
     def listed() -> Any:
         network = two_outputs()
@@ -99,7 +100,7 @@ def test_functions_in_a_list_of_losses_get_their_arguments_as_in_keras() -> None
     assert_as_in_keras(listed, [pinball_of_each, focal], [Y, C], {"verbose": 0})
 
 
-@quick_every(3)
+@pytest.mark.slow
 def test_mindspores_names_get_mindspores_order_with_a_keras_network(feed: dict[str, Any]) -> None:
     network = one_output()
     history = Model(network, swapped_pinball, keras.optimizers.SGD(0.1)).train(2, batches(X, Y), **feed)
@@ -130,6 +131,7 @@ def test_keras_names_get_keras_order_with_a_cell_too() -> None:
     assert history["loss"] == [pytest.approx(float(expected), abs=1e-5)]
 
 
+@pytest.mark.slow
 def test_samples_are_weighed_in_a_function_as_in_keras() -> None:
     network = one_output()
     model = Model(network, pinball_of_each, keras.optimizers.SGD(0.1), sample_weight=True)
@@ -138,6 +140,7 @@ def test_samples_are_weighed_in_a_function_as_in_keras() -> None:
     np.testing.assert_allclose(history["loss"], losses, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_evaluated_loss_of_a_function_is_that_of_keras() -> None:
     network = one_output()
     result = Model(network, pinball, keras.optimizers.SGD(0.1), metrics=["mae"]).fit(

@@ -43,6 +43,7 @@ def left(make: Any, times: int) -> list[int]:
     return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", quick_only_some([of_keras, of_cells]))
 def test_models_leave_no_traces_behind(make: Any) -> None:
     result = left(make, 3)

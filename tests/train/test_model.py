@@ -11,7 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, backend, nn
-from tests.backends import on_jax_only_some, quick_every
+from tests.backends import on_jax_only_some
 from tests.train.planted import Trace
 
 _draw = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def _make(net: Any = None, **options: Any) -> Model:
 
 
 # ---- any mix -----------------------------------------------------------------------------------------------------
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "loss", "optimizer", "level"),
     on_jax_only_some([
@@ -102,12 +102,14 @@ def test_keras_layers_are_built_from_the_first_batch() -> None:
     assert model.precision_report().row("2").compute_dtype == mixtrain.float32
 
 
+@pytest.mark.slow
 def test_a_network_that_returns_its_own_loss_is_built_from_all_columns() -> None:
     net = nn.WithLossCell(keras.Sequential([keras.layers.Dense(1)]), nn.MSELoss())
     assert np.isfinite(Model(net, optimizer="sgd").train(1, DATA, verbose=0)["loss"]).all()
 
 
 # ---- evaluation and prediction -----------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("frequency", "count"), [(1, 4), (2, 2), (3, 1), ([1, 4], 2), ([7], 0)]
 )
@@ -180,6 +182,7 @@ def test_prediction_takes_several_inputs_and_builds_the_network() -> None:
     assert tuple(Model(Two()).predict(X, Y).shape) == (32, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["O1", "O2", "O3"])
 @pytest.mark.parametrize("network", [_cells, _keras])
 def test_a_half_network_predicts_float32_in_half(network: Any, level: Any) -> None:
@@ -190,6 +193,7 @@ def test_a_half_network_predicts_float32_in_half(network: Any, level: Any) -> No
     assert 0 < difference < 1e-2
 
 
+@pytest.mark.slow
 def test_a_train_step_of_ones_own_is_trained_by_a_model() -> None:
     class Custom(nn.TrainOneStepCell):
         def __init__(self, network: Any, optimizer: Any, sens: float = 1.0) -> None:

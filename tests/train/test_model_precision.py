@@ -12,6 +12,7 @@ import pytest
 import mixtrain
 from mixtrain import Model, amp, backend, nn
 from mixtrain.backend import DeviceInfo, choose_jit
+from tests.backends import quick_every
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
 DATA = [(X, X[:, :1])]
@@ -48,6 +49,7 @@ def _jit(model: Model) -> bool:
     return model._compiled.stepper._training.choice().jit
 
 
+@pytest.mark.slow
 def test_two_models_on_one_network_each_put_their_own_plan_in_force() -> None:
     net = _cells()
     half, full = _model(net, "O3"), _model(net, "O0")
@@ -76,6 +78,7 @@ def test_two_models_on_one_keras_network_as_well() -> None:
         assert [layer.compute_dtype for layer in net.layers] == [dtype] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cells", "keras"])
 def test_a_rule_of_the_users_takes_effect_after_the_model_was_made_and_after_it_trained(kind: str) -> None:
     net = _cells() if kind == "cells" else _keras()
@@ -105,6 +108,7 @@ def test_a_new_rule_compiles_the_step_anew_and_an_old_one_does_not() -> None:
 
 
 # ---- how long a plan is in force ----------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cells", "keras"])
 def test_a_plan_ends_with_its_model(kind: str) -> None:
     net = _cells() if kind == "cells" else _keras()
@@ -160,6 +164,7 @@ def test_a_model_that_cannot_be_made_leaves_no_plan() -> None:
     assert amp.applied_plan(net) is None
 
 
+@pytest.mark.slow
 def test_keras_s_own_predict_follows_the_level_of_the_model_that_ran_last() -> None:
     net = _keras()
     exact = net.predict(X, verbose=0)
@@ -191,6 +196,7 @@ def test_the_backend_chooses_by_device_and_dtype_and_the_user_overrides(
     assert (f'"{level}"' in choice.reason) is (level != "auto")
 
 
+@quick_every(5)
 @pytest.mark.tensorflow
 @pytest.mark.skipif(backend.describe_device().kind != "CPU", reason="the choice of a CPU")
 @pytest.mark.parametrize(
@@ -207,6 +213,7 @@ def test_float16_on_cpu_is_compiled_with_xla_where_a_layer_multiplies_by_itself(
         assert _jit(model) is jit
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(("jit_level", "level", "expected"), [("O0", "O2", False), ("O1", "O0", True)])
 def test_the_users_jit_level_beats_the_backend_choice(jit_level: str, level: str, expected: bool) -> None:

@@ -67,6 +67,7 @@ def watched(make: Any, feed: str, **options: Any) -> Watch:
     return watch
 
 
+@quick_every(3)
 @pytest.mark.parametrize("make", [of_cells, of_keras])
 @pytest.mark.parametrize("feed", FEEDS)
 def test_gradients_and_predictions_are_those_of_each_step(make: Any, feed: str) -> None:
@@ -85,6 +86,7 @@ def test_gradients_and_predictions_are_those_of_each_step(make: Any, feed: str) 
         weight, bias = weight - 0.1 * kernel, bias - 0.1 * result["bias"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feed", FEEDS)
 def test_gradients_are_unscaled_and_grad_norm_is_theirs(feed: str) -> None:
     # The first step overflows.
@@ -96,7 +98,7 @@ def test_gradients_are_unscaled_and_grad_norm_is_theirs(feed: str) -> None:
     assert {vector.dtype for vector in flat} == {np.dtype(np.float32)}
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("feed", FEEDS)
 def test_a_run_that_tells_more_trains_as_one_that_does_not(feed: str) -> None:
     weights = []
@@ -164,6 +166,7 @@ def test_a_train_step_of_the_user_s_own_cannot_tell_gradients() -> None:
         model.train(1, data(), callbacks=Watch(), verbose=0)
 
 
+@quick_every(2)
 @pytest.mark.parametrize("sink_size", [-1, 2])
 def test_a_callback_gets_one_step_a_call_in_sink_feed_where_it_asks(sink_size: int) -> None:
     class Stream(Callback):
@@ -198,6 +201,7 @@ def test_a_stop_takes_effect_after_a_step_where_one_runs_a_call() -> None:
     assert len(history["loss"]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feed", FEEDS)
 def test_predictions_of_a_smaller_last_batch_are_told_in_every_feed(feed: str) -> None:
     rows = NumpySlicesDataset((X[:10], Y[:10]), ["x", "y"], shuffle=False).batch(4)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from mixtrain import DynamicLossScaleManager, Model, nn
-from tests.backends import quick_every
 
 ops = keras.ops
 _draw = np.random.default_rng(2)
@@ -80,7 +79,7 @@ def assert_same(network: Any, history: Any, theirs: tuple[list[float], list[np.n
 
 
 # ---- losses that are added ------------------------------------------------------------------------------------------
-@quick_every(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [(X,), (X, Y)], ids=["data", "data-and-label"])
 def test_a_network_without_a_loss_function_is_trained_on_what_it_adds(columns: Any, feed: dict[str, Any]) -> None:
     network = autoencoder()
@@ -88,7 +87,7 @@ def test_a_network_without_a_loss_function_is_trained_on_what_it_adds(columns: A
     assert_same(network, history, in_keras(autoencoder(), None, X))
 
 
-@quick_every(3)
+@pytest.mark.slow
 def test_the_added_loss_is_scaled_and_trains_in_half(feed: dict[str, Any]) -> None:
     network = autoencoder()
     manager = DynamicLossScaleManager(2**10)
@@ -98,6 +97,7 @@ def test_the_added_loss_is_scaled_and_trains_in_half(feed: dict[str, Any]) -> No
     assert history["skipped_steps"] == [0, 0]
 
 
+@pytest.mark.slow
 def test_the_added_loss_is_evaluated_as_in_keras() -> None:
     network = autoencoder()
     history = Model(network, optimizer=keras.optimizers.SGD(0.05)).fit(1, batches(X), batches(X), verbose=0)
@@ -132,7 +132,7 @@ class Returning(keras.Model):
         return ops.mean(ops.square(self.dense(x) - y))
 
 
-@quick_every(2)
+@pytest.mark.slow
 def test_a_network_that_takes_the_label_and_returns_a_scalar_is_trained_on_it(feed: dict[str, Any]) -> None:
     keras.utils.set_random_seed(4)
     network = Returning()
@@ -149,7 +149,7 @@ def test_a_scalar_beside_added_losses_is_an_error_for_either_may_be_meant() -> N
 
 
 # ---- overridden methods ---------------------------------------------------------------------------------------------
-@quick_every(4)
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "loss"), [(doubling, "mse"), (alone, None), (alone, "mse")])
 def test_an_overridden_compute_loss_is_what_is_trained(make: Any, loss: Any, feed: dict[str, Any]) -> None:
     network = make()
@@ -157,6 +157,7 @@ def test_an_overridden_compute_loss_is_what_is_trained(make: Any, loss: Any, fee
     assert_same(network, history, in_keras(make(), loss, X, Y))
 
 
+@pytest.mark.slow
 def test_an_overridden_compute_loss_gets_sample_weights_and_loss_scaling() -> None:
     network = doubling()
     manager = DynamicLossScaleManager(2**10)
@@ -172,6 +173,7 @@ def test_an_overridden_compute_loss_is_what_is_evaluated() -> None:
     np.testing.assert_allclose(result["loss"], theirs.evaluate(X, Y, batch_size=6, verbose=0), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_compute_loss_leaves_the_network_as_it_was_compiled() -> None:
     network = doubling()
     network.compile(keras.optimizers.SGD(0.05), "mae")
@@ -219,6 +221,7 @@ class OwnResults(keras.Sequential):
         return {"mine": super().get_metrics_result()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [OwnMetrics, OwnResults])
 def test_metrics_that_a_model_computes_itself_are_refused_where_they_would_be_missing(kind: Any) -> None:
     network = doubling(kind)
@@ -266,7 +269,7 @@ def compiled(**options: Any) -> Any:
     return network
 
 
-@quick_every(3)
+@pytest.mark.slow
 def test_a_compiled_network_brings_its_loss_its_optimizer_and_its_metrics(feed: dict[str, Any]) -> None:
     network, theirs = compiled(metrics=["mae"]), compiled(metrics=["mae"])
     model = Model(network)
@@ -277,6 +280,7 @@ def test_a_compiled_network_brings_its_loss_its_optimizer_and_its_metrics(feed: 
     assert model.eval(batches(X, Y)) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_what_is_given_beside_a_compiled_network_goes_before_what_it_brings() -> None:
     network, theirs = compiled(), doubling(keras.Sequential)
     history = Model(network, "mae", keras.optimizers.SGD(0.2)).train(2, batches(X, Y), verbose=0)
@@ -285,6 +289,7 @@ def test_what_is_given_beside_a_compiled_network_goes_before_what_it_brings() ->
     assert_same(network, history, (keras_history.history["loss"], theirs.get_weights()))
 
 
+@pytest.mark.slow
 def test_a_network_compiled_for_its_added_losses_brings_its_optimizer() -> None:
     network = autoencoder()
     network.compile(keras.optimizers.SGD(0.05))

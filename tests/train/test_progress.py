@@ -18,7 +18,7 @@ from tests.train.planted import batches, chain_model
 SHOWN = pytest.mark.parametrize("verbose", [1, 2], ids=["bar", "line"])
 
 
-@quick_every(3)
+@quick_every(6)
 @SHOWN
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_skipped_steps_are_told_with_the_scale(verbose: Any, sink: bool, capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,6 +32,7 @@ def test_skipped_steps_are_told_with_the_scale(verbose: Any, sink: bool, capsys:
     assert "loss_scale" in printed and "skipped" not in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "manager", "expected"),
     [
@@ -52,6 +53,7 @@ def test_the_scale_after_the_last_step_may_be_unknown() -> None:
     assert skips_of(records, None) == "2 of 3 steps skipped while the loss scale came down from 8 to 2"
 
 
+@quick_every(2)
 @SHOWN
 def test_an_epoch_tells_how_many_steps_of_the_data_it_ran(verbose: Any, capsys: pytest.CaptureFixture[str]) -> None:
     model = chain_model(None)
@@ -73,6 +75,7 @@ def test_an_epoch_that_was_stopped_tells_its_steps(capsys: pytest.CaptureFixture
     assert "epoch 1/1: 3 of 5 steps" in capsys.readouterr().out
 
 
+@quick_every(4)
 @pytest.mark.parametrize(
     ("verbose", "terminal", "others", "expected"),
     [(0, True, [], 0), (1, False, [], 1), (2, True, [], 2), ("auto", True, [], 1), ("auto", False, [], 2),

@@ -101,6 +101,7 @@ def test_what_a_worker_raises_comes_in_the_place_of_its_batch() -> None:
         next(batches)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True])
 def test_training_with_workers_equals_training_without(sink: bool) -> None:
     def trained(workers: int) -> list[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, amp, nn
+from tests.backends import quick_every
 
 DATA = [(np.ones((4, 6), np.float32), np.ones((4, 1), np.float32))] * 2
 
@@ -57,6 +58,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
+@quick_every(3)
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_is_refused_at_once(case: str) -> None:
     make, error, message = REFUSED[case]
@@ -111,6 +113,7 @@ def test_an_optimizer_that_cannot_divide_is_told_of_the_manager_that_needs_no_he
         Model(net, "mse", optimizer, loss_scale_manager=FixedLossScaleManager(8, False))
 
 
+@quick_every(4)
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

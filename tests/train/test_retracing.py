@@ -170,6 +170,7 @@ def test_nothing_that_happens_to_one_model_traces_another(ours: str, theirs: str
     assert one.traces() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_rule_for_a_layer_of_its_own_retraces_all_calls_of_a_network(kind: str) -> None:
     used = Used(kind, "O2")
@@ -182,6 +183,7 @@ def test_a_rule_for_a_layer_of_its_own_retraces_all_calls_of_a_network(kind: str
     np.testing.assert_allclose(exact, backend.to_numpy(used.network(backend.to_tensor(X))), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_hook_of_its_own_retraces_all_calls_of_a_network_and_so_does_its_removal() -> None:
     used = Used("cells")
     plain = used.run()
@@ -194,6 +196,7 @@ def test_a_hook_of_its_own_retraces_all_calls_of_a_network_and_so_does_its_remov
     np.testing.assert_array_equal(used.run(), plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plan_that_is_undone_brings_the_traces_of_before_back(kind: str) -> None:
     used = Used(kind)
@@ -210,6 +213,7 @@ def test_a_plan_that_is_undone_brings_the_traces_of_before_back(kind: str) -> No
     np.testing.assert_array_equal(again, half)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", on_jax_only_some(KINDS))
 def test_a_change_of_a_layer_that_two_networks_share_retraces_both(kind: str) -> None:
     one = Used(kind, "O2")
@@ -222,6 +226,7 @@ def test_a_change_of_a_layer_that_two_networks_share_retraces_both(kind: str) ->
     assert (one.traces(), two.traces()) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unchanged_network_is_planned_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     used = Used(kind, "O2")
@@ -235,6 +240,7 @@ def test_an_unchanged_network_is_planned_once(kind: str, monkeypatch: pytest.Mon
     assert planned == []
 
 
+@pytest.mark.slow
 def test_a_layer_that_is_added_to_a_network_is_planned_and_run() -> None:
     used = Used("cells", "O2")
     used.run()
@@ -278,6 +284,7 @@ def registered() -> Iterator[Traced]:
     REGISTRY.networks.clear()
 
 
+@pytest.mark.slow
 def test_a_function_is_traced_again_for_cells_that_it_finds_only_while_it_runs(registered: Traced) -> None:
     function = mixtrain.jit(lambda x: REGISTRY.networks["net"](x))
     x = mixtrain.Tensor(X)
@@ -291,6 +298,7 @@ def test_a_function_is_traced_again_for_cells_that_it_finds_only_while_it_runs(r
     assert registered.runs == runs
 
 
+@pytest.mark.slow
 def test_a_loss_function_s_own_network_retraces_the_step_that_calls_it() -> None:
     judge = Traced("cells")
     judge.network[0].register_forward_hook(lambda cell, inputs, output: output)
@@ -337,6 +345,7 @@ def test_a_recorder_retraces_the_steps_that_have_summary_operations(tmp_path: An
     assert net.runs > recorded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_evaluating_and_predicting_an_unchanged_network_neither_walks_over_it_nor_switches_it(
     kind: str, monkeypatch: pytest.MonkeyPatch

@@ -60,6 +60,7 @@ def dtypes_in(config: Any) -> set[str]:
     return own.union(*(dtypes_in(value) for value in config.values()))
 
 
+@quick_every(3)
 @pytest.mark.parametrize(("entry", "column", "after"), quick_only_some(CASES, [1, 4, 10]), ids=_name)
 def test_a_network_comes_back_from_keras_s_file_and_trains_on_at_another_level(
     entry: Entry, column: str, after: str, tmp_path: pathlib.Path
@@ -114,6 +115,7 @@ def half_cell() -> tuple[Any, np.ndarray, np.ndarray, mixtrain.Model]:
     return cell, images, expected, model
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_cell_is_exported_in_float32_too(tmp_path: pathlib.Path) -> None:
     tf = pytest.importorskip("tensorflow")

@@ -25,7 +25,7 @@ def _check(trace: Trace, first: float, flags: str, expected: list[float]) -> Non
     assert trace.live[-1] == expected[-1]
 
 
-@quick_every(3)
+@pytest.mark.slow
 @FEEDS
 @pytest.mark.parametrize(("first", "factor", "window", "flags", "expected"), GOLDEN)
 def test_a_training_run_follows_every_golden_sequence(
@@ -35,6 +35,7 @@ def test_a_training_run_follows_every_golden_sequence(
     _check(trace, first, flags, expected)
 
 
+@quick_every(3)
 @FEEDS
 @pytest.mark.parametrize("case", [2, 3])
 def test_an_eager_run_follows_the_golden_sequences(case: int, sink: bool) -> None:
@@ -43,6 +44,7 @@ def test_an_eager_run_follows_the_golden_sequences(case: int, sink: bool) -> Non
     _check(train_chain(flags, DynamicLossScaleManager(first, factor, window), sink=sink), first, flags, expected)
 
 
+@pytest.mark.slow
 @FEEDS
 @pytest.mark.parametrize("level", ["O2", "O3"])
 @pytest.mark.filterwarnings("ignore:Model. in epoch 1, 3 of 10 steps were skipped")
@@ -52,6 +54,7 @@ def test_a_half_run_follows_a_golden_sequence(level: str, sink: bool) -> None:
     _check(train_chain(flags, manager, sink=sink, amp_level=level), first, flags, expected)
 
 
+@pytest.mark.slow
 def test_the_manager_shows_the_live_scale_after_every_call() -> None:
     first, factor, window, flags, expected = GOLDEN[2]
     assert train_chain(flags, DynamicLossScaleManager(first, factor, window)).live == expected
@@ -69,7 +72,7 @@ def test_the_scale_goes_on_over_epochs_runs_and_feeds() -> None:
     assert trace.scales == [16, 16, 16, 32, 32, 32, 64]
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("flag", "expected"), [("1", 1.0), ("0", 2.0**127)])
 def test_5000_bad_or_good_steps_never_reach_zero_infinity_or_nan(flag: str, expected: float) -> None:
     manager = DynamicLossScaleManager(2**24, 2, 1)
@@ -87,6 +90,7 @@ def test_5000_bad_or_good_steps_never_reach_zero_infinity_or_nan(flag: str, expe
     assert np.isfinite(network.first.asnumpy())
 
 
+@pytest.mark.slow
 @FEEDS
 def test_the_loss_is_reported_unscaled(sink: bool) -> None:
     losses = [train_chain("0000", manager, sink=sink).losses for manager in (
@@ -95,6 +99,7 @@ def test_the_loss_is_reported_unscaled(sink: bool) -> None:
     assert losses[0] == losses[1] == losses[2]
 
 
+@pytest.mark.slow
 def test_default_managers_are_not_shared_between_models() -> None:
     x, y = np.full((1, 2), 1e4, np.float32), np.zeros((1, 1), np.float32)
 
@@ -164,6 +169,7 @@ class Recorded(DynamicLossScaleManager):
         super().update_loss_scale(overflow)
 
 
+@quick_every(3)
 @FEEDS
 @MODES
 def test_a_manager_of_ones_own_is_asked_after_every_step(sink: bool, mode: int) -> None:
@@ -175,6 +181,7 @@ def test_a_manager_of_ones_own_is_asked_after_every_step(sink: bool, mode: int) 
     assert trace.live[-1] == 18.5
 
 
+@pytest.mark.slow
 @FEEDS
 def test_a_dynamic_manager_whose_rule_is_overridden_is_asked_too(sink: bool) -> None:
     first, factor, window, flags, expected = GOLDEN[2]
@@ -183,12 +190,14 @@ def test_a_dynamic_manager_whose_rule_is_overridden_is_asked_too(sink: bool) -> 
     assert manager.seen == [flag == "1" for flag in flags]
 
 
+@pytest.mark.slow
 @FEEDS
 def test_a_subclass_that_overrides_nothing_runs_compiled(sink: bool) -> None:
     manager = type("Plain", (DynamicLossScaleManager,), {})(16, 2, 1)
     assert train_chain("0010", manager, sink=sink).scales == [16, 32, 64, 32]
 
 
+@pytest.mark.slow
 @FEEDS
 def test_a_manager_may_bring_an_update_cell_of_ones_own(sink: bool) -> None:
     class Quadruple(nn.Cell):
@@ -222,7 +231,7 @@ def _one_step(manager: Any, *, loss_scale: float = 1.0, optimizer: str = "mixtra
     return net.weight.asnumpy().tolist()
 
 
-@quick_every(3)
+@pytest.mark.slow
 @FEEDS
 @MODES
 def test_a_fixed_scale_that_the_optimizer_divides_moves_a_weight_by_exactly_the_unscaled_step(
@@ -260,7 +269,7 @@ def _underflow_chain(kind: str) -> tuple[Any, Any, Any, Any]:
     return net, net.layers[0].kernel, net.layers[4].kernel, keras.optimizers.SGD(2.0**20)
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "mode", "sink"),
     [("cells", 0, False), ("cells", 0, True), ("cells", 1, False), ("keras", 0, False), ("keras", 1, False)],

@@ -79,7 +79,7 @@ def _values(variables: list[Any]) -> list[bytes]:
     return [backend.to_numpy(variable).tobytes() for variable in variables]
 
 
-@quick_every(3)
+@quick_every(12)
 @pytest.mark.parametrize(
     ("make", "optimizer", "level", "bad", "sink", "mode"),
     on_jax_only_some([
@@ -126,7 +126,7 @@ def test_a_skipped_step_leaves_every_variable_bit_for_bit_and_the_next_good_one_
     assert _values(variables) != before
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "sink"), [(_cells, False), (_mixed, False), (_keras, True)])
 def test_a_run_with_bad_batches_ends_where_the_run_without_them_ends(make: Callable[[], Any], sink: bool) -> None:
     ends = []
@@ -142,6 +142,7 @@ def test_a_run_with_bad_batches_ends_where_the_run_without_them_ends(make: Calla
     assert history["skipped_steps"] == [3, 3]
 
 
+@pytest.mark.slow
 def test_the_moving_average_of_a_keras_optimizer_is_untouched_within_a_run() -> None:
     seen = []
 
@@ -156,6 +157,7 @@ def test_the_moving_average_of_a_keras_optimizer_is_untouched_within_a_run() -> 
     assert seen[0] == seen[1] != seen[2]
 
 
+@pytest.mark.slow
 def test_at_the_end_of_a_run_the_average_becomes_the_weights_as_in_keras() -> None:
     def make() -> tuple[Any, Any]:
         start = keras.initializers.Ones()
@@ -182,6 +184,7 @@ def test_epoch_loss_and_history_leave_skipped_steps_out() -> None:
     assert (history["skipped_steps"], history["loss_scale"]) == ([1, 1], [1024, 1024])
 
 
+@pytest.mark.slow
 def test_metrics_between_epochs_are_those_of_the_run_without_the_bad_batch() -> None:
     results = []
     for batches in ([GOOD, GOOD], [BAD, GOOD, BAD, GOOD]):
@@ -212,6 +215,7 @@ def test_a_keras_callback_never_sees_the_loss_of_a_skipped_step() -> None:
     assert logs == [trace.losses[0], trace.losses[0], pytest.approx(mean, rel=1e-7)]
 
 
+@quick_every(2)
 @pytest.mark.parametrize(("bad", "reported"), [(INFINITE, True), (BAD, False)])
 def test_steps_that_a_smaller_scale_cannot_save_are_pointed_out_once(bad: Any, reported: bool) -> None:
     net = nn.Dense(3, 1)

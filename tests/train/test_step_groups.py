@@ -92,11 +92,13 @@ def test_observers_see_the_values_of_steps_that_run_one_by_one(groups: list[int]
     assert same(left, left_alone)
 
 
+@pytest.mark.slow
 def test_nobody_listening_is_enough(groups: list[int]) -> None:
     assert same(trained(None)[1], trained(Controlling())[1])
     assert groups == [4, 4, 3] * 2
 
 
+@pytest.mark.slow
 def test_sums_of_three_are_added_in_the_same_order_alone_and_together(groups: list[int]) -> None:
     ends = []
     for callbacks in (None, Controlling()):
@@ -109,7 +111,7 @@ def test_sums_of_three_are_added_in_the_same_order_alone_and_together(groups: li
     assert same(*ends)
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("callbacks", [None, Watching()], ids=["nobody told", "told"])
 def test_batches_of_the_backend_own_are_read_together_too(groups: list[int], callbacks: Any) -> None:
     data = arrays()
@@ -117,6 +119,7 @@ def test_batches_of_the_backend_own_are_read_together_too(groups: list[int], cal
     assert groups in ([4, 4, 3] * 2, [4, 4, 2] * 2), "a backend may give powers of two"
 
 
+@pytest.mark.slow
 def test_of_a_group_that_nobody_looks_at_no_batch_and_no_results_are_cut_out(
     groups: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +138,7 @@ def test_of_a_group_that_nobody_looks_at_no_batch_and_no_results_are_cut_out(
     assert cut or not backend.INLINES_COMPILED
 
 
+@pytest.mark.slow
 def test_steps_between_those_that_are_sampled_run_together(groups: list[int]) -> None:
     data = arrays()
     monitor = RangeMonitor(every=5)
@@ -175,6 +179,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("scale", quick_only_some([2**10, None]))
 def test_where_nobody_is_told_of_steps_a_call_reads_all_batches_but_the_last_itself(
@@ -195,6 +200,7 @@ def test_where_nobody_is_told_of_steps_a_call_reads_all_batches_but_the_last_its
     assert same(left, left_alone) and history.history == alone.history
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_calls_that_read_their_batches_are_learned_from(groups: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     learned: list[int] = []
@@ -203,6 +209,7 @@ def test_calls_that_read_their_batches_are_learned_from(groups: list[int], monke
     assert learned == [4, 4, 2, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("ours", [False, True])
 def test_a_dataset_that_raises_inside_a_call_does_so_after_the_steps_before_it(
@@ -226,6 +233,7 @@ def test_a_dataset_that_raises_inside_a_call_does_so_after_the_steps_before_it(
     assert "Raised 3 steps after the first of the 4 that run together." in caught.value.__notes__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", ["00110010000", "11111100000"])
 def test_the_scale_moves_as_in_steps_that_run_one_by_one(groups: list[int], flags: str) -> None:
     runs = []
@@ -236,6 +244,7 @@ def test_the_scale_moves_as_in_steps_that_run_one_by_one(groups: list[int], flag
     assert runs[0] == runs[1]
 
 
+@pytest.mark.slow
 def test_monitors_print_the_same_lines(groups: list[int], capsys: pytest.CaptureFixture[str]) -> None:
     trained(LossMonitor())
     together = capsys.readouterr().out
@@ -244,6 +253,7 @@ def test_monitors_print_the_same_lines(groups: list[int], capsys: pytest.Capture
     assert together.count("loss is") == 22 and groups == [4, 4, 3] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", quick_only_some([2, 1, 5, 8]))
 def test_a_stop_that_an_observer_requests_takes_effect_after_its_group(groups: list[int], last: int) -> None:
     class Stopping(mixtrain.Callback):
@@ -263,6 +273,7 @@ def test_a_stop_that_an_observer_requests_takes_effect_after_its_group(groups: l
     assert same(stopped, one_by_one)
 
 
+@pytest.mark.slow
 def test_an_observer_that_raises_leaves_the_weights_of_its_group(groups: list[int]) -> None:
     class Raising(mixtrain.Callback):
         observes_only = True
@@ -283,6 +294,7 @@ def test_an_observer_that_raises_leaves_the_weights_of_its_group(groups: list[in
     assert counts[0] == counts[1]
 
 
+@pytest.mark.slow
 def test_a_dataset_that_raises_does_so_after_the_steps_before_it(groups: list[int]) -> None:
     class Broken:
         def __iter__(self) -> Iterator[Any]:
@@ -296,6 +308,7 @@ def test_a_dataset_that_raises_does_so_after_the_steps_before_it(groups: list[in
     assert "in epoch 1, after step 6" in caught.value.__notes__[0]
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow  # On JAX a place that is out of bounds is no error, nor is anything else in a compiled step.
 def test_a_step_that_fails_does_so_in_its_place(groups: list[int]) -> None:
     tf = pytest.importorskip("tensorflow")
@@ -318,12 +331,14 @@ def test_a_step_that_fails_does_so_in_its_place(groups: list[int]) -> None:
     assert watching.steps == [1, 2] and groups == [4]
 
 
+@pytest.mark.slow
 def test_an_endless_overflow_ends_the_run_at_its_step(groups: list[int]) -> None:
     with pytest.raises(LossScaleExhausted) as caught:
         chain_model(DynamicLossScaleManager(16, 2, 3), bad_step_max=5).train(1, batches("1" * 12), verbose=0)
     assert caught.value.step == 6 and groups[0] == 4
 
 
+@pytest.mark.slow
 def test_batches_of_another_size_run_in_another_group(groups: list[int]) -> None:
     small = [(x[:3], y[:3]) for x, y in DATA]
     data = [*DATA[:3], *small[:2], *DATA[:6]]
@@ -331,6 +346,7 @@ def test_batches_of_another_size_run_in_another_group(groups: list[int]) -> None
     assert groups == [3, 2, 4, 2] * 2
 
 
+@pytest.mark.slow
 def test_a_checkpoint_holds_the_weights_of_its_step(groups: list[int], tmp_path: Any) -> None:
     for name, more in (("together", []), ("alone", [Controlling()])):
         files = mixtrain.ModelCheckpoint("x", str(tmp_path / name), mixtrain.CheckpointConfig(save_checkpoint_steps=3))
@@ -369,6 +385,7 @@ def test_calls_that_return_early_are_waited_for_a_few_times_and_learned_from_the
     assert quick.estimate(1) == 1
 
 
+@pytest.mark.slow
 def test_groups_are_read_from_what_the_feed_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     # Wrapped, the backend's batches would be read and stacked one by one.
     given: list[Any] = []

@@ -13,7 +13,6 @@ import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, amp, nn
 from mixtrain.train.records import StepRecords
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import quick_every
 from tests.train.planted import batches, chain_model
 
 _draw = np.random.default_rng(5)
@@ -129,7 +128,7 @@ def expected(data: Any, rates: list[float]) -> tuple[list[int], list[float]]:
     return counts, norms
 
 
-@quick_every(3)
+@pytest.mark.slow
 @HOPELESS
 @pytest.mark.parametrize(
     ("name", "scaled"),
@@ -160,7 +159,7 @@ def test_each_step_has_its_rate_and_norm_in_every_feed(name: str, scaled: bool, 
             assert getattr(records, column).tobytes() == getattr(kept[0].records, column).tobytes(), column
 
 
-@quick_every(2)
+@pytest.mark.slow
 @HOPELESS
 @pytest.mark.parametrize("name", ["keras, schedule", "list", "groups", "apex", "apex over keras"])
 def test_an_observer_reads_the_rate_and_the_count_of_its_own_step(name: str, groups: None) -> None:
@@ -187,7 +186,7 @@ def test_the_count_of_batches_is_shown_where_gradients_are_accumulated(groups: N
     assert optimizer.variables[0].path.endswith("iteration")
 
 
-@quick_every(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["stop", "raise"])
 @pytest.mark.parametrize("last", [1, 2, 4])
 def test_a_run_that_an_observer_ends_leaves_the_end_of_its_group(how: str, last: int, groups: None) -> None:
@@ -224,6 +223,7 @@ def first_records(network: Any, optimizer: Any, data: Any, loss: Any = "mse", **
     return keep.records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["the optimizer divides", "a loss_scale_factor", "clipped"])
 def test_the_norm_is_of_unscaled_gradients_before_clipping(how: str) -> None:
     network, options = dense(), {}
@@ -290,6 +290,7 @@ def test_records_are_read_when_somebody_looks_and_once() -> None:
     assert np.isnan(whole.grad_norm).all() and whole.grad_norm.shape == (2,)
 
 
+@pytest.mark.slow
 def test_what_a_train_cell_returns_is_as_before() -> None:
     outputs = []
 

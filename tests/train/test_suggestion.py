@@ -56,6 +56,7 @@ LINES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Model. in epoch")
 @pytest.mark.parametrize("kind", quick_only_some(["keras", "cell"]))
 def test_the_planted_layer_and_only_it_is_kept_in_float32(kind: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 import mixtrain
 from mixtrain import Model, backend, nn
 from mixtrain.train.one_thread import OneThread, use_of
-from tests.backends import quick_every, quick_only_some
+from tests.backends import quick_only_some
 
 X = np.random.default_rng(0).normal(size=(32, 6)).astype(np.float32)
 DATA = [(X[start : start + 8], X[start : start + 8].sum(1, keepdims=True)) for start in range(0, 32, 8)]
@@ -65,7 +65,7 @@ def trained(model: Model, sink: bool) -> tuple[list[float], list[bytes]]:
     return history["loss"], [backend.to_numpy(v).tobytes() for v in model.train_network.network.get_parameters()]
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_models_of_several_levels_train_in_threads_as_alone(sink: bool) -> None:
     makes = (of_keras, lambda: of_keras("O0"), of_cells)
@@ -74,6 +74,7 @@ def test_models_of_several_levels_train_in_threads_as_alone(sink: bool) -> None:
     assert in_threads(*(lambda model=model: trained(model, sink) for model in models)) == alone
 
 
+@pytest.mark.slow
 def test_a_network_predicts_while_another_one_trains() -> None:
     alone, other = of_keras(), of_cells()
     expected, losses = other.predict(X[:4]).asnumpy(), trained(alone, False)
@@ -82,7 +83,7 @@ def test_a_network_predicts_while_another_one_trains() -> None:
     assert many[0] == losses and all(np.array_equal(predicted, expected) for predicted in many[1])
 
 
-@quick_every(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["train", "eval", "predict", "evaluate"])
 def test_a_network_that_trains_is_refused_to_other_threads_in_a_sentence(call: str) -> None:
     model, errors = of_keras(), []
@@ -106,6 +107,7 @@ def test_a_network_that_trains_is_refused_to_other_threads_in_a_sentence(call: s
     assert in_threads(calls[call])[0] is not None and not isinstance(in_threads(calls[call])[0], Exception)
 
 
+@pytest.mark.slow
 def test_a_callback_may_predict_with_the_network_that_trains() -> None:
     model, shapes = of_keras(), []
 
@@ -134,6 +136,7 @@ class _Rows(keras.utils.PyDataset):
         return DATA[index]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", quick_only_some([False, True]), ids=["host", "sink"])
 def test_a_py_dataset_trains_as_its_batches_do_whatever_workers_it_asks_for(sink: bool) -> None:
     def losses(data: Any) -> list[float]:

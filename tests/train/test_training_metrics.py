@@ -210,6 +210,7 @@ _CASES = [(name, feed) for name in _COMPARED for feed in FEEDS]
 _QUICK = [place for place, (name, feed) in enumerate(_CASES) if list(FEEDS).index(feed) == _COMPARED.index(name) % 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "feed"), quick_only_some(_CASES, _QUICK))
 def test_history_and_logs_are_those_of_keras_fit(name: str, feed: str) -> None:
     network, options, peer, peer_options, data = _pair(name)
@@ -241,6 +242,7 @@ def test_history_and_logs_are_those_of_keras_fit(name: str, feed: str) -> None:
             _assert_same(logs, peers, where, _MASKS_LOST.get(name, ()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick_only_some(_COMPARED, (8,) if ON_TENSORFLOW else (5, 8)))
 def test_metrics_of_a_network_that_does_not_move_are_those_of_keras_evaluate(name: str) -> None:
     network, options, peer, peer_options, data = _pair(name)
@@ -259,6 +261,7 @@ _PLANTED_FEEDS = ("steps", "groups", "sink of an epoch")
 _PLANTED = [(name, feed) for name in ("two outputs", "objects and functions") for feed in _PLANTED_FEEDS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "feed"), quick_only_some(_PLANTED, (4,) if ON_TENSORFLOW else (0, 4)))
 def test_with_a_planted_overflow_values_equal_a_run_without_that_batch(name: str, feed: str) -> None:
     how = dict(FEEDS[feed])
@@ -282,6 +285,7 @@ def test_with_a_planted_overflow_values_equal_a_run_without_that_batch(name: str
     assert len(results[0][1]) == (5 if watch else 0)
 
 
+@pytest.mark.slow
 def test_a_metric_inside_a_layer_is_told_from_epoch_to_epoch() -> None:
     network = _with_a_metric_inside()
     hidden = keras.ops.convert_to_numpy(network.layers[0](X))
@@ -292,6 +296,7 @@ def test_a_metric_inside_a_layer_is_told_from_epoch_to_epoch() -> None:
     assert history["val_activity"] == [pytest.approx(float(np.mean(np.abs(hidden[: 2 * BATCH]))), rel=1e-5)] * 2
 
 
+@pytest.mark.slow
 def test_a_validation_between_epochs_leaves_training_metrics_alone() -> None:
     results = []
     for valid in (None, _batches((X, CLASSES))[:1]):
@@ -302,6 +307,7 @@ def test_a_validation_between_epochs_leaves_training_metrics_alone() -> None:
     assert set(results[1]) == {"loss", "accuracy", "val_loss", "val_accuracy"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("callback", [keras.callbacks.EarlyStopping, mixtrain.EarlyStopping], ids=["keras", "mixtrain"])
 def test_training_stops_early_by_a_metric_of_training(callback: Any) -> None:
     network, options, *_ = _pair("accuracy of classes")
@@ -328,6 +334,7 @@ class _Looks(keras.metrics.Metric):
         self.total = 0.0
 
 
+@pytest.mark.slow
 def test_a_metric_that_looks_at_values_is_left_out_of_training_and_evaluated_all_the_same() -> None:
     model = mixtrain.Model(_softmax(), LOGITS, keras.optimizers.SGD(0.1), metrics=["accuracy", _Looks()])
     with pytest.warns(UserWarning, match=r"the metric 'looks' must be one that can be compiled.*Write it"):
@@ -352,6 +359,7 @@ def test_a_cell_with_a_keras_metric_has_it_in_training() -> None:
     assert history["theirs"] == [pytest.approx(value, rel=1e-5) for value in history["val_theirs"]]
 
 
+@pytest.mark.slow
 def test_the_line_of_an_epoch_and_the_bar_show_metrics(capsys: pytest.CaptureFixture[str]) -> None:
     for verbose in (2, 1):
         network, options, *_ = _pair("accuracy of classes")

@@ -19,7 +19,6 @@ import pytest
 import mixtrain
 from mixtrain import CheckpointConfig, ModelCheckpoint, load_latest_checkpoint
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import quick_every
 from tests.train import fire_worker
 from tests.train.fire_worker import EPOCHS, STATUS, made, run
 
@@ -46,7 +45,7 @@ class BreakOff(mixtrain.Callback):
 
 
 # ---- in this process ----------------------------------------------------------------------------------------------
-@quick_every(3)
+@pytest.mark.slow
 @FEEDS
 def test_a_run_that_breaks_off_within_an_epoch_goes_on_from_there(
     feed: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
@@ -66,6 +65,7 @@ def test_a_run_that_breaks_off_within_an_epoch_goes_on_from_there(
     assert rest["state"] == whole["state"]
 
 
+@pytest.mark.slow
 def test_a_damaged_newest_file_is_left_out_with_a_warning_and_leftovers_are_removed(tmp_path: pathlib.Path) -> None:
     run(str(tmp_path), "host", 5, pause=0.0)
     newest = max(tmp_path.glob("*.ckpt"), key=lambda file: file.stat().st_mtime_ns)
@@ -86,6 +86,7 @@ def test_a_folder_without_a_runs_files_has_no_latest_one(tmp_path: pathlib.Path)
     assert load_latest_checkpoint(tmp_path / "missing") is None
 
 
+@pytest.mark.slow
 def test_what_cannot_be_resumed_is_said_before_a_step_runs(tmp_path: pathlib.Path) -> None:
     run(str(tmp_path), "sink", 4, pause=0.0)
     model = made()
@@ -99,6 +100,7 @@ def test_what_cannot_be_resumed_is_said_before_a_step_runs(tmp_path: pathlib.Pat
         model.train(3, data, verbose=0, resume=3)
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_leaves_the_files_before(tmp_path: pathlib.Path) -> None:
     whole = run(str(tmp_path / "whole"), "host", 5, pause=0.0)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -120,6 +122,7 @@ def test_a_full_disk_ends_the_run_and_leaves_the_files_before(tmp_path: pathlib.
     assert run(str(tmp_path / "full"), "host", 5, pause=0.0)["state"] == whole["state"]
 
 
+@pytest.mark.slow
 def test_a_folder_that_vanishes_is_named(tmp_path: pathlib.Path) -> None:
     class Remove(mixtrain.Callback):
         def on_train_step_end(self, run_context: Any) -> None:

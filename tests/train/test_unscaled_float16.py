@@ -12,7 +12,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, amp, nn
-from tests.backends import quick_only_some
+from tests.backends import quick_every, quick_only_some
 
 _draw = np.random.default_rng(5)
 X = _draw.standard_normal((16, 6)).astype(np.float32)
@@ -58,6 +58,7 @@ UNSCALED: dict[str, Callable[..., Model]] = {
 }
 
 
+@quick_every(5)
 @pytest.mark.parametrize("case", UNSCALED)
 def test_float16_without_a_manager_warns_once_with_the_line_to_write(case: str) -> None:
     with pytest.warns(UserWarning, match=SAYS.format("Model")) as caught:
@@ -134,6 +135,7 @@ class Subclassed(keras.Model):
         return self.last(self.first(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 @pytest.mark.parametrize(
     "make", quick_only_some([under_the_global_policy, Subclassed, layers_of_their_own])

@@ -11,6 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import backend, nn
+from tests.backends import quick_every
 from tests.train.wrong_calls import CALLS, DATA, NAMES, calls
 
 ROOT = pathlib.Path(mixtrain.__file__).parent
@@ -36,6 +37,7 @@ def refused(call: str) -> str | None:
     return f"{call}: not refused"
 
 
+@quick_every(3)
 @pytest.mark.parametrize(("template", "values"), CALLS, ids=[template for template, _ in CALLS])
 def test_a_wrong_call_is_refused_in_a_sentence(
     template: str, values: tuple[str, ...], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch

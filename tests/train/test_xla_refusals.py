@@ -13,7 +13,7 @@ import pytest
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, backend
 from mixtrain.dataset import NumpySlicesDataset
-from tests.backends import quick_every, quick_only_some
+from tests.backends import quick_only_some
 from tests.train.test_step_groups import Watching, groups
 
 __all__ = ["groups"]
@@ -91,7 +91,7 @@ def _trained(make: Callable[[], keras.Model], level: str, feed: str) -> tuple[An
     return (watch.losses, watch.scales), [backend.to_numpy(variable) for variable in network.variables]
 
 
-@quick_every(2)
+@pytest.mark.slow
 @ON_CPU
 @pytest.mark.parametrize(("make", "level", "feed"), REFUSED, ids=lambda value: getattr(value, "__name__", value))
 def test_what_xla_refuses_trains_in_the_plain_graph_with_its_numbers(
@@ -109,6 +109,7 @@ def test_what_xla_refuses_trains_in_the_plain_graph_with_its_numbers(
     assert log() == []
 
 
+@pytest.mark.slow
 @ON_CPU
 def test_evaluation_and_prediction_fall_back_once_each(log: Any) -> None:
     network = bicubic_resizing()
@@ -123,6 +124,7 @@ def test_evaluation_and_prediction_fall_back_once_each(log: Any) -> None:
         np.testing.assert_array_equal(output, backend.to_numpy(model.predict(X[:2])))
 
 
+@pytest.mark.slow
 @ON_CPU
 def test_the_note_names_the_layer_and_the_reason_in_one_line(log: Any) -> None:
     _model(bicubic_resizing()).train(1, DATA, verbose=0)
@@ -131,6 +133,7 @@ def test_the_note_names_the_layer_and_the_reason_in_one_line(log: Any) -> None:
     assert "\n" not in note and len(note) < 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True])
 def test_xla_that_a_user_asked_for_is_refused_with_what_to_write(sink: bool) -> None:
     mixtrain.set_context(jit_level="O1")
@@ -157,6 +160,7 @@ def test_what_is_wrong_with_the_data_is_said_of_the_data(sink: bool, log: Any) -
     assert log() == []
 
 
+@pytest.mark.slow
 def test_a_function_under_jit_falls_back_too(log: Any) -> None:
     seen: list[Any] = []
 

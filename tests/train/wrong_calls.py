@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 import mixtrain as ms
-from mixtrain import amp, nn, ops
-from mixtrain import dataset as ds
+from mixtrain import amp, dataset as ds, nn, ops
 
 X, Y = np.ones((4, 6), np.float32), np.ones((4, 1), np.float32)
 DATA = [(X, Y)] * 2

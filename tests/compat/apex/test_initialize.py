@@ -12,6 +12,7 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain import amp, backend
 from mixtrain.precision.dtypes import computed_dtypes
+from tests.backends import quick_every
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
 Y = np.random.default_rng(1).integers(0, 3, 8).astype(np.int32)
@@ -56,6 +57,7 @@ def train(network: Any, optimizer: Any, batches: Any) -> list[float]:
 HALF, FULL = "float16", "float32"
 
 
+@quick_every(4)
 @pytest.mark.parametrize(
     ("options", "stored", "computed", "scale"),
     [
@@ -118,6 +120,7 @@ def test_the_options_in_force_are_printed(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == ""
 
 
+@quick_every(4)
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
@@ -199,6 +202,7 @@ def test_lists_come_back_as_lists_each_optimizer_with_its_own_scaler() -> None:
     assert amp.initialize(third, verbosity=0) is third
 
 
+@pytest.mark.slow
 def test_a_loop_with_o0_equals_the_optimizer_alone() -> None:
     network, plain = make_network(), make_network()
     network, optimizer = amp.initialize(
@@ -213,6 +217,7 @@ def test_a_loop_with_o0_equals_the_optimizer_alone() -> None:
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.slow
 def test_an_overflow_is_skipped_and_the_scale_halves_and_grows_as_apex_says() -> None:
     network, optimizer = make_pair(opt_level="O2", loss_scale="dynamic", max_loss_scale=2.0**6, min_loss_scale=16)
     optimizer.scaler.set_growth_interval(2)
@@ -265,6 +270,7 @@ def test_gradients_may_be_clipped_between_unscaling_and_the_step() -> None:
     np.testing.assert_allclose(backend.to_numpy(next(amp.master_params(optimizer))), before - 0.1, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_model_scales_by_the_optimizers_scaler_and_reports_it() -> None:
     network = nn.SequentialCell(nn.Dense(6, 3))
     network, optimizer = amp.initialize(
@@ -292,6 +298,7 @@ def test_a_model_refuses_a_second_precision_and_a_second_scale() -> None:
         mixtrain.Model(network, nn.CrossEntropyLoss(), optimizer, amp_level="O3")
 
 
+@pytest.mark.slow
 def test_a_keras_network_with_a_keras_optimizer_learns_in_a_compiled_loop() -> None:
     keras.utils.set_random_seed(3)
     network = keras.Sequential([keras.Input((6,)), keras.layers.Dense(5, "relu"), keras.layers.Dense(3)])
@@ -320,6 +327,7 @@ def test_a_keras_network_with_a_keras_optimizer_learns_in_a_compiled_loop() -> N
     assert float(optimizer.inner.learning_rate) == 0.25
 
 
+@pytest.mark.slow
 def test_a_model_trains_a_keras_network_under_o1_and_resumes_with_its_optimizer(tmp_path: Any) -> None:
     def make() -> tuple[Any, mixtrain.Model]:
         keras.utils.set_random_seed(3)

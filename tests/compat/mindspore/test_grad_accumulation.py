@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mixtrain.boost import GradientAccumulation
+from mixtrain.boost.grad_accumulation import gradient_accumulation_op, gradient_clear_op
 
 import mixtrain
 from mixtrain import Parameter, Tensor, nn, ops
-from mixtrain.boost import GradientAccumulation
-from mixtrain.boost.grad_accumulation import gradient_accumulation_op, gradient_clear_op
+from tests.backends import quick_every
 
 
 class Accumulating(GradientAccumulation):
@@ -33,6 +34,7 @@ class Accumulating(GradientAccumulation):
         return loss
 
 
+@quick_every(3)
 @pytest.mark.parametrize("kind", [GradientAccumulation, Accumulating])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_every_second_step_updates_by_the_mean(kind: type[GradientAccumulation], compiled: bool) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import mixtrain
 from mixtrain.compat.mindspore.module_paths import HOMES
+from tests.backends import quick_every
 
 IMPORTS = """
 import mixtrain.common.dtype as mstype
@@ -84,6 +85,7 @@ from mixtrain.train.train_thor import ConvertModelUtils
 """
 
 
+@quick_every(3)
 @pytest.mark.parametrize("line", IMPORTS.strip().splitlines())
 def test_the_imports_of_scripts_work_with_the_name_swapped(line: str) -> None:
     namespace: dict[str, object] = {}
@@ -97,6 +99,7 @@ def test_old_homes_give_the_very_objects() -> None:
     assert importlib.import_module("mixtrain.dataset.vision.c_transforms").Resize is mixtrain.dataset.vision.Resize
 
 
+@quick_every(2)
 @pytest.mark.parametrize("path", sorted(HOMES))
 def test_every_home_is_a_module_with_names(path: str) -> None:
     assert importlib.import_module(path).__all__ or not path
@@ -150,6 +153,7 @@ def test_parallel_settings_of_one_device_are_kept_and_others_refused() -> None:
         mixtrain.context.set_ps_context(enable_ps=True)
 
 
+@quick_every(2)
 @pytest.mark.parametrize("target", ["Ascend", "Davinci"])
 def test_ascend_warns_once_and_what_is_here_is_used(target: str) -> None:
     mixtrain.set_context(device_target=target)

@@ -13,7 +13,7 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain import amp, ops
 from mixtrain.precision.dtypes import computed_dtypes
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
 Y = np.random.default_rng(1).integers(0, 3, 8).astype(np.int32)
@@ -66,6 +66,7 @@ def weights_of(network: Any) -> list[np.ndarray]:
     return [np.array(mixtrain.backend.to_numpy(weight)) for weight in weights]
 
 
+@quick_every(2)
 @pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
 def test_a_training_graph_does_what_a_train_cell_does(mode: int) -> None:
     ours, theirs = dense_network(), dense_network()
@@ -85,6 +86,7 @@ def test_a_training_graph_does_what_a_train_cell_does(mode: int) -> None:
         np.testing.assert_array_equal(actual, expected)
 
 
+@pytest.mark.slow
 def test_a_graph_is_compiled_once_and_anew_for_a_changed_precision() -> None:
     network = dense_network()
     runs = []
@@ -109,6 +111,7 @@ def test_a_graph_is_compiled_once_and_anew_for_a_changed_precision() -> None:
     assert len(runs) == 2 * traced
 
 
+@pytest.mark.slow
 def test_amp_is_the_plan_of_o2_in_the_graph_alone() -> None:
     network, copied = dense_network(), dense_network()
     graph = TrainGraph(network, nn.SGD(network.trainable_params(), 0.1), amp_mode=True)
@@ -161,6 +164,7 @@ class MarkedGraph(TrainGraph):
         return loss
 
 
+@pytest.mark.slow
 def test_an_overflow_skips_weights_slots_statistics_and_lowers_the_scale() -> None:
     network = Overflowing()
     optimizer = nn.Momentum(network.trainable_params(), 0.1, 0.9)
@@ -182,6 +186,7 @@ def test_an_overflow_skips_weights_slots_statistics_and_lowers_the_scale() -> No
     assert int(optimizer.global_step.asnumpy()[0]) == 3
 
 
+@pytest.mark.slow
 def test_a_scaled_graph_equals_an_unscaled_one_that_left_the_bad_batch_out() -> None:
     networks = [dense_network(), dense_network()]
     bad = X.copy()
@@ -204,6 +209,7 @@ def test_a_disabled_scaler_scales_nothing() -> None:
     assert graph._scaling() is None and np.isfinite(float(graph(X, Y)[1]))
 
 
+@pytest.mark.slow
 def test_a_keras_network_loss_and_optimizer_that_are_not_built() -> None:
     keras.utils.set_random_seed(1)
     network = keras.Sequential(
@@ -274,6 +280,7 @@ def test_a_schedule_drives_an_optimizer_of_mixtrains() -> None:
     assert rates == [0.5, 0.25, 0.125]
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_tensor_may_decide_a_branch_of_build() -> None:
     class Branching(EvalGraph):

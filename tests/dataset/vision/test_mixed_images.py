@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mixtrain import dataset as ds
-from mixtrain import set_seed
+from mixtrain import dataset as ds, set_seed
 from mixtrain.dataset import vision
 from mixtrain.dataset.vision import ImageBatchFormat, Inter
 

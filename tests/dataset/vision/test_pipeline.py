@@ -11,6 +11,7 @@ import pytest
 from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset, transforms, vision
 from mixtrain.dataset.vision import Inter
 from mixtrain.seed import set_seed
+from tests.backends import quick_every
 from tests.dataset import samples
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 12, 10, 3), dtype=np.uint8)
@@ -51,6 +52,7 @@ def test_a_pipeline_gives_what_the_transforms_give_one_by_one():
     assert labels.tolist() == list(range(40))
 
 
+@quick_every(2)
 @pytest.mark.parametrize("source", [slices, rows_of])
 def test_random_transforms_do_not_depend_on_workers_or_blocks(source):
     def run(workers, size):
@@ -63,6 +65,7 @@ def test_random_transforms_do_not_depend_on_workers_or_blocks(source):
     assert not np.array_equal(sequential[0][0], sequential[1][0])  # Other random numbers in each epoch.
 
 
+@pytest.mark.slow
 def test_arrays_and_rows_draw_the_same_numbers():
     set_seed(3)
     ((first, _),) = read(slices().map(CIFAR, "image").batch(8))
@@ -81,6 +84,7 @@ def test_a_later_epoch_can_be_reached_at_once():
     np.testing.assert_array_equal(np.concatenate(second), np.concatenate(resumed))
 
 
+@pytest.mark.slow
 def test_two_maps_apart_draw_different_numbers():
     set_seed(0)
     flip = vision.RandomHorizontalFlip(0.5)
@@ -133,6 +137,7 @@ def test_compose_inside_map_is_what_it_holds():
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_encoded_images_are_decoded_and_cropped():
     image = pytest.importorskip("PIL.Image")
     files = []
@@ -149,6 +154,7 @@ def test_encoded_images_are_decoded_and_cropped():
         np.testing.assert_allclose(batch[:, 0, 0, 0], [0, 40, 80, 120, 160, 200], atol=1)
 
 
+@pytest.mark.slow
 def test_files_are_decoded_before_rows_are_put_together_and_draw_the_same_numbers():
     files = [(np.frombuffer(samples.png(image), np.uint8), label) for image, label in zip(IMAGES, LABELS, strict=True)]
     encoded = GeneratorDataset(files, ["image", "label"], shuffle=False)
@@ -189,6 +195,7 @@ def test_rows_before_a_file_that_cannot_be_decoded_are_given(bad):
         next(rows)
 
 
+@quick_every(4)
 @pytest.mark.parametrize("size", [1, 7, 40, 64])
 def test_batches_are_put_together_of_the_groups_that_were_run(size):
     set_seed(3)
@@ -221,6 +228,7 @@ def test_rows_of_different_sizes_are_refused_by_a_batch():
         read(dataset.batch(4))
 
 
+@pytest.mark.slow
 def test_pictures_are_made_only_for_functions_that_want_them():
     pytest.importorskip("PIL.Image")
     modes = []
@@ -304,6 +312,7 @@ def test_random_sizes_come_row_by_row():
     assert {row[0].shape for row in rows} == {(3, 3, 3), (5, 5, 3)}
 
 
+@pytest.mark.slow
 def test_files_that_are_read_again_and_again_give_the_same_images_and_one_of_another_size_does_too() -> None:
     files = [vision.encode_png(image) for image in [*IMAGES[:39], IMAGES[39, 1:]]]
     labels = np.arange(40)
@@ -319,6 +328,7 @@ def test_files_that_are_read_again_and_again_give_the_same_images_and_one_of_ano
         assert numbers.tolist() == [*range(count)] * 20
 
 
+@pytest.mark.slow
 def test_a_broken_file_after_many_good_ones_is_found_in_its_place() -> None:
     good = vision.encode_png(IMAGES[0])
     rows = GeneratorDataset([(file,) for file in [*[good] * 2000, good[:20]]], ["image"], shuffle=False)

@@ -8,6 +8,7 @@ import pytest
 from mixtrain.dataset import NumpySlicesDataset, transforms, vision
 from mixtrain.dataset.vision import Border
 from mixtrain.seed import set_seed
+from tests.backends import quick_every
 
 IMAGE = np.random.default_rng(1).integers(0, 256, (10, 12, 3), dtype=np.uint8)
 
@@ -18,6 +19,7 @@ def draws(transform, count=400, image=IMAGE):
     return np.stack([row[0] for row in data.map(transform).create_tuple_iterator(num_epochs=1, output_numpy=True)])
 
 
+@quick_every(8)
 @pytest.mark.parametrize(
     ("make", "always"),
     [
@@ -63,6 +65,7 @@ def test_padding_of_random_crops_has_its_value():
     assert (crops == 7).any(axis=(1, 2, 3)).mean() > 0.5
 
 
+@pytest.mark.slow
 def test_resized_crops_keep_area_and_shape():
     ramp = np.broadcast_to(np.arange(200, dtype=np.float32)[None, :, None], (200, 200, 1)).copy()
     transform = vision.RandomResizedCrop((8, 8), scale=(0.25, 0.25), ratio=(1.0, 1.0))
@@ -79,6 +82,7 @@ def test_a_crop_that_never_fits_is_the_middle():
     np.testing.assert_allclose(crops[:, 0, :, 0], [[18, 19, 20, 21]] * 5)
 
 
+@pytest.mark.slow
 def test_cut_out_leaves_the_rest():
     ones = np.ones((20, 20, 3), np.float32)
     set_seed(0)
@@ -92,6 +96,7 @@ def test_cut_out_leaves_the_rest():
     assert ((first == 0).sum(axis=(1, 2, 3)) >= 27).all()
 
 
+@pytest.mark.slow
 def test_erasing_replaces_a_part_of_the_wanted_area():
     ones = np.ones((3, 40, 40), np.float32)
     set_seed(0)
@@ -103,6 +108,7 @@ def test_erasing_replaces_a_part_of_the_wanted_area():
     assert len(np.unique(noise)) > 20
 
 
+@quick_every(14)
 @pytest.mark.parametrize(
     ("transform", "changed"),
     [
@@ -129,6 +135,7 @@ def test_results_vary_and_keep_dtype_and_size(transform, changed):
     assert (len({image.tobytes() for image in results}) > 1) is changed
 
 
+@pytest.mark.slow
 def test_random_resize_uses_several_interpolations():
     results = draws(vision.RandomResize((7, 9)), 40)
     assert results.shape == (40, 7, 9, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.backends import quick_every
 from tests.dataset.vision.cases import CASES, NAMES, REFERENCE, WRONG_THERE
 
 # OpenCV and Pillow compute these in fixed point: one grey level of 256 off, nowhere more.
@@ -14,6 +15,7 @@ _FIXED_POINT = (
 )
 
 
+@quick_every(17)
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(WRONG_THERE)))
 def test_a_transform_gives_the_numbers_of_mindspore(name):
     value, expected = REFERENCE[name]

@@ -13,7 +13,7 @@ from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, int32
 from mixtrain.nn.layer import GELU, Identity, LeakyReLU, LogSoftmax, ReLU, ReLU6, Sigmoid, Softmax, Tanh
 from mixtrain.precision.probabilities import probability_of
-from tests.backends import held_as
+from tests.backends import held_as, quick_every
 from tests.nn.reference import case
 
 CASES = {
@@ -35,6 +35,7 @@ def test_tanh_is_accurate() -> None:
     assert np.abs(backend.to_numpy(Tanh()(Tensor(x))) - np.tanh(x.astype(np.float64))).max() < 1e-6
 
 
+@quick_every(3)
 @pytest.mark.parametrize("cell", [*CASES.values(), LeakyReLU(), LogSoftmax(), Identity()])
 @pytest.mark.parametrize("half", [float16, bfloat16])
 def test_format_stays(cell: Any, half: Any) -> None:

@@ -61,6 +61,7 @@ def test_batch_first_and_single_samples_are_the_same_numbers() -> None:
     np.testing.assert_allclose(single.asnumpy(), np.array(OUTPUT)[:, 0], atol=2e-5)
 
 
+@pytest.mark.slow
 def test_it_computes_in_half_and_trains() -> None:
     class Net(nn.Cell):
         def __init__(self) -> None:

@@ -14,7 +14,7 @@ from mixtrain.backend.info import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32, float64
 from mixtrain.nn.layer import BatchNorm1d, BatchNorm2d, SequentialCell
-from tests.backends import held_as
+from tests.backends import held_as, quick_every
 from tests.nn.reference import case
 
 CASES = {"2d": BatchNorm2d, "1d": BatchNorm1d, "1d_rank3": BatchNorm1d}
@@ -24,6 +24,7 @@ def numpy_of(value: Any) -> np.ndarray:
     return backend.to_numpy(value)
 
 
+@quick_every(4)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
 def test_outputs_and_statistics_are_the_references(name: str, mode: str) -> None:

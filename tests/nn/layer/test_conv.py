@@ -15,6 +15,7 @@ from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
 from mixtrain.nn.layer import Conv2d, SequentialCell
 from mixtrain.seed import set_seed
+from tests.backends import quick_every
 from tests.nn.reference import case
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -43,6 +44,7 @@ def make(name: str) -> tuple[Conv2d, dict[str, Any]]:
     return conv, expected
 
 
+@quick_every(4)
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_output_is_the_references(name: str, compiled: bool) -> None:
@@ -51,6 +53,7 @@ def test_output_is_the_references(name: str, compiled: bool) -> None:
     assert np.abs(backend.to_numpy(run(Tensor(expected["x"]))) - expected["y"]).max() < 1e-5
 
 
+@quick_every(2)
 @pytest.mark.parametrize("name", ["same_s2", "same_d2", "valid_s2_d2", "pad_tblr", "group2"])
 def test_gradient_is_that_of_the_formula(name: str) -> None:
     conv, expected = make(name)

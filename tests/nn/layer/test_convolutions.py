@@ -12,6 +12,7 @@ from mixtrain import backend, nn
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import float32
 from mixtrain.seed import set_seed
+from tests.backends import quick_every
 
 
 def ones(*shape: int) -> Any:
@@ -57,6 +58,7 @@ def test_a_weight_of_three_axes_serves_a_sequence() -> None:
     assert backend.to_numpy(conv(ones(1, 2, 3))).tolist() == [[[15.0]]]
 
 
+@quick_every(3)
 @pytest.mark.parametrize("group", [1, 2])
 @pytest.mark.parametrize("make", [nn.Conv2dTranspose, nn.Conv3dTranspose])
 def test_a_transposed_convolution_is_the_gradient_of_the_convolution(make: Any, group: int) -> None:

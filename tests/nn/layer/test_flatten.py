@@ -20,6 +20,7 @@ def test_numbers_stay_in_order(arguments: tuple[int, ...], shape: tuple[int, ...
     assert (backend.to_numpy(Flatten(*arguments)(Tensor(X))) == X.reshape(shape)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_batch_size_may_be_unknown_while_compiling() -> None:
     import tensorflow as tf

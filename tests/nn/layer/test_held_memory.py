@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from mixtrain import amp, nn
 from mixtrain.nn import Cell
-from tests.backends import ON_KERAS_3_10
+from tests.backends import ON_KERAS_3_10, quick_every
 from tests.nn.layer.test_layout import Residual
 
 pytestmark = pytest.mark.tensorflow
@@ -85,6 +85,7 @@ def saved_bytes(make: Callable[[], Any], level: Any) -> Counter[str]:
     return sizes
 
 
+@quick_every(3)
 @pytest.mark.parametrize("make", [convolutional, various, pytest.param(keras_convolutional, marks=pytest.mark.skipif(
     ON_KERAS_3_10, reason="Keras 3.10 keeps a layer normalization's input in float32",
 ))])
@@ -94,6 +95,7 @@ def test_mixed_precision_holds_half_the_bytes_and_hardly_any_float32(make: Any) 
     assert mixed.total() <= 0.54 * full.total()
 
 
+@quick_every(2)
 @pytest.mark.parametrize("norm", [lambda: nn.GroupNorm(2, 8), lambda: nn.LayerNorm((16, 16), -2, -2)])
 def test_a_normalization_holds_its_input_once(norm: Any) -> None:
     def network(*between: Cell) -> Cell:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mixtrain import Tensor, nn
+from tests.backends import quick_every
 
 RNG = np.random.RandomState(0)
 CLEAN = RNG.rand(2, 3, 200, 210).astype(np.float32)
@@ -13,6 +14,7 @@ NOISY = np.clip(CLEAN + 0.1 * RNG.randn(*CLEAN.shape), 0, 1).astype(np.float32)
 
 
 # Printed by MindSpore 2.10 for these images.
+@quick_every(5)
 @pytest.mark.parametrize(("cell", "expected"), [
     (nn.PSNR(), [20.499657, 20.485723]),
     (nn.SSIM(), [0.9459296, 0.9457299]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keras
 import numpy as np
+import pytest
 
 from mixtrain.nn.layer import (
     AvgPool2d,
@@ -20,6 +21,7 @@ from mixtrain.nn.layer import (
 )
 
 
+@pytest.mark.slow
 def test_a_keras_model_of_cells_trains() -> None:
     cells = SequentialCell(
         Conv2d(1, 4, 3, 2), BatchNorm2d(4), ReLU(), Dropout(p=0.1), MaxPool2d(2, 2), AvgPool2d(2, 2), Flatten(),

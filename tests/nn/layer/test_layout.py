@@ -117,6 +117,7 @@ def activation_transposes(net: Cell) -> int:
     return sum(source(op.inputs[0].op).type not in kernels for op in transposes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", quick_only_some(["O2", "O0", "O3"]))
 def test_joined_weighed_and_averaged_channels_stay_channels_last(level: Any) -> None:
     net = Weighing().set_train()
@@ -125,7 +126,7 @@ def test_joined_weighed_and_averaged_channels_stay_channels_last(level: Any) -> 
     assert activation_transposes(net) == 2
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lenet, resnet])
 @pytest.mark.parametrize("half", [None, float16, bfloat16])
 def test_only_entry_and_flatten_transpose_activations(make: Any, half: Any) -> None:
@@ -138,7 +139,7 @@ def test_only_entry_and_flatten_transpose_activations(make: Any, half: Any) -> N
     assert activation_transposes(net) == 3
 
 
-@quick_every(5)
+@quick_every(15)
 @pytest.mark.parametrize("make", [lenet, resnet, Weighing])
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("jit", [False, True])
@@ -166,7 +167,7 @@ def test_numbers_and_gradients_are_those_of_eager_cells(make: Any, training: boo
         assert np.abs(parameter.asnumpy() - value).max() < 1e-5
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lenet, resnet])
 @pytest.mark.parametrize(("half", "jit", "tolerance"), [(float16, True, 1e-2), (bfloat16, False, 5e-2)])
 def test_networks_train_in_half(make: Any, half: Any, jit: bool, tolerance: float) -> None:

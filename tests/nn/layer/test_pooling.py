@@ -13,6 +13,7 @@ from mixtrain.backend.info import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16
 from mixtrain.nn.layer import AvgPool2d, MaxPool2d
+from tests.backends import quick_every
 from tests.nn.reference import case
 
 COMMON: dict[str, dict[str, Any]] = {
@@ -36,6 +37,7 @@ def numpy_of(value: Any) -> np.ndarray:
     return backend.to_numpy(value)
 
 
+@quick_every(13)
 @pytest.mark.parametrize(("kind", "name", "options"), ALL)
 @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
 def test_output_is_the_references(kind: Any, name: str, options: dict[str, Any], mode: str) -> None:
@@ -45,6 +47,7 @@ def test_output_is_the_references(kind: Any, name: str, options: dict[str, Any],
     assert np.abs(numpy_of(run(Tensor(expected["x"]))) - expected["y"]).max() < 1e-5
 
 
+@quick_every(2)
 @pytest.mark.parametrize(("kind", "name", "options"), ALL)
 @pytest.mark.parametrize("half", [float16, bfloat16])
 def test_half_stays_half(kind: Any, name: str, options: dict[str, Any], half: Any) -> None:
@@ -54,6 +57,7 @@ def test_half_stays_half(kind: Any, name: str, options: dict[str, Any], half: An
     assert np.abs(numpy_of(y) - expected["y"]).max() < 0.1
 
 
+@quick_every(4)
 @pytest.mark.parametrize(("kind", "name", "options"), ALL)
 def test_gradients_of_the_sum_are_finite(kind: Any, name: str, options: dict[str, Any]) -> None:
     x = Tensor(case(f"{kind.__name__.lower()}_{name}")["x"])
@@ -80,6 +84,7 @@ def windows(x: np.ndarray, options: dict[str, Any]) -> tuple[np.ndarray, np.ndar
     return maxima, indices
 
 
+@quick_every(5)
 @pytest.mark.parametrize("options", [{"padding": 1}, {"padding": 1, "stride": 2}, {"padding": 0, "dilation": 2},
                                      {"padding": 1, "dilation": 2, "stride": 2}])
 @pytest.mark.parametrize("compiled", [False, True])

@@ -10,6 +10,7 @@ import pytest
 from mixtrain import backend, nn
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, int32
+from tests.backends import quick_every
 
 
 def numpy_of(value: Any) -> np.ndarray:
@@ -27,6 +28,7 @@ NAMES = [
 ]
 
 
+@quick_every(2)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("half", [float16, bfloat16])
 def test_activations_by_name_keep_shape_and_run_in_half(name: str, half: Any) -> None:

@@ -22,6 +22,7 @@ from mixtrain.nn.loss import (
     MSELoss,
     SoftmaxCrossEntropyWithLogits,
 )
+from tests.backends import quick_every
 
 SPARSE = SoftmaxCrossEntropyWithLogits(sparse=True)
 
@@ -92,6 +93,7 @@ def test_float_class_numbers_are_refused() -> None:
         SPARSE(ones(4, 3), ones(4))
 
 
+@quick_every(4)
 @pytest.mark.parametrize("loss", [SPARSE, CrossEntropyLoss(reduction="none")])
 @pytest.mark.parametrize("label", [3, -1])
 def test_class_numbers_out_of_range_are_an_error_or_nan_but_never_a_number(loss: Any, label: int) -> None:
@@ -137,6 +139,7 @@ def test_distances_broadcast_but_warn_where_both_sides_are_stretched() -> None:
         MSELoss()(ones(4, 1), ones(4))
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_batches_of_unknown_size_are_taken_while_compiling() -> None:
     import tensorflow as tf

@@ -10,6 +10,7 @@ import pytest
 from mixtrain import backend, nn
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
+from tests.backends import quick_every
 from tests.nn.by_case import build
 from tests.nn.cases import LOSSES
 
@@ -32,6 +33,7 @@ def test_soft_margin_does_not_overflow() -> None:
     assert float(nn.SoftMarginLoss()(Tensor([-1000.0]), Tensor([1.0]))) == 1000.0
 
 
+@quick_every(4)
 @pytest.mark.parametrize("name", [name for name in LOSSES if not name.endswith(("_none", "_sum"))])
 @pytest.mark.parametrize("half", [float16, bfloat16])
 def test_half_predictions_give_a_float32_loss_computed_in_float32(name: str, half: Any) -> None:

@@ -22,6 +22,7 @@ from mixtrain.nn.loss import (
     MSELoss,
     SoftmaxCrossEntropyWithLogits,
 )
+from tests.backends import quick_every
 from tests.nn.reference import case, cases
 
 Make = Callable[[str, dict[str, Any]], LossBase]
@@ -57,6 +58,7 @@ def test_no_case_is_left_out() -> None:
     assert {f"loss_{name}" for name in CASES} == set(cases("loss_"))
 
 
+@quick_every(14)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("mode", ["eager", "graph"])
@@ -75,6 +77,7 @@ def test_value_and_gradient_are_the_references(name: str, reduction: str, mode: 
     assert np.abs(numpy_of(gradient) - expected[f"g_{reduction}"]).max() < 1e-5
 
 
+@quick_every(3)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("half", [float16, bfloat16])
 def test_half_predictions_give_a_float32_loss_computed_in_float32(name: str, half: Any) -> None:

@@ -12,7 +12,6 @@ import pytest
 from mixtrain import DynamicLossScaleManager, Model, nn
 from mixtrain.train.callback import BackupAndRestore, Callback
 from mixtrain.train.run_context import RunContext
-from tests.backends import quick_every
 
 _draw = np.random.default_rng(5)
 BATCHES = [
@@ -38,7 +37,7 @@ class BreakOff(Callback):
             raise KeyboardInterrupt
 
 
-@quick_every(5)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "level", "sink", "sink_size"),
     [
@@ -61,6 +60,7 @@ def test_a_run_that_broke_off_goes_on_as_if_it_had_not(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_file_is_kept_where_that_is_wanted_and_written_as_often_as_asked(tmp_path: pathlib.Path) -> None:
     model = _model("mixtrain")
     with pytest.raises(KeyboardInterrupt):

@@ -117,7 +117,7 @@ def test_two_of_a_kind_share_no_state(name: str, tmp_path: pathlib.Path) -> None
     assert [key for key in mutable_values if not key.startswith("__")] == []
 
 
-@quick_every(5)
+@pytest.mark.slow
 @CALLBACKS
 @pytest.mark.parametrize(("mode", "sink"), RUNS)
 def test_it_works_in_every_kind_of_run_and_an_observer_changes_nothing(
@@ -129,6 +129,7 @@ def test_it_works_in_every_kind_of_run_and_an_observer_changes_nothing(
         assert (history, weights) == undisturbed[mode, sink]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"])
 def test_those_that_control_a_run_say_so(name: str, tmp_path: pathlib.Path, undisturbed: dict[Any, Any]) -> None:
     callback = MAKE[name](tmp_path)
@@ -147,7 +148,7 @@ def test_its_docstring_names_every_argument(name: str) -> None:
     assert [hook.__name__ for hook in hooks if not hook.__doc__] == []
 
 
-@quick_every(3)
+@quick_every(33)
 @CALLBACKS
 @pytest.mark.parametrize("sink", on_jax_only_some([False, True], [1]))
 def test_it_serves_a_second_run_as_it_served_the_first(name: str, sink: bool, tmp_path: pathlib.Path) -> None:
@@ -156,6 +157,7 @@ def test_it_serves_a_second_run_as_it_served_the_first(name: str, sink: bool, tm
     assert _run(callback, tmp_path, "train", sink) == first
 
 
+@pytest.mark.slow
 def test_none_keeps_its_network_alive(tmp_path: pathlib.Path) -> None:
     callbacks = {name: MAKE[name](_made(tmp_path / name)) for name in MAKE}
     networks = {name: _trained_with(callback) for name, callback in callbacks.items()}

@@ -12,6 +12,7 @@ import pytest
 from mixtrain import Model, backend, nn
 from mixtrain.train.callback import EarlyStopping, History, LambdaCallback, LearningRateScheduler, ReduceLROnPlateau
 from mixtrain.train.run_context import RunContext
+from tests.backends import quick_every
 from tests.optim.setting import parameter
 from tests.train.callback.run import tell_run
 
@@ -26,6 +27,7 @@ def _model(kind: str, rate: float = 0.125) -> Model:
     return Model(net, nn.MSELoss(), optimizer, metrics={"mae"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mixtrain", "keras"])
 def test_the_values_of_the_best_epoch_are_put_back_with_the_optimizer(
     kind: str, capsys: pytest.CaptureFixture[str]
@@ -44,6 +46,7 @@ def test_the_values_of_the_best_epoch_are_put_back_with_the_optimizer(
     assert capsys.readouterr().out == "Restoring the values of the best epoch.\nEpoch 00003: early stopping\n"
 
 
+@quick_every(3)
 @pytest.mark.parametrize("sink", [False, True])
 @pytest.mark.parametrize("kind", ["mixtrain", "keras"])
 def test_a_rate_that_a_callback_sets_is_that_of_the_next_step(kind: str, sink: bool) -> None:

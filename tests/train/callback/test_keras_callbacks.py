@@ -87,7 +87,7 @@ def of_keras(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, s
     return _rows(folder / "log.csv"), network.get_weights()
 
 
-@quick_every(3)
+@pytest.mark.slow
 @FEEDS
 @pytest.mark.parametrize(
     ("cell", "own"), [(True, False), (True, True), (False, False), (False, True)],
@@ -137,7 +137,7 @@ class BreakOff(keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "sink", "own"),
     [(True, False, False), (False, True, False), (False, False, True)],
@@ -173,6 +173,7 @@ def test_a_run_that_broke_off_goes_on_from_keras_backup(
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_a_backup_without_its_loss_scale_says_so(tmp_path: pathlib.Path) -> None:
     def model() -> Model:
         return _model(_network(False), loss_scale_manager=DynamicLossScaleManager(16.0))
@@ -221,7 +222,7 @@ def _all_of_ours(folder: pathlib.Path) -> list[Any]:
     ]
 
 
-@quick_every(3)
+@quick_every(9)
 @FEEDS
 @pytest.mark.parametrize(
     ("cell", "level"), on_jax_only_some([(True, "O0"), (False, "O0"), (True, "O2"), (False, "O2")], [1, 2])
@@ -265,6 +266,7 @@ def test_all_of_them_stand_beside_all_of_ours_in_one_list(
     assert not HAS_TENSORFLOW or tags <= set(written.scalars)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HAS_TENSORFLOW, reason="Keras's TensorBoard needs TensorFlow")
 @FEEDS
 @KINDS
@@ -302,6 +304,7 @@ def test_tensorboard_writes_files(tmp_path: pathlib.Path) -> None:
     assert numbers(tmp_path / "train", "epoch_overflow") == {0: 0.0, 1: 0.0}
 
 
+@pytest.mark.slow
 @FEEDS
 def test_terminate_on_nan_is_not_fooled_by_a_skipped_step(sink: bool) -> None:
     infinite = (BATCHES[0][0] * np.float32(np.inf), BATCHES[0][1])

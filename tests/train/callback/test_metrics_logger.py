@@ -46,6 +46,7 @@ def _network() -> Any:
     return keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, "relu"), keras.layers.Dense(2)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True])
 def test_a_run_is_told_with_its_metrics_and_evaluations(sink: bool) -> None:
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -14,6 +14,7 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain.serialization import load_checkpoint
 from mixtrain.train.callback import Callback, CheckpointConfig, ModelCheckpoint
+from tests.backends import quick_every
 
 
 def model() -> mixtrain.Model:
@@ -44,16 +45,19 @@ KEPT = {
 }
 
 
+@quick_every(4)
 @pytest.mark.parametrize(("config", "expected"), KEPT.values(), ids=KEPT.keys())
 def test_files_are_written_and_kept_as_configured(tmp_path: pathlib.Path, config: Any, expected: list[str]) -> None:
     assert files(tmp_path, config) == [f"{name}.ckpt" for name in expected]
 
 
+@pytest.mark.slow
 def test_sink_feed_writes_after_a_call_and_a_resumed_run_counts_its_own_steps(tmp_path: pathlib.Path) -> None:
     assert files(tmp_path / "sink", CheckpointConfig(3), dataset_sink_mode=True) == ["p-1_4.ckpt", "p-2_4.ckpt"]
     assert files(tmp_path / "resumed", CheckpointConfig(2), initial_epoch=1) == ["p-2_2.ckpt", "p-2_4.ckpt"]
 
 
+@pytest.mark.slow
 def test_the_file_has_the_train_network_the_place_and_what_was_appended(tmp_path: pathlib.Path) -> None:
     config = CheckpointConfig(3, append_info=["epoch_num", "step_num", {"x": 1.5, "s": "q"}])
     saver = ModelCheckpoint("p", str(tmp_path), config)
@@ -83,6 +87,7 @@ def test_functions_may_name_the_files_and_the_folder(tmp_path: pathlib.Path) -> 
     assert result == ["1/q3.ckpt", "2/q6.ckpt", "2/q8.ckpt"]
 
 
+@pytest.mark.slow
 def test_a_prefix_that_files_have_is_numbered(tmp_path: pathlib.Path) -> None:
     for name in ("a-1_2.ckpt", "a_1-1_2.ckpt", "a_7-1_2.ckpt", "ab-1_1.ckpt"):
         (tmp_path / name).touch()

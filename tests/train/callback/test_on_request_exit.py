@@ -47,6 +47,7 @@ def _model() -> Model:
     return Model(net, nn.MSELoss(), optimizer, metrics={"mae"}, loss_scale_manager=manager)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sink", "sink_size"), [(False, -1), (True, 3)], ids=["host", "sink"])
 def test_a_run_asked_to_exit_at_the_end_of_an_epoch_goes_on_as_if_it_had_not_been(
     sink: bool, sink_size: int, tmp_path: pathlib.Path
@@ -69,6 +70,7 @@ def test_a_run_asked_to_exit_at_the_end_of_an_epoch_goes_on_as_if_it_had_not_bee
     assert dict(rest) == {name: values[2:] for name, values in whole.items()}
 
 
+@pytest.mark.slow
 def test_a_run_asked_within_an_epoch_ends_after_the_step_and_goes_on_with_the_next(tmp_path: pathlib.Path) -> None:
     asking, stopping = Ask(5), OnRequestExit(save_mindir=False, file_name="dense", directory=tmp_path)
     part = _model().fit(4, BATCHES, BATCHES, callbacks=[asking, stopping], verbose=0)

@@ -22,7 +22,7 @@ from mixtrain import (
 )
 from mixtrain.train.stepper import Stepper
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import on_jax_only_some, quick_every, quick_only_some
+from tests.backends import on_jax_only_some, quick_only_some
 from tests.train.planted import batches, chain_model
 
 FEEDS = ("host", "groups", "sink")
@@ -181,7 +181,7 @@ EVERY_FEED = pytest.mark.parametrize("feed", on_jax_only_some(FEEDS, (1, 2)))
 
 
 # ---- planted faults -------------------------------------------------------------------------------------------------
-@quick_every(3)
+@pytest.mark.slow
 @EVERY_FEED
 @KINDS
 def test_a_nan_in_the_input_is_named_with_its_column(kind: str, feed: str) -> None:
@@ -197,7 +197,7 @@ def test_a_nan_in_the_input_is_named_with_its_column(kind: str, feed: str) -> No
     )
 
 
-@quick_every(7)
+@pytest.mark.slow
 @EVERY_FEED
 @KINDS
 @pytest.mark.parametrize("fault", [*LAYERS])
@@ -223,7 +223,7 @@ def test_an_activation_above_65504_is_named_with_its_layer_and_its_size(fault: s
             f"{named} in float32" in str(record)
 
 
-@quick_every(3)
+@pytest.mark.slow
 @EVERY_FEED
 @KINDS
 def test_a_loss_that_overflows_is_told_from_the_network(kind: str, feed: str) -> None:
@@ -232,7 +232,7 @@ def test_a_loss_that_overflows_is_told_from_the_network(kind: str, feed: str) ->
     assert "look at the loss function and the labels" in str(record)
 
 
-@quick_every(3)
+@pytest.mark.slow
 @EVERY_FEED
 @KINDS
 def test_a_gradient_that_overflows_only_at_a_high_scale_names_the_scale_that_would_do(kind: str, feed: str) -> None:
@@ -250,6 +250,7 @@ def test_a_gradient_that_overflows_only_at_a_high_scale_names_the_scale_that_wou
     assert all(record.finding.forward_finite and record.finding.largest > 65504 for record in monitor.records)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("feed", quick_only_some(FEEDS, (2,)))
 def test_steps_that_xla_compiles_are_explained_too(feed: str) -> None:
@@ -285,7 +286,7 @@ def noisy(monitor: bool, feed: str) -> tuple[Any, ...]:
     return dict(history), [backend.to_numpy(value).tobytes() for value in state], traces, steps
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("feed", on_jax_only_some(FEEDS, (1,)))
 def test_a_run_with_the_monitor_equals_the_run_without_it(feed: str) -> None:
     plain, watched = noisy(False, feed), noisy(True, feed)
@@ -293,6 +294,7 @@ def test_a_run_with_the_monitor_equals_the_run_without_it(feed: str) -> None:
     assert len(watched[3]) > 4 and {6, 10, 19, 23} <= set(watched[3])
 
 
+@pytest.mark.slow
 def test_every_feed_records_the_same_steps() -> None:
     flags = "0010110000100"
     records = []
@@ -304,6 +306,7 @@ def test_every_feed_records_the_same_steps() -> None:
     assert records[1:] == records[:1] * 2
 
 
+@pytest.mark.slow
 def test_a_call_of_sink_feed_ends_at_an_overflow_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     original = Stepper.loop_until_overflow
@@ -351,6 +354,7 @@ def test_a_fixed_scale_is_told_which_one_would_do() -> None:
 
 
 # ---- lines ----------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_the_same_verdict_in_steps_in_a_row_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     model = chain_model(DynamicLossScaleManager(16, 2, 100), explain_overflow=True)
     model.train(1, batches("0111010"), verbose=0)
@@ -361,6 +365,7 @@ def test_the_same_verdict_in_steps_in_a_row_is_printed_once(capsys: pytest.Captu
     assert all(line.startswith(start) for line, start in zip(lines, starts, strict=True)), lines
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_by_the_guard_has_its_last_step_in_the_records() -> None:
     model = chain_model(DynamicLossScaleManager(16, 2, 100), explain_overflow=True, bad_step_max=2)
     with pytest.raises(mixtrain.LossScaleExhausted) as caught:
@@ -369,6 +374,7 @@ def test_a_run_that_ends_by_the_guard_has_its_last_step_in_the_records() -> None
     assert str(model.overflows[-1].finding) in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_second_run_starts_with_no_records() -> None:
     model = chain_model(DynamicLossScaleManager(16), explain_overflow=True)
     for _ in range(2):

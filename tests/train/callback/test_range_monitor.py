@@ -12,7 +12,7 @@ import pytest
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, RangeMonitor, backend, nn
 from mixtrain.train.stepper import Stepper
-from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_every
+from tests.backends import on_jax_only_some, quick_every
 
 FEEDS = ("host", "sink")
 
@@ -42,7 +42,7 @@ def run(kind: str, feed: str, monitor: RangeMonitor | None, steps: int = 5) -> t
     return dict(history), [backend.to_numpy(item).tobytes() for item in variables]
 
 
-@quick_every(3 if ON_TENSORFLOW else 1)
+@pytest.mark.slow
 @pytest.mark.parametrize("feed", on_jax_only_some(FEEDS, (1,)))
 @pytest.mark.parametrize("kind", ["cell", "keras"])
 def test_a_run_that_is_sampled_equals_the_run_that_is_not(kind: str, feed: str) -> None:
@@ -96,6 +96,7 @@ def test_activations_and_gradients_are_counted_as_they_are_in_float32_at_the_los
     assert monitor.records.row("parameter", "0").size == 4
 
 
+@pytest.mark.slow
 def test_the_program_that_counts_is_compiled_once_for_all_runs() -> None:
     net = nn.Dense(1, 1, has_bias=False)
     model = Model(net, nn.L1Loss(), nn.SGD(net.trainable_params(), 0.0), amp_level="O2")
@@ -108,6 +109,7 @@ def test_the_program_that_counts_is_compiled_once_for_all_runs() -> None:
     assert programs == [programs[0]] * 3 and programs[0][1] == 1
 
 
+@pytest.mark.slow
 def test_large_tensors_are_counted_in_part_and_their_largest_value_is_found() -> None:
     net = nn.Dense(1, 1, weight_init="ones", has_bias=False)
     model = Model(net, nn.L1Loss(), nn.SGD(net.trainable_params(), 0.0))
@@ -120,6 +122,7 @@ def test_large_tensors_are_counted_in_part_and_their_largest_value_is_found() ->
     assert (result.size, result.largest) == (91, 9.0)
 
 
+@quick_every(4)
 @pytest.mark.parametrize("scale", [1.0, 2.0**12])
 @pytest.mark.parametrize("kind", ["cell", "keras"])
 def test_gradients_that_underflow_without_scaling_are_named(kind: str, scale: float) -> None:
@@ -140,6 +143,7 @@ def test_gradients_that_underflow_without_scaling_are_named(kind: str, scale: fl
     assert named == ([("gradient", "0"), ("parameter", "0")] if scale == 1 else [])
 
 
+@pytest.mark.slow
 def test_histograms_are_written_for_tensorboard(tmp_path: pathlib.Path) -> None:
     run("cell", "host", RangeMonitor(every=5, summary_dir=tmp_path), steps=6)
     files = list(tmp_path.iterdir())

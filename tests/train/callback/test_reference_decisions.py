@@ -12,6 +12,7 @@ import pytest
 from mixtrain import nn
 from mixtrain.train.callback import Callback, EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 from mixtrain.train.run_context import CallbackArguments, RunContext
+from tests.backends import quick_every
 from tests.data.callback_cases import FUNCTIONS, REDUCING, SCHEDULED_STEPS, STOPPING
 from tests.optim.setting import parameter
 
@@ -52,6 +53,7 @@ def test_early_stopping_stops_when_the_reference_does(name: str) -> None:
     np.testing.assert_array_equal(np.array(rows, np.float32), expected)
 
 
+@quick_every(3)
 @OPTIMIZERS
 @pytest.mark.parametrize("name", REDUCING)
 def test_the_rate_is_reduced_when_the_reference_reduces_it(name: str, kind: str) -> None:

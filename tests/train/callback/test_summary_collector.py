@@ -14,6 +14,7 @@ import mixtrain
 import mixtrain.nn as nn
 import mixtrain.ops as ops
 from mixtrain.train.callback import SummaryCollector
+from tests.backends import quick_every
 from tests.train.events import events, numbers
 from tests.train.planted import batches, chain_model
 
@@ -38,6 +39,7 @@ def model(learning_rate: Any = 0.0) -> mixtrain.Model:
     return mixtrain.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), learning_rate), metrics={"mae"})
 
 
+@quick_every(2)
 @pytest.mark.parametrize("sink", [False, True])
 def test_numbers_are_written_at_the_first_step_and_each_multiple(tmp_path: pathlib.Path, sink: bool) -> None:
     model().train(2, BATCHES, SummaryCollector(str(tmp_path), collect_freq=5), dataset_sink_mode=sink, verbose=0)
@@ -51,6 +53,7 @@ def test_the_learning_rate_is_that_of_the_coming_step(tmp_path: pathlib.Path) ->
     assert numbers(tmp_path, "learning_rate") == {1: 0.25, 2: 0.125, 4: 0.0, 6: 0.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True])
 def test_loss_scaling_is_written_step_by_step(tmp_path: pathlib.Path, sink: bool) -> None:
     training = chain_model(mixtrain.DynamicLossScaleManager(16, 2, 3))
@@ -93,6 +96,7 @@ def test_a_keras_network_and_optimizer_are_collected_too(tmp_path: pathlib.Path)
     assert numbers(tmp_path, "learning_rate") == {1: 0.25, 6: 0.25}
 
 
+@pytest.mark.slow
 def test_collecting_changes_no_number(tmp_path: pathlib.Path) -> None:
     plain, watched = model(0.01), model(0.01)
     assert plain.train(2, BATCHES, verbose=0) == watched.train(2, BATCHES, SummaryCollector(str(tmp_path)), verbose=0)
