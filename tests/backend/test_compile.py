@@ -215,7 +215,7 @@ def test_gradients_are_finite_although_the_norm_is_too_large(
     np.testing.assert_allclose(float(norm), expected, rtol=1e-6)
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 5, 32, 40])
 @pytest.mark.parametrize("until", [False, True])
 def test_a_group_of_any_length_has_the_results_of_its_steps_one_by_one(count: int, until: bool) -> None:

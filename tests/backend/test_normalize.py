@@ -102,7 +102,7 @@ def gradient_in_float64(x: Any, gamma: Any, upstream: Any, epsilon: float) -> An
     return scale * (of_normal - of_normal.mean(-1, keepdims=True) - normal * along)
 
 
-@quick_every(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", on_jax_only_some(["compiled", "eager", "xla"]))
 @pytest.mark.parametrize("dtype", ROUNDING)
 def test_the_gradient_of_any_rows_is_that_of_float64(dtype: str, mode: str) -> None:

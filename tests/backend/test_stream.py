@@ -32,6 +32,7 @@ def test_rows_come_in_order_as_tuples_of_tensors_with_their_dtypes():
     assert [np.asarray(element[0]).tolist() for element in elements] == [[0, 0], [1, 1], [2, 2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "expected"),
     [

@@ -13,7 +13,7 @@ import pytest
 import mixtrain
 from mixtrain import backend, nn, ops
 from mixtrain.amp import DynamicLossScaler, LossScaler, StaticLossScaler, all_finite
-from tests.backends import ON_TENSORFLOW, quick_every
+from tests.backends import ON_TENSORFLOW
 
 BOTH_MODES = pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE], ids=["graph", "eager"])
 
@@ -310,7 +310,7 @@ SCALERS: dict[str, Callable[[], LossScaler]] = {
 }
 
 
-@quick_every(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("branch", [pytest.param(True, marks=pytest.mark.tensorflow), False], ids=["if", "depend"])
 @pytest.mark.parametrize("kind", SCALERS)
 def test_a_loop_with_a_scaler_gives_the_same_numbers_compiled_and_eager(kind: str, branch: bool) -> None:

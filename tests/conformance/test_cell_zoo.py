@@ -9,7 +9,6 @@ import pytest
 
 import mixtrain as ms
 from mixtrain import DynamicLossScaleManager, Model, nn
-from tests.backends import quick_every
 from tests.conformance import cell_zoo
 
 KNOWN = np.load(pathlib.Path(__file__).parents[1] / "data" / "cell_zoo_reference.npz")
@@ -17,7 +16,7 @@ QUICK = ("resnext", "swin")
 NAMES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in cell_zoo.ZOO]
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_network_learns_what_it_does_under_mindspore(name: str) -> None:
     ms.set_context(mode=ms.PYNATIVE_MODE)

@@ -100,6 +100,7 @@ def test_a_half_layer_overflows_where_a_full_one_does_not(make: Any, path: str) 
     assert _find(network, 2.0**7) == Finding("forward", path)
 
 
+@pytest.mark.slow
 def test_a_cell_inside_a_cell_is_named_before_the_one_around_it() -> None:
     network = nn.SequentialCell(_chain(1.0), nn.SequentialCell(nn.ReLU(), _chain(1e30, 1.0)))
     assert _find(network, 1e10).layer == "1.1.0"

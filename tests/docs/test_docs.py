@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.backends import quick_every
+from tests.ci import pipeline
 from tests.docs.pages import PAGES, ROOT, anchors_of, blocks_of, links_of, prose_of, rows_of
 from tests.structure.test_layers import LAYERS
 
@@ -120,13 +121,11 @@ def test_readme_marks_the_test_command_as_continuous_integration_looks_for_it() 
     marker = "<!-- test-command -->"
     text = (ROOT / "README.md").read_text()
     assert text.count(marker) == 1
-    # As .ci/run does: from the marker to the end of its block, the first line that installs.
     result = re.search(rf"^{marker}$(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
     assert result is not None
     command = re.search(r"^python -m pip.*$", result[1], flags=re.MULTILINE)
     assert command is not None and "python -m pytest" in command[0]
-    runner = ROOT / ".ci/run"
-    assert marker in runner.read_text() and "^python -m pip" in runner.read_text()
+    assert pipeline.command_of("README.md", "test-command") == command[0]
 
 
 def test_the_backends_page_marks_the_command_that_continuous_integration_runs_on_jax() -> None:
@@ -136,7 +135,7 @@ def test_the_backends_page_marks_the_command_that_continuous_integration_runs_on
     assert result is not None
     command = re.search(r"^python -m pip.*$", result[1], flags=re.MULTILINE)
     assert command is not None and "KERAS_BACKEND=jax python -m pytest" in command[0] and "tensorflow" not in command[0]
-    assert marker in (ROOT / ".ci/run").read_text()
+    assert pipeline.command_of("docs/guide/backends.md", "jax-test-command") == command[0]
 
 
 def test_every_name_in_the_word_table_exists() -> None:

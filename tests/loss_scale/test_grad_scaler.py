@@ -13,7 +13,7 @@ import mixtrain
 from mixtrain import Parameter, Tensor, backend, nn, ops
 from mixtrain.amp import GradScaler
 from mixtrain.loss_scale.rule import LossScaleRule
-from tests.backends import MODES, gradient_of, quick_every
+from tests.backends import MODES, gradient_of
 
 
 def weight(*values: float, name: str = "w") -> Parameter:
@@ -237,7 +237,7 @@ def test_a_gradient_of_none_leaves_its_variable(make: Any) -> None:
     assert numbers([w, v]) == [[1.0], [1.0]]
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.tensorflow  # JAX's gradients are never sparse.
 @pytest.mark.parametrize("mode", MODES)
 def test_sparse_gradients_stay_sparse_and_a_bad_row_skips(mode: str) -> None:
@@ -267,6 +267,7 @@ def test_a_mixtrain_optimizer_knows_its_variables() -> None:
     assert numbers([w]) == [[0.0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_disabled_scaler_passes_everything_through(mode: str) -> None:
     scaler, w = GradScaler(enabled=False), weight(1.0)

@@ -94,7 +94,7 @@ def settings_of(case: int) -> tuple[int, float]:
     return int(micro), norm
 
 
-@quick_every(7)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_compiled_loop_equals_pytorch_after_every_iteration(case: int) -> None:
     check(case, *compiled(*settings_of(case), "compiled"), steps=26)

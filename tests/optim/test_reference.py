@@ -86,7 +86,7 @@ def test_compiled_steps_give_the_reference_numbers(name: str) -> None:
     assert errors(name, lambda optimizer: backend.compile_function(optimizer, choice=PLAIN)) < limit
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["optim_momentum_decay", "optim_sgd_m_damp", "optim_adam_groups", "optim_adamw_lrlist"]
 )

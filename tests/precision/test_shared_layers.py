@@ -13,7 +13,7 @@ import mixtrain
 from mixtrain import amp, backend, nn
 from mixtrain.network.walk import tree_of
 from mixtrain.trace_version import Version, version_of
-from tests.backends import quick_every, quick_only_some
+from tests.backends import quick_only_some
 from tests.precision.zoo_trace import contradicted, recording
 
 L = keras.layers
@@ -213,7 +213,7 @@ def steps(of: mixtrain.Model) -> Any:
     return of._compiled.stepper._training
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [networks, cells])
 def test_the_network_that_runs_last_is_right_and_every_report_is_true(make: Any) -> None:
     encoder, auto = make()

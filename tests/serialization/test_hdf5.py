@@ -15,7 +15,6 @@ import pytest
 
 from mixtrain.errors import CheckpointError
 from mixtrain.serialization import hdf5, hdf5_worker, load_checkpoint, save_checkpoint
-from tests.backends import quick_every
 from tests.serialization.hdf5_files import put, write_old
 
 SECRET = np.arange(6, dtype=np.float32)
@@ -168,7 +167,7 @@ def test_a_worker_that_does_nothing_else_gives_the_values(
     assert load_checkpoint(path)["weight"].asnumpy().tolist() == [1.0, 1.0, 1.0]
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(("does", "says"), WORKERS.values(), ids=WORKERS.keys())
 def test_nothing_is_loaded_from_a_worker_that(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, does: str, says: str

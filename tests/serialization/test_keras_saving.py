@@ -105,6 +105,7 @@ def test_a_file_of_a_float32_run_trains_at_o2(tmp_path: pathlib.Path) -> None:
     assert np.isfinite(again.train(1, [(IMAGES, LABELS)], verbose=0)["loss"]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".weights.h5", ".keras"])
 def test_weights_go_from_one_level_to_another_and_to_keras(
     half_trained: mixtrain.Model, tmp_path: pathlib.Path, suffix: str

@@ -13,7 +13,7 @@ import pytest
 import mixtrain
 from mixtrain import Model
 from mixtrain.train.stepper import Stepper
-from tests.backends import ON_TENSORFLOW, quick_every
+from tests.backends import ON_TENSORFLOW
 
 PACKAGE = str(pathlib.Path(mixtrain.__file__).parent)
 BATCH = (np.ones((4, 3), np.float32), np.ones((4, 1), np.float32))
@@ -73,7 +73,7 @@ def depths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return frames
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"amp_level": "O2"}, {"amp_level": "O2", "sample_weight": True}])
 def test_a_step_is_at_most_seven_frames_below_train(depths: list[int], options: dict[str, Any]) -> None:
     batch = (*BATCH, np.ones(4, np.float32)) if "sample_weight" in options else BATCH

@@ -59,7 +59,7 @@ def test_a_users_rule_trains_as_ours(manager: Any, sink: bool) -> None:
     assert optimizer.global_step.asnumpy().tolist() == [3]
 
 
-@quick_every(2)
+@pytest.mark.slow
 @FEEDS
 @pytest.mark.filterwarnings("ignore:Model. in epoch 1, 2 of 4 steps were skipped")
 def test_skipped_steps_leave_a_users_rule_as_it_was(sink: bool) -> None:

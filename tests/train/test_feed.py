@@ -333,7 +333,7 @@ def test_a_tf_dataset_that_turns_out_to_be_empty_is_an_error_in_training_and_eva
         model.evaluate(empty) if of_keras else model.eval(empty)
 
 
-@quick_every(2)
+@pytest.mark.slow
 @FEEDS
 def test_a_py_dataset_is_told_of_the_beginning_and_the_end_of_every_epoch(sink: bool) -> None:
     events = []

@@ -122,6 +122,7 @@ def test_an_array_that_its_owner_writes_again_trains_as_arrays_of_their_own(
     assert trained(OneArray()).losses == trained(list(zip(X, Y, strict=True))).losses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [1, 4])
 def test_a_callback_that_looks_is_given_each_batch_as_tensors(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: together)

@@ -194,6 +194,7 @@ def test_labels_without_a_last_axis_fit_a_column_of_predictions() -> None:
         assert float(loss) == pytest.approx(float(np.mean(Y**2)))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Model. in epoch .* steps were skipped although")
 def test_an_overflow_of_one_output_skips_the_step() -> None:
     trace = Trace()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from tests.backends import quick_every, quick_only_some
+from tests.backends import quick_only_some
 from tests.train.keras_scripts import SCRIPTS, Script
 
 
@@ -60,7 +60,7 @@ def _made(make: Callable[[], Script]) -> Script:
     return script
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("make", quick_only_some(SCRIPTS, (5, 8, 10)), ids=lambda make: make.__name__)
 def test_history_and_logs_are_those_of_keras(make: Callable[[], Script]) -> None:
     (expected, recorded_by_keras), (result, recorded) = _by_keras(_made(make)), _by_us(_made(make))

@@ -91,6 +91,7 @@ def test_each_sparse_loss_names_the_label_the_classes_and_the_step(name: str) ->
     )
 
 
+@pytest.mark.slow
 def test_the_epoch_is_named() -> None:
     y = Y.copy()
 

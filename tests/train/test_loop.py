@@ -217,6 +217,7 @@ def test_a_step_is_traced_once_for_each_signature_over_a_run(level: str) -> None
     assert stepper.traces() == 2
 
 
+@pytest.mark.slow
 def test_evaluation_and_prediction_are_traced_once_each() -> None:
     model = _model(metrics={"loss"})
     model.fit(3, DATA, DATA, verbose=0)

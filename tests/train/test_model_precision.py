@@ -70,6 +70,7 @@ def test_two_models_on_one_network_each_put_their_own_plan_in_force() -> None:
     np.testing.assert_array_equal(backend.to_numpy(full.predict(X)), fresh_output)
 
 
+@pytest.mark.slow
 def test_two_models_on_one_keras_network_as_well() -> None:
     net = _keras()
     half, full = _model(net, "O2"), _model(net, "O0")
@@ -94,6 +95,7 @@ def test_a_rule_of_the_users_takes_effect_after_the_model_was_made_and_after_it_
     assert (first.cast_rule.inputs if kind == "cells" else first.compute_dtype) == "float32"
 
 
+@pytest.mark.slow
 def test_a_new_rule_compiles_the_step_anew_and_an_old_one_does_not() -> None:
     net = _cells()
     model = _model(net)

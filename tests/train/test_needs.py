@@ -67,7 +67,7 @@ def watched(make: Any, feed: str, **options: Any) -> Watch:
     return watch
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [of_cells, of_keras])
 @pytest.mark.parametrize("feed", FEEDS)
 def test_gradients_and_predictions_are_those_of_each_step(make: Any, feed: str) -> None:
@@ -111,6 +111,7 @@ def test_a_run_that_tells_more_trains_as_one_that_does_not(feed: str) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_predictions_keep_the_structure_of_several_outputs() -> None:
     inputs = keras.Input((3,))
     dense = keras.layers.Dense

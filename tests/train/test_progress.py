@@ -90,6 +90,7 @@ def test_keras_callbacks_are_told_what_the_run_shows(
     assert look.params == {"verbose": expected, "epochs": 1, "steps": 1}
 
 
+@pytest.mark.slow
 def test_an_evaluation_shows_nothing() -> None:
     network = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     look = keras.callbacks.Callback()

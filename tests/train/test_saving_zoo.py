@@ -60,7 +60,7 @@ def dtypes_in(config: Any) -> set[str]:
     return own.union(*(dtypes_in(value) for value in config.values()))
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(("entry", "column", "after"), quick_only_some(CASES, [1, 4, 10]), ids=_name)
 def test_a_network_comes_back_from_keras_s_file_and_trains_on_at_another_level(
     entry: Entry, column: str, after: str, tmp_path: pathlib.Path

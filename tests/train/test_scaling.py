@@ -129,6 +129,7 @@ def test_only_o2_in_float16_scales_by_default(level: str, half: Any, kind: type)
     assert Model(net, nn.MSELoss(), "sgd", amp_level=level, loss_scale_manager=None).loss_scale_manager is None
 
 
+@pytest.mark.slow
 def test_a_manager_handed_to_two_models_warns_and_each_keeps_its_own_scale() -> None:
     manager = DynamicLossScaleManager(16, 2, 3)
     first, trace = chain_model(manager), Trace()

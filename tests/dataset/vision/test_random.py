@@ -108,7 +108,7 @@ def test_erasing_replaces_a_part_of_the_wanted_area():
     assert len(np.unique(noise)) > 20
 
 
-@quick_every(14)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("transform", "changed"),
     [

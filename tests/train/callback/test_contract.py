@@ -20,7 +20,7 @@ from mixtrain.train.callback import Callback, CallbackList
 from mixtrain.train.callback.callback import HOOKS
 from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter
 from mixtrain.train.run_context import CallbackArguments, RunContext
-from tests.backends import on_jax_only_some, quick_every
+from tests.backends import on_jax_only_some
 
 Make = Callable[[pathlib.Path], Callback]
 
@@ -148,7 +148,7 @@ def test_its_docstring_names_every_argument(name: str) -> None:
     assert [hook.__name__ for hook in hooks if not hook.__doc__] == []
 
 
-@quick_every(33)
+@pytest.mark.slow
 @CALLBACKS
 @pytest.mark.parametrize("sink", on_jax_only_some([False, True], [1]))
 def test_it_serves_a_second_run_as_it_served_the_first(name: str, sink: bool, tmp_path: pathlib.Path) -> None:

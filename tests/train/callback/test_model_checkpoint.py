@@ -14,7 +14,6 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain.serialization import load_checkpoint
 from mixtrain.train.callback import Callback, CheckpointConfig, ModelCheckpoint
-from tests.backends import quick_every
 
 
 def model() -> mixtrain.Model:
@@ -45,7 +44,7 @@ KEPT = {
 }
 
 
-@quick_every(4)
+@pytest.mark.slow
 @pytest.mark.parametrize(("config", "expected"), KEPT.values(), ids=KEPT.keys())
 def test_files_are_written_and_kept_as_configured(tmp_path: pathlib.Path, config: Any, expected: list[str]) -> None:
     assert files(tmp_path, config) == [f"{name}.ckpt" for name in expected]

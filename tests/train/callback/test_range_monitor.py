@@ -76,6 +76,7 @@ def test_a_sampled_step_of_sink_feed_is_the_first_of_a_call_that_is_compiled_onc
     assert len({traces for _, traces in counts}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Model. in epoch 1, 1 of 1 steps were skipped")
 def test_activations_and_gradients_are_counted_as_they_are_in_float32_at_the_loss_scale() -> None:
     net = nn.SequentialCell(

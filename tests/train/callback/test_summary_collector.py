@@ -47,6 +47,7 @@ def test_numbers_are_written_at_the_first_step_and_each_multiple(tmp_path: pathl
     assert numbers(tmp_path, "loss") == {1: 0.0, 5: 16.0, 10: 9.0}
 
 
+@pytest.mark.slow
 def test_the_learning_rate_is_that_of_the_coming_step(tmp_path: pathlib.Path) -> None:
     rates = [0.5, 0.25, 0.125, 0.0625, 0.0, 0.0]
     model(rates).train(1, BATCHES, SummaryCollector(str(tmp_path), collect_freq=2), verbose=0)
