@@ -3,7 +3,7 @@
 Whole stages come first, and take as long as they take. What is left of the budget is shared out to the sampled stages,
 in the order of their priority: a stage gets its part by weight of what is left when it starts, so that minutes which
 one does not need go to those after it. `tests/sampling.py` ends a sampled stage when its minutes are over, and draws
-the order of its files from the commit. A stage that fails does not end the run; the run fails at its end.
+the order of its tests from the commit. A stage that fails does not end the run; the run fails at its end.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ BUDGET = 40.0  # Minutes for all stages, on two cores without AVX-512.
 LAST_START = 70.0  # No stage is started after so many minutes.
 LAST_END = 80.0  # A stage that still runs then is stopped, and has failed.
 LEAST = 1.0  # Minutes of a sampled stage where the budget is used up.
+OVERRUN = 0.4  # Minutes in which the tests that a sampled stage began last, and its processes, end.
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -168,7 +169,7 @@ class Pipeline:
     def _run(self, stage: Stage, share: float | None) -> Result:
         """Run one stage, and show what it prints as it prints it."""
         begin, cpu = self.elapsed(), _cpu_minutes()
-        options = "" if share is None else f"--minutes={share:.2f} --sample={self.seed}"
+        options = "" if share is None else f"--minutes={max(LEAST, share - OVERRUN):.2f} --sample={self.seed}"
         print(f"\n+ {stage.name}: {stage.command.strip()}" + (f" {options}" if options else ""), flush=True)
         environment = self._environment(stage, options)
         with subprocess.Popen(

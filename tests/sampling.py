@@ -1,4 +1,4 @@
-"""A sample of the tests: files in an order that a seed draws, none begun once a limit of minutes is over."""
+"""A sample of the tests: in an order that a seed draws, none begun once a limit of minutes is over."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
+BLOCK = 10  # Neighbors in a file stay together: they share what is trained once.
 LEFT_OUT = "left out: the minutes for these tests are over (--minutes)"
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Add the limit, and the seed by which the files that fit into it change."""
+    """Add the limit, and the seed by which the tests that it holds change."""
     parser.addoption("--minutes", type=float, metavar="M", help="begin no test once M minutes are over")
-    parser.addoption("--sample", metavar="SEED", help="run the files in an order drawn by SEED")
+    parser.addoption("--sample", metavar="SEED", help="run the tests in an order drawn by SEED")
 
 
 class Sampling:
-    """The hooks of `--minutes` and `--sample`. A file's tests stay together: they share what is trained once."""
+    """The hooks of `--minutes` and `--sample`."""
 
     def __init__(self, minutes: float | None, seed: str | None) -> None:
         self.seed = seed
@@ -26,10 +27,18 @@ class Sampling:
         self.left_out: dict[str, int] = {}
         self.begun: set[str] = set()
 
+    @pytest.hookimpl(trylast=True)  # After `-m` has left out what is not run.
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Put the files in the order of the seed."""
-        if self.seed is not None:
-            items.sort(key=lambda item: random.Random(f"{self.seed} {_file(item.nodeid)}").random())
+        """Put blocks of neighboring tests in the order of the seed."""
+        if self.seed is None:
+            return
+        places: dict[str, float] = {}
+        counts: dict[str, int] = {}
+        for item in items:
+            file = _file(item.nodeid)
+            counts[file] = counts.get(file, -1) + 1
+            places[item.nodeid] = random.Random(f"{self.seed} {file} {counts[file] // BLOCK}").random()
+        items.sort(key=lambda item: places[item.nodeid])
 
     def pytest_runtest_setup(self) -> None:
         """Skip a test when the time is over."""

@@ -1,4 +1,4 @@
-"""The quick run has every n-th row of a sampled table; a limited run has the files that a seed draws."""
+"""The quick run has every n-th row of a sampled table; a limited run has the tests that a seed draws."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def test_all_values_of_two_parameters_are_among_the_quick_rows(
 
 @pytest.fixture
 def run(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Return a run of three files of two tests, as its output."""
+    """Return a run of three files of twelve tests, as its output."""
     for name in "abc":
         test = f"def test_{name}(n):\n    print('ran', '{name}', n)\n"
-        (tmp_path / f"test_{name}.py").write_text(f"import pytest\n@pytest.mark.parametrize('n', [0, 1])\n{test}")
+        (tmp_path / f"test_{name}.py").write_text(f"import pytest\n@pytest.mark.parametrize('n', range(12))\n{test}")
 
     def result(minutes: float | None, seed: str | None) -> str:
         plugins = ["-p", "no:cacheprovider", "-p", "no:xdist", "--import-mode=importlib"]
@@ -58,17 +58,18 @@ def _order(text: str) -> str:
     return "".join(re.findall(r"ran (\w)", text))
 
 
-def test_a_seed_draws_the_order_of_files_whose_tests_stay_together(run: Callable[..., str]) -> None:
-    assert _order(run(None, None)) == "aabbcc"
+def test_a_seed_draws_the_order_of_blocks_of_neighbors(run: Callable[..., str]) -> None:
+    assert _order(run(None, None)) == "a" * 12 + "b" * 12 + "c" * 12
     orders = {seed: _order(run(None, seed)) for seed in "uvwxyz"}
     assert len(set(orders.values())) > 1 and _order(run(None, "u")) == orders["u"]
-    assert {"".join(sorted(order)) for order in orders.values()} == {"aabbcc"}
-    assert all(order[::2] == order[1::2] for order in orders.values())
+    for order in orders.values():
+        assert sorted(order) == sorted(12 * "abc")
+        assert all(f"{10 * file}" in order for file in "abc")
 
 
 def test_what_the_minutes_do_not_hold_is_left_out_and_named(run: Callable[..., str]) -> None:
     text = run(0.0, "u")
-    assert _order(text) == "" and "6 skipped" in text
-    assert "left out: 6 tests in 3 files, of 3 files; the order is that of --sample=u" in text
-    assert "test_a.py (2)" in text
+    assert _order(text) == "" and "36 skipped" in text
+    assert "left out: 36 tests in 3 files, of 3 files; the order is that of --sample=u" in text
+    assert "test_a.py (12)" in text
     assert "left out" not in run(60.0, "u")
