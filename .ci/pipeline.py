@@ -72,6 +72,7 @@ def stages() -> list[Stage]:
     readme = command_of("README.md", "test-command")
     on_jax = command_of("docs/guide/backends.md", "jax-test-command")
     slow = "python -m pytest -q -n auto -m slow"
+    processes = "python -m pytest -q tests/distribution/test_{processes,dying_process}.py"
     result = [
         Stage(name="install", command=readme.partition(" && ")[0]),
         Stage(name="README's tests", command=readme),
@@ -81,8 +82,10 @@ def stages() -> list[Stage]:
         Stage(name="wheel", command=WHEEL, environment="wheel"),
         Stage(name="install extras", command='python -m pip install -q -e ".[docs,integrations]"'),
         Stage(name="install on JAX", command=on_jax.partition(" && KERAS_BACKEND")[0], environment="jax"),
-        Stage(name="contract on JAX", command=on_jax, environment="jax", weight=8),
-        Stage(name="slow tests", command=slow, weight=8),
+        Stage(name="two processes", command=processes),
+        Stage(name="two processes on JAX", command=f"KERAS_BACKEND=jax {processes}"),
+        Stage(name="contract on JAX", command=on_jax, environment="jax", weight=9),
+        Stage(name="slow tests", command=slow, weight=7),
         Stage(name="slow tests on JAX", command=f"{slow} tests", environment="jax", weight=4),
         Stage(
             name="random networks on JAX",
@@ -96,18 +99,9 @@ def stages() -> list[Stage]:
         ),
     ]
     for backend in ("tensorflow", "jax"):
-        run = f"KERAS_BACKEND={backend} python -m pytest -q"
-        result += [
-            Stage(
-                name=f"two processes on {backend}",
-                command=f"{run} tests/distribution/test_{{processes,dying_process}}.py", weight=1,
-            ),
-            Stage(
-                name=f"loggers and loaders on {backend}",
-                command=f"{run} tests/train/test_loaders.py tests/train/callback/test_loggers.py "
-                'tests/docs/test_docs.py -k "loader or loggers"', weight=1,
-            ),
-        ]
+        command = f"KERAS_BACKEND={backend} python -m pytest -q tests/train/test_loaders.py "
+        command += 'tests/train/callback/test_loggers.py tests/docs/test_docs.py -k "loader or loggers"'
+        result.append(Stage(name=f"loggers and loaders on {backend}", command=command, weight=1))
     site = "python -m pytest -q tests/docs/test_{site,notebook}.py"
     return [*result, Stage(name="site and notebook", command=site, weight=2)]
 
