@@ -86,17 +86,17 @@ def quick_only_some(cases: Iterable[Any], some: Sequence[int] = (0,)) -> list[An
     return result
 
 
-def quick_every(count: int) -> pytest.MarkDecorator:
+def quick_every(count: int, first: int = 0) -> pytest.MarkDecorator:
     """Mark a parametrised test: of its rows, in their order, every `count`-th is quick, and the others are slow.
 
-    With a count that divides the number of values of no parameter, all values of each are among the quick rows.
-    On JAX `.ci/run` runs few slow tests: what a row is there for must be among the quick ones too.
+    With a count that shares no divisor with the numbers of values of the parameters, and enough rows, all values of
+    each are among the quick rows. Where one row must do, `first` says which: of two feeds not always the first.
 
     Example:
         >>> quick_every(3).args
-        (3,)
+        (3, 0)
     """
-    return pytest.mark.quick_every(count)
+    return pytest.mark.quick_every(count, first)
 
 
 def held_as(dtype: str) -> str:

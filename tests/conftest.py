@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the clock of a limited run."""
+    """Limit the run, and draw its order, where that is wanted."""
     minutes, seed = config.getoption("--minutes"), config.getoption("--sample")
     config.pluginmanager.register(sampling.Sampling(minutes, seed), "sampling")
 
@@ -75,7 +75,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if mark is not None and not item.get_closest_marker("slow"):
             test = (item.parent, getattr(item, "originalname", item.name))
             rows[test] = rows.get(test, -1) + 1
-            if rows[test] % mark.args[0]:
+            count, first = mark.args
+            if rows[test] % count != first:
                 item.add_marker(pytest.mark.slow)
         if keras.backend.backend() != "tensorflow" and item.get_closest_marker("tensorflow"):
             item.add_marker(pytest.mark.skip(reason="about the TensorFlow backend"))

@@ -23,7 +23,8 @@ class Sampling:
 
     def __init__(self, minutes: float | None, seed: str | None) -> None:
         self.seed = seed
-        self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
+        self.minutes = minutes
+        self.deadline: float | None = None
         self.left_out: dict[str, int] = {}
         self.begun: set[str] = set()
 
@@ -40,6 +41,10 @@ class Sampling:
             places[item.nodeid] = random.Random(f"{self.seed} {file} {counts[file] // BLOCK}").random()
         items.sort(key=lambda item: places[item.nodeid])
 
+    def pytest_collection_finish(self) -> None:
+        """Start the clock: what collects slowly still runs tests."""
+        self.deadline = None if self.minutes is None else time.monotonic() + 60 * self.minutes
+
     def pytest_runtest_setup(self) -> None:
         """Skip a test when the time is over."""
         if self.deadline is not None and time.monotonic() > self.deadline:
@@ -52,7 +57,7 @@ class Sampling:
         if report.skipped and isinstance(report.longrepr, tuple) and LEFT_OUT in report.longrepr[2]:
             file = _file(report.nodeid)
             self.left_out[file] = self.left_out.get(file, 0) + 1
-        else:
+        elif report.passed:
             self.begun.add(_file(report.nodeid))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

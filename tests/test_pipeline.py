@@ -41,15 +41,32 @@ def test_late_stages_are_not_started_and_the_verdict_is_that_of_the_others(
 ) -> None:
     monkeypatch.setattr(pipeline, "LAST_START", 0.0)
     (result,) = run(tmp_path, ("exit 1", 1.0))
-    assert result.verdict == "not started" and "not started" in pipeline.table([result])
+    assert result.verdict == "not started" and "not started" in pipeline.table([result]) and not result.failed
+    (whole,) = run(tmp_path, ("true", None))
+    assert whole.verdict == "not started" and whole.failed
 
 
+@pytest.mark.parametrize("command", ["sleep 60 | cat", "setsid sleep 3 & sleep 60"])
 def test_a_stage_that_hangs_is_stopped_and_has_failed(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    command: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline, "LAST_END", 0.01)
-    (result,) = run(tmp_path, ("sleep 60 | cat", None))
-    assert result.verdict == "FAILED (-9)" and result.minutes < 0.5
+    (result,) = run(tmp_path, (command, None))
+    assert result.verdict == "FAILED (stopped after 0 minutes of the run)" and result.minutes < 0.25
+
+
+def test_what_a_stage_leaves_running_holds_nothing_up(tmp_path: pathlib.Path) -> None:
+    (result,) = run(tmp_path, ("sleep 60 & echo done", None))
+    assert result.verdict == "passed" and result.minutes < 0.25
+
+
+def test_the_callers_environment_does_not_change_what_stages_run(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in pipeline.DROPPED:
+        monkeypatch.setenv(name, "other")
+    (result,) = run(tmp_path, ('test -z "${KERAS_BACKEND-}${PYTEST_ADDOPTS-}${PYTHONPATH-}${FORCE_COLOR-}"', None))
+    assert result.verdict == "passed", capfd.readouterr().out
 
 
 def test_the_table_has_times_shares_and_closing_lines(tmp_path: pathlib.Path) -> None:

@@ -28,6 +28,12 @@ def test_slow_rows_are_passed_over(row: int, request: pytest.FixtureRequest) -> 
     assert _is_quick(request) == (row in (1, 5))
 
 
+@quick_every(4, 1)
+@pytest.mark.parametrize("row", range(6))
+def test_the_first_quick_row_can_be_chosen(row: int, request: pytest.FixtureRequest) -> None:
+    assert _is_quick(request) == (row in (1, 5))
+
+
 @quick_every(2)
 @pytest.mark.parametrize("first", range(3))
 @pytest.mark.parametrize("second", range(3))
@@ -38,7 +44,9 @@ def test_all_values_of_two_parameters_are_among_the_quick_rows(
 
 
 @pytest.fixture
-def run(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def run(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., str]:
     """Return a run of three files of twelve tests, as its output."""
     for name in "abc":
         test = f"def test_{name}(n):\n    print('ran', '{name}', n)\n"
@@ -50,6 +58,7 @@ def run(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Callable[
         pytest.main(["-q", "-s", *plugins, *configuration, str(tmp_path)], plugins=[sampling.Sampling(minutes, seed)])
         return capsys.readouterr().out
 
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     (tmp_path / "none.ini").write_text("[pytest]\n")
     return result
 

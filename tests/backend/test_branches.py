@@ -40,7 +40,7 @@ class Outside(Clamped):
         return flat(x * self.weight)
 
 
-@quick_every(2)
+@quick_every(2, 1)
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_a_tensor_decides_a_branch_in_construct(sink: bool) -> None:
     net = Clamped()

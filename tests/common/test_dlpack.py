@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mixtrain.utils import dlpack
 
 import mixtrain as ms
+from mixtrain.utils import dlpack
 
 
 def test_a_tensor_goes_by_dlpack_and_comes_back() -> None:

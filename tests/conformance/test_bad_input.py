@@ -60,7 +60,7 @@ BAD_BATCHES: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@quick_every(12)
+@quick_every(7, 1)
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 @pytest.mark.parametrize("case", list(BAD_BATCHES))
 def test_a_bad_batch_is_one_sentence_and_training_goes_on_as_if_it_had_not_been(case: str, sink: bool) -> None:

@@ -7,26 +7,26 @@ import pathlib
 import struct
 from typing import Any
 
-import mixtrain.common.dtype as mstype
-import mixtrain.dataset.transforms.c_transforms as C
 import numpy as np
 import pytest
-from mixtrain.communication.management import get_group_size, get_rank
-from mixtrain.train.loss_scale_manager import FixedLossScaleManager
-from mixtrain.train.serialization import load_checkpoint, load_param_into_net
 
 import mixtrain as ms
+import mixtrain.common.dtype as mstype
 import mixtrain.dataset as ds
+import mixtrain.dataset.transforms.c_transforms as C
 import mixtrain.dataset.vision.c_transforms as CV
 import mixtrain.nn as nn
 import mixtrain.ops as ops
 from mixtrain import Tensor, context
 from mixtrain.common.initializer import TruncatedNormal, initializer
+from mixtrain.communication.management import get_group_size, get_rank
 from mixtrain.context import ParallelMode
 from mixtrain.dataset.vision import Inter
 from mixtrain.ops import composite, functional as F, operations as P
 from mixtrain.train.callback import Callback, CheckpointConfig, LossMonitor, ModelCheckpoint, TimeMonitor
+from mixtrain.train.loss_scale_manager import FixedLossScaleManager
 from mixtrain.train.model import Model
+from mixtrain.train.serialization import load_checkpoint, load_param_into_net
 from tests.backends import quick_every
 
 

@@ -58,7 +58,6 @@ def test_half_sums_are_rounded_once_for_each_device_and_sum(reduce_dtype: str) -
     assert abs(one.records.column("loss")[0] - half.records.column("loss")[0]) < 1e-6
 
 
-@pytest.mark.slow
 @slow_on_jax
 def test_a_half_sum_that_overflows_is_skipped_and_the_scale_shrinks() -> None:
     run = stepped(2, "float16", scale=2**20)

@@ -103,7 +103,7 @@ def test_sequential_schedulers_take_turns() -> None:
     np.testing.assert_allclose(rates, [0.01, 0.1, 0.09, 0.081], rtol=1e-5)
 
 
-@quick_every(2)
+@quick_every(2, 1)
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_a_model_trains_with_one(sink: bool) -> None:
     net = nn.Dense(2, 1, weight_init="ones", bias_init="zeros")

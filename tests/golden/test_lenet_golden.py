@@ -32,7 +32,8 @@ HALF_CASES: dict[str, dict[str, Any]] = {
 # with and without oneDNN. Later some unit may stand so near its threshold that the last bit of earlier sums decides.
 # With oneDNN on a processor without AVX-512 the trace of O0 parts after step 56, by 1.3e-3 at step 64 and 0.05 at the
 # end, with weights 0.06 apart; without oneDNN that of O0_wd after step 150. From there epochs are compared by means.
-FIRST, SAME = 48, 2e-6
+SAME = 2e-6
+PARTS = {"O0": 48, "O0_fixed1024_keep": 48, "O0_wd": 150, "O0_lr_list": STEPS}
 
 
 def run(case: dict[str, Any], **options: Any) -> tuple[Any, Any]:
@@ -59,7 +60,7 @@ def host_run(name: str) -> tuple[Any, Any]:
 def test_float32_traces_equal_the_reference_until_a_last_bit_decides(name: str) -> None:
     losses, expected = host_run(name)[0].loss, GOLDEN[f"loss/{name}"]
     assert len(losses) == STEPS
-    np.testing.assert_allclose(losses[:FIRST], expected[:FIRST], rtol=0, atol=SAME)
+    np.testing.assert_allclose(losses[:PARTS[name]], expected[:PARTS[name]], rtol=0, atol=SAME)
     np.testing.assert_allclose(_means(losses), _means(expected), rtol=0.01)
 
 
@@ -68,7 +69,7 @@ def test_float32_traces_equal_the_reference_until_a_last_bit_decides(name: str) 
 def test_float32_weights_equal_the_reference_where_the_whole_trace_does(name: str) -> None:
     records, net = host_run(name)
     parted = np.flatnonzero(np.abs(records.loss - GOLDEN[f"loss/{name}"]) > SAME)
-    if parted.size:
+    if parted.size and parted[0] >= PARTS[name]:
         pytest.skip(f"with this processor's sums the trace parts at step {parted[0] + 1}")
     for parameter in ("fc3.bias", "conv1.weight"):
         trained = net.parameters_dict()[parameter].asnumpy()

@@ -15,7 +15,7 @@ import mixtrain.keras
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager, nn, ops
 from mixtrain.keras import PreparedOptimizer, prepare
 from mixtrain.precision.apply import applied_plan
-from tests.backends import on_jax_only_some, quick_every, quick_only_some
+from tests.backends import on_jax_only_some, quick_only_some
 from tests.train.planted import GOLDEN, batches
 
 layers = keras.layers
@@ -58,7 +58,7 @@ def adam() -> keras.optimizers.Optimizer:
 
 
 # ---- precision ------------------------------------------------------------------------------------------------------
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [adam, lambda: keras.optimizers.SGD(0.1, momentum=0.9, loss_scale_factor=64.0)])
 def test_at_o0_a_run_is_that_of_keras_to_the_digit(make: Callable[[], Any]) -> None:
     ours, theirs = network(), network()
@@ -101,7 +101,6 @@ def test_a_users_rule_counts_although_it_comes_later() -> None:
 
 
 # ---- loss scaling ---------------------------------------------------------------------------------------------------
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     quick_only_some([{}, {"steps_per_execution": 3}, {"jit_compile": True}, {"run_eagerly": True}]),

@@ -98,7 +98,7 @@ def test_a_fixed_scale_of_one_stops_for_overflows_in_a_row_alone(sink: bool) -> 
     assert _exhaust(model, batches("01111"), dataset_sink_mode=sink).step == 5
 
 
-@quick_every(2)
+@quick_every(2, 1)
 @FEEDS
 def test_a_manager_driven_from_python_is_stopped_with_the_scale_that_was_used(sink: bool) -> None:
     class Halving(LossScaleManager):
@@ -194,7 +194,7 @@ def test_a_half_forward_pass_that_overflows_is_reported_with_the_layer() -> None
     assert _found(_deep_keras(), 2.0**14, False, amp_level="O3").layer == "block"
 
 
-@quick_every(2)
+@quick_every(2, 1)
 @FEEDS
 def test_a_gradient_alone_that_overflows_is_reported_with_the_layer(sink: bool) -> None:
     network = Deep()

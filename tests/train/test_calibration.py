@@ -145,7 +145,6 @@ def test_a_batch_that_overflows_is_trained_on_at_a_smaller_scale(feed: str) -> N
     assert distances[0] < 0.1 * distances[1]
 
 
-@pytest.mark.slow
 def test_a_retried_step_counts_once() -> None:
     trained = retrying("retry")
     trained.train(1, outlier(2.0**10), verbose=0)

@@ -29,7 +29,7 @@ def cell_model() -> tuple[Model, Any, Any]:
     return Model(network, nn.MSELoss(), nn.SGD(network.trainable_params(), 0.1), amp_level="O2"), layer, layer.weight
 
 
-@quick_every(4)
+@quick_every(4, 3)
 @pytest.mark.parametrize("sink", [False, True])
 @pytest.mark.parametrize(("create", "attribute", "name"), [
     (keras_model, "trainable", "kernel"), (cell_model, "requires_grad", "weight"),

@@ -46,7 +46,7 @@ def run(optimizer: Any, flags: str, sink: bool, manager: Any) -> tuple[list[floa
     return [float(item.asnumpy()) for item in net.trainable_params()], made
 
 
-@quick_every(4)
+@quick_every(4, 3)
 @FEEDS
 @pytest.mark.parametrize("manager", [None, lambda: FixedLossScaleManager(64.0, False)], ids=["none", "fixed"])
 def test_a_users_rule_trains_as_ours(manager: Any, sink: bool) -> None:

@@ -18,7 +18,7 @@ from tests.train.planted import batches, chain_model
 SHOWN = pytest.mark.parametrize("verbose", [1, 2], ids=["bar", "line"])
 
 
-@quick_every(6)
+@quick_every(6, 1)
 @SHOWN
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_skipped_steps_are_told_with_the_scale(verbose: Any, sink: bool, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mixtrain._checkparam import INC_BOTH, INC_NEITHER, Rel, Validator, check_value_type, twice
 
 import mixtrain
 from mixtrain import _checkparam as validator, nn
+from mixtrain._checkparam import INC_BOTH, INC_NEITHER, Rel, Validator, check_value_type, twice
 
 ACCEPTED: dict[str, tuple[Any, ...]] = {
     "check_value_type": ("rate", 0.5, [float, int], "Layer"), "check_bool": (True, "flag", "Layer"),

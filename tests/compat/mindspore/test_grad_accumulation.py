@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mixtrain.boost import GradientAccumulation
-from mixtrain.boost.grad_accumulation import gradient_accumulation_op, gradient_clear_op
 
 import mixtrain
 from mixtrain import Parameter, Tensor, nn, ops
+from mixtrain.boost import GradientAccumulation
+from mixtrain.boost.grad_accumulation import gradient_accumulation_op, gradient_clear_op
 from tests.backends import quick_every
 
 

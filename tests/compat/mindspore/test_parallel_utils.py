@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+
+import mixtrain
 from mixtrain.parallel._auto_parallel_context import auto_parallel_context
 from mixtrain.parallel._utils import (
     _get_device_num,
@@ -12,8 +14,6 @@ from mixtrain.parallel._utils import (
     _get_parallel_mode,
     _get_pipeline_stages,
 )
-
-import mixtrain
 
 
 def test_the_getters_return_what_was_set() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import mixtrain.train.metrics
 import numpy as np
 import pytest
 
 import mixtrain
+import mixtrain.train.metrics
 from mixtrain.nn.metrics import (
     MAE,
     Accuracy,

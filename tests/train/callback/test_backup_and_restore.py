@@ -12,6 +12,7 @@ import pytest
 from mixtrain import DynamicLossScaleManager, Model, nn
 from mixtrain.train.callback import BackupAndRestore, Callback
 from mixtrain.train.run_context import RunContext
+from tests.backends import quick_every
 
 _draw = np.random.default_rng(5)
 BATCHES = [
@@ -37,7 +38,7 @@ class BreakOff(Callback):
             raise KeyboardInterrupt
 
 
-@pytest.mark.slow
+@quick_every(6)
 @pytest.mark.parametrize(
     ("kind", "level", "sink", "sink_size"),
     [

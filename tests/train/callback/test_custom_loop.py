@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mixtrain.train.callback._callback import _handle_loss
 
 import mixtrain
 from mixtrain import Model, Tensor, nn
 from mixtrain.train import Callback, CheckpointConfig, LossMonitor, ModelCheckpoint, RunContext, TimeMonitor
 from mixtrain.train.callback import _CallbackManager, _InternalCallbackParam, _set_cur_net
+from mixtrain.train.callback._callback import _handle_loss
 
 ROWS = np.ones((3, 4), np.float32)
 LABELS = np.ones((3, 2), np.float32)

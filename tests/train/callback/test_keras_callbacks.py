@@ -222,7 +222,7 @@ def _all_of_ours(folder: pathlib.Path) -> list[Any]:
     ]
 
 
-@quick_every(9)
+@quick_every(9, 3)
 @FEEDS
 @pytest.mark.parametrize(
     ("cell", "level"), on_jax_only_some([(True, "O0"), (False, "O0"), (True, "O2"), (False, "O2")], [1, 2])

@@ -39,7 +39,7 @@ def model(learning_rate: Any = 0.0) -> mixtrain.Model:
     return mixtrain.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), learning_rate), metrics={"mae"})
 
 
-@quick_every(2)
+@quick_every(2, 1)
 @pytest.mark.parametrize("sink", [False, True])
 def test_numbers_are_written_at_the_first_step_and_each_multiple(tmp_path: pathlib.Path, sink: bool) -> None:
     model().train(2, BATCHES, SummaryCollector(str(tmp_path), collect_freq=5), dataset_sink_mode=sink, verbose=0)
