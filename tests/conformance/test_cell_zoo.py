@@ -12,12 +12,10 @@ from mixtrain import DynamicLossScaleManager, Model, nn
 from tests.conformance import cell_zoo
 
 KNOWN = np.load(pathlib.Path(__file__).parents[1] / "data" / "cell_zoo_reference.npz")
-QUICK = ("resnext", "swin")
-NAMES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in cell_zoo.ZOO]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", cell_zoo.ZOO)
 def test_a_network_learns_what_it_does_under_mindspore(name: str) -> None:
     ms.set_context(mode=ms.PYNATIVE_MODE)
     result = cell_zoo.trained(name)

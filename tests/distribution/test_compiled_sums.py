@@ -10,7 +10,7 @@ import pytest
 
 from mixtrain import DynamicLossScaleManager
 from mixtrain.distribution import data_parallel
-from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_only_some
+from tests.backends import ON_TENSORFLOW, on_jax_only_some
 from tests.distribution.compiled import OTHERS, WEIGHTS, compiled, graph_of, reduced, train_cell
 from tests.distribution.networks import Run, batches, train
 
@@ -48,8 +48,7 @@ def stepped(devices: int | None, reduce_dtype: str = "float32", *, rate: float =
 
 
 @pytest.mark.slow
-@slow_on_jax
-@pytest.mark.parametrize("reduce_dtype", quick_only_some(HALF))
+@pytest.mark.parametrize("reduce_dtype", HALF)
 def test_half_sums_are_rounded_once_for_each_device_and_sum(reduce_dtype: str) -> None:
     still, one, half = stepped(None, rate=0.0), stepped(None), stepped(2, reduce_dtype)
     moved = max(float(np.abs(a - b).max()) for a, b in zip(one.weights, still.weights, strict=True))

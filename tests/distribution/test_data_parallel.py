@@ -14,11 +14,10 @@ from mixtrain import Model, backend, nn
 from mixtrain.backend import LabelOutOfRange
 from mixtrain.distribution import data_parallel
 from tests import devices
-from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_only_some
+from tests.backends import on_jax_only_some
 from tests.distribution.networks import batches, farthest, mlp, train, values_of
 
 # Each of several Models is compiled by XLA there.
-slow_on_jax = pytest.mark.slow if not ON_TENSORFLOW else pytest.mark.filterwarnings("error")
 
 
 @pytest.mark.slow
@@ -102,10 +101,10 @@ def test_moving_statistics_are_averaged_over_replicas_and_normalize_by_their_own
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", quick_only_some([
+@pytest.mark.parametrize("options", [
     {"clipnorm": 0.01, "use_ema": True, "ema_overwrite_frequency": 2}, {"gradient_accumulation_steps": 2},
     {"global_clipnorm": 0.01, "weight_decay": 0.1}, {"clipvalue": 0.001},
-], (0, 1)))
+])
 def test_keras_s_optimizers_clip_average_and_accumulate_as_on_one_device(options: dict[str, Any]) -> None:
     data = batches(*[4] * 6)
     one, several = (
@@ -118,7 +117,6 @@ def test_keras_s_optimizers_clip_average_and_accumulate_as_on_one_device(options
 
 
 @pytest.mark.slow
-@slow_on_jax
 def test_a_run_goes_on_with_another_number_of_devices(tmp_path: Any) -> None:
     data = batches(*[4] * 6)
     whole = train(None, data, keras.layers.LayerNormalization())
@@ -169,7 +167,6 @@ def test_losses_of_which_some_are_sums_are_refused() -> None:
 
 
 @pytest.mark.slow
-@slow_on_jax
 def test_uncompiled_steps_run_on_one_device() -> None:
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)
     one, several = (train(count, batches(4, 4)) for count in (None, 2))

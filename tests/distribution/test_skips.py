@@ -7,13 +7,11 @@ import itertools
 import os
 import warnings
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from mixtrain.train.steps_per_call import StepsPerCall
 from tests import devices
-from tests.backends import ON_TENSORFLOW
 from tests.train.skip_cases import FEEDS, Case, drawn_case, run
 
 COUNT = int(os.environ.get("MIXTRAIN_SKIP_CASES", "20"))
@@ -38,18 +36,12 @@ def check(case: Case, replica: int, count: int = 2) -> None:
     assert skipping.difference(control) == [], str(case)
 
 
-def feeds_and_replicas() -> list[Any]:
-    """Return each feed with each replica; the quick ones have each feed, on JAX, which compiles for long, one.
-
-    Of many devices each replica has one feed.
-    """
-    result = []
-    for feed, replica in itertools.product(FEEDS, (0, 1)):
-        quick = replica == 1 and feed in (("host", "sink") if ON_TENSORFLOW else ("sink",))
-        result.append(pytest.param(2, feed, replica, marks=() if quick else pytest.mark.slow))
+def feeds_and_replicas() -> list[tuple[int, str, int]]:
+    """Return two devices with each feed and each replica; of many devices each replica has one feed."""
     many = [(count, replica) for count in (4, 8) if count <= devices.COUNT for replica in range(count)]
-    slow = [pytest.param(count, FEEDS[replica % 3], replica, marks=pytest.mark.slow) for count, replica in many]
-    return result + slow
+    return [(2, feed, replica) for feed, replica in itertools.product(FEEDS, (0, 1))] + [
+        (count, FEEDS[replica % 3], replica) for count, replica in many
+    ]
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def users_choice() -> Iterator[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sink", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sink", [False, True])
 @pytest.mark.filterwarnings("ignore:Model. in epoch .* steps were skipped although")
 def test_a_strategy_of_the_users_trains_as_data_parallel_does(sink: bool) -> None:
     result = []

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
 import pytest
 
 from mixtrain import DynamicLossScaleManager
 from tests import devices
-from tests.backends import ON_TENSORFLOW
+from tests.backends import quick_every
 from tests.distribution.networks import Run, batches, cnn, farthest, images, train
 
 COUNTS = [count for count in (1, 2, 4, 8) if count <= devices.COUNT]
-
-
-def slow_but(*quick: Any, of: list[Any]) -> list[Any]:
-    """Return cases, all but some slow."""
-    return [pytest.param(*case, marks=() if case in quick else pytest.mark.slow) for case in of]
 
 
 @functools.cache
@@ -26,9 +20,8 @@ def one_device(sink: bool) -> Run:
     return train(None, batches(*[8] * 50), sink=sink, metrics={"accuracy"})
 
 
-@pytest.mark.parametrize(
-    ("count", "sink"), slow_but((2, True), of=[(count, sink) for count in COUNTS for sink in (False, True)])
-)
+@quick_every(2 * len(COUNTS), 3)  # Two devices, in sink feed.
+@pytest.mark.parametrize(("count", "sink"), [(count, sink) for count in COUNTS for sink in (False, True)])
 def test_fifty_steps_of_adam_have_the_numbers_of_one_device(count: int, sink: bool) -> None:
     several = train(count, batches(*[8] * 50), sink=sink, metrics={"accuracy"})
     assert farthest(several, one_device(sink)) < (1e-5 if count > 1 else 1e-30)
@@ -40,7 +33,8 @@ def one_device_of_images() -> Run:
     return train(None, images(*[8] * 50), network=cnn)
 
 
-@pytest.mark.parametrize("count", [pytest.param(count, marks=pytest.mark.slow) for count in COUNTS])
+@pytest.mark.slow
+@pytest.mark.parametrize("count", COUNTS)
 def test_fifty_steps_of_convolutions_have_the_losses_of_one_device(count: int) -> None:
     several = train(count, images(*[8] * 50), network=cnn)
     losses = several.records.column("loss")
@@ -58,7 +52,7 @@ def faulty(count: int | None) -> Run:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", slow_but(*([(2,)] if ON_TENSORFLOW else []), of=[(count,) for count in COUNTS]))
+@pytest.mark.parametrize("count", COUNTS)
 def test_skips_and_scales_at_o2_are_those_of_one_device(count: int) -> None:
     assert np.flatnonzero(faulty(None).records.column("overflow")).tolist() == [3, 4, 9, 17]
     for name in ("overflow", "loss_scale"):

@@ -253,7 +253,7 @@ def test_callbacks_of_keras_move_the_learning_rate_of_the_optimizer_inside() -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "manager",
-    quick_only_some([lambda: DynamicLossScaleManager(64, 2, 3), lambda: FixedLossScaleManager(32), lambda: None]),
+    [lambda: DynamicLossScaleManager(64, 2, 3), lambda: FixedLossScaleManager(32), lambda: None],
     ids=["dynamic", "fixed", "none"],
 )
 def test_a_saved_model_goes_on_bit_for_bit(manager: Callable[[], Any], tmp_path: pathlib.Path) -> None:

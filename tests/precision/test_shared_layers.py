@@ -13,7 +13,6 @@ import mixtrain
 from mixtrain import amp, backend, nn
 from mixtrain.network.walk import tree_of
 from mixtrain.trace_version import Version, version_of
-from tests.backends import quick_only_some
 from tests.precision.zoo_trace import contradicted, recording
 
 L = keras.layers
@@ -269,7 +268,7 @@ class _Noting:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", quick_only_some(["O2", "O0"]))
+@pytest.mark.parametrize("level", ["O2", "O0"])
 def test_a_gan_s_two_networks_train_in_turn_as_keras_trains_them(level: str) -> None:
     def parts() -> tuple[keras.Model, keras.Model, keras.Model]:
         keras.utils.set_random_seed(3)

@@ -12,7 +12,6 @@ import pytest
 import mixtrain
 import mixtrain.nn as nn
 from mixtrain.train.compiled import compile_arguments_of, is_compiled
-from tests.backends import quick_only_some
 
 X = np.random.default_rng(4).normal(size=(32, 4)).astype(np.float32)
 Y = (X.sum(1) > 0).astype(np.int32)
@@ -83,7 +82,7 @@ def adam() -> keras.optimizers.Optimizer:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sink", quick_only_some([False, True]))
+@pytest.mark.parametrize("sink", [False, True])
 def test_a_callback_that_evaluates_its_model_sees_what_it_sees_in_keras(sink: bool) -> None:
     theirs, ours = Evaluates(), Evaluates()
     peer = network()
@@ -98,7 +97,7 @@ def test_a_callback_that_evaluates_its_model_sees_what_it_sees_in_keras(sink: bo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("saver", quick_only_some(["model", "callback", "network"]))
+@pytest.mark.parametrize("saver", ["model", "callback", "network"])
 def test_a_file_keeps_the_optimizer_and_goes_on_in_keras(tmp_path: pathlib.Path, saver: str) -> None:
     path = tmp_path / "net.keras"
     trained, optimizer = network(), adam()

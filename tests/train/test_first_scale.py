@@ -11,7 +11,6 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, backend
-from tests.backends import quick_only_some
 from tests.precision.zoo import ZOO, Entry, loss
 
 BATCHES, ROWS = 8, 16
@@ -60,7 +59,7 @@ TWENTY = [entry for entry in ZOO if not entry.large or entry.name in ("mobile_ne
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("entry", quick_only_some(TWENTY, (2,)), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", TWENTY, ids=lambda entry: entry.name)
 def test_no_batch_of_a_network_of_the_zoo_is_lost(entry: Entry) -> None:
     inputs, labels = entry.batch(BATCHES * ROWS)
     batches = [
@@ -74,7 +73,7 @@ def test_no_batch_of_a_network_of_the_zoo_is_lost(entry: Entry) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("feed", quick_only_some(["sink", "groups", "steps"]))
+@pytest.mark.parametrize("feed", ["sink", "groups", "steps"])
 def test_the_first_step_is_the_one_of_a_run_from_the_scale_that_was_found(feed: str) -> None:
     result, named = model(), None
     history = result.train(1, DATA[:1], **feeding(feed))
@@ -117,7 +116,7 @@ def test_a_later_batch_that_overflows_is_skipped() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("feed", quick_only_some(["groups", "sink", "steps"]))
+@pytest.mark.parametrize("feed", ["groups", "sink", "steps"])
 def test_a_first_batch_that_no_scale_can_help_is_one_skipped_step_and_the_next_is_searched_on(feed: str) -> None:
     bad = (np.full_like(X[:ROWS], np.inf), Y[:ROWS])
     trained, clean = model(), model()

@@ -12,7 +12,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, backend, nn
-from tests.backends import on_jax_only_some, quick_every, quick_only_some
+from tests.backends import on_jax_only_some, quick_every
 from tests.train.planted import Trace
 
 optimizers = keras.optimizers
@@ -52,7 +52,7 @@ def end(model: Model) -> list[bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", quick_only_some(OPTIMIZERS, [0, 2]))
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_run_with_skipped_steps_is_the_run_without_those_batches_bit_for_bit(name: str) -> None:
     ends, sink = [], name.startswith("ad")
     for batches in (GOOD, PLANTED):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import mixtrain
-from tests.backends import quick_only_some
 from tests.train.keras_scripts import SCRIPTS, Script
 
 
@@ -61,7 +60,7 @@ def _made(make: Callable[[], Script]) -> Script:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", quick_only_some(SCRIPTS, (5, 8, 10)), ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", SCRIPTS, ids=lambda make: make.__name__)
 def test_history_and_logs_are_those_of_keras(make: Callable[[], Script]) -> None:
     (expected, recorded_by_keras), (result, recorded) = _by_keras(_made(make)), _by_us(_made(make))
     assert sorted(result) == sorted(expected)
@@ -75,7 +74,7 @@ def test_history_and_logs_are_those_of_keras(make: Callable[[], Script]) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", quick_only_some(SCRIPTS, (5,)), ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", SCRIPTS, ids=lambda make: make.__name__)
 def test_the_script_trains_in_half(make: Callable[[], Script]) -> None:
     result, _ = _by_us(_made(make), amp_level="O2", cast_model_type="bfloat16")
     assert np.isfinite(result["loss"]).all()

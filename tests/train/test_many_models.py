@@ -11,7 +11,7 @@ import pytest
 
 from mixtrain import Model, nn
 from mixtrain.dataset import NumpySlicesDataset
-from tests.backends import ON_TENSORFLOW, quick_only_some
+from tests.backends import ON_TENSORFLOW
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
 # What tracing makes: the graphs of TensorFlow, the equations that JAX notes while it traces.
@@ -44,7 +44,7 @@ def left(make: Any, times: int) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", quick_only_some([of_keras, of_cells]))
+@pytest.mark.parametrize("make", [of_keras, of_cells])
 def test_models_leave_no_traces_behind(make: Any) -> None:
     result = left(make, 3)
     assert result[2] <= result[0]

@@ -13,7 +13,7 @@ import pytest
 
 import mixtrain
 from mixtrain import nn
-from tests.backends import quick_every, quick_only_some
+from tests.backends import quick_every
 from tests.precision import zoo_more, zoo_networks
 from tests.precision.zoo import ZOO, Entry, model_of
 
@@ -61,7 +61,7 @@ def dtypes_in(config: Any) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("entry", "column", "after"), quick_only_some(CASES, [1, 4, 10]), ids=_name)
+@pytest.mark.parametrize(("entry", "column", "after"), CASES, ids=_name)
 def test_a_network_comes_back_from_keras_s_file_and_trains_on_at_another_level(
     entry: Entry, column: str, after: str, tmp_path: pathlib.Path
 ) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, backend, nn
-from tests.backends import quick_only_some
 
 
 class Planted(nn.Cell):
@@ -58,7 +57,7 @@ LINES = {
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Model. in epoch")
-@pytest.mark.parametrize("kind", quick_only_some(["keras", "cell"]))
+@pytest.mark.parametrize("kind", ["keras", "cell"])
 def test_the_planted_layer_and_only_it_is_kept_in_float32(kind: str) -> None:
     net = network(kind)
     one = model(net)

@@ -13,7 +13,6 @@ import pytest
 import mixtrain
 from mixtrain import Model, backend, nn
 from mixtrain.train.one_thread import OneThread, use_of
-from tests.backends import quick_only_some
 
 X = np.random.default_rng(0).normal(size=(32, 6)).astype(np.float32)
 DATA = [(X[start : start + 8], X[start : start + 8].sum(1, keepdims=True)) for start in range(0, 32, 8)]
@@ -137,7 +136,7 @@ class _Rows(keras.utils.PyDataset):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sink", quick_only_some([False, True]), ids=["host", "sink"])
+@pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_a_py_dataset_trains_as_its_batches_do_whatever_workers_it_asks_for(sink: bool) -> None:
     def losses(data: Any) -> list[float]:
         return list(of_cells().train(2, data, dataset_sink_mode=sink, verbose=0)["loss"])

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import mixtrain
-from tests.backends import ON_TENSORFLOW, quick_only_some
 
 ROWS, BATCH, EPOCHS = 40, 8, 2
 DRAW = np.random.default_rng(7)
@@ -205,13 +204,11 @@ def _assert_same(
         np.testing.assert_allclose(result[name], value, rtol=2e-6, atol=2e-6, err_msg=f"{name} in {where}")
 
 
-# Quickly each network in one feed, and each feed with one network.
 _CASES = [(name, feed) for name in _COMPARED for feed in FEEDS]
-_QUICK = [place for place, (name, feed) in enumerate(_CASES) if list(FEEDS).index(feed) == _COMPARED.index(name) % 4]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "feed"), quick_only_some(_CASES, _QUICK))
+@pytest.mark.parametrize(("name", "feed"), _CASES)
 def test_history_and_logs_are_those_of_keras_fit(name: str, feed: str) -> None:
     network, options, peer, peer_options, data = _pair(name)
     peer.compile(keras.optimizers.SGD(0.1), **peer_options)
@@ -243,7 +240,7 @@ def test_history_and_logs_are_those_of_keras_fit(name: str, feed: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", quick_only_some(_COMPARED, (8,) if ON_TENSORFLOW else (5, 8)))
+@pytest.mark.parametrize("name", _COMPARED)
 def test_metrics_of_a_network_that_does_not_move_are_those_of_keras_evaluate(name: str) -> None:
     network, options, peer, peer_options, data = _pair(name)
     peer.compile(**peer_options)
@@ -262,7 +259,7 @@ _PLANTED = [(name, feed) for name in ("two outputs", "objects and functions") fo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "feed"), quick_only_some(_PLANTED, (4,) if ON_TENSORFLOW else (0, 4)))
+@pytest.mark.parametrize(("name", "feed"), _PLANTED)
 def test_with_a_planted_overflow_values_equal_a_run_without_that_batch(name: str, feed: str) -> None:
     how = dict(FEEDS[feed])
     watch = how.pop("watch")

@@ -12,7 +12,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, amp, nn
-from tests.backends import quick_every, quick_only_some
+from tests.backends import quick_every
 
 _draw = np.random.default_rng(5)
 X = _draw.standard_normal((16, 6)).astype(np.float32)
@@ -138,7 +138,7 @@ class Subclassed(keras.Model):
 @pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 @pytest.mark.parametrize(
-    "make", quick_only_some([under_the_global_policy, Subclassed, layers_of_their_own])
+    "make", [under_the_global_policy, Subclassed, layers_of_their_own]
 )
 def test_mixed_float16_moves_the_weights_as_keras_does(make: Callable[[], keras.Model], sink: bool) -> None:
     ours, theirs = make(), make()

@@ -28,7 +28,7 @@ from mixtrain.nn.layer import (
     SequentialCell,
     Sigmoid,
 )
-from tests.backends import quick_every, quick_only_some
+from tests.backends import quick_every
 
 pytestmark = pytest.mark.tensorflow
 X = np.random.default_rng(3).standard_normal((4, 1, 32, 32)).astype(np.float32)
@@ -118,7 +118,7 @@ def activation_transposes(net: Cell) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", quick_only_some(["O2", "O0", "O3"]))
+@pytest.mark.parametrize("level", ["O2", "O0", "O3"])
 def test_joined_weighed_and_averaged_channels_stay_channels_last(level: Any) -> None:
     net = Weighing().set_train()
     amp.auto_mixed_precision(net, level)

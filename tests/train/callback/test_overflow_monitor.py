@@ -22,7 +22,7 @@ from mixtrain import (
 )
 from mixtrain.train.stepper import Stepper
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import on_jax_only_some, quick_only_some
+from tests.backends import on_jax_only_some
 from tests.train.planted import batches, chain_model
 
 FEEDS = ("host", "groups", "sink")
@@ -252,7 +252,7 @@ def test_a_gradient_that_overflows_only_at_a_high_scale_names_the_scale_that_wou
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("feed", quick_only_some(FEEDS, (2,)))
+@pytest.mark.parametrize("feed", FEEDS)
 def test_steps_that_xla_compiles_are_explained_too(feed: str) -> None:
     mixtrain.set_context(jit_level="O1")
     network = small(cell_network())
