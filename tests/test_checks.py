@@ -120,7 +120,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@quick_every(4)
+@quick_every(13)
 @pytest.mark.parametrize("case", CALLS)
 def test_no_error_prints_the_data_that_it_is_about(case: str) -> None:
     call, expected = CALLS[case]

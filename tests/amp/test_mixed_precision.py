@@ -10,6 +10,7 @@ import pytest
 
 import mixtrain
 from mixtrain import PrecisionRuleError, amp, nn
+from tests.backends import quick_every
 
 X = mixtrain.Tensor(np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32))
 
@@ -35,6 +36,7 @@ def _formats(network: nn.Cell) -> str:
     return "".join(letters[row.compute_dtype] for row in plan.rows if row.path)
 
 
+@quick_every(4)
 @pytest.mark.parametrize(
     ("level", "options", "expected"),
     [

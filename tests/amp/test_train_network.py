@@ -38,7 +38,7 @@ def _build(*, optimizer_scale: float = 1.0, **options: Any) -> tuple[Any, Any]:
     return net, amp.build_train_network(net, optimizer, nn.MSELoss(), **options)
 
 
-@quick_every(3)
+@quick_every(7)
 @pytest.mark.parametrize(
     ("options", "scaled", "scale"),
     [

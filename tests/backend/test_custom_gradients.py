@@ -45,7 +45,7 @@ def gradient(function: Callable[..., Any]) -> list[float]:
     return tape.gradient(value, ONE).numpy().tolist()  # type: ignore[no-any-return]
 
 
-@quick_every(2)
+@quick_every(3)
 @pytest.mark.parametrize(
     ("function", "expected"), [(doubled, 7), (in_a_branch, 7), (in_a_loop, 49)], ids=["plain", "branch", "loop"]
 )

@@ -8,7 +8,7 @@ import pytest
 
 import mixtrain
 from mixtrain import Tensor, nn
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 
 SHIFT = 100
 
@@ -42,6 +42,7 @@ def early(x: Any, *, limit: int = 10) -> Any:
     return total
 
 
+@quick_every(3)
 @pytest.mark.parametrize(
     ("function", "expected"),
     [(chain, {20.0: 40.0, 1.0: 2.0, -3.0: 3.0}), (nested, {20.0: 42.0, 1.0: 306.0, -3.0: 6.0}),

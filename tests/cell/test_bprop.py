@@ -122,6 +122,7 @@ def trained(level: str, *, sink: bool = False, lone: bool = False) -> tuple[np.n
     return network.weight.asnumpy(), history.history["loss"][-1]
 
 
+@pytest.mark.slow
 def test_every_feed_trains_by_it_with_the_same_numbers() -> None:
     weights, loss = trained("O0")
     expected, bias, moments = np.array([0.1, -0.2, 0.3, -0.4], np.float32), np.float32(0), np.zeros(5, np.float32)

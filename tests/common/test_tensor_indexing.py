@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.backends import quick_every
 from tests.common import tensor_reference
 
 
@@ -13,7 +12,7 @@ def test_enough_is_recorded() -> None:
     assert len(reads) > 300 and len(writes) > 250
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["read", "write", "view"])
 def test_an_index_means_what_it_means_in_mindspore(kind: str) -> None:
     tensor_reference.check(f"index {kind}", every=tensor_reference.QUICK)

@@ -87,6 +87,7 @@ def test_replicas_draw_other_numbers_that_can_be_repeated() -> None:
     assert np.array_equal(first, losses())
 
 
+@pytest.mark.slow
 def test_moving_statistics_are_averaged_over_replicas_and_normalize_by_their_own() -> None:
     x, _ = batches(6)[0]
     network = keras.Sequential([keras.Input((6,)), keras.layers.BatchNormalization(momentum=0.5)])

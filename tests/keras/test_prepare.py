@@ -68,6 +68,7 @@ def test_at_o0_a_run_is_that_of_keras_to_the_digit(make: Callable[[], Any]) -> N
     assert_same(ours.optimizer.inner_optimizer.variables, theirs.optimizer.variables)
 
 
+@pytest.mark.slow
 def test_the_plan_is_in_force_in_fit_evaluate_and_predict() -> None:
     seen: list[str] = []
 

@@ -15,7 +15,7 @@ from mixtrain import Parameter, Tensor, backend, nn
 from mixtrain.amp import GradScaler
 from mixtrain.loss_scale.arguments import checked_growth
 from mixtrain.loss_scale.rule import SMALLEST_NORMAL, LossScaleState
-from tests.backends import MODES, gradient_of, on_jax_only_some, quick_every
+from tests.backends import MODES, gradient_of, on_jax_only_some
 
 REFERENCE = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "grad_scaler_reference.npz"))
 CASES = range(len(REFERENCE["settings"]))
@@ -113,7 +113,7 @@ def test_a_loop_compiled_with_xla_equals_pytorch() -> None:
     check(3, *compiled(*settings_of(3), "xla"), steps=26)
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("case", on_jax_only_some([1, 2], some=[1]))
 def test_an_eager_loop_equals_pytorch(case: int) -> None:
     pair = Pair(*settings_of(case))

@@ -12,9 +12,11 @@ import pytest
 import mixtrain
 from mixtrain import backend, nn
 from mixtrain.amp import DynamicLossScaler, LossScaler, StaticLossScaler, all_finite
+from tests.backends import quick_every
 from tests.train.planted import GOLDEN, Chain, batches
 
 
+@quick_every(5)
 @pytest.mark.parametrize("tensors", [False, True], ids=["bools", "tensors"])
 @pytest.mark.parametrize(("first", "factor", "window", "flags", "expected"), GOLDEN)
 def test_adjust_follows_every_golden_sequence(

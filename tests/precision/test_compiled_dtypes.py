@@ -146,7 +146,7 @@ def test_the_table_follows_the_levels(key: Any, formats: str) -> None:
         assert amp.plan_precision(network, level).row(key[1]).compute_dtype == expected
 
 
-@quick_every(3)
+@quick_every(7)
 @pytest.mark.parametrize("make", NETWORKS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("level", on_jax_only_some(LEVELS, [2, 3]))
 def test_outputs_are_float32_and_parameters_stay_float32(make: Any, level: str) -> None:
@@ -158,7 +158,7 @@ def test_outputs_are_float32_and_parameters_stay_float32(make: Any, level: str) 
     assert {parameter.dtype for parameter in parameters} == {"float32"}
 
 
-@quick_every(2)
+@quick_every(4)
 @pytest.mark.parametrize("level", on_jax_only_some(LEVELS, [2, 3]))
 def test_the_loss_is_computed_in_float32(level: str) -> None:
     network, shape = resnet()
@@ -166,6 +166,7 @@ def test_the_loss_is_computed_in_float32(level: str) -> None:
     assert dtypes_under(result, "mse") == {"float32"}
 
 
+@quick_every(3)
 @pytest.mark.parametrize("make", on_jax_only_some(NETWORKS, [0, 2, 4]), ids=lambda make: make.__name__)
 def test_undoing_a_plan_leaves_the_network_as_it_was(make: Any) -> None:
     network, shape = make()

@@ -11,7 +11,6 @@ import pytest
 import mixtrain
 from mixtrain import backend
 from mixtrain.step.recipe import Scaling, run_step
-from tests.backends import quick_every
 
 
 def _parameter(*values: float) -> mixtrain.Parameter:
@@ -130,7 +129,7 @@ def test_a_loss_that_depends_on_no_weight_is_refused() -> None:
         run_step(lambda: mixtrain.Tensor(1.0), [], [_parameter(1.0)], apply=lambda gradients: None)
 
 
-@quick_every(9, 3)
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("sink", [False, True])
 @pytest.mark.parametrize("manager", [None, mixtrain.FixedLossScaleManager(8.0, drop_overflow_update=False)])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from mixtrain import Model, nn
-from tests.backends import quick_every
 
 X = np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)
 DATA = [(X, np.zeros((8, 2), np.float32))]
@@ -29,7 +28,7 @@ def cell_model() -> tuple[Model, Any, Any]:
     return Model(network, nn.MSELoss(), nn.SGD(network.trainable_params(), 0.1), amp_level="O2"), layer, layer.weight
 
 
-@quick_every(4, 3)
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True])
 @pytest.mark.parametrize(("create", "attribute", "name"), [
     (keras_model, "trainable", "kernel"), (cell_model, "requires_grad", "weight"),

@@ -141,6 +141,7 @@ def test_a_loss_or_an_optimizer_that_keras_does_not_know_leaves_a_network_uncomp
     assert not trained.compiled
 
 
+@pytest.mark.slow
 def test_the_metrics_of_layers_stay_what_they_are_in_and_around_compiled_networks() -> None:
     class Counts(keras.layers.Layer):
         def __init__(self) -> None:

@@ -107,6 +107,7 @@ def test_the_search_leaves_counts_of_applied_steps_alone() -> None:
     assert (int(state.applied_steps), int(state.skipped_steps), int(state.good_steps)) == (BATCHES, 0, BATCHES)
 
 
+@pytest.mark.slow
 def test_a_later_batch_that_overflows_is_skipped() -> None:
     trained = model()
     planted = [*DATA[:4], (np.full_like(X[:ROWS], 1e6), Y[:ROWS]), *DATA[4:]]

@@ -124,6 +124,7 @@ def test_masks_count_in_metrics_as_in_keras(weight: Any) -> None:
     assert results[0]["accuracy"] != np.mean(label == (masked()(ids) > 0.5))  # without masks it is another
 
 
+@pytest.mark.slow
 def test_a_set_of_names_speaks_as_mindspore_does_and_lists_as_keras_does() -> None:
     net = one_output(3, "softmax")
     data, loss = batches(X, C), "sparse_categorical_crossentropy"
@@ -161,6 +162,7 @@ class LooksAtValues(keras.metrics.Metric):
         return keras.ops.convert_to_tensor(float(self.rows))
 
 
+@pytest.mark.slow
 def test_a_metric_that_looks_at_values_works_and_counts_every_batch_once() -> None:
     result = Model(one_output(1, "tanh"), "mse", metrics=["mae", LooksAtValues()]).eval(batches(X, Y) * 2)
     assert result["looks"] == 2 * ROWS

@@ -101,6 +101,7 @@ def one_weight() -> Any:
 ONE = [(np.ones((1, 1), np.float32), np.full((1, 1), 2.0, np.float32))]  # gradient -4 at weight 0
 
 
+@pytest.mark.slow
 def test_a_loss_scale_factor_is_adopted_once_and_clipping_sees_the_unscaled_gradient() -> None:
     net = one_weight()
     history = Model(net, "mse", optimizers.SGD(0.5, loss_scale_factor=1024.0, clipvalue=3.0)).train(1, ONE, verbose=0)

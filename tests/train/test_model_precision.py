@@ -12,7 +12,6 @@ import pytest
 import mixtrain
 from mixtrain import Model, amp, backend, nn
 from mixtrain.backend import DeviceInfo, choose_jit
-from tests.backends import quick_every
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
 DATA = [(X, X[:, :1])]
@@ -198,7 +197,7 @@ def test_the_backend_chooses_by_device_and_dtype_and_the_user_overrides(
     assert (f'"{level}"' in choice.reason) is (level != "auto")
 
 
-@quick_every(5)
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.skipif(backend.describe_device().kind != "CPU", reason="the choice of a CPU")
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from mixtrain import DynamicLossScaleManager, Model, nn
 from mixtrain.dataset import NumpySlicesDataset
 from mixtrain.train.callback import Callback
-from tests.backends import quick_every
 
 FEEDS = ["host", "groups", "sink"]
 X = np.random.default_rng(0).standard_normal((12, 3)).astype(np.float32)
@@ -121,6 +120,7 @@ def test_predictions_keep_the_structure_of_several_outputs() -> None:
     assert {name: values.shape for name, values in watch.predictions[0].items()} == {"a": (12, 1), "b": (12, 1)}
 
 
+@pytest.mark.slow
 def test_records_of_an_epoch_hold_no_tensors() -> None:
     seen = []
 
@@ -167,7 +167,7 @@ def test_a_train_step_of_the_user_s_own_cannot_tell_gradients() -> None:
         model.train(1, data(), callbacks=Watch(), verbose=0)
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("sink_size", [-1, 2])
 def test_a_callback_gets_one_step_a_call_in_sink_feed_where_it_asks(sink_size: int) -> None:
     class Stream(Callback):

@@ -53,7 +53,7 @@ def test_the_scale_after_the_last_step_may_be_unknown() -> None:
     assert skips_of(records, None) == "2 of 3 steps skipped while the loss scale came down from 8 to 2"
 
 
-@quick_every(2)
+@pytest.mark.slow
 @SHOWN
 def test_an_epoch_tells_how_many_steps_of_the_data_it_ran(verbose: Any, capsys: pytest.CaptureFixture[str]) -> None:
     model = chain_model(None)

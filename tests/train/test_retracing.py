@@ -16,7 +16,7 @@ import mixtrain
 from mixtrain import amp, backend, nn, ops
 from mixtrain.precision import plan_inputs
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_every, quick_only_some
+from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_only_some
 
 L = keras.layers
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
@@ -151,7 +151,7 @@ def _recorded(used: Used) -> Iterator[None]:
     yield
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("ours", "theirs"), on_jax_only_some([("keras", "cells"), ("cells", "keras")]))
 def test_nothing_that_happens_to_one_model_traces_another(ours: str, theirs: str) -> None:
     one = Used(ours)

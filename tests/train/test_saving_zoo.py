@@ -13,7 +13,6 @@ import pytest
 
 import mixtrain
 from mixtrain import nn
-from tests.backends import quick_every
 from tests.precision import zoo_more, zoo_networks
 from tests.precision.zoo import ZOO, Entry, model_of
 
@@ -88,7 +87,7 @@ def test_a_network_comes_back_from_keras_s_file_and_trains_on_at_another_level(
     assert half == {"float32"} if after == "O0" else "bfloat16" in half
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("entry", EXPORTED, ids=_name)
 def test_an_exported_graph_predicts_what_the_float32_network_predicts(entry: Entry, tmp_path: pathlib.Path) -> None:

@@ -64,6 +64,7 @@ def test_the_manager_shows_the_live_scale_after_every_call() -> None:
     assert model.loss_scale_manager.get_loss_scale() == expected[-1]
 
 
+@pytest.mark.slow
 def test_the_scale_goes_on_over_epochs_runs_and_feeds() -> None:
     trace, model = Trace(), chain_model(DynamicLossScaleManager(16, 2, 3))
     model.train(2, batches("00"), callbacks=trace, verbose=0)

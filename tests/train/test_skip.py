@@ -199,6 +199,7 @@ def test_metrics_between_epochs_are_those_of_the_run_without_the_bad_batch() -> 
     assert history["skipped_steps"] == [2, 2]
 
 
+@pytest.mark.slow
 def test_a_keras_callback_never_sees_the_loss_of_a_skipped_step() -> None:
     logs = []
 
@@ -215,7 +216,7 @@ def test_a_keras_callback_never_sees_the_loss_of_a_skipped_step() -> None:
     assert logs == [trace.losses[0], trace.losses[0], pytest.approx(mean, rel=1e-7)]
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("bad", "reported"), [(INFINITE, True), (BAD, False)])
 def test_steps_that_a_smaller_scale_cannot_save_are_pointed_out_once(bad: Any, reported: bool) -> None:
     net = nn.Dense(3, 1)

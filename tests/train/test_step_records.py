@@ -176,6 +176,7 @@ def test_an_observer_reads_the_rate_and_the_count_of_its_own_step(name: str, gro
     assert [count for count, _ in alone.begun] == counts and [count for count, _ in alone.ended] == [*counts[1:], 9]
 
 
+@pytest.mark.slow
 def test_the_count_of_batches_is_shown_where_gradients_are_accumulated(groups: None) -> None:
     keeps = [Keep(observes=True), Keep(observes=False)]
     for keep in keeps:

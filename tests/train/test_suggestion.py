@@ -95,6 +95,7 @@ def test_a_network_that_is_near_enough_needs_no_rule() -> None:
     assert {row.path for row in result.layers} >= {"0", "1.1", "2"}
 
 
+@pytest.mark.slow
 def test_a_small_tolerance_takes_the_layers_that_help_most() -> None:
     net = network("cell", planted=False)
     loose, tight = (mixtrain.suggest_rules(model(net), data(), tolerance, steps=0) for tolerance in (0.1, 1e-6))

@@ -14,7 +14,6 @@ import mixtrain.nn as nn
 import mixtrain.ops as ops
 from mixtrain import Tensor
 from mixtrain.train import SummaryCollector, SummaryRecord
-from tests.backends import quick_every
 from tests.train.events import events, numbers, pixels
 
 
@@ -109,7 +108,7 @@ def test_operations_in_a_network_are_recorded_while_a_record_is_open(tmp_path: p
     assert [value.shape for _, tag, _, value in events(tmp_path) if tag == "y"] == [(3, 1)]
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True])
 def test_operations_are_recorded_in_steps_that_xla_compiles(tmp_path: pathlib.Path, sink: bool) -> None:
     mixtrain.set_context(jit_level="O2")

@@ -347,6 +347,7 @@ def test_metrics_of_mindspore_are_evaluated_alone() -> None:
     assert set(history) == {"loss", "val_acc", "val_loss"}
 
 
+@pytest.mark.slow
 def test_a_cell_with_a_keras_metric_has_it_in_training() -> None:
     cell = mixtrain.nn.Dense(6, 1)
     optimizer = mixtrain.nn.SGD(cell.trainable_params(), 0.0)

@@ -58,7 +58,7 @@ UNSCALED: dict[str, Callable[..., Model]] = {
 }
 
 
-@quick_every(5)
+@quick_every(7)
 @pytest.mark.parametrize("case", UNSCALED)
 def test_float16_without_a_manager_warns_once_with_the_line_to_write(case: str) -> None:
     with pytest.warns(UserWarning, match=SAYS.format("Model")) as caught:

@@ -50,7 +50,7 @@ def draws(mode: str, shape: tuple[int, ...]) -> list[np.ndarray]:
     return [numpy_of(run(Tensor(np.ones(shape, np.float32)))) for _ in range(2)]
 
 
-@quick_every(5)
+@quick_every(7)
 @pytest.mark.parametrize("shape", [(64,), (2, 3, 4, 5)])
 @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
 def test_each_call_draws_anew_and_a_seed_repeats_it(shape: tuple[int, ...], mode: str) -> None:

@@ -85,7 +85,7 @@ def saved_bytes(make: Callable[[], Any], level: Any) -> Counter[str]:
     return sizes
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [convolutional, various, pytest.param(keras_convolutional, marks=pytest.mark.skipif(
     ON_KERAS_3_10, reason="Keras 3.10 keeps a layer normalization's input in float32",
 ))])

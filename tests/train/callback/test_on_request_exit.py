@@ -82,6 +82,7 @@ def test_a_run_asked_within_an_epoch_ends_after_the_step_and_goes_on_with_the_ne
     assert rest["loss"][1:] == whole["loss"][2:], "the epoch it broke off in has its last step alone"
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_file_may_ask_and_the_graph_is_written_for_tensorflow(tmp_path: pathlib.Path) -> None:
     tf = pytest.importorskip("tensorflow")

@@ -12,7 +12,7 @@ import pytest
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, RangeMonitor, backend, nn
 from mixtrain.train.stepper import Stepper
-from tests.backends import on_jax_only_some, quick_every
+from tests.backends import on_jax_only_some
 
 FEEDS = ("host", "sink")
 
@@ -123,7 +123,7 @@ def test_large_tensors_are_counted_in_part_and_their_largest_value_is_found() ->
     assert (result.size, result.largest) == (91, 9.0)
 
 
-@quick_every(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 2.0**12])
 @pytest.mark.parametrize("kind", ["cell", "keras"])
 def test_gradients_that_underflow_without_scaling_are_named(kind: str, scale: float) -> None:
