@@ -8,6 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
@@ -127,7 +128,6 @@ def test_errors_say_what_to_write(
 def test_the_module_runs_as_a_program(networks: str, tmp_path: pathlib.Path) -> None:
     command = [sys.executable, "-m", "mixtrain", "plan", f"{networks}:Net", "--json"]
     root = pathlib.Path(mixtrain.__file__).parents[1]
-    process = subprocess.run(
-        command, cwd=tmp_path, env={"PYTHONPATH": str(root), "PATH": ""}, capture_output=True, text=True, check=True
-    )
+    environment = {"PYTHONPATH": str(root), "PATH": "", "KERAS_BACKEND": keras.backend.backend()}
+    process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert [row["path"] for row in json.loads(process.stdout)["rows"]] == ["", "fc", "norm"]
