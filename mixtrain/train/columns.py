@@ -5,27 +5,30 @@ from __future__ import annotations
 from mixtrain import checks
 from mixtrain.step.own_loss import inputs_of
 from mixtrain.train.networks import Networks
-from mixtrain.typing import Batch, Network
+from mixtrain.typing import Batch, Network, Tree
 
 
 def check_columns(
-    where: str, networks: Networks, columns: int, *, training: bool, in_keras_style: bool = False
+    where: str, networks: Networks, batch: Batch, *, training: bool, in_keras_style: bool = False
 ) -> None:
     """Check how many columns a batch has.
 
     Args:
         where: The caller, for errors.
         networks: The networks that take them.
-        columns: Number of columns.
+        batch: The batch.
         training: Whether the batch is for training; one for evaluation needs no sample weights.
         in_keras_style: Whether a third column is sample weights even without `sample_weight` in the Model.
 
     Raises:
         ValueError: Too few or too many for the loss.
     """
+    columns = len(batch)
     if networks.own_loss:
         _check_columns_of_own_loss(where, columns, networks.network)
     elif networks.loss_fn is not None:
+        if columns == 1 and isinstance(batch[0], dict):
+            raise _no_label(where, batch[0])
         weighted = networks.sample_weight or in_keras_style and columns == 3
         _check_columns_of_loss(where, columns, weighted=weighted, training=training)
 
@@ -35,6 +38,15 @@ def network_inputs(networks: Networks, batch: Batch, *, training: bool) -> Batch
     if networks.own_loss:
         return tuple(inputs_of(networks.network, batch))
     return batch if training and networks.loss_fn is None else batch[:1]
+
+
+def _no_label(where: str, inputs: dict[str, Tree]) -> ValueError:
+    """Return the error for a batch that is a dict where a label is needed too."""
+    names = list(inputs)
+    return checks.fail_value(
+        where, "with a loss_fn a batch must be (inputs, label), and a dict is the inputs of a Keras network by name",
+        inputs, f"dataset.map(lambda row: (row[{names[0]!r}], row[{names[-1]!r}])), or batches ({{...}}, label)",
+    )
 
 
 def _check_columns_of_loss(where: str, columns: int, *, weighted: bool, training: bool) -> None:

@@ -247,7 +247,9 @@ class Model(KerasCalls):
             LossScaleExhausted: Steps kept overflowing.
         """
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
-        training = Training("Model.train", epoch, train_dataset, *options, resume=resume)
+        training = Training(
+            "Model.train", epoch, train_dataset, *options, resume=resume, dicts=self._networks.dicts
+        )
         with self._use.of("Model.train"):
             return self._loop(training).run()
 
@@ -331,9 +333,13 @@ class Model(KerasCalls):
         }
         keras_call = as_keras_arguments((epoch, train_dataset, valid_dataset, valid_frequency), keras_arguments)
         if keras_call is not None:
-            epoch, train_dataset, valid_dataset, valid_frequency = epochs_and_data(**keras_call)
+            epoch, train_dataset, valid_dataset, valid_frequency = epochs_and_data(
+                **keras_call, dicts=(self._networks.dicts, self._networks.eval_dicts)
+            )
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
-        training = Training("Model.fit", epoch, train_dataset, *options, valid_frequency, resume)
+        training = Training(
+            "Model.fit", epoch, train_dataset, *options, valid_frequency, resume, self._networks.dicts
+        )
         evaluation, in_keras_style = None, keras_call is not None
         with self._use.of("Model.fit"):
             if valid_dataset is not None:
@@ -360,14 +366,14 @@ class Model(KerasCalls):
     def _make_ready(self, where: str, feed: Feed, *, in_keras_style: bool = False) -> None:
         """Check the columns of a training dataset, and build the networks for its batches."""
         example = feed.example()
-        check_columns(where, self._networks, len(example), training=True, in_keras_style=in_keras_style)
+        check_columns(where, self._networks, example, training=True, in_keras_style=in_keras_style)
         self._networks.build(*network_inputs(self._networks, example, training=True))
 
     @contextlib.contextmanager
     def _ready_for(self, where: str, dataset: DatasetLike) -> Iterator[Feed]:
         """Build the networks and set them to training, to run steps and undo them; yield the dataset's feed."""
         self._networks.check_trains(where)
-        feed = Feed(dataset, where)
+        feed = Feed(dataset, where, dicts=self._networks.dicts)
         with self._use.of(where):
             self._make_ready(where, feed)
             self._compiled.train_mode.set(True)
@@ -396,10 +402,10 @@ class Model(KerasCalls):
             return self._evaluated(evaluation, callbacks, dataset_sink_mode=dataset_sink_mode)[0]
 
     def _evaluation(self, where: str, dataset: DatasetLike, *, in_keras_style: bool = False) -> Evaluation:
-        feed = Feed(dataset, where)
-        columns = len(feed.example())
-        check_columns(where, self._networks, columns, training=False, in_keras_style=in_keras_style)
-        return self._compiled.evaluation(where, feed, self._metrics, weighted=in_keras_style and columns == 3)
+        feed = Feed(dataset, where, dicts=self._networks.eval_dicts)
+        example = feed.example()
+        check_columns(where, self._networks, example, training=False, in_keras_style=in_keras_style)
+        return self._compiled.evaluation(where, feed, self._metrics, weighted=in_keras_style and len(example) == 3)
 
     def _evaluated(
         self, evaluation: Evaluation, callbacks: CallbacksLike | None, *, dataset_sink_mode: bool = False
@@ -488,7 +494,7 @@ class Model(KerasCalls):
         dataset = valid_dataset if train_dataset is None else train_dataset
         if dataset is None:
             raise checks.fail_value("Model.build", "a dataset must be given", None, "model.build(train_dataset)")
-        self._make_ready("Model.build", Feed(dataset, "Model.build"))
+        self._make_ready("Model.build", Feed(dataset, "Model.build", dicts=self._networks.dicts))
 
 
 def _check_retries(manager: LossScaleManager) -> None:

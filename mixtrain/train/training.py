@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mixtrain import checks
 from mixtrain.train.callback.callback import CallbacksLike
-from mixtrain.train.feed import Feed
+from mixtrain.train.feed import DictBatches, Feed
 from mixtrain.train.progress import Verbose
 from mixtrain.typing import DatasetLike
 
@@ -19,6 +19,7 @@ class Training:
 
     Attributes:
         where: "Model.train" or "Model.fit", for errors.
+        dicts: What a batch that is a dict holds.
 
     Raises:
         TypeError: A number or flag has the wrong type.
@@ -35,6 +36,7 @@ class Training:
     verbose: Verbose
     valid_frequency: int | Sequence[int] = 1
     resume: str | os.PathLike[str] | None = None
+    dicts: DictBatches = "columns"
 
     def __post_init__(self) -> None:
         checks.integer(self.where, "epoch", self.epoch, at_least=1)
@@ -78,4 +80,4 @@ class Training:
         Sink feed skips those batches.
         """
         passes, batches = self._position_after(epochs)
-        return Feed(self.dataset, self.where, passes), batches
+        return Feed(self.dataset, self.where, passes, dicts=self.dicts), batches

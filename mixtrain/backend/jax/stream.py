@@ -164,12 +164,13 @@ def is_pipeline_source(value: Any) -> bool:
     return False
 
 
-def wrap_pipeline(value: Any) -> Pipeline:
+def wrap_pipeline(value: Any, *, whole_dicts: bool = False) -> Pipeline:
     """Refuse a value, since JAX has no datasets.
 
     Raises:
         TypeError: Always.
     """
+    del whole_dicts
     raise TypeError(
         f"pipeline: expected a dataset of the backend, of which JAX has none; got {type(value).__name__}. "
         "Write mixtrain.dataset.GeneratorDataset(...), or a list of batches."
