@@ -49,6 +49,7 @@ class Feed:
         self._where = where
         self._first: Batch | None = None
         self._example: Batch | None = None
+        self._graph: Pipeline | None = None
         if callable(getattr(dataset, "pipeline_from", None)):
             self._pipeline: Pipeline | None = dataset.pipeline_from(first_pass)
         elif isinstance(getattr(dataset, "pipeline", None), Pipeline):
@@ -201,7 +202,8 @@ class Feed:
 
     def raise_pending(self) -> None:
         """Raise the exception of the user's code that ended the backend's iterator, if there is one."""
-        self._graph.raise_pending()
+        if self._graph is not None:
+            self._graph.raise_pending()
 
 
 def dicts_of(network: Network) -> DictBatches:
@@ -209,8 +211,12 @@ def dicts_of(network: Network) -> DictBatches:
     return "inputs" if isinstance(network, keras.Layer) else "columns"
 
 
+def _to_tensor(part: TensorLike) -> Tensor:
+    return backend.to_tensor(backend.refuse_unstorable(part))
+
+
 def as_batch(
-    batch: Tree, convert: Callable[[TensorLike], Tensor] = backend.to_tensor, dicts: DictBatches = "columns"
+    batch: Tree, convert: Callable[[TensorLike], Tensor] = _to_tensor, dicts: DictBatches = "columns"
 ) -> Batch:
     """Return a batch as a tuple of columns of tensors.
 
@@ -220,17 +226,34 @@ def as_batch(
         batch: An element of a dataset.
         convert: Converts a single array or value to a tensor.
         dicts: What a dict holds: "columns" or, as one column, "inputs".
+
+    Raises:
+        Unstorable: The backend has no tensor for a value.
     """
     if not isinstance(batch, (tuple, list)):
         batch = tuple(batch.values()) if dicts == "columns" and isinstance(batch, Mapping) else (batch,)
-    return tuple(_as_column(column, convert) for column in batch)
+    try:
+        return tuple(_as_column(column, convert) for column in batch)
+    except backend.Unstorable as error:
+        raise _naming_column(error, batch) from None
+
+
+def _naming_column(error: backend.Unstorable, batch: Tree) -> backend.Unstorable:
+    """Return the error with the column of a batch that it is about, by index and, in a dict, name."""
+    for (index, *path), part in keras.tree.flatten_with_path(batch):
+        try:
+            backend.refuse_unstorable(part)
+        except backend.Unstorable:
+            return error.of(f"column {index}" + "".join(f"[{name!r}]" for name in path if isinstance(name, str)))
+    return error
 
 
 def _parts_of(batch: Tree, dicts: DictBatches) -> list[Tree]:
-    """Return the parts of all columns of a batch as a flat list, not converted to tensors."""
-    if isinstance(batch, (tuple, list)) and all(isinstance(part, np.ndarray) for part in batch):
-        return [*batch]  # Most batches; `keras.tree.flatten` is too slow for them.
-    return keras.tree.flatten(as_batch(batch, lambda part: part, dicts))  # type: ignore[no-any-return]
+    """Return the parts of all columns of a batch as a flat list, checked, but not converted to tensors."""
+    columns = as_batch(batch, backend.refuse_unstorable, dicts)
+    if all(isinstance(part, np.ndarray) for part in columns):
+        return [*columns]  # Most batches; `keras.tree.flatten` is too slow for them.
+    return keras.tree.flatten(columns)  # type: ignore[no-any-return]
 
 
 def _as_column(column: Tree, convert: Callable[[TensorLike], Tensor]) -> Tree:
@@ -242,5 +265,7 @@ def _as_column(column: Tree, convert: Callable[[TensorLike], Tensor]) -> Tree:
     if isinstance(column, Mapping):
         return {name: _as_column(part, convert) for name, part in column.items()}
     if isinstance(column, (list, tuple)) and isinstance(keras.tree.flatten(column)[0], numbers.Number):
-        return tensor("Model", column)
+        result = tensor("Model", column)  # Refuses what are not numbers of one shape.
+        backend.refuse_unstorable(np.asarray(column))
+        return result
     return keras.tree.lists_to_tuples(keras.tree.map_structure(convert, column))

@@ -13,7 +13,7 @@ import numpy as np
 from mixtrain import backend, boundary, checks
 from mixtrain.precision.master_weights import updating_masters
 from mixtrain.train.callback.callback import CallbacksLike
-from mixtrain.train.feed import DictBatches, Feed
+from mixtrain.train.feed import DictBatches, Feed, as_batch
 from mixtrain.train.keras_data import BATCH_SIZE, KerasData, is_dataset
 from mixtrain.train.progress import as_list
 from mixtrain.train.saving import KerasSaving
@@ -283,7 +283,7 @@ class KerasCalls(KerasSaving):
 
     def _predict_batch(self, batch: Tree) -> Tree:
         """Return the outputs for a batch as NumPy arrays."""
-        outputs = self._run((keras.tree.map_structure(backend.to_tensor, batch),))
+        outputs = self._run(as_batch((batch,)))
         return keras.tree.map_structure(backend.to_numpy, boundary.to_backend_tensors(outputs))
 
     def _run(self, inputs: tuple[Tree, ...]) -> Tree:

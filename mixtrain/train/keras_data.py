@@ -93,7 +93,7 @@ class KerasData:
             )
         if self.class_weight is not None:
             columns.append(class_weights(self.where, self.y, self.class_weight))
-        return tuple(columns)
+        return as_batch(tuple(columns), backend.refuse_unstorable)
 
     def split(self, fraction: float) -> tuple[KerasData, KerasData]:
         """Split the rows into those for training and the last `fraction` of them, for validation.

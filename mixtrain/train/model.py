@@ -28,7 +28,7 @@ from mixtrain.train.columns import check_columns, network_inputs
 from mixtrain.train.compiled import CompileArguments, compile_arguments_of, compile_network, is_compiled
 from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
-from mixtrain.train.feed import Feed
+from mixtrain.train.feed import Feed, as_batch
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.keras_calls import KerasCalls, as_keras_arguments, as_predict_arguments, epochs_and_data
 from mixtrain.train.keras_data import is_dataset
@@ -470,7 +470,7 @@ class Model(KerasCalls):
                 "Model.predict", "batches need a Keras network and one array, structure of arrays or dataset", inputs,
                 "model.predict(data)",
             )
-        outputs = self._run(keras.tree.map_structure(backend.to_tensor, inputs))
+        outputs = self._run(keras.tree.map_structure(backend.to_tensor, as_batch(inputs, backend.refuse_unstorable)))
         return boundary.to_tensors(outputs) if as_tensors else outputs
 
     def _run(self, inputs: tuple[Tree, ...]) -> Tree:
