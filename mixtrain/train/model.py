@@ -332,15 +332,17 @@ class Model(KerasCalls):
             "class_weight": class_weight, "sample_weight": sample_weight, "steps_per_epoch": steps_per_epoch,
         }
         keras_call = as_keras_arguments((epoch, train_dataset, valid_dataset, valid_frequency), keras_arguments)
+        in_keras_style = keras_call is not None
         if keras_call is not None:
             epoch, train_dataset, valid_dataset, valid_frequency = epochs_and_data(
                 **keras_call, dicts=(self._networks.dicts, self._networks.eval_dicts)
             )
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
         training = Training(
-            "Model.fit", epoch, train_dataset, *options, valid_frequency, resume, self._networks.dicts
+            "Model.fit", epoch, train_dataset, *options, valid_frequency, resume, self._networks.dicts,
+            in_keras_style=in_keras_style,
         )
-        evaluation, in_keras_style = None, keras_call is not None
+        evaluation = None
         with self._use.of("Model.fit"):
             if valid_dataset is not None:
                 evaluation = self._evaluation("Model.fit", valid_dataset, in_keras_style=in_keras_style)

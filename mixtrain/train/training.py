@@ -20,6 +20,7 @@ class Training:
     Attributes:
         where: "Model.train" or "Model.fit", for errors.
         dicts: What a batch that is a dict holds.
+        in_keras_style: Whether the call has Keras's arguments: its history counts epochs from 0.
 
     Raises:
         TypeError: A number or flag has the wrong type.
@@ -37,6 +38,7 @@ class Training:
     valid_frequency: int | Sequence[int] = 1
     resume: str | os.PathLike[str] | None = None
     dicts: DictBatches = "columns"
+    in_keras_style: bool = False
 
     def __post_init__(self) -> None:
         checks.integer(self.where, "epoch", self.epoch, at_least=1)
