@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import keras
 import numpy as np
@@ -67,8 +67,8 @@ def as_predict_arguments(inputs: tuple[Any, ...], options: dict[str, Any]) -> tu
         >>> as_predict_arguments(("x", 64), {"batch_size": None, "verbose": "auto", "steps": None, "callbacks": None})
         (('x',), {'batch_size': 64, 'verbose': 'auto', 'steps': None, 'callbacks': None})
     """
-    # No network has a batch size, or nothing, as its second input.
-    if len(inputs) < 2 or not (inputs[1] is None or type(inputs[1]) is int):
+    # No network has a batch size, right or wrong, or nothing, as its second input.
+    if len(inputs) < 2 or not (inputs[1] is None or type(inputs[1]) in (int, float)):
         return inputs, options
     by_position = dict(zip(options, inputs[1:], strict=False))
     twice = [name for name in by_position if options[name] not in (None, "auto")]
@@ -152,6 +152,7 @@ class KerasCalls(KerasSaving):
         steps: int | None = None,
         callbacks: CallbacksLike | None = None,
         return_dict: bool = False,
+        **unknown: NoReturn,
     ) -> Any:
         """Compute the loss and the metrics, with Keras's arguments; `eval` is MindSpore's.
 
@@ -164,6 +165,7 @@ class KerasCalls(KerasSaving):
             steps: Number of batches; None for all.
             callbacks: A callback or a list of them.
             return_dict: Whether the values come as a dict.
+            **unknown: Refused.
 
         Returns:
             The loss; with metrics a list, the loss first, or a dict by name with `return_dict`.
@@ -180,6 +182,7 @@ class KerasCalls(KerasSaving):
 
         Source: Keras, `keras.Model.evaluate`.
         """
+        checks.keywords("Model.evaluate", unknown, self.evaluate)
         data = KerasData(
             "Model.evaluate", x, y, sample_weight, None, batch_size, steps, dicts=self._networks.eval_dicts
         )

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import keras
 
@@ -18,7 +18,7 @@ from mixtrain.dtype import DType
 from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.nn.metrics.factory import MetricsLike
-from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
+from mixtrain.precision.levels import AmpLevel, check_level
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.train.accumulation import checked_accumulation
 from mixtrain.train.callback.callback import CallbacksLike
@@ -75,6 +75,7 @@ class Model(KerasCalls):
         sample_weight: Whether a batch's third column is its sample weights.
         weighted_metrics: Keras metrics that use the sample weights too, in the forms of `metrics`.
         accumulate_steps: Batches per update; an overflow in one rejects all. An epoch's last window may be shorter.
+        **unknown: Refused.
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -113,7 +114,9 @@ class Model(KerasCalls):
         sample_weight: bool = False,
         weighted_metrics: MetricsLike | None = None,
         accumulate_steps: int = 1,
+        **unknown: NoReturn,
     ) -> None:
+        checks.keywords("Model", unknown, type(self))
         checks.one_of("Model", "boost_level", boost_level, ("O0",))
         if loss_fn is None and loss_weights is None and is_compiled(network):
             compiled = compile_arguments_of(network)
@@ -126,8 +129,10 @@ class Model(KerasCalls):
             try:
                 optimizer = keras.optimizers.get(optimizer)
             except ValueError:
+                names = [name.lower() for name in vars(keras.optimizers) if name[0].isupper()]
+                (near,) = checks.nearest(optimizer, names) or ["adam"]
                 raise checks.fail_value(
-                    "Model", "optimizer must be the name of one of Keras's optimizers", optimizer, 'optimizer="adam"'
+                    "Model", "optimizer must be the name of one of Keras's optimizers", optimizer, f'optimizer="{near}"'
                 ) from None
         optimizer, loss_scale_manager = unwrap_loss_scale_optimizer(optimizer, loss_scale_manager)
         self._compile_arguments = CompileArguments(loss_fn, loss_weights, optimizer, metrics, weighted_metrics)
@@ -145,7 +150,7 @@ class Model(KerasCalls):
         self._last_run = LastRun()
         if keep_batchnorm_fp32 is not None:
             checks.boolean("Model", "keep_batchnorm_fp32", keep_batchnorm_fp32)
-        checks.one_of("Model", "amp_level", amp_level, LEVEL_NAMES)
+        check_level("Model", amp_level)
         options = PrecisionOptions(amp_level, keep_batchnorm_fp32, cast_model_type)
         loss = LossOptions(loss_weights, sample_weight)
         observer = TrainingMetrics(named if eval_network is None else {}, network)
@@ -221,7 +226,7 @@ class Model(KerasCalls):
     def train(
         self, epoch: int, train_dataset: DatasetLike, callbacks: CallbacksLike | None = None,
         dataset_sink_mode: bool = False, sink_size: int = -1, initial_epoch: int = 0, *, verbose: Verbose = "auto",
-        resume: str | os.PathLike[str] | None = None,
+        resume: str | os.PathLike[str] | None = None, **unknown: NoReturn,
     ) -> EpochHistory:
         """Train for some epochs.
 
@@ -237,6 +242,7 @@ class Model(KerasCalls):
                 prints the loss; 0: nothing; 1: a bar; 2: lines.
             resume: A directory of checkpoints. The run continues from the newest complete one, also in the middle of
                 an epoch, as if it had never stopped; from the beginning without one. See `load_latest_checkpoint`.
+            **unknown: Refused.
 
         Returns:
             "loss" per epoch; with loss scaling "loss_scale" and "skipped_steps" too.
@@ -246,6 +252,7 @@ class Model(KerasCalls):
             ValueError: A number out of range, a dataset that is empty or does not have two columns.
             LossScaleExhausted: Steps kept overflowing.
         """
+        checks.keywords("Model.train", unknown, self.train, self.fit)
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
         training = Training(
             "Model.train", epoch, train_dataset, *options, resume=resume, dicts=self._networks.dicts
@@ -280,6 +287,7 @@ class Model(KerasCalls):
         class_weight: Mapping[int, float] | None = None,
         sample_weight: TensorLike | None = None,
         steps_per_epoch: int | None = None,
+        **unknown: NoReturn,
     ) -> EpochHistory:
         """Train for some epochs, evaluating in between: ``fit(epoch, train_dataset)`` or Keras's ``fit(x, y)``.
 
@@ -306,6 +314,7 @@ class Model(KerasCalls):
             class_weight: A weight for the rows of each class.
             sample_weight: A weight for each row.
             steps_per_epoch: Batches of an epoch, which starts where the last one ended; None for all.
+            **unknown: Refused.
 
         Returns:
             As `train`, and "val_loss" and "val_..." for each metric.
@@ -324,6 +333,7 @@ class Model(KerasCalls):
 
         Source: MindSpore, `mindspore.train.Model.fit`; Keras, `keras.Model.fit`.
         """
+        checks.keywords("Model.fit", unknown, self.fit)
         checks.boolean("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
         keras_arguments = {
             "x": x, "y": y, "batch_size": batch_size, "epochs": epochs, "validation_split": validation_split,
@@ -367,9 +377,8 @@ class Model(KerasCalls):
 
     def _make_ready(self, where: str, feed: Feed, *, in_keras_style: bool = False) -> None:
         """Check the columns of a training dataset, and build the networks for its batches."""
-        example = feed.example()
-        check_columns(where, self._networks, example, training=True, in_keras_style=in_keras_style)
-        self._networks.build(*network_inputs(self._networks, example, training=True))
+        check_columns(where, self._networks, feed, training=True, in_keras_style=in_keras_style)
+        self._networks.build(*network_inputs(self._networks, feed.example(), training=True))
 
     @contextlib.contextmanager
     def _ready_for(self, where: str, dataset: DatasetLike) -> Iterator[Feed]:
@@ -383,7 +392,8 @@ class Model(KerasCalls):
 
     # ---- evaluation and prediction ------------------------------------------------------------------------------
     def eval(
-        self, valid_dataset: DatasetLike, callbacks: CallbacksLike | None = None, dataset_sink_mode: bool = False
+        self, valid_dataset: DatasetLike, callbacks: CallbacksLike | None = None, dataset_sink_mode: bool = False,
+        **unknown: NoReturn,
     ) -> dict[str, Any]:
         """Evaluate the metrics on a dataset.
 
@@ -391,6 +401,7 @@ class Model(KerasCalls):
             valid_dataset: Batches, as for `train`.
             callbacks: A callback or a list of them.
             dataset_sink_mode: Accepted; evaluation is always fed from the host.
+            **unknown: Refused.
 
         Returns:
             The metrics' values by name; without metrics the mean "loss".
@@ -398,6 +409,7 @@ class Model(KerasCalls):
         Raises:
             ValueError: The Model has neither metrics nor a loss, or the dataset is empty.
         """
+        checks.keywords("Model.eval", unknown, self.eval, self.evaluate)
         checks.boolean("Model.eval", "dataset_sink_mode", dataset_sink_mode)
         with self._use.of("Model.eval"):
             evaluation = self._evaluation("Model.eval", valid_dataset)
@@ -405,9 +417,9 @@ class Model(KerasCalls):
 
     def _evaluation(self, where: str, dataset: DatasetLike, *, in_keras_style: bool = False) -> Evaluation:
         feed = Feed(dataset, where, dicts=self._networks.eval_dicts)
-        example = feed.example()
-        check_columns(where, self._networks, example, training=False, in_keras_style=in_keras_style)
-        return self._compiled.evaluation(where, feed, self._metrics, weighted=in_keras_style and len(example) == 3)
+        check_columns(where, self._networks, feed, training=False, in_keras_style=in_keras_style)
+        weighted = in_keras_style and len(feed.example()) == 3
+        return self._compiled.evaluation(where, feed, self._metrics, weighted=weighted)
 
     def _evaluated(
         self, evaluation: Evaluation, callbacks: CallbacksLike | None, *, dataset_sink_mode: bool = False
