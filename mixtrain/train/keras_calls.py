@@ -165,7 +165,6 @@ class KerasCalls(KerasSaving):
             steps: Number of batches; None for all.
             callbacks: A callback or a list of them.
             return_dict: Whether the values come as a dict.
-            **unknown: Refused.
 
         Returns:
             The loss; with metrics a list, the loss first, or a dict by name with `return_dict`.

@@ -12,10 +12,10 @@ from typing import Any, Literal, NoReturn
 import keras
 
 from mixtrain import backend, boundary, checks, context
-from mixtrain.amp.train_network import LEVEL_DEFAULT, host_driven, unwrap_loss_scale_optimizer
+from mixtrain.amp.train_network import LEVEL_DEFAULT, named_optimizer, unwrap_loss_scale_optimizer
 from mixtrain.diagnostics.report import report_html
 from mixtrain.dtype import DType
-from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager
+from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.nn.metrics.factory import MetricsLike
 from mixtrain.precision.levels import AmpLevel, check_level
@@ -29,6 +29,7 @@ from mixtrain.train.compiled import CompileArguments, compile_arguments_of, comp
 from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
 from mixtrain.train.feed import Feed, as_batch
+from mixtrain.train.first_scale import check_retries
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.keras_calls import KerasCalls, as_keras_arguments, as_predict_arguments, epochs_and_data
 from mixtrain.train.keras_data import is_dataset
@@ -75,7 +76,6 @@ class Model(KerasCalls):
         sample_weight: Whether a batch's third column is its sample weights.
         weighted_metrics: Keras metrics that use the sample weights too, in the forms of `metrics`.
         accumulate_steps: Batches per update; an overflow in one rejects all. An epoch's last window may be shorter.
-        **unknown: Refused.
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -113,8 +113,7 @@ class Model(KerasCalls):
         loss_weights: Any = None,
         sample_weight: bool = False,
         weighted_metrics: MetricsLike | None = None,
-        accumulate_steps: int = 1,
-        **unknown: NoReturn,
+        accumulate_steps: int = 1, **unknown: NoReturn,
     ) -> None:
         checks.keywords("Model", unknown, type(self))
         checks.one_of("Model", "boost_level", boost_level, ("O0",))
@@ -123,17 +122,8 @@ class Model(KerasCalls):
             loss_fn, loss_weights = compiled.loss_fn, compiled.loss_weights
             if metrics is None and weighted_metrics is None:
                 metrics, weighted_metrics = compiled.metrics, compiled.weighted_metrics
-            if optimizer is None:
-                optimizer = compiled.optimizer
-        if isinstance(optimizer, str):
-            try:
-                optimizer = keras.optimizers.get(optimizer)
-            except ValueError:
-                names = [name.lower() for name in vars(keras.optimizers) if name[0].isupper()]
-                (near,) = checks.nearest(optimizer, names) or ["adam"]
-                raise checks.fail_value(
-                    "Model", "optimizer must be the name of one of Keras's optimizers", optimizer, f'optimizer="{near}"'
-                ) from None
+            optimizer = compiled.optimizer if optimizer is None else optimizer
+        optimizer = named_optimizer(optimizer) if isinstance(optimizer, str) else optimizer
         optimizer, loss_scale_manager = unwrap_loss_scale_optimizer(optimizer, loss_scale_manager)
         self._compile_arguments = CompileArguments(loss_fn, loss_weights, optimizer, metrics, weighted_metrics)
         named = model_metrics(network, loss_fn, metrics, weighted_metrics)
@@ -160,7 +150,7 @@ class Model(KerasCalls):
         )
         self._retries = checks.one_of("Model", "on_overflow", on_overflow, ("skip", "retry")) == "retry"
         if self._retries and isinstance(self._networks.manager, LossScaleManager):
-            _check_retries(self._networks.manager)
+            check_retries(self._networks.manager)
         self._compiled = CompiledNetworks(self._networks)
         self._use = use_of(network)
         # Ends with this Model: a network that outlives it gets its own precision back.
@@ -242,7 +232,6 @@ class Model(KerasCalls):
                 prints the loss; 0: nothing; 1: a bar; 2: lines.
             resume: A directory of checkpoints. The run continues from the newest complete one, also in the middle of
                 an epoch, as if it had never stopped; from the beginning without one. See `load_latest_checkpoint`.
-            **unknown: Refused.
 
         Returns:
             "loss" per epoch; with loss scaling "loss_scale" and "skipped_steps" too.
@@ -254,9 +243,8 @@ class Model(KerasCalls):
         """
         checks.keywords("Model.train", unknown, self.train, self.fit)
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
-        training = Training(
-            "Model.train", epoch, train_dataset, *options, resume=resume, dicts=self._networks.dicts
-        )
+        dicts = self._networks.dicts
+        training = Training("Model.train", epoch, train_dataset, *options, resume=resume, dicts=dicts)
         with self._use.of("Model.train"):
             return self._loop(training).run()
 
@@ -286,8 +274,7 @@ class Model(KerasCalls):
         shuffle: bool | None = None,
         class_weight: Mapping[int, float] | None = None,
         sample_weight: TensorLike | None = None,
-        steps_per_epoch: int | None = None,
-        **unknown: NoReturn,
+        steps_per_epoch: int | None = None, **unknown: NoReturn,
     ) -> EpochHistory:
         """Train for some epochs, evaluating in between: ``fit(epoch, train_dataset)`` or Keras's ``fit(x, y)``.
 
@@ -314,7 +301,6 @@ class Model(KerasCalls):
             class_weight: A weight for the rows of each class.
             sample_weight: A weight for each row.
             steps_per_epoch: Batches of an epoch, which starts where the last one ended; None for all.
-            **unknown: Refused.
 
         Returns:
             As `train`, and "val_loss" and "val_..." for each metric.
@@ -401,7 +387,6 @@ class Model(KerasCalls):
             valid_dataset: Batches, as for `train`.
             callbacks: A callback or a list of them.
             dataset_sink_mode: Accepted; evaluation is always fed from the host.
-            **unknown: Refused.
 
         Returns:
             The metrics' values by name; without metrics the mean "loss".
@@ -509,12 +494,3 @@ class Model(KerasCalls):
         if dataset is None:
             raise checks.fail_value("Model.build", "a dataset must be given", None, "model.build(train_dataset)")
         self._make_ready("Model.build", Feed(dataset, "Model.build", dicts=self._networks.dicts))
-
-
-def _check_retries(manager: LossScaleManager) -> None:
-    """Refuse a manager that does not lower the scale inside the step, before the batch is run again."""
-    if isinstance(manager, FixedLossScaleManager) or host_driven(manager):
-        raise checks.fail_value(
-            "Model", 'on_overflow="retry" needs a loss scale that the step itself makes smaller', manager,
-            "loss_scale_manager=DynamicLossScaleManager()",
-        )
