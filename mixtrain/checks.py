@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 import numbers
 import types
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -176,12 +177,48 @@ def nearest(name: str, known: Iterable[str], *, count: int = 1, cutoff: float = 
 
 def integer(where: str, name: str, value: Any, *, at_least: int, example: int | None = None) -> int:
     """Return `value` as an int that is at least `at_least`; a bool or a float is not an int."""
-    write = f"{name}={at_least if example is None else example}"
+    write = f"{name}={_near_integer(value, at_least) or (at_least if example is None else example)}"
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise fail_type(where, f"{name} must be an int", value, write)
     if value < at_least:
         raise fail_value(where, f"{name} must be at least {at_least}", value, write)
     return int(value)
+
+
+def _near_integer(value: Any, at_least: int) -> int | None:
+    """Return the int that a float or a text of digits was meant for, if it is at least `at_least`."""
+    is_float = isinstance(value, numbers.Real) and not isinstance(value, (numbers.Integral, np.bool_))
+    if not (is_float and math.isfinite(value) or isinstance(value, str) and value.isascii() and value.isdigit()):
+        return None
+    return int(value) if int(value) >= at_least else None
+
+
+def keywords(where: str, unknown: Mapping[str, Any], function: Callable[..., Any], *others: Callable[..., Any]) -> None:
+    """Refuse keyword arguments that a function does not have; name the nearest, or another function that has them.
+
+    Args:
+        where: The function, for the error.
+        unknown: The arguments that its signature does not name.
+        function: The function.
+        *others: Methods that may be meant.
+
+    Raises:
+        TypeError: There is an argument.
+    """
+    for name in unknown:
+        for other in others:
+            if name in inspect.signature(other).parameters:
+                raise TypeError(
+                    f"{where}: there is no argument {name!r}, which {other.__name__} has. "
+                    f"Write model.{other.__name__}(x, y, ...)."
+                )
+        kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        known = [item.name for item in inspect.signature(function).parameters.values() if item.kind not in kinds]
+        near = nearest(name, known, cutoff=0.5)
+        value = unknown[name]
+        as_near = f"{near[0]}={value!r}" if near and _is_plain(value) else f"it as {near[0]}" if near else None
+        write, got = as_near or f"one of {join_names(known)}", f"{name}={short_repr(value)}"
+        raise TypeError(f"{where}: there is no argument {name!r}; got {got}. Write {write}.")
 
 
 def number(

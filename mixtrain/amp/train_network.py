@@ -85,6 +85,22 @@ def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Optimizer) -> None
     )
 
 
+def named_optimizer(name: str) -> Optimizer:
+    """Return Keras's optimizer of a name.
+
+    Raises:
+        ValueError: There is none; the error offers the nearest name.
+    """
+    try:
+        return keras.optimizers.get(name)
+    except ValueError:
+        names = [item.lower() for item in vars(keras.optimizers) if item[0].isupper()]
+        (near,) = checks.nearest(name, names)
+        raise checks.fail_value(
+            "Model", "optimizer must be the name of one of Keras's optimizers", name, f'optimizer="{near}"'
+        ) from None
+
+
 def unwrap_loss_scale_optimizer(optimizer: Optimizer, manager: Any) -> tuple[Optimizer, Any]:
     """Replace a Keras `LossScaleOptimizer` by its inner optimizer and a manager with the same scale and window.
 

@@ -31,6 +31,7 @@ from mixtrain.backend.processor import processors
 from mixtrain.backend.row_part import RowPart, error_subject
 from mixtrain.backend.share import SEED_STRIDE, Share, is_one_number, merge_of
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
+from mixtrain.backend.unstorable import Unstorable, text_for_numbers
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow import colors, images, row_random, special, warp
@@ -124,6 +125,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         known_value,
         mask_of,
         name_scope,
+        refuse_unstorable,
         register_tensor,
         snapshot,
         to_numpy,
@@ -225,6 +227,7 @@ else:
         known_value,
         mask_of,
         name_scope,
+        refuse_unstorable,
         register_tensor,
         snapshot,
         to_numpy,
@@ -265,6 +268,7 @@ __all__ = [
     "Stacked",
     "TensorBase",
     "UnreadableRecord",
+    "Unstorable",
     "VALUE_ERRORS",
     "all_finite",
     "all_gather",
@@ -342,6 +346,8 @@ __all__ = [
     "read_storage",
     "reduce_axes",
     "reduce_scatter",
+    "refuse_unstorable",
+    "text_for_numbers",
     "register_tensor",
     "require",
     "row_random",

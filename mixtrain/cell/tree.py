@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import keras
 
@@ -13,6 +13,22 @@ from mixtrain.cell.inner_operators import inner_operator
 from mixtrain.common.parameter import Parameter, ParameterTuple, variable_names
 from mixtrain.trace_version import layer_changed
 from mixtrain.typing import Layer, Variable
+
+# Names of PyTorch and Keras that a Cell lacks, with what to write for them.
+_OF_A_MODEL: Final = "mixtrain.Model(cell, loss_fn, optimizer), which has {}"
+_OTHER_NAMES: Final = {
+    "parameters": "cell.get_parameters(), or cell.trainable_params() for an optimizer",
+    "named_parameters": "cell.parameters_and_names()",
+    **dict.fromkeys(("modules", "named_modules"), "cell.cells_and_names()"),
+    **dict.fromkeys(("children", "layers"), "cell.cells()"),
+    "train": f"cell.set_train() for the mode; to train {_OF_A_MODEL.format('train')}",
+    "eval": f"cell.set_train(False) for the mode; to evaluate {_OF_A_MODEL.format('eval')}",
+    **{name: _OF_A_MODEL.format(name) for name in ("fit", "evaluate", "predict", "summary")},
+    "forward": "cell(x); a Cell defines its computation in construct",
+    **dict.fromkeys(("cuda", "cpu", "to"), 'mixtrain.set_context(device_target="GPU") before the first tensor'),
+    "half": "cell.to_float(mixtrain.float16)",
+    "zero_grad": "nothing: gradients are not kept between steps",
+}
 
 _CellT = TypeVar("_CellT", bound="CellTree")
 
@@ -111,7 +127,8 @@ class CellTree:
         operator = inner_operator(self, name)
         if operator is not None:
             return operator
-        raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'.")
+        advice = f" Write {_OTHER_NAMES[name]}." if name in _OTHER_NAMES else ""
+        raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'.{advice}")
 
     def __delattr__(self, name: str) -> None:
         for table in (self._params, self._cells):

@@ -15,6 +15,16 @@ Compute = Literal["unchanged", "float32", "half"]
 LEVEL_NAMES: Final = ("O0", "O1", "O2", "O3", "auto")
 
 
+# Names of precisions in Keras and PyTorch, with what to write for them.
+_O2_FLOAT16: Final = 'amp_level="O2"'
+_O2_BFLOAT16: Final = 'amp_level="O2", cast_model_type="bfloat16"'
+_OTHER_NAMES: Final = {
+    **dict.fromkeys(("mixed_float16", "float16", "fp16", "half", "16", "16-mixed", "mixed", "true"), _O2_FLOAT16),
+    **dict.fromkeys(("mixed_bfloat16", "bfloat16", "bf16", "bf16-mixed"), _O2_BFLOAT16),
+    **dict.fromkeys(("float32", "fp32", "32", "32-true", "none", "no", "off", "false"), 'amp_level="O0"'),
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class Level:
     """The rules of one level.
@@ -56,8 +66,22 @@ class Resolved:
     reason: str
 
 
+def check_level(where: str, amp_level: AmpLevel) -> None:
+    """Refuse what is not a level.
+
+    Raises:
+        ValueError: The level is unknown; the error says which one is meant.
+    """
+    write = _OTHER_NAMES.get(str(amp_level).lower()) if isinstance(amp_level, (str, int, type(None))) else None
+    if write is not None:
+        raise checks.fail_value(
+            where, f"amp_level must be one of {checks.join_names(LEVEL_NAMES)}", amp_level, write
+        )
+    checks.one_of(where, "amp_level", amp_level, LEVEL_NAMES)
+
+
 def resolve_level(
-    where: str, amp_level: str, cast_model_type: DType | str | None, *, small: bool = False
+    where: str, amp_level: AmpLevel, cast_model_type: DType | str | None, *, small: bool = False
 ) -> Resolved:
     """Return the level and half dtype for `amp_level` and `cast_model_type` on this device.
 
@@ -70,7 +94,7 @@ def resolve_level(
     Raises:
         ValueError: The level is unknown, or the dtype is not a half-precision one.
     """
-    checks.one_of(where, "amp_level", amp_level, LEVEL_NAMES)
+    check_level(where, amp_level)
     half = None if cast_model_type is None else as_dtype(cast_model_type)
     if half not in (None, float16, bfloat16):
         raise checks.fail_value(

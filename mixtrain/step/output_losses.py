@@ -21,6 +21,14 @@ _KERAS_CLASSES: Final[dict[str, type[keras.losses.Loss]]] = {
     for name, kind in vars(keras.losses).items()
     if inspect.isclass(kind) and issubclass(kind, keras.losses.Loss) and kind is not keras.losses.Loss
 }
+_KERAS_FUNCTIONS: Final = ["mse", "mae", "mape", "msle", "bce", "kld"] + [
+    name for name, item in vars(keras.losses).items()
+    if inspect.isfunction(item) and name not in ("get", "serialize", "deserialize")
+]
+# Losses whose labels have the shape of the outputs, where class numbers are a common mistake.
+_OF_ONE_HOT: Final = (
+    "categoricalcrossentropy", "categoricalfocalcrossentropy", "binarycrossentropy", "binaryfocalcrossentropy",
+)
 
 
 class _FunctionLoss(keras.losses.Loss):
@@ -196,8 +204,9 @@ def _loss_call(loss_fn: LossFn | None, keras_network: bool) -> LossCall:
         try:
             loss_fn = keras.losses.get(passed)
         except ValueError:
+            (near,) = checks.nearest(passed, _KERAS_FUNCTIONS)
             raise checks.fail_value(
-                "WithLossCell", "loss_fn must be the name of one of Keras's losses", passed, 'loss_fn="mse"'
+                "WithLossCell", "loss_fn must be the name of one of Keras's losses", passed, f'loss_fn="{near}"'
             ) from None
     if isinstance(loss_fn, type) or not callable(loss_fn):
         raise checks.fail_type(
@@ -225,9 +234,12 @@ def _loss_call(loss_fn: LossFn | None, keras_network: bool) -> LossCall:
 def _keras_call(loss: keras.losses.Loss) -> LossCall:
     """Return a Keras loss as ``loss(outputs, label)``; a sparse one refuses labels that are not class numbers."""
     sparse = isinstance(loss, keras.losses.SparseCategoricalCrossentropy)
+    wants_classes = sparse or isinstance(loss, tuple(_KERAS_CLASSES[name] for name in _OF_ONE_HOT))
     settings = loss.get_config() if sparse else {}
 
     def call(outputs: Tree, label: Tree, sample_weight: Tree | None = None) -> Tensor:
+        if wants_classes:
+            _check_form(loss, outputs, label, sparse=sparse)
         # Keras ignores masked labels whatever their value, so they are not checked.
         if sparse and backend.mask_of(outputs) is None:
             classes = outputs.shape[settings.get("axis", -1)]
@@ -235,6 +247,32 @@ def _keras_call(loss: keras.losses.Loss) -> LossCall:
         return loss(label, outputs, sample_weight)
 
     return call
+
+
+def _check_form(loss: keras.losses.Loss, outputs: Tensor, label: Tensor, *, sparse: bool) -> None:
+    """Refuse one-hot labels for a loss of class numbers, and the reverse, as far as shapes tell.
+
+    Raises:
+        ValueError: The labels have the other form; the error says which loss takes them.
+    """
+    shapes = [getattr(tensor, "shape", None) for tensor in (outputs, label)]
+    if None in shapes or getattr(loss, "axis", -1) != -1:
+        return
+    output, got = map(tuple, shapes)  # type: ignore[arg-type]
+    classes = output[-1] if output else None
+    if classes is None or classes == 1:
+        return
+    numbers = len(got) == len(output) - 1 or len(got) == len(output) and got[-1] == 1
+    if numbers if not sparse else len(got) == len(output) and got[-1] == classes:
+        other = "CategoricalCrossentropy" if sparse else "SparseCategoricalCrossentropy"
+        name = other.replace("C", "_c").removeprefix("_").lower()
+        logits = getattr(loss, "from_logits", loss.get_config().get("from_logits"))
+        write = f"keras.losses.{other}(from_logits=True)" if logits else f'loss_fn="{name}"'
+        expected = f"{output[:-1]}, class numbers" if sparse else f"{output}, one-hot"
+        raise ValueError(
+            f"{type(loss).__name__}: expected labels {expected}, for outputs {output}; got labels {got}. "
+            f"Write {write} for {'one-hot labels' if sparse else 'class numbers'}."
+        )
 
 
 def _crossentropy_by_shape(outputs: Tree, label: Tree, sample_weight: Tree | None = None) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
@@ -135,19 +136,32 @@ def inputs_of(network: Network, columns: Sequence[Tree]) -> Sequence[Tree]:
     """Return the columns of a batch that a Keras network without a loss function takes as inputs.
 
     As in Keras, that is the first column. A `call` that requires several tensors takes all columns: a network that
-    returns its own loss needs the label too.
+    returns its own loss needs the label too. Of a batch that is a dict it takes those with the names of its parameters.
 
     Args:
         network: A Keras layer or model.
         columns: The columns of a batch.
+
+    Raises:
+        ValueError: A batch that is a dict lacks one of several required tensors.
     """
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    required, several = 0, False
-    for parameter in inspect.signature(network.call).parameters.values():
-        several |= parameter.kind is inspect.Parameter.VAR_POSITIONAL
-        empty = parameter.default is inspect.Parameter.empty
-        required += parameter.kind in positional and empty and parameter.name not in ("training", "mask")
-    return columns if several or required > 1 else columns[:1]
+    parameters = inspect.signature(network.call).parameters.values()
+    several = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
+    tensors = [item for item in parameters if item.kind in positional and item.name not in ("training", "mask")]
+    required = [parameter.name for parameter in tensors if parameter.default is inspect.Parameter.empty]
+    if not several and len(required) <= 1:
+        return columns[:1]
+    by_name = columns[0] if len(columns) == 1 and isinstance(columns[0], dict) and not several else None
+    if by_name is None:
+        return columns
+    if not all(name in by_name for name in required):
+        raise checks.fail_value(
+            "Model", f"a batch that is a dict must have the inputs of {type(network).__name__} by name, "
+            f"{checks.join_names(required)}", list(by_name), f"batches with those names, or ({', '.join(required)})",
+        )
+    names = (parameter.name for parameter in tensors)
+    return [by_name[name] for name in itertools.takewhile(by_name.__contains__, names)]
 
 
 def _overrides(network: keras.Model, method: str) -> bool:

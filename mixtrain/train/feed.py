@@ -6,8 +6,8 @@ import dataclasses
 import functools
 import itertools
 import numbers
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -17,7 +17,10 @@ from mixtrain.backend import Pipeline
 from mixtrain.ops.inputs import tensor
 from mixtrain.train.held_batches import HeldBatches, borrow
 from mixtrain.train.read_ahead import read_ahead
-from mixtrain.typing import Batch, DatasetLike, Tensor, TensorLike, Tree
+from mixtrain.typing import Batch, DatasetLike, Network, Tensor, TensorLike, Tree
+
+# What a batch that is a dict holds: the columns in their order, as in MindSpore, or all inputs by name, as in Keras.
+DictBatches = Literal["columns", "inputs"]
 
 
 class Feed:
@@ -29,6 +32,7 @@ class Feed:
         where: The caller, for errors.
         first_pass: Index of the first pass over a mixtrain dataset, whose order under a seed is that of the same pass
             in an uninterrupted run. Other datasets are read from their beginning.
+        dicts: What a batch that is a dict holds; see `dicts_of`. The batches of a mixtrain dataset are columns.
 
     Raises:
         TypeError: `dataset` cannot be iterated.
@@ -37,17 +41,21 @@ class Feed:
         dataset: As passed.
     """
 
-    def __init__(self, dataset: DatasetLike, where: str, first_pass: int = 0) -> None:
+    def __init__(
+        self, dataset: DatasetLike, where: str, first_pass: int = 0, *, dicts: DictBatches = "columns"
+    ) -> None:
         self.dataset = dataset
+        self._dicts = dicts
         self._where = where
         self._first: Batch | None = None
         self._example: Batch | None = None
+        self._graph: Pipeline | None = None
         if callable(getattr(dataset, "pipeline_from", None)):
             self._pipeline: Pipeline | None = dataset.pipeline_from(first_pass)
         elif isinstance(getattr(dataset, "pipeline", None), Pipeline):
             self._pipeline = dataset.pipeline
         elif backend.is_pipeline_source(dataset):
-            self._pipeline = backend.wrap_pipeline(dataset)
+            self._pipeline = backend.wrap_pipeline(dataset, whole_dicts=dicts == "inputs")
         elif isinstance(dataset, Iterator):
             raise checks.fail_type(
                 where, "the dataset must be readable again in each epoch", dataset,
@@ -112,7 +120,7 @@ class Feed:
         if self._pipeline is not None:
             return self._pipeline.first()  # Starts no pass.
         if isinstance(self.dataset, keras.utils.PyDataset):  # Without its epoch hooks, as no pass starts.
-            return None if self.size == 0 else as_batch(self.dataset[0])
+            return None if self.size == 0 else as_batch(self.dataset[0], dicts=self._dicts)
         return next(self.batches(), None)
 
     def _read_example(self) -> Batch | None:
@@ -128,8 +136,8 @@ class Feed:
         if self._pipeline is not None:
             return self._pipeline.iterate()
         if held:
-            return HeldBatches((as_batch(batch, borrow) for batch in self._python_batches()), ahead=ahead)
-        return (as_batch(batch) for batch in self._python_batches())
+            return HeldBatches((as_batch(batch, borrow, self._dicts) for batch in self._python_batches()), ahead=ahead)
+        return (as_batch(batch, dicts=self._dicts) for batch in self._python_batches())
 
     def _python_batches(self) -> Iterator[Tree]:
         if not isinstance(self.dataset, keras.utils.PyDataset):
@@ -175,7 +183,7 @@ class Feed:
         """Whether all batches are known to have the shapes of the first, which a list of batches tells."""
         if not isinstance(self.dataset, (list, tuple)):
             return False
-        return len({tuple(map(np.shape, _parts_of(batch))) for batch in self.dataset}) == 1
+        return len({tuple(map(np.shape, _parts_of(batch, self._dicts))) for batch in self.dataset}) == 1
 
     def _arrays(self, dtypes: Sequence[np.dtype]) -> Iterator[tuple[np.ndarray, ...]]:
         """Yield the batches of one pass as flat tuples of NumPy arrays, the parts of all columns.
@@ -189,35 +197,63 @@ class Feed:
             yield tuple([
                 part if isinstance(part, np.ndarray) and part.dtype == dtype
                 else backend.to_numpy(backend.to_tensor(part))
-                for part, dtype in zip(_parts_of(batch), padded, strict=False)
+                for part, dtype in zip(_parts_of(batch, self._dicts), padded, strict=False)
             ])
 
     def raise_pending(self) -> None:
         """Raise the exception of the user's code that ended the backend's iterator, if there is one."""
-        self._graph.raise_pending()
+        if self._graph is not None:
+            self._graph.raise_pending()
 
 
-def as_batch(batch: Tree, convert: Callable[[TensorLike], Tensor] = backend.to_tensor) -> Batch:
-    """Return a batch as a tuple of columns of tensors; of a dict, its values.
+def dicts_of(network: Network) -> DictBatches:
+    """Return what a batch that is a dict holds for a network: for a Keras network its inputs by name."""
+    return "inputs" if isinstance(network, keras.Layer) else "columns"
+
+
+def _to_tensor(part: TensorLike) -> Tensor:
+    return backend.to_tensor(backend.refuse_unstorable(part))
+
+
+def as_batch(
+    batch: Tree, convert: Callable[[TensorLike], Tensor] = _to_tensor, dicts: DictBatches = "columns"
+) -> Batch:
+    """Return a batch as a tuple of columns of tensors.
 
     A column of several parts is a dict or a tuple of tensors: a list becomes a tuple, as in `tf.data`.
 
     Args:
         batch: An element of a dataset.
         convert: Converts a single array or value to a tensor.
+        dicts: What a dict holds: "columns" or, as one column, "inputs".
+
+    Raises:
+        Unstorable: The backend has no tensor for a value.
     """
-    if isinstance(batch, dict):
-        batch = tuple(batch.values())
     if not isinstance(batch, (tuple, list)):
-        batch = (batch,)
-    return tuple(_as_column(column, convert) for column in batch)
+        batch = tuple(batch.values()) if dicts == "columns" and isinstance(batch, Mapping) else (batch,)
+    try:
+        return tuple(_as_column(column, convert) for column in batch)
+    except backend.Unstorable as error:
+        raise _naming_column(error, batch) from None
 
 
-def _parts_of(batch: Tree) -> list[Tree]:
-    """Return the parts of all columns of a batch as a flat list, not converted to tensors."""
-    if isinstance(batch, (tuple, list)) and all(isinstance(part, np.ndarray) for part in batch):
-        return [*batch]  # Most batches; `keras.tree.flatten` is too slow for them.
-    return keras.tree.flatten(as_batch(batch, lambda part: part))  # type: ignore[no-any-return]
+def _naming_column(error: backend.Unstorable, batch: Tree) -> backend.Unstorable:
+    """Return the error with the column of a batch that it is about, by index and, in a dict, name."""
+    for (index, *path), part in keras.tree.flatten_with_path(batch):
+        try:
+            backend.refuse_unstorable(part)
+        except backend.Unstorable:
+            return error.of(f"column {index}" + "".join(f"[{name!r}]" for name in path if isinstance(name, str)))
+    return error
+
+
+def _parts_of(batch: Tree, dicts: DictBatches) -> list[Tree]:
+    """Return the parts of all columns of a batch as a flat list, checked, but not converted to tensors."""
+    columns = as_batch(batch, backend.refuse_unstorable, dicts)
+    if all(isinstance(part, np.ndarray) for part in columns):
+        return [*columns]  # Most batches; `keras.tree.flatten` is too slow for them.
+    return keras.tree.flatten(columns)  # type: ignore[no-any-return]
 
 
 def _as_column(column: Tree, convert: Callable[[TensorLike], Tensor]) -> Tree:
@@ -226,6 +262,10 @@ def _as_column(column: Tree, convert: Callable[[TensorLike], Tensor]) -> Tree:
         return column  # First, as it is the most common case in the steps of a run.
     if isinstance(column, np.ndarray):
         return convert(column)
+    if isinstance(column, Mapping):
+        return {name: _as_column(part, convert) for name, part in column.items()}
     if isinstance(column, (list, tuple)) and isinstance(keras.tree.flatten(column)[0], numbers.Number):
-        return tensor("Model", column)
+        result = tensor("Model", column)  # Refuses what are not numbers of one shape.
+        backend.refuse_unstorable(np.asarray(column))
+        return result
     return keras.tree.lists_to_tuples(keras.tree.map_structure(convert, column))

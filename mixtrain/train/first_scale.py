@@ -6,7 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from mixtrain import backend
+from mixtrain import backend, checks
+from mixtrain.amp.train_network import host_driven
+from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.rule import Count, LossScaleState
 from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.train.stepper import CallResult, Stepper
@@ -102,3 +104,16 @@ def step_with_retries(
             return result
     state.counts.assign(counts_of_one)
     return result
+
+
+def check_retries(manager: LossScaleManager) -> None:
+    """Refuse a manager that does not lower the scale inside the step, before the batch is run again.
+
+    Raises:
+        ValueError: Its scale is constant, or Python code of the user's sets it.
+    """
+    if isinstance(manager, FixedLossScaleManager) or host_driven(manager):
+        raise checks.fail_value(
+            "Model", 'on_overflow="retry" needs a loss scale that the step itself makes smaller', manager,
+            "loss_scale_manager=DynamicLossScaleManager()",
+        )

@@ -28,7 +28,11 @@ def borrow(part: Tree) -> Tree:
     """Return a NumPy array in the dtype of its tensor, copied only if that differs; a tensor of any other value.
 
     The dataset may write its next batch into the same array.
+
+    Raises:
+        Unstorable: The backend has no tensor for a value.
     """
+    backend.refuse_unstorable(part)
     dtype = _held_dtype(part.dtype) if type(part) is np.ndarray else None
     return backend.to_tensor(part) if dtype is None else np.asarray(part, dtype)
 

@@ -19,7 +19,7 @@ class EpochHistory(Mapping[str, list[float]]):
         params: "verbose", "epochs" and "steps" of the run.
 
     Attributes:
-        epoch: The numbers of the epochs, from 1.
+        epoch: The numbers of the epochs: from 1, as in MindSpore; of ``fit(x, y)`` from 0, as in Keras.
         model: As passed.
         params: As passed.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import keras
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from mixtrain import backend, boundary, checks
 from mixtrain.precision.master_weights import updating_masters
 from mixtrain.train.callback.callback import CallbacksLike
-from mixtrain.train.feed import Feed
+from mixtrain.train.feed import DictBatches, Feed, as_batch
 from mixtrain.train.keras_data import BATCH_SIZE, KerasData, is_dataset
 from mixtrain.train.progress import as_list
 from mixtrain.train.saving import KerasSaving
@@ -66,8 +67,8 @@ def as_predict_arguments(inputs: tuple[Any, ...], options: dict[str, Any]) -> tu
         >>> as_predict_arguments(("x", 64), {"batch_size": None, "verbose": "auto", "steps": None, "callbacks": None})
         (('x',), {'batch_size': 64, 'verbose': 'auto', 'steps': None, 'callbacks': None})
     """
-    # No network has a batch size, or nothing, as its second input.
-    if len(inputs) < 2 or not (inputs[1] is None or type(inputs[1]) is int):
+    # No network has a batch size, right or wrong, or nothing, as its second input.
+    if len(inputs) < 2 or not (inputs[1] is None or type(inputs[1]) in (int, float)):
         return inputs, options
     by_position = dict(zip(options, inputs[1:], strict=False))
     twice = [name for name in by_position if options[name] not in (None, "auto")]
@@ -83,16 +84,20 @@ def epochs_and_data(
     x: Tree, y: Tree, batch_size: int | None, epochs: int | None, validation_split: float | None, validation_data: Any,
     validation_batch_size: int | None, validation_steps: int | None, validation_freq: int | Sequence[int] | None,
     shuffle: bool | None, class_weight: Mapping[int, float] | None, sample_weight: TensorLike | None,
-    steps_per_epoch: int | None,
+    steps_per_epoch: int | None, dicts: tuple[DictBatches, DictBatches] = ("columns", "columns"),
 ) -> tuple[Any, Any, Any, Any]:
-    """Translate Keras's arguments of `fit` to epoch, train_dataset, valid_dataset and valid_frequency."""
+    """Translate Keras's arguments of `fit` to epoch, train_dataset, valid_dataset and valid_frequency.
+
+    `dicts` is what batches that are dicts hold, in training and in validation.
+    """
     data = KerasData(
         "Model.fit", x, y, sample_weight, class_weight, batch_size, steps_per_epoch, shuffle is not False,
-        continues=True,
+        continues=True, dicts=dicts[0],
     )
     data, valid = _split_validation(data, validation_data, validation_split, validation_batch_size, validation_steps)
     return (
-        1 if epochs is None else epochs, data.dataset(), valid and valid.dataset(),
+        1 if epochs is None else epochs, data.dataset(),
+        valid and dataclasses.replace(valid, dicts=dicts[1]).dataset(),
         1 if validation_freq is None else validation_freq,
     )
 
@@ -147,6 +152,7 @@ class KerasCalls(KerasSaving):
         steps: int | None = None,
         callbacks: CallbacksLike | None = None,
         return_dict: bool = False,
+        **unknown: NoReturn,
     ) -> Any:
         """Compute the loss and the metrics, with Keras's arguments; `eval` is MindSpore's.
 
@@ -175,7 +181,10 @@ class KerasCalls(KerasSaving):
 
         Source: Keras, `keras.Model.evaluate`.
         """
-        data = KerasData("Model.evaluate", x, y, sample_weight, None, batch_size, steps)
+        checks.keywords("Model.evaluate", unknown, self.evaluate)
+        data = KerasData(
+            "Model.evaluate", x, y, sample_weight, None, batch_size, steps, dicts=self._networks.eval_dicts
+        )
         checks.boolean("Model.evaluate", "return_dict", return_dict)
         values = self._evaluate_all("Model.evaluate", data.dataset(), callbacks)
         if "loss" not in values:
@@ -252,8 +261,9 @@ class KerasCalls(KerasSaving):
         small = type(x) is np.ndarray and x.ndim and type(rows) is int and len(x) <= rows
         if small and steps is None and not callbacks:
             return self._predict_batch(x)
-        data = KerasData("Model.predict", x, None, None, None, batch_size, steps)
-        batches = Feed(data.dataset(), "Model.predict").batches()
+        dicts = self._networks.dicts
+        data = KerasData("Model.predict", x, None, None, None, batch_size, steps, dicts=dicts)
+        batches = Feed(data.dataset(), "Model.predict", dicts=dicts).batches()
         outputs = [*self._predicted(batches, _predict_hooks(self._networks.network, callbacks, steps))]
         if not outputs:
             raise checks.fail_value("Model.predict", "the data must have rows", 0, "model.predict(x)")
@@ -275,7 +285,7 @@ class KerasCalls(KerasSaving):
 
     def _predict_batch(self, batch: Tree) -> Tree:
         """Return the outputs for a batch as NumPy arrays."""
-        outputs = self._run((keras.tree.map_structure(backend.to_tensor, batch),))
+        outputs = self._run(as_batch((batch,)))
         return keras.tree.map_structure(backend.to_numpy, boundary.to_backend_tensors(outputs))
 
     def _run(self, inputs: tuple[Tree, ...]) -> Tree:

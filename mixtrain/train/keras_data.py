@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.train.feed import Feed, as_batch
+from mixtrain.train.feed import DictBatches, Feed, as_batch
 from mixtrain.typing import DatasetLike, TensorLike, Tree
 
 BATCH_SIZE = 32
@@ -30,6 +30,7 @@ class KerasData:
         steps: Batches of an epoch; None for all.
         shuffle: Whether to shuffle the rows of arrays, or the batches of a `PyDataset`, before each epoch.
         continues: Whether an epoch of `steps` starts where the last one ended.
+        dicts: What a batch of a dataset that is a dict holds.
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -47,6 +48,7 @@ class KerasData:
     steps: int | None = None
     shuffle: bool = False
     continues: bool = False
+    dicts: DictBatches = "columns"
 
     def __post_init__(self) -> None:
         if self.x is None:
@@ -91,7 +93,7 @@ class KerasData:
             )
         if self.class_weight is not None:
             columns.append(class_weights(self.where, self.y, self.class_weight))
-        return tuple(columns)
+        return as_batch(tuple(columns), backend.refuse_unstorable)
 
     def split(self, fraction: float) -> tuple[KerasData, KerasData]:
         """Split the rows into those for training and the last `fraction` of them, for validation.
@@ -133,12 +135,14 @@ class KerasData:
         elif self.shuffle and isinstance(data, keras.utils.PyDataset) and data.num_batches is not None:
             data = _ShuffledBatches(data)
         if self.class_weight is not None and not self.of_arrays:
-            data = _WeightedBatches(self.where, data, self.class_weight)
+            data = _WeightedBatches(self.where, data, self.class_weight, self.dicts)
         if self.steps is None and isinstance(data, Iterator):
             raise checks.fail_value(
                 self.where, "a generator needs the number of its batches in an epoch", None, "steps_per_epoch=100"
             )
-        return data if self.steps is None else StepsOfEpoch(self.where, data, self.steps, continues=self.continues)
+        if self.steps is None:
+            return data
+        return StepsOfEpoch(self.where, data, self.steps, continues=self.continues, dicts=self.dicts)
 
 
 def is_dataset(value: Any) -> bool:
@@ -258,6 +262,7 @@ class StepsOfEpoch:
         batches: A dataset, which is repeated, or a generator.
         steps: Batches of an epoch.
         continues: Whether an epoch starts where the last one ended; always so with a generator.
+        dicts: What a batch that is a dict holds.
 
     Example:
         >>> data = StepsOfEpoch("Model.fit", iter(range(4)), 2)
@@ -265,9 +270,11 @@ class StepsOfEpoch:
         ([0, 1], [2, 3])
     """
 
-    def __init__(self, where: str, batches: DatasetLike, steps: int, *, continues: bool = True) -> None:
+    def __init__(
+        self, where: str, batches: DatasetLike, steps: int, *, continues: bool = True, dicts: DictBatches = "columns"
+    ) -> None:
         self._continues = continues or isinstance(batches, Iterator)
-        self._where, self._batches, self._steps = where, batches, steps
+        self._where, self._batches, self._steps, self._dicts = where, batches, steps, dicts
         self._stream = self._endless()
         # A batch that was yielded, but not consumed: its reader did not ask for the one after it.
         self._unconsumed: list[Tree] = []
@@ -288,7 +295,7 @@ class StepsOfEpoch:
         count = 0
         while True:
             count_before = count
-            for batch in _passes(self._where, self._batches):
+            for batch in _passes(self._where, self._batches, self._dicts):
                 count += 1
                 yield batch
             if isinstance(self._batches, Iterator) or count == count_before:
@@ -301,15 +308,17 @@ class StepsOfEpoch:
 class _WeightedBatches:
     """The batches of a dataset, with a third column of sample weights by class."""
 
-    def __init__(self, where: str, batches: DatasetLike, weights: Mapping[int, float]) -> None:
-        self._where, self._batches, self._weights = where, batches, weights
+    def __init__(
+        self, where: str, batches: DatasetLike, weights: Mapping[int, float], dicts: DictBatches
+    ) -> None:
+        self._where, self._batches, self._weights, self._dicts = where, batches, weights, dicts
 
     def __len__(self) -> int:
         return len(self._batches)
 
     def __iter__(self) -> Iterator[Tree]:
-        for batch in _passes(self._where, self._batches):
-            columns = as_batch(batch)
+        for batch in _passes(self._where, self._batches, self._dicts):
+            columns = as_batch(batch, dicts=self._dicts)
             if len(columns) != 2:
                 raise checks.fail_value(
                     self._where, "class_weight needs batches of 2 columns, data and label", len(columns),
@@ -318,9 +327,9 @@ class _WeightedBatches:
             yield (*columns, class_weights(self._where, columns[1], self._weights))
 
 
-def _passes(where: str, dataset: DatasetLike) -> Iterator[Tree]:
+def _passes(where: str, dataset: DatasetLike, dicts: DictBatches) -> Iterator[Tree]:
     """Yield the batches of one pass over a dataset, or those of a generator."""
-    return dataset if isinstance(dataset, Iterator) else Feed(dataset, where).batches()
+    return dataset if isinstance(dataset, Iterator) else Feed(dataset, where, dicts=dicts).batches()
 
 
 def _array(value: TensorLike) -> np.ndarray:

@@ -103,6 +103,8 @@ class TrainingLoop:
             dataset_sink_mode=training.sink,
             verbose=verbose,
         )
+        if training.in_keras_style:
+            self._arguments.keras_epochs = training.epoch
         self._context = RunContext(self._arguments)
         callbacks = with_progress(callbacks, verbose, training.epoch, feed.size)
         self._callbacks = CallbackList(callbacks, self._arguments)
@@ -145,11 +147,12 @@ class TrainingLoop:
                 records = self._run_epoch(epoch)
                 warned = warned or warn_of_non_finite_loss(epoch, records)
                 values = epoch_values(records) | self._evaluate_after(epoch)
-                history.add(epoch, values)
+                number = epoch - self._training.in_keras_style
+                history.add(number, values)
                 self._arguments._set(epoch_values=values, epoch_results=records)
                 callbacks.on_train_epoch_end(self._context)
                 # Only now, as Keras callbacks add to the logs in `on_epoch_end`.
-                history.add(epoch, callbacks.added_to_logs())
+                history.add(number, callbacks.added_to_logs())
                 if self._agreement is not None:
                     self._agreement.check_rate(self._context)
                 if self._stopped(in_epoch=False):

@@ -7,18 +7,18 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import keras
 
 from mixtrain import backend, boundary, checks, context
-from mixtrain.amp.train_network import LEVEL_DEFAULT, host_driven, unwrap_loss_scale_optimizer
+from mixtrain.amp.train_network import LEVEL_DEFAULT, named_optimizer, unwrap_loss_scale_optimizer
 from mixtrain.diagnostics.report import report_html
 from mixtrain.dtype import DType
-from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager
+from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.nn.metrics.factory import MetricsLike
-from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
+from mixtrain.precision.levels import AmpLevel, check_level
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.train.accumulation import checked_accumulation
 from mixtrain.train.callback.callback import CallbacksLike
@@ -28,7 +28,8 @@ from mixtrain.train.columns import check_columns, network_inputs
 from mixtrain.train.compiled import CompileArguments, compile_arguments_of, compile_network, is_compiled
 from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
-from mixtrain.train.feed import Feed
+from mixtrain.train.feed import Feed, as_batch
+from mixtrain.train.first_scale import check_retries
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.keras_calls import KerasCalls, as_keras_arguments, as_predict_arguments, epochs_and_data
 from mixtrain.train.keras_data import is_dataset
@@ -112,23 +113,17 @@ class Model(KerasCalls):
         loss_weights: Any = None,
         sample_weight: bool = False,
         weighted_metrics: MetricsLike | None = None,
-        accumulate_steps: int = 1,
+        accumulate_steps: int = 1, **unknown: NoReturn,
     ) -> None:
+        checks.keywords("Model", unknown, type(self))
         checks.one_of("Model", "boost_level", boost_level, ("O0",))
         if loss_fn is None and loss_weights is None and is_compiled(network):
             compiled = compile_arguments_of(network)
             loss_fn, loss_weights = compiled.loss_fn, compiled.loss_weights
             if metrics is None and weighted_metrics is None:
                 metrics, weighted_metrics = compiled.metrics, compiled.weighted_metrics
-            if optimizer is None:
-                optimizer = compiled.optimizer
-        if isinstance(optimizer, str):
-            try:
-                optimizer = keras.optimizers.get(optimizer)
-            except ValueError:
-                raise checks.fail_value(
-                    "Model", "optimizer must be the name of one of Keras's optimizers", optimizer, 'optimizer="adam"'
-                ) from None
+            optimizer = compiled.optimizer if optimizer is None else optimizer
+        optimizer = named_optimizer(optimizer) if isinstance(optimizer, str) else optimizer
         optimizer, loss_scale_manager = unwrap_loss_scale_optimizer(optimizer, loss_scale_manager)
         self._compile_arguments = CompileArguments(loss_fn, loss_weights, optimizer, metrics, weighted_metrics)
         named = model_metrics(network, loss_fn, metrics, weighted_metrics)
@@ -145,7 +140,7 @@ class Model(KerasCalls):
         self._last_run = LastRun()
         if keep_batchnorm_fp32 is not None:
             checks.boolean("Model", "keep_batchnorm_fp32", keep_batchnorm_fp32)
-        checks.one_of("Model", "amp_level", amp_level, LEVEL_NAMES)
+        check_level("Model", amp_level)
         options = PrecisionOptions(amp_level, keep_batchnorm_fp32, cast_model_type)
         loss = LossOptions(loss_weights, sample_weight)
         observer = TrainingMetrics(named if eval_network is None else {}, network)
@@ -155,7 +150,7 @@ class Model(KerasCalls):
         )
         self._retries = checks.one_of("Model", "on_overflow", on_overflow, ("skip", "retry")) == "retry"
         if self._retries and isinstance(self._networks.manager, LossScaleManager):
-            _check_retries(self._networks.manager)
+            check_retries(self._networks.manager)
         self._compiled = CompiledNetworks(self._networks)
         self._use = use_of(network)
         # Ends with this Model: a network that outlives it gets its own precision back.
@@ -221,7 +216,7 @@ class Model(KerasCalls):
     def train(
         self, epoch: int, train_dataset: DatasetLike, callbacks: CallbacksLike | None = None,
         dataset_sink_mode: bool = False, sink_size: int = -1, initial_epoch: int = 0, *, verbose: Verbose = "auto",
-        resume: str | os.PathLike[str] | None = None,
+        resume: str | os.PathLike[str] | None = None, **unknown: NoReturn,
     ) -> EpochHistory:
         """Train for some epochs.
 
@@ -246,8 +241,10 @@ class Model(KerasCalls):
             ValueError: A number out of range, a dataset that is empty or does not have two columns.
             LossScaleExhausted: Steps kept overflowing.
         """
+        checks.keywords("Model.train", unknown, self.train, self.fit)
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
-        training = Training("Model.train", epoch, train_dataset, *options, resume=resume)
+        dicts = self._networks.dicts
+        training = Training("Model.train", epoch, train_dataset, *options, resume=resume, dicts=dicts)
         with self._use.of("Model.train"):
             return self._loop(training).run()
 
@@ -277,7 +274,7 @@ class Model(KerasCalls):
         shuffle: bool | None = None,
         class_weight: Mapping[int, float] | None = None,
         sample_weight: TensorLike | None = None,
-        steps_per_epoch: int | None = None,
+        steps_per_epoch: int | None = None, **unknown: NoReturn,
     ) -> EpochHistory:
         """Train for some epochs, evaluating in between: ``fit(epoch, train_dataset)`` or Keras's ``fit(x, y)``.
 
@@ -322,6 +319,7 @@ class Model(KerasCalls):
 
         Source: MindSpore, `mindspore.train.Model.fit`; Keras, `keras.Model.fit`.
         """
+        checks.keywords("Model.fit", unknown, self.fit)
         checks.boolean("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
         keras_arguments = {
             "x": x, "y": y, "batch_size": batch_size, "epochs": epochs, "validation_split": validation_split,
@@ -330,11 +328,17 @@ class Model(KerasCalls):
             "class_weight": class_weight, "sample_weight": sample_weight, "steps_per_epoch": steps_per_epoch,
         }
         keras_call = as_keras_arguments((epoch, train_dataset, valid_dataset, valid_frequency), keras_arguments)
+        in_keras_style = keras_call is not None
         if keras_call is not None:
-            epoch, train_dataset, valid_dataset, valid_frequency = epochs_and_data(**keras_call)
+            epoch, train_dataset, valid_dataset, valid_frequency = epochs_and_data(
+                **keras_call, dicts=(self._networks.dicts, self._networks.eval_dicts)
+            )
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
-        training = Training("Model.fit", epoch, train_dataset, *options, valid_frequency, resume)
-        evaluation, in_keras_style = None, keras_call is not None
+        training = Training(
+            "Model.fit", epoch, train_dataset, *options, valid_frequency, resume, self._networks.dicts,
+            in_keras_style=in_keras_style,
+        )
+        evaluation = None
         with self._use.of("Model.fit"):
             if valid_dataset is not None:
                 evaluation = self._evaluation("Model.fit", valid_dataset, in_keras_style=in_keras_style)
@@ -359,15 +363,14 @@ class Model(KerasCalls):
 
     def _make_ready(self, where: str, feed: Feed, *, in_keras_style: bool = False) -> None:
         """Check the columns of a training dataset, and build the networks for its batches."""
-        example = feed.example()
-        check_columns(where, self._networks, len(example), training=True, in_keras_style=in_keras_style)
-        self._networks.build(*network_inputs(self._networks, example, training=True))
+        check_columns(where, self._networks, feed, training=True, in_keras_style=in_keras_style)
+        self._networks.build(*network_inputs(self._networks, feed.example(), training=True))
 
     @contextlib.contextmanager
     def _ready_for(self, where: str, dataset: DatasetLike) -> Iterator[Feed]:
         """Build the networks and set them to training, to run steps and undo them; yield the dataset's feed."""
         self._networks.check_trains(where)
-        feed = Feed(dataset, where)
+        feed = Feed(dataset, where, dicts=self._networks.dicts)
         with self._use.of(where):
             self._make_ready(where, feed)
             self._compiled.train_mode.set(True)
@@ -375,7 +378,8 @@ class Model(KerasCalls):
 
     # ---- evaluation and prediction ------------------------------------------------------------------------------
     def eval(
-        self, valid_dataset: DatasetLike, callbacks: CallbacksLike | None = None, dataset_sink_mode: bool = False
+        self, valid_dataset: DatasetLike, callbacks: CallbacksLike | None = None, dataset_sink_mode: bool = False,
+        **unknown: NoReturn,
     ) -> dict[str, Any]:
         """Evaluate the metrics on a dataset.
 
@@ -390,16 +394,17 @@ class Model(KerasCalls):
         Raises:
             ValueError: The Model has neither metrics nor a loss, or the dataset is empty.
         """
+        checks.keywords("Model.eval", unknown, self.eval, self.evaluate)
         checks.boolean("Model.eval", "dataset_sink_mode", dataset_sink_mode)
         with self._use.of("Model.eval"):
             evaluation = self._evaluation("Model.eval", valid_dataset)
             return self._evaluated(evaluation, callbacks, dataset_sink_mode=dataset_sink_mode)[0]
 
     def _evaluation(self, where: str, dataset: DatasetLike, *, in_keras_style: bool = False) -> Evaluation:
-        feed = Feed(dataset, where)
-        columns = len(feed.example())
-        check_columns(where, self._networks, columns, training=False, in_keras_style=in_keras_style)
-        return self._compiled.evaluation(where, feed, self._metrics, weighted=in_keras_style and columns == 3)
+        feed = Feed(dataset, where, dicts=self._networks.eval_dicts)
+        check_columns(where, self._networks, feed, training=False, in_keras_style=in_keras_style)
+        weighted = in_keras_style and len(feed.example()) == 3
+        return self._compiled.evaluation(where, feed, self._metrics, weighted=weighted)
 
     def _evaluated(
         self, evaluation: Evaluation, callbacks: CallbacksLike | None, *, dataset_sink_mode: bool = False
@@ -464,7 +469,7 @@ class Model(KerasCalls):
                 "Model.predict", "batches need a Keras network and one array, structure of arrays or dataset", inputs,
                 "model.predict(data)",
             )
-        outputs = self._run(keras.tree.map_structure(backend.to_tensor, inputs))
+        outputs = self._run(keras.tree.map_structure(backend.to_tensor, as_batch(inputs, backend.refuse_unstorable)))
         return boundary.to_tensors(outputs) if as_tensors else outputs
 
     def _run(self, inputs: tuple[Tree, ...]) -> Tree:
@@ -488,13 +493,4 @@ class Model(KerasCalls):
         dataset = valid_dataset if train_dataset is None else train_dataset
         if dataset is None:
             raise checks.fail_value("Model.build", "a dataset must be given", None, "model.build(train_dataset)")
-        self._make_ready("Model.build", Feed(dataset, "Model.build"))
-
-
-def _check_retries(manager: LossScaleManager) -> None:
-    """Refuse a manager that does not lower the scale inside the step, before the batch is run again."""
-    if isinstance(manager, FixedLossScaleManager) or host_driven(manager):
-        raise checks.fail_value(
-            "Model", 'on_overflow="retry" needs a loss scale that the step itself makes smaller', manager,
-            "loss_scale_manager=DynamicLossScaleManager()",
-        )
+        self._make_ready("Model.build", Feed(dataset, "Model.build", dicts=self._networks.dicts))

@@ -31,6 +31,7 @@ from mixtrain.precision.planner import plan_precision
 from mixtrain.step.loss_cell import WithEvalCell, WithLossCell
 from mixtrain.step.own_loss import computes_loss, refuse_overridden
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.train.feed import DictBatches, dicts_of
 from mixtrain.train.plan_in_force import PlanInForce, PrecisionOptions
 from mixtrain.train.training_metrics import TrainingMetrics
 from mixtrain.typing import LossFn, Network, Optimizer, Tensor, TensorLike
@@ -120,6 +121,16 @@ class Networks:
     def of_cells(self) -> bool:
         """Whether the network is a Cell, whose outputs are shown as Tensors."""
         return not isinstance(self.network, keras.Layer)
+
+    @property
+    def dicts(self) -> DictBatches:
+        """What a batch that is a dict holds, to train or predict."""
+        return dicts_of(self.network)
+
+    @property
+    def eval_dicts(self) -> DictBatches:
+        """What a batch that is a dict holds, to evaluate."""
+        return dicts_of(self.network if self._user_eval_network is None else self._user_eval_network)
 
     @property
     def built(self) -> bool:

@@ -14,8 +14,9 @@ from mixtrain import backend
 from mixtrain.step.train_cell import TrainOneStepWithLossScaleCell
 from mixtrain.train.callback import Callback, LossMonitor
 from mixtrain.train.callback.callback import CallbacksLike
-from mixtrain.train.records import StepRecords
+from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
+from mixtrain.train.running_loss import RunningLoss
 from mixtrain.train.training_metrics import last_values
 
 Verbose = Literal["auto", 0, 1, 2]
@@ -47,6 +48,7 @@ class ProgressMonitor(Callback):
         self._updated = 0.0
         self._started = 0.0
         self._first_step = 0
+        self._running_loss, self._unread = RunningLoss(1), EpochRecords()
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
         """Start the clock, and the bar."""
@@ -54,22 +56,26 @@ class ProgressMonitor(Callback):
         self._first_step = arguments.get("cur_step_num", 0)
         self._started = time.perf_counter()
         if self._shows_bar:
+            self._running_loss, self._unread = RunningLoss(arguments.cur_epoch_num), EpochRecords()
             steps = arguments.get("batch_num") or None
             part = f": {self._steps(steps)}" if steps and self._size and steps < self._size else ""
             print(f"epoch {self._numbered(arguments)}{part}", flush=True)
             self._bar = keras.utils.Progbar(steps)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Update the bar at most ten times a second: each time, the loss is read from the device."""
-        if self._bar is None or time.perf_counter() - self._updated < _SECONDS_BETWEEN_UPDATES:
+        """Update the bar at most ten times a second: each time, the losses are read from the device."""
+        if self._bar is None:
+            return
+        arguments = run_context.original_args()
+        if arguments.step_results is not None:
+            self._unread.add(arguments.step_results)
+        if time.perf_counter() - self._updated < _SECONDS_BETWEEN_UPDATES:
             return
         self._updated = time.perf_counter()
-        arguments = run_context.original_args()
-        records = arguments.step_results
-        if records is not None:
-            losses = records.loss[~records.overflow | np.isfinite(records.loss)]
-            values = {"loss": float(losses[-1])} if len(losses) else {}
-            self._draw(arguments.cur_step_num - self._first_step, values | last_values(records))
+        records, self._unread = self._unread.joined(), EpochRecords()
+        if len(records):
+            values = self._running_loss.update(records) | last_values(records)
+            self._draw(arguments.cur_step_num - self._first_step, values)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Finish the bar, or print the epoch's line."""

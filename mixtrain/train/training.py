@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from mixtrain import checks
 from mixtrain.train.callback.callback import CallbacksLike
-from mixtrain.train.feed import Feed
+from mixtrain.train.feed import DictBatches, Feed
+from mixtrain.train.keras_data import is_dataset
 from mixtrain.train.progress import Verbose
 from mixtrain.typing import DatasetLike
 
@@ -19,6 +20,8 @@ class Training:
 
     Attributes:
         where: "Model.train" or "Model.fit", for errors.
+        dicts: What a batch that is a dict holds.
+        in_keras_style: Whether the call has Keras's arguments: its history counts epochs from 0.
 
     Raises:
         TypeError: A number or flag has the wrong type.
@@ -35,13 +38,22 @@ class Training:
     verbose: Verbose
     valid_frequency: int | Sequence[int] = 1
     resume: str | os.PathLike[str] | None = None
+    dicts: DictBatches = "columns"
+    in_keras_style: bool = False
 
     def __post_init__(self) -> None:
-        checks.integer(self.where, "epoch", self.epoch, at_least=1)
+        if hasattr(self.epoch, "shape") or is_dataset(self.epoch) or isinstance(self.epoch, (list, tuple, dict)):
+            raise checks.fail_type(
+                self.where, "the first argument must be the number of epochs, and data the second", self.epoch,
+                "model.train(epochs, batches), or model.fit(x, y, epochs=...) for arrays",
+            )
+        epochs, frequency = ("epochs", "validation_freq") if self.in_keras_style else ("epoch", "valid_frequency")
+        checks.integer(self.where, epochs, self.epoch, at_least=1)
         checks.integer(self.where, "initial_epoch", self.initial_epoch, at_least=0)
         if self.initial_epoch >= self.epoch:
             raise checks.fail_value(
-                self.where, f"initial_epoch must be less than epoch={self.epoch}", self.initial_epoch, "initial_epoch=0"
+                self.where, f"initial_epoch must be less than {epochs}={self.epoch}", self.initial_epoch,
+                "initial_epoch=0",
             )
         checks.boolean(self.where, "dataset_sink_mode", self.sink)
         if self.sink_size != -1:
@@ -51,7 +63,7 @@ class Training:
                 self.where, 'verbose must be "auto", 0, 1 or 2', self.verbose, 'verbose="auto"'
             )
         if not self._lists_epochs():
-            checks.integer(self.where, "valid_frequency", self.valid_frequency, at_least=1)
+            checks.integer(self.where, frequency, self.valid_frequency, at_least=1)
 
     def _lists_epochs(self) -> bool:
         """Whether `valid_frequency` is a list of epochs."""
@@ -78,4 +90,4 @@ class Training:
         Sink feed skips those batches.
         """
         passes, batches = self._position_after(epochs)
-        return Feed(self.dataset, self.where, passes), batches
+        return Feed(self.dataset, self.where, passes, dicts=self.dicts), batches

@@ -16,9 +16,10 @@ PACKAGE = pathlib.Path(inspect.getfile(backend)).parent
 BACKENDS = ("jax", "tensorflow")
 NEUTRAL = {
     "ClassLabels", "DeviceInfo", "ExampleColumn", "GroupInfo", "JitChoice", "LabelOutOfRange", "RowPart", "SEED_STRIDE",
-    "Share", "TensorBase", "UnreadableRecord", "backend_value", "cast_keeping_layout", "elementwise", "first_outside",
-    "forked_after_start", "is_one_number", "join_along", "merge_of", "nhwc_of", "note_class_labels", "processors",
-    "public_tensor", "reduce_axes", "error_subject", "naming_position", "to_channels_last", "wrap_with",
+    "Share", "TensorBase", "UnreadableRecord", "Unstorable", "backend_value", "cast_keeping_layout", "elementwise",
+    "first_outside", "forked_after_start", "is_one_number", "join_along", "merge_of", "nhwc_of", "note_class_labels",
+    "processors", "public_tensor", "reduce_axes", "error_subject", "naming_position", "text_for_numbers",
+    "to_channels_last", "wrap_with",
 }
 MODULES = {"colors", "images", "row_random", "special", "warp"}
 # Methods and functions that only files of the same backend use.

@@ -94,6 +94,21 @@ def test_fit_gives_the_losses_and_weights_of_keras(case: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("case", ["arrays", "later epochs"])
+def test_epochs_of_a_call_in_keras_style_count_as_in_keras(case: str) -> None:
+    model, peer = pair()
+    look, theirs = keras.callbacks.Callback(), keras.callbacks.Callback()
+    history = model.fit(**ARGUMENTS[case](), callbacks=look, verbose=0)
+    expected = peer.fit(**ARGUMENTS[case](), callbacks=theirs, verbose=0)
+    assert (history.epoch, history.params) == (expected.epoch, expected.params)
+    assert look.params == theirs.params
+    batches = [(X[:8], Y[:8])]
+    assert model.fit(2, batches, verbose=0).epoch == model.train(2, batches, verbose=0).epoch == [1, 2]
+    later = model.fit(4, batches, initial_epoch=2, verbose=0)
+    assert (later.epoch, later.params["epochs"]) == ([3, 4], 2)
+
+
+@pytest.mark.slow
 def test_arguments_by_position_are_those_of_keras() -> None:
     (model, _), (other, _) = pair(), pair()
     first = model.fit(X, Y, 8, 3, shuffle=False, verbose=0)

@@ -9,9 +9,11 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossMonitor, Model
+from mixtrain import Callback, DynamicLossScaleManager, FixedLossScaleManager, LossMonitor, Model
+from mixtrain.train import progress
 from mixtrain.train.progress import skips_of
 from mixtrain.train.records import StepRecords
+from mixtrain.train.steps_per_call import StepsPerCall
 from tests.backends import quick_every
 from tests.train.planted import batches, chain_model
 
@@ -64,6 +66,62 @@ def test_an_epoch_tells_how_many_steps_of_the_data_it_ran(verbose: Any, capsys: 
     printed = capsys.readouterr().out
     assert " of " not in printed
     assert verbose == 1 or ("1/1: 4 steps" in printed and "1/1: 6 steps" in printed)
+
+
+@quick_every(3)
+@pytest.mark.parametrize("feed", ["host", "groups", "sink"])
+def test_the_bar_shows_the_mean_of_the_steps_so_far_as_keras_does(feed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[int, dict[str, float], bool]] = []
+
+    def update(bar: Any, current: int, values: Any, finalize: bool = False) -> None:
+        shown.append((current, dict(values), finalize))
+
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_UPDATES", 0.0)
+    monkeypatch.setattr(keras.utils.Progbar, "update", update)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 3 if feed == "groups" else 1)
+    x = np.linspace(-1, 1, 28, dtype=np.float32)[:, None]
+    data = [(x[rows : rows + 8], 3 * x[rows : rows + 8]) for rows in range(0, 28, 8)]  # The last has 4 rows.
+
+    def network() -> keras.Model:
+        keras.utils.set_random_seed(2)
+        return keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+
+    model = Model(network(), "mse", keras.optimizers.SGD(0.2), metrics=["mae"])
+    history = model.train(2, data, dataset_sink_mode=feed == "sink", verbose=1)
+    theirs = network()
+    theirs.compile(keras.optimizers.SGD(0.2), "mse", metrics=["mae"])
+    logs: dict[tuple[int, int], Any] = {}  # By epoch and step: on JAX Keras may call in another order.
+    for epoch in range(2):
+        look = keras.callbacks.Callback()
+        look.on_train_batch_end = lambda batch, logs, at=epoch, by=logs: by.update({(at, batch + 1): dict(logs)})
+        theirs.fit(x, 3 * x, batch_size=8, shuffle=False, callbacks=look, verbose=0)
+    epoch = 0
+    for step, values, last in shown:
+        assert values == pytest.approx(logs[epoch, step], rel=1e-5)
+        epoch += last
+    assert epoch == 2
+    assert [values["loss"] for _, values, last in shown if last] == pytest.approx(history["loss"], rel=1e-6)
+
+
+@pytest.mark.slow
+def test_the_bar_leaves_skipped_steps_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[float] = []
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_UPDATES", 0.0)
+    monkeypatch.setattr(
+        keras.utils.Progbar, "update", lambda bar, current, values, finalize=False: shown.append(dict(values)["loss"])
+    )
+    losses: list[tuple[float, bool]] = []
+
+    class Look(Callback):
+        def on_train_step_end(self, run_context: Any) -> None:
+            results = run_context.original_args().step_results
+            losses.extend(zip(results.loss.tolist(), results.overflow.tolist(), strict=True))
+
+    chain_model(DynamicLossScaleManager(16, 2, 100)).train(1, batches("0100110"), Look(), verbose=1)
+    applied: list[float] = []
+    for (loss, skipped), value in zip(losses, shown, strict=False):
+        applied += [] if skipped else [loss]
+        assert value == pytest.approx(np.mean(applied), rel=1e-6)
 
 
 def test_an_epoch_that_was_stopped_tells_its_steps(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,9 @@ from mixtrain.backend.ahead import THREAD_NAME, read_ahead
 from mixtrain.backend.aligned import aligned_copy
 from mixtrain.backend.jax.device import describe_device
 from mixtrain.backend.jax.rows import Source, bytes_of, gathered
+from mixtrain.backend.jax.tensor import refuse_unstorable
 from mixtrain.backend.rows import Failure
+from mixtrain.backend.unstorable import Unstorable
 
 Row = tuple[Any, ...]
 
@@ -140,13 +142,15 @@ class Pass(Iterator[Row]):
         like: An element whose structure the returned elements have; by default a tuple of columns.
         failure: Stores an exception of the source too, besides raising it.
         singles: The maximum number of single elements made ahead; fewer where they are large.
+        names: The names of the columns, for errors.
 
     Attributes:
         element_bytes: Size of an element in bytes; None where it is unknown. Elements may differ.
     """
 
     def __init__(
-        self, source: Source, *, like: Row | None = None, failure: Failure | None = None, singles: int = _SINGLES
+        self, source: Source, *, like: Row | None = None, failure: Failure | None = None, singles: int = _SINGLES,
+        names: Sequence[str] | None = None,
     ) -> None:
         self.element_bytes = self._known_bytes = source.element_bytes
         self._like = like
@@ -159,7 +163,9 @@ class Pass(Iterator[Row]):
         self._any_length = describe_device().kind == "CPU"
         # A copy to a device with its own memory waits for the computations that were enqueued before it.
         self._chunks_ahead = 1 if self._any_length else 2
-        self._chunks = read_ahead(_producer(source, self._requests, jax.config.jax_default_device), depth=singles + 1)
+        self._chunks = read_ahead(
+            _producer(source, self._requests, jax.config.jax_default_device, names), depth=singles + 1
+        )
         self._end = weakref.finalize(self, self._requests.put, None)
         _open.add(self)
 
@@ -293,6 +299,20 @@ class Pass(Iterator[Row]):
         return columns if self._like is None else keras.tree.pack_sequence_as(self._like, list(columns))
 
 
+def refuse_unstorable_columns(columns: Row, names: Sequence[str] | None) -> None:
+    """Refuse elements with integers that do not fit where the device stores them; text stays on the host.
+
+    Raises:
+        Unstorable: There is one; the error has the name, or else the index, of its column.
+    """
+    for index, column in enumerate(columns):
+        try:
+            if column.dtype.kind in "iu":
+                refuse_unstorable(column)
+        except Unstorable as error:
+            raise error.of(f"column {index if names is None else repr(names[index])}") from None
+
+
 def on_device(columns: tuple[np.ndarray, ...]) -> Row:
     """Copy columns to the device; text stays on the host."""
     if all(column.dtype.kind not in "USO" for column in columns):
@@ -342,7 +362,7 @@ def _compiled_copy(columns: Row) -> Row:
 
 
 def _producer(
-    source: Source, requests: queue.SimpleQueue[int | None], device: Any
+    source: Source, requests: queue.SimpleQueue[int | None], device: Any, names: Sequence[str] | None
 ) -> Callable[[], Iterator[tuple[tuple[np.ndarray, ...], Row]]]:
     """Return a generator function for a thread: it yields for each request elements on the host and on the device."""
 
@@ -355,6 +375,7 @@ def _producer(
                 host = read(count or 1)
                 if host is None:
                     return
+                refuse_unstorable_columns(host, names)
                 yield host, on_device(host) if count else put(tuple(column[0] for column in host))
 
     return produce

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from mixtrain.backend.jax import row_steps, rows
-from mixtrain.backend.jax.passes import Pass, on_device
+from mixtrain.backend.jax.passes import Pass, on_device, refuse_unstorable_columns
 from mixtrain.backend.jax.rows import Source
 from mixtrain.backend.rows import CheckedRows, Failure, Row, as_tuple
 
@@ -113,7 +113,9 @@ class Pipeline:
     def first(self) -> tuple[Any, ...]:
         """Return one element, for its shapes and dtypes; nothing is read where an example is known."""
         if self.source.example is not None:
-            return on_device(tuple(map(np.asarray, self.source.example)))
+            example = tuple(map(np.asarray, self.source.example))
+            refuse_unstorable_columns(example, self.columns)
+            return on_device(example)
         elements = self.iterate()
         try:
             return next(elements)
@@ -130,7 +132,7 @@ class Pipeline:
         Raises:
             Exception: Raised by Python code in the stream, as itself.
         """
-        return Pass(self.source)
+        return Pass(self.source, names=self.columns)
 
     def graph_iterator(
         self, shapes: Sequence[Sequence[int | None]] | None = None, like: tuple[Any, ...] | None = None
@@ -147,7 +149,7 @@ class Pipeline:
         del shapes
         (failure,) = self.failures
         failure.error = None
-        return Pass(self.source, like=like, failure=failure, singles=1)
+        return Pass(self.source, like=like, failure=failure, singles=1, names=self.columns)
 
     def raise_pending(self) -> None:
         """Raise the exception that stopped Python code in the stream, if there is one."""
@@ -164,12 +166,13 @@ def is_pipeline_source(value: Any) -> bool:
     return False
 
 
-def wrap_pipeline(value: Any) -> Pipeline:
+def wrap_pipeline(value: Any, *, whole_dicts: bool = False) -> Pipeline:
     """Refuse a value, since JAX has no datasets.
 
     Raises:
         TypeError: Always.
     """
+    del whole_dicts
     raise TypeError(
         f"pipeline: expected a dataset of the backend, of which JAX has none; got {type(value).__name__}. "
         "Write mixtrain.dataset.GeneratorDataset(...), or a list of batches."

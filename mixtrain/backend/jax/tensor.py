@@ -21,6 +21,7 @@ from keras.src.backend.common.masking import get_keras_mask, set_keras_mask
 from mixtrain.backend.jax.code_paths import decided
 from mixtrain.backend.layout import ChannelsFirstView, channels_first
 from mixtrain.backend.tensor_base import TensorBase, backend_value
+from mixtrain.backend.unstorable import text_for_numbers, wrapping_integer
 from mixtrain.typing import BackendTensor, Tensor
 
 BACKEND_TENSORS: tuple[type, ...] = (jax.Array, keras.KerasTensor)
@@ -72,6 +73,34 @@ def _narrowed(dtype: np.dtype) -> str | None:
     """Return the dtype in which an array of a dtype is stored if it differs, else None."""
     stored = canonical_dtype(dtype.name)
     return None if stored == dtype.name else stored
+
+
+@functools.lru_cache(maxsize=64)
+def _narrowed_integer(dtype: Any) -> np.iinfo | None:
+    """Return the range of the dtype in which integers of an array library's dtype are stored if it is smaller."""
+    name = str(getattr(dtype, "name", None) or dtype).rpartition(".")[2]  # "torch.int64" has no name.
+    stored = canonical_dtype(name) if name in ("int64", "uint64") else name
+    return None if stored == name else np.iinfo(stored)
+
+
+def refuse_unstorable(value: Any) -> Any:
+    """Return an array or number as it is, if its values are stored as themselves.
+
+    Raises:
+        Unstorable: It is text, or an integer does not fit: `to_tensor` would wrap it around without a word.
+    """
+    if isinstance(value, TENSOR_TYPES):
+        return value
+    if isinstance(value, np.ndarray) and value.dtype.kind in "US":
+        raise text_for_numbers(repr(value.flat[0].item()) if value.size else "text")
+    dtype = np.dtype(np.int64) if type(value) is int else getattr(value, "dtype", None)
+    limits = None if dtype is None else _narrowed_integer(dtype)
+    if limits is None:
+        return value
+    array = np.asarray(value)
+    if array.size and (array.min() < limits.min or array.max() > limits.max):
+        raise wrapping_integer(int(array[(array < limits.min) | (array > limits.max)][0]), limits.dtype.name)
+    return value
 
 
 def to_tensor(value: Any, dtype: str | None = None) -> Tensor:

@@ -235,10 +235,15 @@ def is_pipeline_source(value: Any) -> bool:
     return isinstance(value, tf.data.Dataset)
 
 
-def wrap_pipeline(value: Any) -> Pipeline:
-    """Return a `tf.data.Dataset` as a pipeline; a dict's keys become the columns, a single tensor the one column."""
+def wrap_pipeline(value: Any, *, whole_dicts: bool = False) -> Pipeline:
+    """Return a `tf.data.Dataset` as a pipeline; a single tensor becomes the one column.
+
+    Args:
+        value: The dataset.
+        whole_dicts: Whether elements that are dicts become the one column; otherwise their keys become the columns.
+    """
     spec = value.element_spec
-    if isinstance(spec, dict):
+    if isinstance(spec, dict) and not whole_dicts:
         names = tuple(spec)
         return Pipeline(value.map(lambda row: tuple(row[name] for name in names)), names)
     if isinstance(spec, tuple):

@@ -58,6 +58,11 @@ def canonical_dtype(dtype: str) -> str:
     return dtype
 
 
+def refuse_unstorable(value: Any) -> Any:
+    """Return an array or number as it is: integers and text are stored as themselves."""
+    return value
+
+
 def to_tensor(value: Any, dtype: str | None = None) -> Tensor:
     """Convert `value` to a tensor, of `dtype` if given."""
     if dtype is None and isinstance(value, ChannelsFirstView):

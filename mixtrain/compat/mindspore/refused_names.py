@@ -97,8 +97,9 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
                          "AdaSumByDeltaWeightWrapCell", "AdaSumByGradWrapCell"), _PARALLEL),
         **dict.fromkeys((
             "AvgPool1dExt", "AvgPool2dExt", "AvgPool3dExt", "Dropout2dExt", "DropoutExt", "EmbeddingExt", "L1LossExt",
-            "LayerNormExt", "Linear", "LogSoftmaxExt", "MaxPool2dExt", "PReLUExt",
+            "LayerNormExt", "LogSoftmaxExt", "MaxPool2dExt", "PReLUExt",
         ), _MINT),
+        "Linear": "it is mint's and PyTorch's name. Write nn.Dense",
         "GradAccumulationCell": "it belongs to pipelines of several devices. Write a loop with mixtrain.grad",
         "no_init_parameters": "values exist from the start. Write the network without it",
         "transformer": "it was moved to a library of its own. Write nn.MultiheadAttention and Cells",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -60,6 +61,8 @@ _AnyMetric: TypeAlias = MetricLike | keras.metrics.Metric
 # Names and metrics, or a mapping from names to metrics.
 MetricsLike: TypeAlias = Iterable[str | _AnyMetric] | Mapping[str, _AnyMetric]
 
+# Functions of `keras.metrics` that are not metrics.
+_NOT_METRICS: Final = ("get", "serialize", "deserialize")
 _WRITE = 'metrics={"accuracy": Accuracy()}, or a list of names and metrics'
 
 
@@ -168,7 +171,8 @@ def _keras_metric(name: str) -> keras.metrics.Metric:
     except ValueError:
         metric = None
     if metric is None:
-        _check_name("metrics", name)
+        known = [*names(), *(item for item, value in vars(keras.metrics).items() if inspect.isfunction(value))]
+        checks.one_of("metrics", "name", name, [item for item in known if item not in _NOT_METRICS])
     if isinstance(metric, keras.metrics.Metric):
         return metric
     return keras.metrics.MeanMetricWrapper(metric, name=name)

@@ -278,7 +278,12 @@ def _as_list(callbacks: CallbacksLike | None) -> list[Any]:
         raise checks.fail_type("callbacks", "it must be a callback or a list of them", callbacks, write)
     items = list(callbacks)
     for item in items:
-        checks.instance("callbacks", "each", item, (Callback, keras.callbacks.Callback), write)
+        if not isinstance(item, (Callback, keras.callbacks.Callback)):
+            is_class = isinstance(item, type) and issubclass(item, (Callback, keras.callbacks.Callback))
+            raise checks.fail_type(
+                "callbacks", "each must be a mixtrain or Keras callback", item,
+                f"callbacks=[{item.__name__}()]" if is_class else write,
+            )
     return items
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, Final
 
 import keras
-import numpy as np
 
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.keras_backup import CompanionBackup
 from mixtrain.train.callback.keras_view import model_view
 from mixtrain.train.callback.steps import any_applied, epoch_of, steps_of
-from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
+from mixtrain.train.running_loss import RunningLoss
 from mixtrain.train.training_metrics import last_values
 
 # The Keras methods of each hook; only the first is called, and by default it calls the second.
@@ -46,7 +44,7 @@ def keras_params(arguments: CallbackArguments) -> dict[str, Any]:
     """Return the `params` of Keras callbacks."""
     return {
         "verbose": arguments.get("verbose", 0),
-        "epochs": arguments.get("epoch_num", 1),
+        "epochs": arguments.get("keras_epochs", arguments.get("epoch_num", 1)),
         "steps": arguments.get("batch_num"),
     }
 
@@ -57,40 +55,6 @@ def added_to_logs(arguments: CallbackArguments) -> dict[str, Any]:
     if epoch != arguments.get("cur_epoch_num"):
         return {}
     return {name: value for name, value in logs.items() if name not in initial_names}
-
-
-@dataclasses.dataclass
-class _RunningLoss:
-    """The running loss of an epoch, for the logs of its batches.
-
-    Attributes:
-        epoch: Number of the epoch.
-        loss: The loss to log; None before the first finite one.
-        any_applied: Whether a step of the run was applied.
-        total: The sum of the losses of applied steps, each times its rows.
-        rows: The rows of applied steps.
-        skipped: How many steps were skipped.
-    """
-
-    epoch: int
-    loss: float | None
-    any_applied: bool
-    total: float = 0.0
-    rows: int = 0
-    skipped: int = 0
-
-    def update(self, records: StepRecords) -> dict[str, float]:
-        """Add some steps, and return the loss by name, if there is one."""
-        overflow, losses, rows = records.overflow, records.loss.astype(np.float64), records.rows
-        applied = ~overflow
-        self.skipped += int(overflow.sum())
-        self.total += float(losses[applied] @ rows[applied])
-        self.rows += int(rows[applied].sum())
-        if applied.any():
-            self.loss, self.any_applied = self.total / self.rows, True
-        elif not self.any_applied and np.isfinite(losses).any():
-            self.loss = float(losses[np.isfinite(losses)][-1])
-        return {} if self.loss is None else {"loss": self.loss}
 
 
 class KerasCallbackAdapter(Callback):
@@ -118,7 +82,7 @@ class KerasCallbackAdapter(Callback):
         backup = isinstance(callback, keras.callbacks.BackupAndRestore)
         # For a Cell, Keras's callback writes a mixtrain checkpoint, which holds everything.
         self._companion = CompanionBackup(callback) if backup and isinstance(self._model.model, keras.Model) else None
-        self._running_loss = _RunningLoss(0, None, False)
+        self._running_loss = RunningLoss(0)
         callback.set_params(keras_params(arguments))
         callback.set_model(self._model.model)
         _set_direction(callback)
@@ -179,7 +143,7 @@ class KerasCallbackAdapter(Callback):
         records, epoch = steps_of(arguments), arguments.get("cur_epoch_num", 1)
         running = self._running_loss
         if running.epoch != epoch:
-            self._running_loss = running = _RunningLoss(epoch, running.loss, running.any_applied)
+            self._running_loss = running = RunningLoss(epoch, running.loss, running.any_applied)
         logs = running.update(records) | last_values(records)
         if records.scaled:
             logs["loss_scale"] = float(records.loss_scale[-1])

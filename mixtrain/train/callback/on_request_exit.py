@@ -16,7 +16,7 @@ from mixtrain.serialization.run_state import trains
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.checkpoint_files import make_folder, run_position
-from mixtrain.train.feed import Feed
+from mixtrain.train.feed import Feed, dicts_of
 from mixtrain.train.run_context import CallbackArguments, RunContext
 
 _WHERE: Final = "OnRequestExit"
@@ -179,7 +179,7 @@ class OnRequestExit(Callback):
             write_checkpoint(network, f"{name}.ckpt", False, counts if training else None, position=position)
             finish_writing()
         if self.save_mindir and not trains(arguments.network):
-            batch = Feed(dataset, _WHERE).first()
+            batch = Feed(dataset, _WHERE, dicts=dicts_of(arguments.network)).first()
             inputs = batch if arguments.get("loss_fn") is None else batch[:1]
             export(arguments.network, *inputs, file_name=name, file_format="SAVED_MODEL")
 
