@@ -104,5 +104,5 @@ def _is_stream(name: Any, seed: Any, position: Any) -> bool:
 
 
 _CHECKS: Final[Mapping[str, Callable[[Any], Problem]]] = {
-    "epoch": _count, "step": _count, "batch_num": _count, "plan": _plan, "seed": _seed,
+    "epoch": _count, "step": _count, "batch_num": _count, "epoch_step": _count, "plan": _plan, "seed": _seed,
 }
