@@ -39,4 +39,4 @@ def resume_run(where: str, checkpoint: Checkpoint, arguments: CallbackArguments,
     load_param_into_net(arguments.train_network, checkpoint)
     arguments.epochs_done, arguments.batches_done = checkpoint.position
     if verbose:
-        print(f"{where}: goes on from {os.path.relpath(checkpoint.file)}, {said(checkpoint.position)}", flush=True)
+        print(f"{where}: goes on from {os.path.basename(checkpoint.file)}, {said(checkpoint.position)}", flush=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -77,8 +76,7 @@ def test_the_file_furthest_on_is_taken_whatever_the_clock_said(
     with pytest.warns(UserWarning, match=r"net-2_3.ckpt' is taken, .*after epoch 2.*net-1_3.ckpt' .*after epoch 1"):
         history = model().train(4, BATCHES[:3], resume=tmp_path)
     assert history.epoch == [3, 4]
-    said = f"Model.train: goes on from {os.path.relpath(tmp_path / 'net-2_3.ckpt')}, after epoch 2\n"
-    assert capsys.readouterr().out.startswith(said)
+    assert capsys.readouterr().out.startswith("Model.train: goes on from net-2_3.ckpt, after epoch 2\n")
 
 
 @pytest.mark.slow
@@ -103,7 +101,7 @@ def test_a_run_that_ended_leaves_no_file_from_which_the_next_one_starts(
         return model().train(4, BATCHES[:3], callbacks, verbose=0).epoch  # type: ignore[no-any-return]
 
     assert [run(6), run(99), run(99)] == [[1, 2], [3, 4], [1, 2, 3, 4]]
-    assert re.fullmatch("OnRequestExit: goes on from .*Net_train.ckpt, after epoch 2\n", capsys.readouterr().out)
+    assert capsys.readouterr().out == "OnRequestExit: goes on from Net_train.ckpt, after epoch 2\n"
 
 
 # ---- what is refused ----------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class BackupAndRestore(Callback):
         if arguments.get("epochs_done") is None and os.path.exists(self.backup_file):
             checkpoint = load_checkpoint(self.backup_file, arguments.train_network)
             arguments.epochs_done = checkpoint.epoch or 0
-            print(f"{_WHERE}: goes on from {self.backup_file}, {said((arguments.epochs_done, 0))}", flush=True)
+            print(f"{_WHERE}: goes on from backup.ckpt, {said((arguments.epochs_done, 0))}", flush=True)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Write the file, if it is due."""
