@@ -64,6 +64,6 @@ def test_images_and_labels_are_those_that_were_pickled(
 ])
 def test_any_other_file_is_refused_by_name(content: Any, said: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "data_batch_1").write_bytes(content())
-    with pytest.raises(ValueError, match=f"Cifar10ToMR: expected a batch of CIFAR-10.* in .*data_batch_1; got .*({said})"):
+    with pytest.raises(ValueError, match=f"Cifar10ToMR: expected a batch of CIFAR-10.*/data_batch_1; got .*({said})"):
         Cifar10ToMR(str(tmp_path), str(tmp_path / "out")).transform()
     assert not (tmp_path / "out").exists()
