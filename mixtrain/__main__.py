@@ -22,7 +22,7 @@ from mixtrain.precision.planner import plan_precision
 from mixtrain.serialization.checkpoint import Checkpoint
 from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.run_state import plan_facts
-from mixtrain.text_table import aligned
+from mixtrain.text_table import aligned, printable
 from mixtrain.typing import Network
 
 _FORMATS: Final = ("float32", "bfloat16", "float16", "float8_e5m2", "float8_e4m3fn")
@@ -117,19 +117,25 @@ def _inspect(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     run_info = _run_info(checkpoint)
     total = sum(value.get("size", 0) for value in values.values())
     table = [["name", "dtype", "shape"]]
-    table += [[name, value["dtype"], str(tuple(value.get("shape", ())))] for name, value in values.items()]
+    table += [[printable(name), value["dtype"], str(tuple(value.get("shape", ())))] for name, value in values.items()]
     lines = [f"{options.file}: {len(values)} values, {total:,} numbers"]
-    lines += [f"{name}: {value}" for name, value in run_info.items()]
+    lines += [f"{name}: {printable(str(value))}" for name, value in run_info.items()]
     return {"file": options.file, "values": values, "run": run_info}, "\n".join([*lines, *aligned(table)])
 
 
 def _report(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    with open(options.file, encoding="utf-8") as file:
-        data = json.load(file)
-    if not isinstance(data, dict):
-        raise checks.fail_type("mixtrain report", "the file must be a run report", data, 'model.report("run.json")')
     output = options.output or os.path.splitext(options.file)[0] + ".html"
-    page = report_html(data)
+    try:
+        with open(options.file, encoding="utf-8") as file:
+            data = json.load(file)
+        if not isinstance(data, dict):
+            raise checks.fail_type("mixtrain report", "the file must be a run report", data, 'model.report("run.json")')
+        page = report_html(data)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise ValueError(
+            f"mixtrain report: expected {options.file!r} to be a run report; got one that cannot be read "
+            f'({type(error).__name__}: {printable(str(error)[:300])}). Write the file of model.report("run.json").'
+        ) from error
     with open(output, "w", encoding="utf-8") as file:
         file.write(page)
     return {"output": output}, f"wrote {output}"

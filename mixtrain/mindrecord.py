@@ -8,19 +8,17 @@ from __future__ import annotations
 import io
 import os
 import pathlib
-import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from mixtrain import checks
+from mixtrain.dataset.pickled_batch import read_batch
 from mixtrain.dataset.row_files import RowFile, RowSchema, append_rows, file_names, write_header
 
 __all__ = ["Cifar10ToMR", "FileWriter"]
 
-# The classes and functions in a pickled array.
-_ARRAY_CLASSES: Final = {("numpy", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}
 _TYPES: Final = ("int32", "int64", "float32", "float64", "string", "bytes")
 
 
@@ -179,40 +177,15 @@ class Cifar10ToMR:
         self._write(f"{self._destination}_test", ["test_batch"])
 
     def _write(self, path: str, names: Sequence[str]) -> None:
-        batches = [_read_pickle(self._source / name) for name in names]
-        images = np.concatenate([batch[b"data"] for batch in batches]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        labels = [label for batch in batches for label in batch[b"labels"]]
+        batches = [read_batch("Cifar10ToMR", self._source / name) for name in names]
+        images = np.concatenate([images for images, _ in batches]).transpose(0, 2, 3, 1)
+        labels = [label for _, batch in batches for label in batch]
         writer = FileWriter(path)
         writer.add_schema({"id": {"type": "int64"}, "label": {"type": "int64"}, "data": {"type": "bytes"}})
         writer.write_raw_data([
             {"id": number, "label": label, "data": _jpeg(image)}
             for number, (image, label) in enumerate(zip(images, labels, strict=True))
         ])
-
-
-class _ArrayUnpickler(pickle.Unpickler):
-    """Reads arrays, numbers, strings and containers, and refuses any other class: unpickling can run code."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module.split(".")[0], name) not in _ARRAY_CLASSES:
-            raise pickle.UnpicklingError(f"it names {module}.{name}")
-        return super().find_class(module, name)
-
-
-def _read_pickle(path: pathlib.Path) -> Any:
-    """Return the contents of a file of CIFAR-10's Python version.
-
-    Raises:
-        ValueError: The file contains other classes.
-    """
-    try:
-        with path.open("rb") as file:
-            return _ArrayUnpickler(file, encoding="bytes").load()
-    except pickle.UnpicklingError as error:
-        raise checks.fail_value(
-            "Cifar10ToMR", f"{str(path)!r} must hold arrays and numbers alone", str(error),
-            "a folder with CIFAR-10's files for Python",
-        ) from None
 
 
 def _jpeg(image: np.ndarray) -> bytes:

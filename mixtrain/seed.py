@@ -19,6 +19,8 @@ class _Streams:
     generator: np.random.Generator = np.random.default_rng()
     # By the name and the seed of an operation; a stream lives as long as the process.
     of_operations: ClassVar[dict[tuple[str, int], keras.random.SeedGenerator]] = {}
+    # Restored states of streams that no operation has asked for yet: most are made when they are needed.
+    restored: ClassVar[dict[tuple[str, int], list[int]]] = {}
 
 
 def set_seed(seed: int) -> None:
@@ -43,6 +45,7 @@ def set_seed(seed: int) -> None:
     _Streams.seed = seed
     _Streams.generator = np.random.default_rng(_Streams.seed)
     keras.utils.set_random_seed(_Streams.seed)
+    _Streams.restored.clear()
     for name, operation_seed in _Streams.of_operations:
         _start(name, operation_seed)
 
@@ -68,7 +71,10 @@ def stream_of(name: str, seed: int = 0) -> keras.random.SeedGenerator:
     """
     if (name, seed) not in _Streams.of_operations:
         with backend.eager_scope():
-            _Streams.of_operations[name, seed] = keras.random.SeedGenerator(seed=_first_seed(name, seed))
+            stream = keras.random.SeedGenerator(seed=_first_seed(name, seed))
+            if (name, seed) in _Streams.restored:
+                stream.state.assign(np.array(_Streams.restored.pop((name, seed)), np.uint32))
+            _Streams.of_operations[name, seed] = stream
     return _Streams.of_operations[name, seed]
 
 
@@ -104,6 +110,7 @@ def seed_state() -> dict[str, Any]:
     streams = [
         [name, seed, backend.to_numpy(stream.state).tolist()] for (name, seed), stream in _Streams.of_operations.items()
     ]
+    streams += [[name, seed, value] for (name, seed), value in _Streams.restored.items()]
     return {"seed": _Streams.seed, "generator": _Streams.generator.bit_generator.state, "drawing": streams}
 
 
@@ -112,9 +119,9 @@ def restore_seed_state(state: Mapping[str, Any]) -> None:
     if state["seed"] is not None:
         _Streams.seed = int(state["seed"])
     _Streams.generator.bit_generator.state = dict(state["generator"])
-    streams = {(name, seed): value for name, seed, value in state["drawing"]}
-    for (name, seed), value in streams.items():
-        stream_of(name, seed).state.assign(np.array(value, np.uint32))
-    if _Streams.seed is not None:
-        for name, seed in _Streams.of_operations.keys() - streams.keys():  # Created since then.
+    _Streams.restored = {(name, seed): value for name, seed, value in state["drawing"]}
+    for (name, seed), stream in _Streams.of_operations.items():
+        if (name, seed) in _Streams.restored:
+            stream.state.assign(np.array(_Streams.restored.pop((name, seed)), np.uint32))
+        elif _Streams.seed is not None:  # Created since then.
             _start(name, seed)

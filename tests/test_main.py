@@ -124,6 +124,24 @@ def test_errors_say_what_to_write(
     assert caught.value.code == 2
 
 
+def test_what_a_file_says_moves_no_cursor(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(tmp_path / "net.ckpt")
+    mixtrain.save_checkpoint({"a\x1b[2Jb\r": np.zeros(2, np.float32)}, file)
+    assert r"a\x1b[2Jb\r  float32  (2,)" in run(capsys, "inspect", file)
+
+
+@pytest.mark.parametrize("content", [
+    b"{", b"\xff", b"[" * 100_000, b'{"network": 1, "plan": 2, "steps": 3, "overflows": 4, "ranges": 5, "advice": 6, '
+    b'"device": 7}',
+])
+def test_a_damaged_report_is_named(content: bytes, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run.json").write_bytes(content)
+    assert "run.json' to be a run report; got one that cannot be read" in failed(
+        capsys, "report", str(tmp_path / "run.json")
+    )
+    assert not (tmp_path / "run.html").exists()
+
+
 @pytest.mark.slow
 def test_the_module_runs_as_a_program(networks: str, tmp_path: pathlib.Path) -> None:
     command = [sys.executable, "-m", "mixtrain", "plan", f"{networks}:Net", "--json"]

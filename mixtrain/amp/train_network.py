@@ -208,9 +208,12 @@ def make_train_cell(with_loss: Network, optimizer: Optimizer, manager: LossScale
     if not manager.get_drop_overflow_update():
         return TrainOneStepCell(with_loss, optimizer, sens=float(manager.get_loss_scale()))
     cell = None if host_driven(manager) else manager.get_update_cell()
-    if cell is None:
-        cell = backend.to_tensor(float(manager.get_loss_scale()))
-    return TrainOneStepWithLossScaleCell(with_loss, optimizer, cell)
+    if cell is not None:
+        return TrainOneStepWithLossScaleCell(with_loss, optimizer, cell)
+    scale = backend.to_tensor(float(manager.get_loss_scale()))
+    train_cell = TrainOneStepWithLossScaleCell(with_loss, optimizer, scale)
+    object.__setattr__(train_cell, "host_manager", manager)
+    return train_cell
 
 
 def host_driven(manager: LossScaleManager) -> bool:

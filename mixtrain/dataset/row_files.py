@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import itertools
 import json
 import mmap
 import pathlib
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -59,23 +60,39 @@ class RowFile:
                 got = f"a file that begins with {magic[:8]!r}; MindRecord files of MindSpore are not read"
                 raise foreign_file(where, path, _EXPECTED, got)
             self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._starts = array.array("Q", index_path(path).read_bytes())
+        self._where, self._path = where, path
+        index = index_path(path).read_bytes()
+        if len(index) % _LENGTH.size:
+            got = f"{len(index)} bytes: it is cut off"
+            raise foreign_file(where, index_path(path), "positions of 8 bytes each", got)
+        self._starts = array.array("Q", index)
         if len(self._data) != (self._end(self._starts[-1]) if self._starts else self._end(len(_MAGIC))):
             got = f"{len(self._data)} bytes and an index that ends elsewhere: one of the two is cut off"
             raise foreign_file(where, path, _EXPECTED, got)
-        header = json.loads(self._record(len(_MAGIC)))
-        self.schema: RowSchema = header["schema"]
-        self.files: list[str] = header["files"]
+        with self._naming_file("its header"):
+            header = json.loads(self._record(len(_MAGIC)))
+            self.schema: RowSchema = {name: {"type": "", **column} for name, column in header["schema"].items()}
+            self.files: list[str] = [pathlib.PurePath(name).name for name in header["files"]]
 
     def __len__(self) -> int:
         return len(self._starts)
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
-        arrays = safetensors.numpy.load(self._record(self._starts[index]))
-        return {
-            name: np.array(arrays[name].tobytes().decode()) if column["type"] == "string" else arrays[name]
-            for name, column in self.schema.items()
-        }
+        with self._naming_file(f"row {index}"):
+            arrays = safetensors.numpy.load(self._record(self._starts[index]))
+            return {
+                name: np.array(arrays[name].tobytes().decode()) if column["type"] == "string" else arrays[name]
+                for name, column in self.schema.items()
+            }
+
+    @contextlib.contextmanager
+    def _naming_file(self, part: str) -> Iterator[None]:
+        """Turn an error about malformed content into one that names the file."""
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, AttributeError, safetensors.SafetensorError) as error:
+            got = f"{part}, which cannot be read ({type(error).__name__}: {str(error)[:200]})"
+            raise foreign_file(self._where, self._path, _EXPECTED, got) from error
 
     def _end(self, start: int) -> int:
         length = self._data[start : start + _LENGTH.size]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import math
 import pathlib
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import numpy as np
 from mixtrain import checks
 
 _IDX_BYTES = 8  # The IDX code of unsigned bytes.
+_PART_BYTES = 2**20
 
 
 def find_folder(where: str, path: Any) -> pathlib.Path:
@@ -61,17 +64,26 @@ def read_idx(where: str, path: pathlib.Path, rank: int) -> np.ndarray:
         ValueError: The file is not an IDX file of that rank, or it is truncated.
     """
     expected = f"an IDX file of unsigned bytes with {rank} dimensions"
-    try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (EOFError, OSError) as error:
-        raise foreign_file(where, path, expected, f"bytes that gzip cannot read ({error})") from error
     start = 4 + 4 * rank
-    if len(data) < start or data[:2] != b"\0\0" or data[2] != _IDX_BYTES or data[3] != rank:
-        raise foreign_file(where, path, expected, f"{len(data)} bytes that begin with {data[:4]!r}")
-    shape = tuple(np.frombuffer(data, ">u4", count=rank, offset=4).astype(int).tolist())
-    end = start + int(np.prod(shape))
-    if len(data) != end:
-        raise foreign_file(
-            where, path, f"{end} bytes, {shape} after its header,", f"{len(data)} bytes: the file is cut off"
-        )
-    return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            header = file.read(start)
+            if len(header) < start or header[:2] != b"\0\0" or header[2] != _IDX_BYTES or header[3] != rank:
+                raise foreign_file(where, path, expected, f"bytes that begin with {header[:4]!r}")
+            shape = tuple(int(size) for size in np.frombuffer(header, ">u4", offset=4))
+            size = math.prod(shape)
+            # Read to the promised end and no further, in parts: what a few bytes are expanded to has no limit.
+            data = b"".join(_parts(file, size + 1))
+    except (EOFError, OSError, zlib.error) as error:
+        raise foreign_file(where, path, expected, f"bytes that gzip cannot read ({error})") from error
+    if len(data) != size:
+        got = "more bytes" if len(data) > size else f"{start + len(data)} bytes: the file is cut off"
+        raise foreign_file(where, path, f"{start + size} bytes, {shape} after its header,", got)
+    return np.frombuffer(data, np.uint8).reshape(shape)
+
+
+def _parts(file: Any, size: int) -> Iterator[bytes]:
+    """Yield what a file has, `size` bytes at most."""
+    while size and (part := file.read(min(size, _PART_BYTES))):
+        size -= len(part)
+        yield part

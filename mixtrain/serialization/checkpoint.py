@@ -13,7 +13,8 @@ class RunState:
 
     Attributes:
         arrays: Counts of loss scaling and states of random-number generators by name, as returned by `values.stored`.
-        facts: Plain values: "plan", "seed", and if a run wrote the file "epoch", "step" and "batch_num".
+        facts: Plain values: "plan", "seed", and if a run wrote the file "epoch", "step" and "batch_num"; for data of
+            unknown size, whose "batch_num" is 0, also "epoch_step", the batches since the last complete epoch.
     """
 
     arrays: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -59,12 +60,34 @@ class Checkpoint(dict[str, Any]):
     @property
     def initial_epoch(self) -> int:
         """Number of complete epochs: the argument of `Model.train` with which it resumes."""
-        epoch, batch_num = self.epoch or 0, self.run_state.facts.get("batch_num") or 0
-        complete = epoch == 0 or (batch_num > 0 and (self.step or 0) % batch_num == 0)
-        return epoch if complete else epoch - 1
+        return self.position[0]
 
     @property
     def initial_step(self) -> int:
         """Number of batches of the epoch after `initial_epoch` that were trained on."""
-        batch_num = self.run_state.facts.get("batch_num") or 0
-        return (self.step or 0) % batch_num if batch_num and self.epoch else 0
+        return self.position[1]
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """`initial_epoch` and `initial_step`: of two files of a run, the later one has the greater position."""
+        return position_of(self.run_state.facts)
+
+
+def position_of(facts: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the number of complete epochs, and of batches since, from the facts of a checkpoint."""
+    epoch, step, batch_num = (facts.get(name) or 0 for name in ("epoch", "step", "batch_num"))
+    if not epoch:
+        return 0, 0
+    done = step % batch_num if batch_num else facts.get("epoch_step")
+    return (epoch, 0) if done == 0 else (epoch - 1, done or 0)
+
+
+def said(position: tuple[int, int]) -> str:
+    """Describe a position in a run.
+
+    Example:
+        >>> said((2, 3))
+        'after epoch 2 and 3 batches'
+    """
+    epochs, batches = position
+    return f"after epoch {epochs}" + (f" and {batches} batches" if batches else "")

@@ -81,6 +81,15 @@ def _seed(value: Any) -> Problem:
     return None
 
 
+def _manager(value: Any) -> Problem:
+    """Check the state of a loss-scale manager of the user's own."""
+    if not isinstance(value, dict) or set(value) != {"class", "state"}:
+        return "the class and state of a manager", value
+    if not isinstance(value["class"], str) or not isinstance(value["state"], dict):
+        return "the name of a class and a dict of values", value
+    return None
+
+
 def _is_generator(value: Any) -> bool:
     """Whether a value is the state of a PCG64; for others NumPy raises various errors or truncates floats."""
     if not isinstance(value, dict) or set(value) != {"bit_generator", "state", "has_uint32", "uinteger"}:
@@ -104,5 +113,6 @@ def _is_stream(name: Any, seed: Any, position: Any) -> bool:
 
 
 _CHECKS: Final[Mapping[str, Callable[[Any], Problem]]] = {
-    "epoch": _count, "step": _count, "batch_num": _count, "plan": _plan, "seed": _seed,
+    "manager": _manager,
+    "epoch": _count, "step": _count, "batch_num": _count, "epoch_step": _count, "plan": _plan, "seed": _seed,
 }

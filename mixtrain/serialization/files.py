@@ -120,7 +120,8 @@ def remove_leftovers(folder: str) -> None:
         match = _TEMPORARY.fullmatch(name)
         if match is not None and not _is_alive(int(match.group(1))):
             path = os.path.join(folder, name)
-            with contextlib.suppress(OSError), open(path, "rb") as file:
+            # Anything else of that name is not one of ours.
+            with contextlib.suppress(OSError, ValueError), open_regular(path) as (file, _):
                 # A process on another machine holds the lock while it writes.
                 if _lock(file):
                     os.remove(path)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
+import functools
+import itertools
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import keras
@@ -17,8 +20,9 @@ from mixtrain.precision.master_weights import updating_masters
 from mixtrain.seed import restore_seed_state
 from mixtrain.serialization.checkpoint import Checkpoint
 from mixtrain.serialization.facts import check_facts
+from mixtrain.serialization.manager_state import restore_manager, warn_of_another_manager
 from mixtrain.serialization.names import parameters_by_name, states_by_name
-from mixtrain.serialization.run_state import check_loss_scale, trains, warn_of_another_plan
+from mixtrain.serialization.run_state import check_loss_scale, host_managers, trains, warn_of_another_plan
 from mixtrain.serialization.values import dtype_of, restored
 from mixtrain.typing import Network
 
@@ -76,13 +80,18 @@ def load_param_into_net(
     # Users may turn warnings into errors, so they too come before the first assignment.
     missing = [name for name in variables if name not in sources and name not in parameter_dict]
     _warn(missing, converted, len(variables))
+    managers: list[Any] = []
     if checkpoint is not None:
-        warn_of_another_plan(net, checkpoint.run_state.facts)
+        facts = checkpoint.run_state.facts
+        warn_of_another_plan(net, facts)
+        managers = [one for one in host_managers(net) if warn_of_another_manager(one, facts.get("manager"), file)]
     with updating_masters([variable for variable, _ in assignments]):
         for variable, value in assignments:
             variable.assign(value)
-    if checkpoint is not None and checkpoint.run_state.facts.get("seed") is not None:
-        restore_seed_state(checkpoint.run_state.facts["seed"])
+    for manager in managers:
+        restore_manager(manager, facts["manager"])
+    if checkpoint is not None and facts.get("seed") is not None:
+        restore_seed_state(facts["seed"])
     used = set(sources.values())
     return missing, [name for name in parameter_dict if name not in used]
 
@@ -103,28 +112,36 @@ def _match_names(variables: Mapping[str, Any], parameters: Mapping[str, Any], st
     """Return, for each name of the network that is loaded, the name in the dict."""
     sources = {name: name for name in variables if name in parameters}
     remaining = [name for name in variables if name not in sources]
-    while remaining and not strict:
-        prefix = next(_prefixes(remaining, parameters), None)
-        if prefix is None:
-            break
-        sources |= {name: prefix + name for name in remaining if prefix + name in parameters}
-        remaining = [name for name in remaining if name not in sources]
+    if not remaining or strict:
+        return sources
+    ordered = sorted(parameters)
+
+    @functools.cache
+    def is_slot(prefix: str) -> bool:
+        """Whether it is the name of an optimizer's slot (``moments.``): the dict has names both with and without it."""
+        following = itertools.islice(ordered, bisect.bisect_left(ordered, prefix), None)
+        with_it = itertools.takewhile(lambda name: name.startswith(prefix), following)
+        return any(name[len(prefix):] in parameters for name in with_it)
+
+    prefixes, names = _prefixes(remaining, parameters)
+    for name in remaining:
+        prefix = next((prefix for prefix in prefixes[name] if not is_slot(prefix)), None)
+        if name not in sources and prefix is not None:
+            sources |= {other: prefix + other for other in names[prefix] if other not in sources}
     return sources
 
 
-def _prefixes(names: list[str], parameters: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the prefixes that names of the network have in the dict.
-
-    The name of an optimizer's slot (``moments.``) is not a prefix: the dict has names both with and without it.
-    """
-    for name in names:
-        for key in parameters:
-            if key.endswith(name):
-                prefix = key.removesuffix(name)
-                if prefix and not any(
-                    other.startswith(prefix) and other[len(prefix):] in parameters for other in parameters
-                ):
-                    yield prefix
+def _prefixes(names: list[str], parameters: Mapping[str, Any]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the prefixes that the names have in the dict, and for each prefix the names that have it."""
+    prefixes: dict[str, list[str]] = {name: [] for name in names}
+    names_of: dict[str, list[str]] = {}
+    lengths = sorted({len(name) for name in names})
+    for key in parameters:
+        for length in itertools.takewhile(lambda length: 0 < length < len(key), lengths):  # noqa: B023
+            if (name := key[-length:]) in prefixes:
+                prefixes[name].append(key[:-length])
+                names_of.setdefault(key[:-length], []).append(name)
+    return prefixes, names_of
 
 
 def _parameter_assignments(

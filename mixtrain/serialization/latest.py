@@ -1,19 +1,22 @@
-"""`load_latest_checkpoint`: the newest intact checkpoint in a folder, however the process that wrote it ended."""
+"""`load_latest_checkpoint`: the intact checkpoint of a folder that is furthest on in its run."""
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import os
 import re
 import warnings
+from collections.abc import Iterator
 from typing import Final
 
 from mixtrain import checks
 from mixtrain.errors import CheckpointError
-from mixtrain.serialization.checkpoint import Checkpoint
+from mixtrain.serialization.background import finish_writing
+from mixtrain.serialization.checkpoint import Checkpoint, position_of, said
 from mixtrain.serialization.files import remove_leftovers
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.read import read_checkpoint
+from mixtrain.serialization.store import read_file
 from mixtrain.typing import Network
 
 _WHERE: Final = "load_latest_checkpoint"
@@ -22,11 +25,13 @@ _FOLDERS: Final = ("", "rank_0")
 
 
 def load_latest_checkpoint(directory: str | os.PathLike[str], net: Network | None = None) -> Checkpoint | None:
-    """Read the newest intact checkpoint that a run wrote into a folder.
+    """Read the intact checkpoint in a folder that is furthest on: with most epochs, and most batches of the next one.
 
-    Files of `ModelCheckpoint`, `BackupAndRestore` and `OnRequestExit` (in ``rank_0``) are considered, the newest first.
-    Damaged files are skipped with a warning; files that no run wrote, and those that `ModelCheckpoint` writes after an
-    exception, are skipped without one. Temporary files of processes that were killed are removed.
+    Files of `ModelCheckpoint`, `BackupAndRestore` and `OnRequestExit` (in ``rank_0``) are considered, each by the
+    position in the run that it holds. Their times, which clocks and copies change, decide only between files of one
+    position; there is a warning if another file was written later. Damaged files are skipped with a warning; files that
+    no run wrote, and those that `ModelCheckpoint` writes after an exception, are skipped without one. Temporary files
+    of processes that were killed are removed.
 
     Args:
         directory: The folder.
@@ -49,31 +54,58 @@ def load_latest_checkpoint(directory: str | os.PathLike[str], net: Network | Non
     root = os.path.realpath(os.fspath(directory))
     if os.path.exists(root) and not os.path.isdir(root):
         raise NotADirectoryError(f"{_WHERE}: expected a folder; got the file {root!r}. Write its folder.")
-    for path in _newest_first(root):
+    finish_writing()
+    candidates = sorted(_candidates(root), reverse=True)
+    for candidate in candidates:
         try:
-            checkpoint = read_checkpoint(path)
-        except (CheckpointError, OSError) as error:
-            warnings.warn(f"{_WHERE}: {path!r} is left out: {error}", stacklevel=2)
+            checkpoint = read_checkpoint(candidate.path)
+        except (CheckpointError, OSError, ValueError):  # Another process has replaced or removed the file.
             continue
-        except ValueError:  # Another process has removed the file.
-            continue
-        if checkpoint.epoch is not None:
-            if net is not None:
-                load_param_into_net(net, checkpoint)
-            return checkpoint
+        _warn_of_later_file(candidate, candidates)
+        if net is not None:
+            load_param_into_net(net, checkpoint)
+        return checkpoint
     return None
 
 
-def _newest_first(root: str) -> list[str]:
-    files: list[tuple[int, list[int], str]] = []
+@dataclasses.dataclass(frozen=True, order=True)
+class _Candidate:
+    """A checkpoint of a run, ordered by its position, then by its time and the numbers in its name."""
+
+    position: tuple[int, int]
+    modified: int
+    numbers: tuple[int, ...]
+    path: str
+
+
+def _candidates(root: str) -> Iterator[_Candidate]:
+    """Yield the intact checkpoints of runs in a folder; warn of damaged ones."""
     for folder in (os.path.join(root, name) for name in _FOLDERS):
         if not os.path.isdir(folder):
             continue
         remove_leftovers(folder)
-        for name in os.listdir(folder):
-            if name.endswith(".ckpt") and not name.endswith("_breakpoint.ckpt"):
-                path = os.path.join(folder, name)
-                with contextlib.suppress(OSError):
-                    # Files with the same modification time are ordered by epoch and step, the numbers in their names.
-                    files.append((os.stat(path).st_mtime_ns, [int(part) for part in re.findall(r"\d+", name)], path))
-    return [path for *_, path in sorted(files, reverse=True)]
+        for name in sorted(os.listdir(folder)):
+            if not name.endswith(".ckpt") or name.endswith("_breakpoint.ckpt"):
+                continue
+            path = os.path.join(folder, name)
+            try:
+                facts = read_file(path, lambda _: False)[1].facts
+                modified = os.stat(path).st_mtime_ns
+            except (CheckpointError, OSError) as error:
+                warnings.warn(f"{_WHERE}: {path!r} is left out: {error}", stacklevel=3)
+                continue
+            except ValueError:  # Another process has removed the file.
+                continue
+            if facts.get("epoch") is not None:
+                numbers = tuple(int(part) for part in re.findall(r"\d+", name))
+                yield _Candidate(position_of(facts), modified, numbers, path)
+
+
+def _warn_of_later_file(chosen: _Candidate, candidates: list[_Candidate]) -> None:
+    last = max(candidates, key=lambda candidate: candidate.modified)
+    if last.modified > chosen.modified and last.position < chosen.position:
+        warnings.warn(
+            f"{_WHERE}: {chosen.path!r} is taken, which is furthest on ({said(chosen.position)}), although "
+            f"{last.path!r} ({said(last.position)}) has a later time. For another run, write another folder.",
+            stacklevel=3,
+        )

@@ -12,12 +12,14 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.cell.cell import Cell
 from mixtrain.errors import CheckpointError
+from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.precision.apply import applied_plan
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.seed import seed_state
 from mixtrain.serialization.checkpoint import RunState
+from mixtrain.serialization.manager_state import manager_facts
 from mixtrain.serialization.names import states_by_name
 from mixtrain.serialization.values import stored
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
@@ -43,7 +45,14 @@ def take_run_state(network: Network, position: Mapping[str, int]) -> RunState:
     if trains(network):
         plan = plan_in_force(network)
         facts |= {"seed": seed_state(), "plan": None if plan is None else plan_facts(plan)}
+        facts |= {"manager": manager_facts(manager) for manager in host_managers(network)}
     return RunState(arrays, facts)
+
+
+def host_managers(network: Cell) -> list[LossScaleManager]:
+    """Return the loss-scale managers that are updated from Python: that of a train cell, or none."""
+    cells = [cell for _, cell in network.cells_and_names() if isinstance(cell, TrainOneStepWithLossScaleCell)]
+    return [cell.host_manager for cell in cells if cell.host_manager is not None][:1]
 
 
 def check_loss_scale(network: Network, values: Sequence[tuple[Tensor, Tensor]], file: str) -> None:

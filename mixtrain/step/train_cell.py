@@ -368,7 +368,8 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         self._step_scale = StepScale("TrainOneStepWithLossScaleCell", scale_sense)
         self.state = self._step_scale.state
         self._rollback = backend.Rollback(self._likely_written)
-        # Not tracked: these are neither parameters nor child cells.
+        # Not tracked: these are neither parameters nor child cells. A manager that is updated from Python, else None.
+        object.__setattr__(self, "host_manager", None)
         object.__setattr__(self, "scale_sense", self._step_scale.variable)
         # For subclasses with their own `construct`.
         object.__setattr__(self, "hyper_map", HyperMap())

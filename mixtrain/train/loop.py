@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
-from mixtrain import backend, checks, context
+from mixtrain import backend, context
 from mixtrain.loss_scale.guard import OverflowGuard
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.serialization.latest import load_latest_checkpoint
@@ -28,6 +28,7 @@ from mixtrain.train.later import Later, now
 from mixtrain.train.networks import Networks, warn_of_changed_weights
 from mixtrain.train.progress import as_list, resolve_verbose, with_progress
 from mixtrain.train.records import EpochRecords, StepRecords
+from mixtrain.train.resume import resume_run
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.sink import SinkData
 from mixtrain.train.step_groups import StreamedGroup, grouped, run_group, step_calls, until_overflow
@@ -145,6 +146,8 @@ class TrainingLoop:
                 self._arguments._set(cur_epoch_num=epoch)
                 callbacks.on_train_epoch_begin(self._context)
                 records = self._run_epoch(epoch)
+                if not len(records):
+                    continue  # Data of unknown size, and the checkpoint was written after the last batch of an epoch.
                 warned = warned or warn_of_non_finite_loss(epoch, records)
                 values = epoch_values(records) | self._evaluate_after(epoch)
                 number = epoch - self._training.in_keras_style
@@ -201,26 +204,15 @@ class TrainingLoop:
         return done + 1
 
     def _resume(self, where: str, directory: str | os.PathLike[str]) -> None:
-        """Load the newest checkpoint of a directory, if there is one, and set the epochs and batches done."""
-        checkpoint = load_latest_checkpoint(directory, self._train_network)
-        if checkpoint is None:
-            return
-        if self._feed.size is None:
-            raise checks.fail_value(
-                where, "with resume, the dataset must know its size", None, "a dataset with a length"
-            )
-        batches, saved = self._arguments.batch_num, checkpoint.run_state.facts.get("batch_num")
-        if batches != saved:
-            raise checks.fail_value(
-                where, f"with resume, an epoch must have {saved} steps as in {checkpoint.file!r}", batches,
-                "the dataset and the sink_size of that run",
-            )
-        arguments = self._arguments
-        arguments.epochs_done, arguments.batches_done = checkpoint.initial_epoch, checkpoint.initial_step
+        """Go on from the checkpoint of a directory that is furthest on, if there is one."""
+        checkpoint = load_latest_checkpoint(directory)
+        if checkpoint is not None:
+            resume_run(where, checkpoint, self._arguments, self._training.verbose != 0)
 
     def _run_epoch(self, epoch: int) -> StepRecords:
         """Run the calls of an epoch; return the records of its steps."""
         epoch_records, first = EpochRecords(), self._step - self._skip
+        self._arguments._set(steps_before_epoch=first)
         if self._metrics is not None:
             self._metrics.reset()
         with contextlib.closing(self._host_calls(epoch) if self._sink is None else self._sink_calls(epoch)) as calls:
@@ -245,6 +237,8 @@ class TrainingLoop:
             raise _ended_early(f"after {steps}", size, epoch)
         if not steps:
             self._feed.first()  # Says that there is no batch, if so.
+        if not self._context.get_stop_requested():
+            self._arguments._set(steps_before_epoch=self._step)
         return epoch_records.joined()
 
     # ---- host feed --------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from mixtrain.amp.train_network import (
     LEVEL_DEFAULT,
     check_manager,
     default_manager,
-    host_driven,
     make_train_cell,
     warn_unscaled,
 )
@@ -249,10 +248,8 @@ class Networks:
     @property
     def host_manager(self) -> Any:
         """A manager that is updated from Python, and the function that sets its scale; None for other managers."""
-        if self.manager is None or not host_driven(self.manager):
-            return None
-        train = self.train_network
-        return (self.manager, train.set_sense_scale) if isinstance(train, TrainOneStepWithLossScaleCell) else None
+        manager = getattr(self.train_network, "host_manager", None)
+        return None if manager is None else (manager, self.train_network.set_sense_scale)
 
     @property
     def with_loss(self) -> Network:

@@ -26,6 +26,7 @@ class CallbackArguments:
         epoch_num: Epochs to run.
         cur_epoch_num: Number of the epoch, from 1; not set before the first epoch.
         cur_step_num: Number of the step over all epochs, from 1; with sink feed that of the call's last step.
+        steps_before_epoch: Number of the last step before this epoch; at its end, of its own last step.
         network: The network as passed to `Model`.
         train_network: The cell that trains on a batch.
         eval_network: The cell whose outputs the metrics are computed from.
@@ -69,6 +70,7 @@ class CallbackArguments:
     epoch_num: int
     cur_epoch_num: int
     cur_step_num: int
+    steps_before_epoch: int
     network: Network
     train_network: Network
     eval_network: Network

@@ -131,9 +131,9 @@ def test_a_batch_left_out_of_cifar10_is_named(cifar10):
     ("contents", "message"),
     [
         (lambda data: data[:-1], r"expected 5504 bytes, \(7, 28, 28\) after its header, in .*; got 5503 bytes"),
-        (lambda data: data + b"x", "got 5505 bytes"),
-        (lambda data: b"", "expected an IDX file of unsigned bytes with 3 dimensions in .*; got 0 bytes"),
-        (lambda data: b"<html>" + data, r"got 5510 bytes that begin with b'<htm'"),
+        (lambda data: data + b"x", "got more bytes"),
+        (lambda data: b"", "an IDX file of unsigned bytes with 3 dimensions in .*; got bytes that begin with b''"),
+        (lambda data: b"<html>" + data, r"got bytes that begin with b'<htm'"),
         (lambda data: data[:2] + b"\x0d" + data[3:], "expected an IDX file of unsigned bytes"),
         (lambda data: data[:3] + b"\1" + data[4:], "expected an IDX file of unsigned bytes with 3 dimensions"),
         (lambda data: gzip.compress(data), r"begin with b'\\x1f\\x8b"),

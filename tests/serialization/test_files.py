@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mixtrain import load_latest_checkpoint
 from mixtrain.errors import CheckpointError
 from mixtrain.serialization import load_checkpoint, save_checkpoint, store
 
@@ -117,3 +118,11 @@ def test_a_file_that_is_replaced_while_it_is_read_gives_one_of_the_two(tmp_path:
         assert len({float(item.asnumpy().max()) for item in loaded.values()}) == 1
     thread.join()
     assert errors == [] and all(low == high for low, high in seen)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_with_the_name_of_a_leftover_is_left_alone(tmp_path: pathlib.Path) -> None:
+    pipe = tmp_path / ".a.ckpt.4194303.deadbeef.tmp"
+    os.mkfifo(pipe)
+    assert load_latest_checkpoint(tmp_path) is None
+    assert pipe.is_fifo()

@@ -12,6 +12,7 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain import Parameter
 from mixtrain.serialization import load_checkpoint, load_param_into_net, save_checkpoint
+from mixtrain.serialization.into_net import _match_names
 
 
 class Net(nn.Cell):
@@ -133,3 +134,29 @@ def test_a_checkpoint_without_the_state_of_a_train_cell_says_what_will_differ(tm
     save_checkpoint(train_cell(nn.Dropout(p=0.5)), str(tmp_path / "a.ckpt"))
     with pytest.warns(UserWarning, match="no state for 2.seed_generator"):
         load_param_into_net(train_cell(nn.ReLU(), nn.Dropout(p=0.5)), load_checkpoint(str(tmp_path / "a.ckpt")))
+
+
+class Counted(str):
+    """A name that counts how often it is looked at from its beginning or end."""
+
+    looks = 0
+
+    def __getitem__(self, key: Any) -> str:
+        Counted.looks += 1
+        return super().__getitem__(key)
+
+    def startswith(self, *arguments: Any) -> bool:
+        Counted.looks += 1
+        return super().startswith(*arguments)
+
+
+@pytest.mark.parametrize("of", ["prefixes", "slots"])
+def test_time_to_match_names_follows_their_number(of: str) -> None:
+    def looks(count: int) -> int:
+        names = [f"m{number}.fc.bias" for number in range(count)]
+        names += [f"m{number}.m{number}.fc.bias" for number in range(count)] if of == "slots" else []
+        Counted.looks = 0
+        _match_names({"fc.bias": 0, "fc.weight": 0}, dict.fromkeys(map(Counted, names)), False)
+        return Counted.looks
+
+    assert 0 < looks(400) <= 4 * looks(100) + 50

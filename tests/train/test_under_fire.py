@@ -90,7 +90,7 @@ def test_what_cannot_be_resumed_is_said_before_a_step_runs(tmp_path: pathlib.Pat
     run(str(tmp_path), "sink", 4, pause=0.0)
     model = made()
     data = fire_worker.GeneratorDataset(fire_worker.Rows(0.0), ["x", "y"]).batch(2)
-    with pytest.raises(ValueError, match="with resume, an epoch must have 4 steps as in .*; got 24"):
+    with pytest.raises(ValueError, match="to resume, an epoch must have 4 steps as in .*; got '24 steps'"):
         model.train(3, data, verbose=0, resume=tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="expected a folder; got the file"):

@@ -7,6 +7,7 @@ from typing import Literal
 
 from mixtrain import checks
 from mixtrain.serialization.background import finish_writing
+from mixtrain.serialization.checkpoint import said
 from mixtrain.serialization.read import load_checkpoint
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.callback import Callback
@@ -63,6 +64,7 @@ class BackupAndRestore(Callback):
         if arguments.get("epochs_done") is None and os.path.exists(self.backup_file):
             checkpoint = load_checkpoint(self.backup_file, arguments.train_network)
             arguments.epochs_done = checkpoint.epoch or 0
+            print(f"{_WHERE}: goes on from backup.ckpt, {said((arguments.epochs_done, 0))}", flush=True)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Write the file, if it is due."""

@@ -55,9 +55,12 @@ def free_prefix(folder: str, prefix: str, *, after_exception: bool = False) -> s
 
 
 def run_position(arguments: CallbackArguments) -> dict[str, int]:
-    """Return the epoch, step and steps per epoch of a run, as checkpoints store them."""
+    """Return the epoch, step and steps per epoch of a run, as checkpoints store them (see `RunState`)."""
     names = {"epoch": "cur_epoch_num", "step": "cur_step_num", "batch_num": "batch_num"}
-    return {name: int(arguments.get(field, 0) or 0) for name, field in names.items()}
+    position = {name: int(arguments.get(field, 0) or 0) for name, field in names.items()}
+    if not position["batch_num"]:
+        position["epoch_step"] = position["step"] - int(arguments.get("steps_before_epoch", 0))
+    return position
 
 
 class KeptFiles:

@@ -73,7 +73,7 @@ class ModelCheckpoint(Callback):
         self._kept_files = KeptFiles(config.keep_checkpoint_max, config.keep_checkpoint_per_n_minutes)
         self._latest_ckpt_file_name = ""
         self._last_triggered_step = 0
-        self._last_time = time.time()
+        self._last_time = time.monotonic()
         self._arguments: CallbackArguments | None = None
         # Epoch and step after which an exception may end the run.
         self._last_step = (0, 0)
@@ -131,7 +131,7 @@ class ModelCheckpoint(Callback):
             return bool(step >= self._last_triggered_step + self._config.save_checkpoint_steps)
         if not self._config.save_checkpoint_seconds:
             return False
-        return bool(time.time() - self._last_time > self._config.save_checkpoint_seconds)
+        return bool(time.monotonic() - self._last_time > self._config.save_checkpoint_seconds)
 
     def _save(self, arguments: CallbackArguments) -> None:
         epoch, step = arguments.get("cur_epoch_num", 1), arguments.cur_step_num
@@ -139,7 +139,7 @@ class ModelCheckpoint(Callback):
         # A function returns the whole name, a str only its first part.
         name = prefix if callable(self._prefix_arg) else f"{prefix}-{epoch}_{_step_in_epoch(arguments, step)}"
         path = self._write(arguments, f"{name}.ckpt", epoch, step)
-        self._last_triggered_step, self._last_time = step, time.time()
+        self._last_triggered_step, self._last_time = step, time.monotonic()
         self._latest_ckpt_file_name = path
         self._kept_files.add(path, self._last_time)
 

@@ -17,6 +17,7 @@ from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.checkpoint_files import make_folder, run_position
 from mixtrain.train.feed import Feed, dicts_of
+from mixtrain.train.resume import resume_run
 from mixtrain.train.run_context import CallbackArguments, RunContext
 
 _WHERE: Final = "OnRequestExit"
@@ -28,11 +29,11 @@ class OnRequestExit(Callback):
     """Ends training or an evaluation after the step, or call, during which the process is asked to exit.
 
     Files are written to ``rank_0`` in the folder: ``Net_train.ckpt``, with all that a resumed run needs, or
-    ``Net_eval.ckpt``. A run that finds the first file resumes from it, also in the middle of an epoch; an evaluation by
-    `Model.eval` that finds either file evaluates its parameters. During the run this callback handles the signal;
-    afterwards the previous handler is restored, and the process exits with the status of its own script. (MindSpore
-    handles the signal before the last step only with ``MS_ENABLE_GRACEFUL_EXIT=1``, and starts again with the first
-    epoch.)
+    ``Net_eval.ckpt``. A run that finds the first file says so and resumes from it, also in the middle of an epoch, and
+    removes it at its end; an evaluation by `Model.eval` that finds either file evaluates its parameters. During the run
+    this callback handles the signal; afterwards the previous handler is restored, and the process exits with the status
+    of its own script. (MindSpore handles the signal before the last step only with ``MS_ENABLE_GRACEFUL_EXIT=1``, and
+    starts again with the first epoch.)
 
     Args:
         save_ckpt: Whether a checkpoint is written, and read.
@@ -102,8 +103,7 @@ class OnRequestExit(Callback):
         arguments = run_context.original_args()
         resumed = arguments.get("epochs_done") is not None
         if self.save_ckpt and not resumed and os.path.isfile(f"{self.train_name}.ckpt"):
-            checkpoint = load_checkpoint(f"{self.train_name}.ckpt", arguments.train_network)
-            arguments.epochs_done, arguments.batches_done = checkpoint.initial_epoch, checkpoint.initial_step
+            resume_run(_WHERE, load_checkpoint(f"{self.train_name}.ckpt"), arguments, verbose=True)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Save and end the run, if requested."""
@@ -116,9 +116,11 @@ class OnRequestExit(Callback):
         self.on_train_step_end(run_context)
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Save, if the request came after the last epoch."""
+        """Save, if the request came after the last epoch; else remove the file of the run that has now ended."""
         if self.exit:
             self._save(run_context.original_args())
+        elif self.save_ckpt and os.path.isfile(f"{self.train_name}.ckpt"):
+            os.remove(f"{self.train_name}.ckpt")
 
     # ---- evaluation -------------------------------------------------------------------------------------------
     def on_eval_begin(self, run_context: RunContext) -> None:

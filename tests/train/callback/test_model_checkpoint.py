@@ -112,12 +112,13 @@ def test_an_exception_leaves_a_file_where_that_is_wanted(tmp_path: pathlib.Path)
 
 
 class Clock(Callback):
-    """Lets time pass in every step."""
+    """Lets time pass in every step, and sets the wall clock back."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
         super().__init__()
         self.now, self.seconds = 1000.0, seconds
-        monkeypatch.setattr(time, "time", lambda: self.now)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "time", lambda: -self.now)
 
     def on_train_step_begin(self, run_context: Any) -> None:
         self.now += self.seconds
