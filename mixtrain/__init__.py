@@ -152,6 +152,12 @@ bool = bool_
 
 install_homes()
 
+
+def __dir__() -> list[str]:
+    """Return the public names. Modules of MindSpore's names, such as `mixtrain.mint`, can be used all the same."""
+    return sorted([*__all__, "bool", "experimental", "keras", "mindrecord", "numpy"])
+
+
 __all__ = [
     "SparseTensor",
     "async_ckpt_thread_status",

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from mixtrain import checks, nn
 from mixtrain.dtype import DType, float16
-from mixtrain.precision.apply import apply_plan
+from mixtrain.precision.apply import AppliedPlan, put_in_force
 from mixtrain.precision.families import KERAS_FAMILIES, Family
 from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
 from mixtrain.precision.rules import Entry
 from mixtrain.trace_version import layer_changed
-from mixtrain.typing import Network
 
-_ATTRIBUTE: Final = "_mixtrain_chosen_planning"
 _NetworkT = TypeVar("_NetworkT")
 
 
@@ -110,15 +108,9 @@ def custom_mixed_precision(
     )
 
 
-def chosen_planning(network: Network) -> Callable[[], PrecisionPlan] | None:
-    """Return a function that plans a network as the last call of a function of this module did, or None."""
-    return vars(network).get(_ATTRIBUTE)
-
-
 def _planned_by_user(network: _NetworkT, planning: Callable[[], PrecisionPlan]) -> _NetworkT:
     """Apply a plan; a Model without a level of its own will plan the network in the same way."""
-    apply_plan(network, planning())
-    object.__setattr__(network, _ATTRIBUTE, planning)
+    put_in_force(AppliedPlan(network, planning(), planning=planning))
     layer_changed(network)
     return network
 

@@ -11,17 +11,17 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.amp.mixed_precision import chosen_planning
 from mixtrain.compat.apex.amp_optimizer import AmpOptimizer
 from mixtrain.compat.apex.initialize import initialized_plan
 from mixtrain.dtype import DType, float16, float32
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.update_cell import LossScaleUpdateCell
+from mixtrain.network.walk import tree_of
 from mixtrain.optim.adapter import drive
-from mixtrain.precision.apply import apply_plan
-from mixtrain.precision.levels import LEVELS, AmpLevel
+from mixtrain.precision.apply import apply_plan, kept_plans
+from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PlanRow, PrecisionPlan
-from mixtrain.precision.planner import plan_precision
+from mixtrain.precision.planner import plan_keeping, plan_precision
 from mixtrain.step.loss_cell import WithLossCell
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.typing import LossFn, Network, Optimizer
@@ -47,8 +47,7 @@ def default_manager(plan: PrecisionPlan, optimizer: Optimizer | None = None) -> 
     """
     if isinstance(optimizer, AmpOptimizer):
         return None
-    level = LEVELS.get(plan.level)
-    if level and level.scales_loss and plan.half == float16:
+    if plan.scales_loss:
         return DynamicLossScaleManager()
     mixed = plan.level == "O0" and any(map(_has_mixed_policy, plan.rows))
     if mixed and not _scales_itself(optimizer):
@@ -176,26 +175,27 @@ def build_train_network(
 def planned(where: str, network: Network, level: Any, keep_batchnorm_fp32: Any, cast_model_type: Any) -> PrecisionPlan:
     """Return a network's plan: that of `amp.initialize` if it was called, else that of the level.
 
-    Without a level, it is that of the last call of `auto_mixed_precision` or `custom_mixed_precision`.
+    Without a level, plans that are in force on the network or on parts of it stay in force.
 
     Raises:
         ValueError: A level is passed after `amp.initialize`.
     """
     initialized = initialized_plan(network)
     by_default = isinstance(level, str) and level == "O0" and keep_batchnorm_fp32 is None and cast_model_type is None
-    if initialized is None:
-        planning = chosen_planning(network) if by_default else None
-        if planning is not None:
-            return planning()
-        return plan_precision(
-            network, level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=cast_model_type
-        )
-    if not by_default:
+    if not by_default and any(initialized_plan(node.layer) for node in tree_of(network).walk()):
         raise checks.fail_value(
             where, "the precision of a network is decided once, and amp.initialize did", level,
             f"{where} without a level, keep_batchnorm_fp32 and cast_model_type",
         )
-    return initialized
+    if initialized is not None:
+        return initialized
+    if not by_default:
+        return plan_precision(
+            network, level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=cast_model_type
+        )
+    # Another `build_train_network` of the same network takes the place of the one before.
+    kept = [plan for plan in kept_plans(network) if where == "Model" or plan.planning or plan.network is not network]
+    return plan_keeping(network, [plan.planning() if plan.planning else plan.plan for plan in kept])
 
 
 def make_train_cell(with_loss: Network, optimizer: Optimizer, manager: LossScaleManager | None) -> TrainOneStepCell:

@@ -14,7 +14,7 @@ from mixtrain.keras.optimizer import WHERE, PreparedOptimizer
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, LossScaleManager
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import all_built
-from mixtrain.precision.apply import applied_plan, apply_plan
+from mixtrain.precision.apply import AppliedPlan, applied_plan, put_in_force
 from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.typing import Optimizer
@@ -168,7 +168,7 @@ def _enforce(model: keras.Model, optimizer: PreparedOptimizer) -> None:
         if current is not None:
             current.undo()
     elif current is None or current.plan != plan:
-        apply_plan(model, plan)
+        put_in_force(AppliedPlan(model, plan, lasting=False))
     elif not current.in_force:
         current.enforce()
     optimizer.bind(model, plan)

@@ -91,7 +91,7 @@ from mixtrain.ops.unary import (
     ACos, Abs, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Erf, Erfc, Exp, Expm1, FloatStatus, Floor, Identity,
     Inv, IsFinite, IsInf, IsNan, Log, Log1p, LogicalNot, Neg, Reciprocal, Rint, Round, Rsqrt, Sign, Sin, Sinh, Sqrt,
     Square, Tan, Trunc, abs, absolute, acos, acosh, arccos, arcsin, arctan, asin, asinh, atan, atanh, ceil, cos,
-    cosh, erf, erfc, exp, exp2, expm1, floor, identity, isfinite, isinf, isnan, log, log10, log1p, log2,
+    cosh, deepcopy, erf, erfc, exp, exp2, expm1, floor, identity, isfinite, isinf, isnan, log, log10, log1p, log2,
     logical_not, nan_to_num, neg, negative, reciprocal, round, rsqrt, sign, sin, sinc, sinh, sqrt, square, tan,
     trunc,
 )
@@ -199,7 +199,7 @@ from mixtrain.ops.settings import (
     LowerBound, MulNoNan, NonZero, PadV3, ParallelConcat, PopulationCount, ReduceStd, Renorm, ResizeBilinearV2,
     ResizeNearestNeighborV2, ReverseSequence, ScatterAddWithAxis, SquareSumAll, StopGradient,
     TensorScatterElements, TrilIndices, TriuIndices, UniqueConsecutive, UnravelIndex, UpperBound,
-    bounding_box_decode, bounding_box_encode, check_valid, deepcopy, inplace_index_add, population_count, MapUniform,
+    bounding_box_decode, bounding_box_encode, check_valid, inplace_index_add, population_count, MapUniform,
 )
 from mixtrain.ops.derivatives import (
     derivative, jacfwd, jacrev, jet, jvp, linearize, vjp,

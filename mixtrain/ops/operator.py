@@ -20,12 +20,12 @@ from mixtrain.ops.call_errors import CONVERTED_ERRORS, raise_explained
 _Function = Callable[..., Any]
 _PACKAGE: Final = __name__.rpartition(".")[0]
 
-# These call functions of the user, whose operators are dispatched one by one.
+# These call functions of the user, whose operators are dispatched one by one, or return what they take.
 _OPEN: Final = frozenset({
     "grad", "value_and_grad", "partial", "depend", "GradOperation", "HyperMap", "Map",
     "MultitypeFuncGraph", "Partial", "Depend", "HookBackward", "InsertGradientOf", "Morph", "constexpr", "get_grad",
     "vmap", "jvp", "vjp", "jacfwd", "jacrev", "linearize", "derivative", "jet",
-    "prim_attr_register", "prim_arg_register",
+    "prim_attr_register", "prim_arg_register", "identity",
 })
 
 

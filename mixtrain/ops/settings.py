@@ -97,11 +97,6 @@ def embedding_lookup(input_params: TensorLike, input_indices: TensorLike, offset
     return keras.ops.where(inside, vectors, keras.ops.zeros_like(vectors))
 
 
-def deepcopy(input_x: TensorLike) -> Tensor:
-    """A copy of `input_x` as a Tensor. Source: MindSpore, `mindspore.ops.deepcopy`."""
-    return backend.snapshot(input_x) if isinstance(input_x, keras.Variable) else tensor("ops.deepcopy", input_x)
-
-
 def bounding_box_encode(
     anchor_box: TensorLike, groundtruth_box: TensorLike, means: Sequence[float], stds: Sequence[float]
 ) -> Tensor:

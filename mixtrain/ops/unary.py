@@ -12,7 +12,7 @@ from mixtrain.dtype import is_float
 from mixtrain.ops.elementwise import keep_integers, renamed, unary, unary_function
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import Primitive, primitive
-from mixtrain.typing import Tensor, TensorLike
+from mixtrain.typing import Tensor, TensorLike, Tree
 
 
 def _negative(x: Tensor) -> Tensor:
@@ -129,9 +129,16 @@ def sinc(input: TensorLike) -> Tensor:
     return unary("ops.sinc", compute, input, floats=True)
 
 
-def identity(x: TensorLike) -> Tensor:
-    """Return `x` as a tensor. Example: ``ops.identity(x)``. Source: MindSpore, `mindspore.ops.identity`."""
-    return tensor("ops.identity", x)
+def identity(x: Tree) -> Tree:
+    """Return `x` itself. Example: ``ops.identity((x, y))``. Source: MindSpore, `mindspore.ops.identity`."""
+    return x
+
+
+def deepcopy(input_x: TensorLike) -> Tensor:
+    """A copy of `input_x` as a Tensor. Source: MindSpore, `mindspore.ops.deepcopy`."""
+    # A new backend tensor: one that is returned as it came would be shown as the very Tensor that was passed, and a
+    # write to it be seen there.
+    return keras.ops.copy(tensor("ops.deepcopy", input_x))
 
 
 Exp: Final = primitive("Exp", exp)
@@ -167,7 +174,7 @@ IsNan: Final = primitive("IsNan", isnan)
 IsInf: Final = primitive("IsInf", isinf)
 IsFinite: Final = primitive("IsFinite", isfinite)
 LogicalNot: Final = primitive("LogicalNot", logical_not)
-Identity: Final = primitive("Identity", identity)
+Identity: Final = primitive("Identity", deepcopy)
 
 
 class FloatStatus(Primitive):

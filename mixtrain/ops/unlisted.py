@@ -14,7 +14,7 @@ from mixtrain.dtype import as_dtype, int32
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import REQUIRED, Primitive, configured, primitive
 from mixtrain.ops.updates import read, write
-from mixtrain.typing import DTypeLike, Tensor, TensorLike, Variable
+from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree, Variable
 
 # ---- names of functions and primitives that have another one ------------------------------------------------------
 P: Final = ops
@@ -85,8 +85,8 @@ Randperm: Final = configured("Randperm", _padded_permutation, max_length=1, pad=
 class identity(Primitive):  # noqa: N801  MindSpore's name.
     """Return the input: ``ops.identity()(x)``. Source: MindSpore, `mindspore.ops.identity`."""
 
-    def __call__(self, x: TensorLike) -> Tensor:
-        return tensor("ops.identity", x)
+    def __call__(self, x: Tree) -> Tree:
+        return x
 
 
 class DropoutGenMask(Primitive):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from mixtrain.precision.claims import claims_on
+from mixtrain.network.walk import tree_of
+from mixtrain.precision.claims import claimants_of, claims_on
 from mixtrain.precision.keras_functions import rebuild_functions, record_network
 from mixtrain.precision.plan import PlanRow, PrecisionPlan
-from mixtrain.typing import Network
+from mixtrain.typing import Layer, Network
 
 _ATTRIBUTE: Final = "_mixtrain_applied"
+_LEASE: Final = "_plan_lease"
+_numbers = itertools.count(1)
 
 
 class AppliedPlan:
@@ -21,16 +25,36 @@ class AppliedPlan:
     A layer that networks share computes by the plan that was applied last. If two plans agree on a layer, both are in
     force; otherwise the earlier plan takes effect again when the later one is undone.
 
+    Args:
+        network: The network.
+        plan: The plan.
+        lasting: Whether it stays in force under Models without a level; False for a Model's, which ends with it.
+        planning: Makes the plan again, for a network that has changed since; None to leave it as it is.
+
     Attributes:
         network: The network.
         plan: The plan.
+        number: Counts the plans in the order in which they were applied.
     """
 
-    def __init__(self, network: Network, plan: PrecisionPlan) -> None:
+    def __init__(
+        self, network: Network, plan: PrecisionPlan, *, lasting: bool = True,
+        planning: Callable[[], PrecisionPlan] | None = None,
+    ) -> None:
         self.network = network
         self.plan = plan
+        self.lasting = lasting
+        self.planning = planning
+        self.number = next(_numbers)
         self.covered: dict[int, PlanRow] = {}
         self._undone = False
+        # The lasting plan of the same network, which is in force again when this one is undone.
+        self._below: AppliedPlan | None = None
+
+    @property
+    def undone(self) -> bool:
+        """Whether the plan was undone, or replaced by another one of the network."""
+        return self._undone
 
     @property
     def in_force(self) -> bool:
@@ -46,8 +70,13 @@ class AppliedPlan:
         """Restore every layer; a second call does nothing."""
         with _changing() as changed:
             changed |= self._drop()
-        if applied_plan(self.network) is self:
+        above = applied_plan(self.network)
+        if above is self and self._below is not None:
+            object.__setattr__(self.network, _ATTRIBUTE, self._below)
+        elif above is self:
             object.__delattr__(self.network, _ATTRIBUTE)
+        elif above is not None and above._below is self:
+            above._below = None
 
     def _claim(self, rows: Sequence[PlanRow]) -> set[int]:
         """Apply rows; return the ids of the layers that changed."""
@@ -121,13 +150,24 @@ def apply_plan(network: Network, plan: PrecisionPlan) -> AppliedPlan:
             "apply_plan: the plan must be one of this network; got a plan of another. "
             "Write apply_plan(network, plan_precision(network, ...))."
         )
-    previous, applied = applied_plan(network), AppliedPlan(network, plan)
-    record_network(network, (row.target for row in plan.rows))
+    return put_in_force(AppliedPlan(network, plan))
+
+
+def put_in_force(applied: AppliedPlan) -> AppliedPlan:
+    """Put a plan in force on its network, in place of the one before; a lasting plan stays below one that is not."""
+    network, rows = applied.network, applied.plan.rows
+    previous = applied_plan(network)
+    record_network(network, (row.target for row in rows))
+    replaced = [] if previous is None else [previous]
+    if previous is not None and previous._below is not None:
+        replaced.append(previous._below)
+    if replaced and replaced[-1].lasting and not applied.lasting:
+        applied._below = replaced.pop()
     with _changing() as changed:
-        changed |= applied._claim(plan.rows)
+        changed |= applied._claim(rows)
         # The previous plan goes last, so that a layer with the same row in both plans does not change.
-        if previous is not None:
-            changed |= previous._drop()
+        for plan in replaced:
+            changed |= plan._drop()
     object.__setattr__(network, _ATTRIBUTE, applied)
     return applied
 
@@ -135,6 +175,38 @@ def apply_plan(network: Network, plan: PrecisionPlan) -> AppliedPlan:
 def applied_plan(network: Network) -> AppliedPlan | None:
     """Return the plan in force on a network, or None."""
     return vars(network).get(_ATTRIBUTE)
+
+
+class Lease:
+    """Keeps the plan of a Model applied while it is alive: held by the Model, and by the cells that it has returned.
+
+    Args:
+        network: The Model's network.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+
+    def with_cell(self, cell: Layer, network: Network) -> Layer:
+        """Attach the lease to a cell that wraps the network; return the cell."""
+        if cell is not network:
+            object.__setattr__(cell, _LEASE, self)
+        return cell
+
+
+def kept_plans(network: Network) -> list[AppliedPlan]:
+    """Return the plans that a Model without a level keeps in force on layers of its network, the last applied last.
+
+    These are the lasting ones, and that of another Model whose train network is in the network.
+    """
+    plans: dict[int, AppliedPlan] = {}
+    for node in tree_of(network).walk():
+        plans |= {id(plan): plan for plan in claimants_of(node.layer) if plan.lasting}
+        lease = vars(node.layer).get(_LEASE)
+        leased = None if lease is None else applied_plan(lease.network)
+        if leased is not None:
+            plans[id(leased)] = leased
+    return sorted(plans.values(), key=lambda plan: plan.number)
 
 
 @contextlib.contextmanager
@@ -145,7 +217,7 @@ def under_plan(network: Network, plan: PrecisionPlan) -> Iterator[None]:
         network: The network that `plan` was made for.
         plan: From `plan_precision`.
     """
-    applied = AppliedPlan(network, plan)
+    applied = AppliedPlan(network, plan, lasting=False)
     with _LOCK:
         applied._claim(plan.rows)
     try:

@@ -81,6 +81,12 @@ class Claims:
         return copied
 
 
+def claimants_of(layer: Layer) -> list[Any]:
+    """Return the plans that have a row for a layer, the last one in force."""
+    claims = vars(layer).get(_ATTRIBUTE)
+    return [] if claims is None else [claimant for claimant, _ in claims._rows]
+
+
 def claims_on(layer: Layer) -> Claims:
     """Return the claims on a layer."""
     claims = vars(layer).get(_ATTRIBUTE)

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Final
 
 from mixtrain import backend, checks
-from mixtrain.dtype import DType, float32
+from mixtrain.dtype import DType, float16, float32
 from mixtrain.precision.cast import CastRule
+from mixtrain.precision.levels import LEVELS
 from mixtrain.text_table import aligned
 from mixtrain.typing import Layer
 
@@ -87,6 +88,12 @@ class PrecisionPlan:
 
     def __str__(self) -> str:
         return _as_table(self)
+
+    @property
+    def scales_loss(self) -> bool:
+        """Whether the level scales the loss by default in this half dtype."""
+        level = LEVELS.get(self.level)
+        return level is not None and level.scales_loss and self.half == float16
 
     def compute_dtypes(self) -> frozenset[DType]:
         """Return the dtypes that layers compute in."""

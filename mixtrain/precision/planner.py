@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import keras
@@ -102,6 +102,28 @@ def plan_precision(
     return PrecisionPlan(level, resolved.half, resolved.reason, tuple(planner.rows()))
 
 
+def plan_keeping(network: Network, plans: Sequence[PrecisionPlan]) -> PrecisionPlan:
+    """Plan a network at O0 around plans of its parts, of which the last one holds for a layer that several have.
+
+    Args:
+        network: The network.
+        plans: Plans of networks that share layers with it. A `to_float` since beats their rows.
+
+    Returns:
+        The plan. Its level and half are those of the network's own plan, else those of a part, of one whose loss is
+        scaled by default where there is one.
+    """
+    kept = {id(row.target): (row, plan) for plan in plans for row in plan.rows}
+    root = tree_of(network)
+    planner = _Planner(root, resolve_level("plan_precision", "O0", None), None, None, kept)
+    rows = tuple(planner.rows())
+    sources = {id(entry[1]): entry[1] for row in rows if (entry := kept.get(id(row.target)))}
+    if not sources:
+        return plan_precision(network)
+    source = max(sources.values(), key=lambda plan: (plan.rows[0].target is root.layer, plan.scales_loss))
+    return PrecisionPlan(source.level, source.half, source.reason, rows)
+
+
 def _has_small_products(network: Network) -> bool:
     """Whether all products of a network are by small matrices; False if it has no weights yet."""
     weights = network.get_parameters() if is_cell(network) else getattr(network, "weights", ())
@@ -118,14 +140,19 @@ class _Planner:
         resolved: The level and the half dtype.
         keep_norm: Whether normalization is kept in float32; None for the level's rule.
         lists: A white or black list that replaces the level, or None.
+        kept: For layers, by their ids, the row of another plan which holds unless `to_float` decides, and that plan.
     """
 
-    def __init__(self, root: Node, resolved: Resolved, keep_norm: bool | None, lists: LayerList | None) -> None:
+    def __init__(
+        self, root: Node, resolved: Resolved, keep_norm: bool | None, lists: LayerList | None,
+        kept: Mapping[int, tuple[PlanRow, PrecisionPlan]] | None = None,
+    ) -> None:
         self._root = root
         self._level: Level = resolved.level
         self._half = resolved.half
         self._keep_norm = keep_norm
         self._lists = lists
+        self._kept = kept or {}
         # The ids of the layers whose dtype policy the user chose.
         self._chosen = chosen_policies(root)
         self._final = FinalProbabilities(root.layer)
@@ -164,6 +191,8 @@ class _Planner:
 
     def _casts_operation(self, node: Node, decision: _Decision) -> bool:
         """Whether an operation of a functional model has a row; any other computes in the dtype of its inputs."""
+        if id(node.layer) in self._kept:
+            return True
         if decision.dtype is None:
             return False
         listed = self._lists is not None and self._lists.entry_for(node.layer) is not None
@@ -265,6 +294,9 @@ class _Planner:
     def _row(self, node: Node, decision: _Decision) -> PlanRow:
         """Return the plan's row of a layer: the decision, and what is cast to carry it out."""
         layer = node.layer
+        kept = self._kept_row(node, decision)
+        if kept is not None:
+            return dataclasses.replace(kept, path=node.path)
         output, is_cast = self._output(layer)
         cast: CastRule | None = None
         if decision.dtype is not None:
@@ -290,6 +322,12 @@ class _Planner:
             fused=kernel == "",
         )
 
+    def _kept_row(self, node: Node, decision: _Decision) -> PlanRow | None:
+        """Return the row of another plan that holds for a layer, or None."""
+        if decision.rule == TO_FLOAT or id(node.layer) not in self._kept:
+            return None
+        return self._kept[id(node.layer)][0]
+
     def _output(self, layer: Layer) -> tuple[DType, bool]:
         """Return the dtype of a layer's float outputs, and whether they are cast to it."""
         if id(layer) not in self._outputs:
@@ -297,6 +335,9 @@ class _Planner:
         return self._outputs[id(layer)]
 
     def _output_of(self, node: Node, decision: _Decision) -> tuple[DType, bool]:
+        kept = self._kept_row(node, decision)
+        if kept is not None:
+            return kept.output_dtype, False
         # A network returns float32, unless its user asked `to_float` of the network itself.
         if decision.returns_float32 or node is self._root and decision.dtype is not None and decision.rule != TO_FLOAT:
             return float32, True

@@ -13,7 +13,7 @@ from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import float32
-from mixtrain.precision.apply import applied_plan, apply_plan
+from mixtrain.precision.apply import AppliedPlan, applied_plan, put_in_force
 from mixtrain.precision.cast import cast_floats
 from mixtrain.typing import Network, TensorLike
 
@@ -103,9 +103,10 @@ def _inference_function(net: Network) -> Iterator[Callable[..., Any]]:
     if not isinstance(net, (Cell, keras.Layer)):
         yield net
         return
-    applied = applied_plan(net)
-    if applied is not None:
+    undone: list[AppliedPlan] = []
+    while (applied := applied_plan(net)) is not None:
         applied.undo()
+        undone.insert(0, applied)
     modes = [(cell, cell.training) for _, cell in net.cells_and_names()] if isinstance(net, Cell) else []
     try:
         if isinstance(net, Cell):
@@ -116,5 +117,5 @@ def _inference_function(net: Network) -> Iterator[Callable[..., Any]]:
     finally:
         for cell, training in modes:
             object.__setattr__(cell, "training", training)
-        if applied is not None:
-            apply_plan(net, applied.plan)
+        for applied in undone:
+            put_in_force(AppliedPlan(net, applied.plan, lasting=applied.lasting, planning=applied.planning))

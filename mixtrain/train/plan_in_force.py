@@ -7,8 +7,7 @@ import weakref
 from typing import Any
 
 from mixtrain.amp.train_network import planned
-from mixtrain.cell.cell import Cell
-from mixtrain.precision.apply import AppliedPlan, applied_plan, apply_plan, undo_soon
+from mixtrain.precision.apply import AppliedPlan, Lease, applied_plan, kept_plans, put_in_force, undo_soon
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.plan_inputs import PlanInputs
 from mixtrain.trace_version import layer_changed
@@ -22,16 +21,6 @@ class PrecisionOptions:
     amp_level: Any
     keep_batchnorm_fp32: bool | None
     cast_model_type: Any
-
-
-class Lease:
-    """Keeps a plan applied while it is alive: held by a Model, and by the cells that it has returned."""
-
-    def with_cell(self, cell: Cell, network: Network) -> Any:
-        """Attach the lease to a cell that wraps the network; return the cell."""
-        if cell is not network:
-            object.__setattr__(cell, "_plan_lease", self)
-        return cell
 
 
 class PlanInForce:
@@ -49,6 +38,7 @@ class PlanInForce:
         self._network = network
         self._options = options
         self._applied: AppliedPlan | None = None
+        self._kept: list[AppliedPlan] = []
         self.plan = self._make_plan()
         self._inputs = PlanInputs(network)
 
@@ -64,8 +54,8 @@ class PlanInForce:
         self.enforce()
 
     def _refresh(self) -> None:
-        """Plan again if the network has changed, including `to_float` calls, since the last time."""
-        if self._inputs.unchanged():
+        """Plan again if the network, a `to_float` or a plan that was kept in force has changed since the last time."""
+        if self._inputs.unchanged() and not any(kept.undone for kept in self._kept):
             return
         if self._inputs.keras_layers_changed():
             layer_changed(self._network)
@@ -75,20 +65,23 @@ class PlanInForce:
             self.plan = plan
 
     def _make_plan(self) -> PrecisionPlan:
-        options = self._options
-        return planned("Model", self._network, options.amp_level, options.keep_batchnorm_fp32, options.cast_model_type)
+        options, current = self._options, applied_plan(self._network)
+        plan = planned("Model", self._network, options.amp_level, options.keep_batchnorm_fp32, options.cast_model_type)
+        self._kept = kept_plans(self._network)
+        # The user's own plan of this network stays as it is, also when the Model ends.
+        return current.plan if current is not None and current.lasting and current.plan == plan else plan
 
     def enforce(self) -> None:
         """Apply the plan again if another was applied since, to the network or to layers that it shares."""
         current = applied_plan(self._network)
         if current is None or current.plan is not self.plan:
-            self._applied = apply_plan(self._network, self.plan)
+            self._applied = put_in_force(AppliedPlan(self._network, self.plan, lasting=False))
         elif not current.in_force:
             current.enforce()
 
     def lease(self) -> Lease:
         """Return a new lease; the plan is undone when it is deleted."""
-        lease = Lease()
+        lease = Lease(self._network)
         weakref.finalize(lease, self.end).atexit = False
         return lease
 

@@ -39,6 +39,13 @@ def test_public_names_are_the_frozen_ones() -> None:
     assert names == json.loads(FROZEN.read_text()), f"if this is meant, write the names into {FROZEN.name}"
 
 
+def test_dir_of_the_package_offers_its_public_names_alone() -> None:
+    # These are not in `__all__`, since `from mixtrain import *` would hide Keras, NumPy and Python's `bool`.
+    beside = {"bool", "experimental", "keras", "mindrecord", "numpy"}
+    assert set(dir(mixtrain)) == set(mixtrain.__all__) | beside
+    assert all(hasattr(mixtrain, name) for name in dir(mixtrain))
+
+
 def objects() -> dict[str, Any]:
     """Return every public class and function by its dotted name."""
     result = {}
