@@ -4,6 +4,8 @@ Four kinds of small pictures (bars and corners in noise, made by the script) are
 float16. `fit`, callbacks, metrics and `evaluate` are Keras's; only `train_step` is written anew.
 
     python examples/keras_train_step.py --epochs 3
+
+It runs on TensorFlow: on JAX, Keras's `train_step` is a function of the state, which mixtrain.keras.prepare scales.
 """
 
 from __future__ import annotations
@@ -12,10 +14,18 @@ import argparse
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 import mixtrain as ms
 from mixtrain import amp
+
+if keras.backend.backend() != "tensorflow":
+    raise SystemExit(
+        "keras_train_step.py: the backend must be TensorFlow, whose gradient tape its train_step uses; got "
+        f"{keras.backend.backend()}. Write KERAS_BACKEND=tensorflow, or use mixtrain.keras.prepare, which scales the "
+        "loss in Keras's own fit on JAX too (docs/from_keras.md)."
+    )
+
+import tensorflow as tf  # noqa: E402
 
 
 class ScaledModel(keras.Model):

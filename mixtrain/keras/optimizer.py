@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import keras
+import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.amp.train_network import host_driven
@@ -19,6 +20,8 @@ from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.typing import Tensor
 
 WHERE: Final = "mixtrain.keras.prepare"
+# The name scope of an update, by which its writes are told from those of the rest of a train step.
+UPDATE_SCOPE: Final = "mixtrain_update"
 # The managers that a saved file names; a user registers their own with Keras.
 _MANAGERS: Final[dict[str, Any]] = {
     kind.__name__: kind for kind in (DynamicLossScaleManager, FixedLossScaleManager)
@@ -63,6 +66,10 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         self.loss_scale_manager = loss_scale_manager
         # Keras tracks variables in a list as the optimizer's, so that they are saved and passed to JAX's steps.
         self.scale_variables = [] if scale is None else scale.variables()
+        if scale is not None:
+            # The sum of the finite losses of skipped steps since the last reset of metrics, and their rows.
+            skipped_loss = keras.Variable(np.zeros(2), dtype="float32", trainable=False, name="skipped_loss")
+            self.scale_variables.append(skipped_loss)
         # Bypass Keras's tracking: none of these is state of the optimizer.
         untracked: dict[str, Any] = {
             "plan": None, "_scale": scale, "_precision": dict(precision or {}), "_model": None, "_trained": [],
@@ -144,7 +151,8 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
             apply_gradients(self.inner_optimizer, gradients, variables)
             scale.advance(True)
 
-        backend.cond(finite, update, lambda: scale.advance(False), writes=[*variables, *self.variables])
+        with keras.name_scope(UPDATE_SCOPE):
+            backend.cond(finite, update, lambda: scale.advance(False), writes=[*variables, *self.variables])
 
     def stateless_apply(
         self, optimizer_variables: Sequence[Tensor], grads: Sequence[Tensor], trainable_variables: Sequence[Tensor]
@@ -166,6 +174,17 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         return values[:count], values[count:]
 
     # ---- properties -----------------------------------------------------------------------------------------------
+    @property
+    def skipped_loss(self) -> keras.Variable:
+        """The sum of the finite losses of skipped steps since the last reset of metrics, and their rows: float32 (2,).
+        """
+        return self.scale_variables[-1]
+
+    def step_counts(self) -> tuple[int, int]:
+        """Return the numbers of applied and of skipped steps so far."""
+        state = self._scale.state
+        return state.current_count(Count.APPLIED_STEPS), state.current_count(Count.SKIPPED_STEPS)
+
     @property
     def skipped_steps(self) -> int:
         """The number of steps skipped so far."""

@@ -9,14 +9,17 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.amp.train_network import LEVEL_DEFAULT, check_manager, default_manager, planned, warn_unscaled
+from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.dtype import DType
-from mixtrain.keras.optimizer import WHERE, PreparedOptimizer
+from mixtrain.keras.epoch_results import EpochResults
+from mixtrain.keras.optimizer import UPDATE_SCOPE, WHERE, PreparedOptimizer
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, LossScaleManager
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import all_built
 from mixtrain.precision.apply import AppliedPlan, applied_plan, put_in_force
 from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.seed import stream_states
 from mixtrain.typing import Optimizer
 
 _RESTORE: Final = "_mixtrain_restore_train_step"
@@ -144,9 +147,13 @@ def _install(model: keras.Model, optimizer: PreparedOptimizer) -> None:
     restore = vars(model).get(_RESTORE)
     if restore is not None:
         restore()
+    results = EpochResults(model, optimizer) if optimizer.scales else None
 
     def wrap(original: Forward) -> Forward:
-        guarded = backend.without_skipped_steps(model, original, optimizer.counts) if optimizer.scales else original
+        guarded = original if results is None else results.during_step(backend.without_skipped_steps(
+            model, original, optimizer.counts, own=UPDATE_SCOPE, likely=lambda: _state(model),
+            on_skip=results.note_skipped, noted=optimizer.skipped_loss,
+        ))
 
         @functools.wraps(original)
         def train_step(*args: Any) -> Any:
@@ -158,7 +165,17 @@ def _install(model: keras.Model, optimizer: PreparedOptimizer) -> None:
 
         return train_step
 
-    object.__setattr__(model, _RESTORE, interpose(model, wrap, method="train_step"))
+    restores = [interpose(model, wrap, method="train_step")]
+    if results is not None:
+        restores.append(results.install(model))
+    object.__setattr__(model, _RESTORE, lambda: [restore() for restore in reversed(restores)])
+
+
+def _state(model: keras.Model) -> list[keras.Variable]:
+    """Return all variables that a model refers to, those of its optimizer left out, and the states of operations."""
+    own = {id(variable) for variable in model.optimizer.variables}
+    variables = [*referenced_variables([model]), *model.metrics_variables, *stream_states()]
+    return [variable for variable in variables if id(variable) not in own]
 
 
 def _enforce(model: keras.Model, optimizer: PreparedOptimizer) -> None:

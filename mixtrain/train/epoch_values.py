@@ -16,13 +16,17 @@ def epoch_values(records: StepRecords) -> dict[str, Any]:
     """Compute the values of an epoch: the loss is the mean over the rows of all steps but those that were skipped.
 
     If no step was applied, the loss is that of the skipped steps whose forward pass was finite: only their gradients
-    overflowed, so it still measures the network. It is nan if there is no such step.
+    overflowed, so it still measures the network. It is nan if there is no such step. Metrics, which skipped steps leave
+    out, are nan if no step was applied, not the zeros of their reset.
     """
     applied = ~records.overflow
     counted = applied if applied.any() else np.isfinite(records.loss)
     rows = records.rows[counted]
     losses = records.loss[counted].astype(np.float64)
-    values = {"loss": float(np.average(losses, weights=rows)) if rows.sum() else math.nan, **last_values(records)}
+    metrics = last_values(records)
+    if not applied.any():
+        metrics = {name: np.full_like(value, math.nan, float)[()] for name, value in metrics.items()}
+    values = {"loss": float(np.average(losses, weights=rows)) if rows.sum() else math.nan, **metrics}
     if records.scaled:
         values["loss_scale"] = float(records.loss_scale[-1])
         values["skipped_steps"] = int(records.overflow.sum())

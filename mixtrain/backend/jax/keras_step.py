@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,30 +13,50 @@ from mixtrain.typing import Tensor
 
 
 def without_skipped_steps(
-    model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable]
+    model: keras.Model,
+    train_step: Callable[..., Any],
+    skipped: Callable[[], keras.Variable],
+    *,
+    own: str,
+    likely: Callable[[], Iterable[keras.Variable]],
+    on_skip: Callable[[], None],
+    noted: keras.Variable,
 ) -> Callable[..., Any]:
     """Return a train step that restores the model's state and metrics if its optimizer skipped the step.
+
+    Keras's step is a function of the state: what is not part of it keeps its value in every step, skipped or not.
 
     Args:
         model: The compiled model.
         train_step: Its train step, from ``(state, data)`` to ``(logs, state)``.
         skipped: Returns the variable of the model's optimizer whose last element counts the skipped steps.
+        own: (This backend does not need it.)
+        likely: (This backend does not need it.)
+        on_skip: Called in a skipped step before its writes are undone; reads metrics, writes `noted`.
+        noted: A variable of the model's optimizer.
     """
+    del own, likely
 
     def step(state: Any, data: Any) -> Any:
         logs, (weights, others, slots, metrics) = train_step(state, data)
         _, old_others, old_slots, old_metrics = state
-        counter = skipped()
-        index = next(index for index, variable in enumerate(model.optimizer.variables) if variable is counter)
+        index = _index_of(model.optimizer.variables, skipped())
         applied = slots[index][-1] == old_slots[index][-1]
 
         def select(new_values: Sequence[Tensor], old_values: Sequence[Tensor]) -> list[Tensor]:
             pairs = zip(new_values, old_values, strict=True)
             return [new if new is old else jnp.where(applied, new, old) for new, old in pairs]
 
+        slots, index = list(slots), _index_of(model.optimizer.variables, noted)
+        after_skip, *_ = with_values(on_skip, [noted, *model.metrics_variables], [slots[index], *metrics])
+        slots[index] = jnp.where(applied, slots[index], after_skip)
         return logs, (weights, select(others, old_others), slots, select(metrics, old_metrics))
 
     return step
+
+
+def _index_of(variables: Sequence[keras.Variable], wanted: keras.Variable) -> int:
+    return next(index for index, variable in enumerate(variables) if variable is wanted)
 
 
 def with_values(

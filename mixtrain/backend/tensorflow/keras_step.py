@@ -2,44 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from mixtrain.backend.tensorflow.control import cond
+from mixtrain.backend.tensorflow.rollback import TraceAgain, Writes
 from mixtrain.backend.tensorflow.tensor import snapshot
 from mixtrain.typing import Tensor
 
 
 def without_skipped_steps(
-    model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable]
+    model: keras.Model,
+    train_step: Callable[..., Any],
+    skipped: Callable[[], keras.Variable],
+    *,
+    own: str,
+    likely: Callable[[], Iterable[keras.Variable]],
+    on_skip: Callable[[], None],
+    noted: keras.Variable,
 ) -> Callable[..., Any]:
-    """Return a train step that restores the model's state and metrics if its optimizer skipped the step.
+    """Return a train step that restores what it wrote if its optimizer skipped the step.
+
+    In a graph the operations show what is written: no layer need list it.
 
     Args:
         model: The compiled model.
         train_step: Its train step, from ``data`` to ``logs``.
         skipped: Returns the variable of the model's optimizer whose last element counts the skipped steps.
+        own: The name scope of the optimizer's update, which itself writes nothing in a skipped step.
+        likely: Returns the variables that a step may write; in eager mode only these are restored.
+        on_skip: Called in a skipped step before its writes are undone; writes `noted`.
+        noted: (This backend does not need it.)
     """
+    del noted
+
+    def settle(count: Tensor, restore: Callable[[], None]) -> None:
+        def undo() -> None:
+            on_skip()
+            restore()
+
+        cond(snapshot(skipped())[-1] > count, undo, lambda: None)
+
+    def eager_step(data: Any) -> Any:
+        count = snapshot(skipped())[-1]
+        saved = [(variable, snapshot(variable)) for variable in likely()]
+        logs = train_step(data)
+
+        def restore() -> None:
+            for variable, value in saved:
+                variable.assign(value)
+
+        settle(count, restore)
+        return logs
+
+    writes = Writes(lambda: [*model.non_trainable_variables, *model.metrics_variables], own=own)
+
+    # A function of its own: where a trace shows an unexpected write, only this function is traced again.
+    @tf.function(autograph=False, reduce_retracing=True)  # type: ignore[untyped-decorator]
+    def graph_step(data: Any) -> Any:
+        count = snapshot(skipped())[-1]
+        logs, written = writes.of(lambda: train_step(data))
+
+        def restore() -> None:
+            for place, value in written:
+                place.write(value)
+
+        settle(count, restore)
+        return logs
 
     def step(data: Any) -> Any:
         if _makes_metrics(model):
             # Values are saved before the step, so the metrics' variables must exist: a trace creates them.
             tf.function(train_step, autograph=False).get_concrete_function(data)
-        counter = skipped()
-        count = snapshot(counter)[-1]
-        variables = (*model.non_trainable_variables, *model.metrics_variables)
-        saved = [(variable, snapshot(variable)) for variable in variables]
-        logs = train_step(data)
-
-        def undo() -> None:
-            for variable, value in saved:
-                variable.assign(value)
-
-        cond(snapshot(counter)[-1] > count, undo, lambda: None)
-        return logs
+        if tf.executing_eagerly():
+            return eager_step(data)
+        while True:
+            try:
+                return graph_step(data)
+            except TraceAgain:
+                continue
 
     return step
 

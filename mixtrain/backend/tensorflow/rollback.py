@@ -55,10 +55,12 @@ class Writes:
 
     Args:
         likely: Returns the variables that the function is likely to write.
+        own: A name scope whose operations are left out; None for no such scope.
     """
 
-    def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None:
+    def __init__(self, likely: Callable[[], Iterable[keras.Variable]], *, own: str | None = None) -> None:
         self._likely = likely
+        self._own = own
         self._unnamed: dict[int, Place] = {}
 
     def of(self, function: Callable[[], Any]) -> tuple[Any, list[tuple[Place, Any]]]:
@@ -74,7 +76,10 @@ class Writes:
         count = len(graph.get_operations())
         with initializing_eagerly():
             result = function()
-        written = _written(graph, graph.get_operations()[count:])
+        operations = graph.get_operations()[count:]
+        if self._own is not None:
+            operations = [operation for operation in operations if not _in_scope(operation.name, self._own)]
+        written = _written(graph, operations)
         unnamed = {key: place for key, place in written.items() if key not in places}
         if unnamed:
             self._unnamed |= unnamed
@@ -149,6 +154,11 @@ def _written(graph: Any, operations: Iterable[Any]) -> dict[int, Place]:
             if data is not None and data.is_set and len(data.shape_and_type) == 1:
                 places[id(outer)] = Place(outer, tf.as_dtype(data.shape_and_type[0].dtype))
     return places
+
+
+def _in_scope(name: str, scope: str) -> bool:
+    """Whether an operation's name has a scope among its parts; a scope that is entered again has a number added."""
+    return any(part == scope or part.startswith(f"{scope}_") for part in name.split("/")[:-1])
 
 
 def written_resources(operation: Any) -> list[Any]:

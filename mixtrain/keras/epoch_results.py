@@ -1,0 +1,103 @@
+"""`EpochResults`: what Keras reports of an epoch whose steps were all skipped."""
+
+from __future__ import annotations
+
+import functools
+import math
+import weakref
+from collections.abc import Callable
+from typing import Any, Final
+
+import keras
+import numpy as np
+
+from mixtrain import backend
+from mixtrain.keras.optimizer import PreparedOptimizer
+from mixtrain.network.interpose import Forward, interpose
+
+# Keras's name of the metric that is the mean of the loss.
+_LOSS: Final = "loss"
+
+
+class EpochResults:
+    """The results of a model's metrics; those of an epoch whose steps were all skipped are not zeros.
+
+    A skipped step leaves metrics as they were. If no step since their reset was applied, the loss is the mean over the
+    skipped steps whose loss was finite, as `Model` reports it, and each other metric is nan, as none was measured. The
+    loss is nan if there is no such step.
+
+    Args:
+        model: The prepared model, referenced weakly.
+        optimizer: Its optimizer.
+    """
+
+    def __init__(self, model: keras.Model, optimizer: PreparedOptimizer) -> None:
+        self._model = weakref.ref(model)
+        self._optimizer = optimizer
+        self._in_step = False
+        self._counts_at_reset = (0, 0)
+
+    def install(self, model: keras.Model) -> Callable[[], None]:
+        """Replace methods of the model; return a function that restores them."""
+        restores = [
+            interpose(model, self.during_step, method="test_step"),
+            interpose(model, self._resetting, method="reset_metrics"),
+            interpose(model, self._resulting, method="get_metrics_result"),
+        ]
+
+        def restore() -> None:
+            for part in reversed(restores):
+                part()
+
+        return restore
+
+    def during_step(self, original: Forward) -> Forward:
+        """Return a step of training or evaluation within which the results of metrics are their own."""
+
+        @functools.wraps(original)
+        def step(*args: Any) -> Any:
+            self._in_step = True
+            try:
+                return original(*args)
+            finally:
+                self._in_step = False
+
+        return step
+
+    def note_skipped(self) -> None:
+        """Add the loss of a skipped step, if it is finite, to the sum of such losses; called inside the step.
+
+        Without an applied step since the reset, the loss metric has the values of this step alone.
+        """
+        model = self._model()
+        metrics = () if model is None else model.metrics
+        loss = next((metric for metric in metrics if metric.name == _LOSS and type(metric) is keras.metrics.Mean), None)
+        if loss is not None:
+            total, count = (keras.ops.cast(variable.value, "float32") for variable in (loss.total, loss.count))
+            step = keras.ops.where(keras.ops.isfinite(total), keras.ops.stack([total, count]), 0.0)
+            self._optimizer.skipped_loss.assign(self._optimizer.skipped_loss.value + step)
+
+    # ---- methods of the model -------------------------------------------------------------------------------------
+    def _resetting(self, original: Forward) -> Forward:
+        @functools.wraps(original)
+        def reset_metrics() -> None:
+            original()
+            self._counts_at_reset = self._optimizer.step_counts()
+            self._optimizer.skipped_loss.assign(np.zeros(2, np.float32))
+
+        return reset_metrics
+
+    def _resulting(self, original: Forward) -> Forward:
+        @functools.wraps(original)
+        def get_metrics_result() -> dict[str, Any]:
+            results: dict[str, Any] = original()
+            if self._in_step or backend.is_tracing():
+                return results
+            before, now = self._counts_at_reset, self._optimizer.step_counts()
+            if now[0] > before[0] or now[1] <= before[1]:
+                return results
+            total, rows = backend.to_numpy(self._optimizer.skipped_loss)
+            loss = float(total) / float(rows) if rows else math.nan
+            return {name: loss if name == _LOSS else math.nan for name in results}
+
+        return get_metrics_result
