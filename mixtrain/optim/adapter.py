@@ -169,7 +169,7 @@ def check_averages(optimizer: keras.optimizers.Optimizer, variables: Sequence[Va
     """
     if getattr(optimizer, "use_ema", False) and any(map(backend.takes_next_value, variables)):
         raise checks.fail_value(
-            type(optimizer).__name__, "an optimizer of float8 layers must not average weights, whose scales have no averages",
+            type(optimizer).__name__, "with float8 layers it must not average weights: their scales have no averages",
             "use_ema=True", "use_ema=False",
         )
 

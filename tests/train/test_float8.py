@@ -207,7 +207,7 @@ def test_an_overflow_that_the_layer_clips_is_seen_and_explained() -> None:
 
 @pytest.mark.slow
 def test_weight_averages_of_keras_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"SGD: .*must not average weights.*Write use_ema=False"):
+    with pytest.raises(ValueError, match=r"SGD: .*must not average weights: .*Write use_ema=False"):
         by_model(lambda network: keras.optimizers.SGD(0.05, use_ema=True))
 
 
