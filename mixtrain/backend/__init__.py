@@ -27,6 +27,7 @@ from mixtrain.backend.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.backend.forked import forked_after_start, note_forks
 from mixtrain.backend.info import DeviceInfo, GroupInfo, JitChoice
 from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
+from mixtrain.backend.next_value import next_values, takes_next_value, without_next_values
 from mixtrain.backend.processor import processors
 from mixtrain.backend.row_part import RowPart, error_subject
 from mixtrain.backend.share import SEED_STRIDE, Share, is_one_number, merge_of
@@ -273,6 +274,8 @@ __all__ = [
     "all_finite",
     "all_gather",
     "all_reduce",
+    "next_values",
+    "takes_next_value",
     "without_autograph",
     "backend_value",
     "byte_count",
@@ -379,6 +382,7 @@ __all__ = [
     "with_backward_rule",
     "with_branches",
     "with_values",
+    "without_next_values",
     "without_skipped_steps",
     "wait_for",
     "wrap_with",

@@ -114,7 +114,9 @@ def layer_gradients(network: Network, run: Callable[[], Tensor], loss_scale: Ten
         loss_scale: What the loss is multiplied by, a float or a scalar tensor.
     """
     owned = parameters_by_path(network)
-    variables = [variable for group in owned.values() for variable in group]
+    # Next values, as of float8 scales, are computed with the gradients, and are none.
+    taking = [variable for variable in referenced_variables([network]) if backend.takes_next_value(variable)]
+    variables = [*taking, *(variable for group in owned.values() for variable in group)]
 
     def tapped(tap: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tree]:
         calls, loss = record_calls(network, run, tap)
@@ -122,21 +124,23 @@ def layer_gradients(network: Network, run: Callable[[], Tensor], loss_scale: Ten
 
     scale = keras.ops.convert_to_tensor(loss_scale, "float32")
     _, (call_fields, loss), flat_gradients = backend.tapped_gradients(tapped, variables, scale)
-    calls, gradients = [LayerCall(*fields) for fields in call_fields], iter(flat_gradients)
+    calls, gradients = [LayerCall(*fields) for fields in call_fields], iter(flat_gradients[len(taking) :])
     # Gradients of parameters come first, then those of the outputs of each call.
     of_parameters = {path: [next(gradients) for _ in group] for path, group in owned.items()}
     return LayerGradients(calls, loss, [[next(gradients) for _ in call.outputs] for call in calls], of_parameters)
 
 
 def parameters_by_path(network: Network) -> dict[str, list[Variable]]:
-    """Return the trainable variables by the path of the innermost layer that owns them."""
+    """Return the trainable variables that have gradients by the path of the innermost layer that owns them."""
     owned: dict[str, list[Variable]] = {}
     seen: set[int] = set()
     # Children come after their parents in the walk, so the reverse visits the innermost layers first.
     for node in reversed(list(tree_of(network).walk())):
         layer = node.layer
         variables = layer.trainable_params() if is_cell(layer) else getattr(layer, "trainable_variables", ())
-        owned[node.path] = [variable for variable in variables if id(variable) not in seen]
+        owned[node.path] = [
+            variable for variable in variables if id(variable) not in seen and not backend.takes_next_value(variable)
+        ]
         seen |= {id(variable) for variable in variables}
     return owned
 

@@ -82,13 +82,14 @@ class ProcessReplicas:
         return backend.process_jit(choice)
 
     def run(
-        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor]
+        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor], largest: Sequence[int] = ()
     ) -> tuple[list[Tensor], Tree]:
         """Run a part of a step on this process's batch.
 
         Args:
             part: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
             columns: The columns of this process's batch.
+            largest: The indexes of `totals` whose largest value over the processes is taken instead of the sum.
 
         Returns:
             `totals` added up over the processes, with None for None; and `others` of this process. The values that
@@ -110,8 +111,14 @@ class ProcessReplicas:
         changed = [entry for entry in written if entry.merge in ("mean", "sum")]
         # Changes are reduced rather than values: the sum of values would count the previous one several times.
         deltas = [keras.ops.cast(entry.value, "float32") - keras.ops.cast(entry.before, "float32") for entry in changed]
-        summed = iter(backend.all_reduce([*(total for total in totals if total is not None), *deltas]))
-        reduced = [None if total is None else next(summed) for total in totals]
+        present = [(index, total) for index, total in enumerate(totals) if total is not None]
+        summed = iter(backend.all_reduce([*(total for index, total in present if index not in largest), *deltas]))
+        maxima = [total for index, total in present if index in largest]
+        reduced_maxima = iter(backend.all_reduce(maxima, "max") if maxima else ())
+        reduced = [
+            None if total is None else next(reduced_maxima if index in largest else summed)
+            for index, total in enumerate(totals)
+        ]
         for entry, delta in zip(changed, summed, strict=True):
             change = delta / self.count if entry.merge == "mean" else delta
             entry.write(keras.ops.cast(keras.ops.cast(entry.before, "float32") + change, entry.value.dtype))

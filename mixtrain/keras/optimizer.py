@@ -13,9 +13,9 @@ from mixtrain import backend, checks
 from mixtrain.amp.train_network import host_driven
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.rule import Count
-from mixtrain.loss_scale.scaling import scaled, unscaled
+from mixtrain.loss_scale.scaling import scaled, unscaled_gradients
 from mixtrain.loss_scale.step_scale import StepScale
-from mixtrain.optim.adapter import apply_gradients
+from mixtrain.optim.adapter import apply_gradients, check_averages
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.typing import Tensor
 
@@ -97,6 +97,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
                     WHERE, f"the optimizer must train the model that it was prepared for, {model.name}", foreign,
                     "prepare(model, optimizer) for each model, with an optimizer of its own",
                 )
+        check_averages(self.inner_optimizer, variables)
         if not self.inner_optimizer.built:
             self.inner_optimizer.build(list(variables))
         # Not LossScaleOptimizer's `build`, whose scale and counter are not used.
@@ -139,12 +140,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         if scale is None:
             apply_gradients(self.inner_optimizer, grads, variables)
             return
-        divisor = backend.snapshot(scale.variable)
-        gradients = [
-            # The "gradient" of a float8 scale is its next value, which is not multiplied by the loss scale.
-            gradient if getattr(variable, "overwrite_with_gradient", False) else unscaled(gradient, divisor)
-            for gradient, variable in zip(grads, variables, strict=True)
-        ]
+        gradients = unscaled_gradients(grads, variables, backend.snapshot(scale.variable))
         finite = backend.all_finite(gradients)
 
         def update() -> None:

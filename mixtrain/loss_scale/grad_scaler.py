@@ -150,9 +150,10 @@ class GradScaler:
         self._check_scaled("step")
         stage = self._stages.find(optimizer)
         if stage is None:
-            grads, finite = gradients.all_unscaled(grads, self.state.loss_scale)
+            grads, finite = gradients.all_unscaled(grads, self.state.loss_scale, variables)
         else:
-            stage.check_step(grads)
+            stage.check_step(grads, variables)
+            grads = stage.with_next_values(grads, variables)
             finite = keras.ops.logical_and(stage.finite, backend.all_finite(grads))
         self._count_check(finite)
         backend.cond(

@@ -11,7 +11,7 @@ from mixtrain import backend, checks
 from mixtrain.dtype import float32
 from mixtrain.loss_scale.arguments import checked_scale
 from mixtrain.loss_scale.rule import LARGEST_SCALE, SMALLEST_NORMAL
-from mixtrain.loss_scale.scaling import scaled, unscaled
+from mixtrain.loss_scale.scaling import scaled, unscaled, unscaled_gradients
 from mixtrain.optim.adapter import OptimizerDriver, drive
 from mixtrain.typing import Optimizer, Tensor, TensorLike, Tree, Variable
 
@@ -23,9 +23,20 @@ def all_scaled(losses: Tree, loss_scale: Tensor) -> Tree:
     )
 
 
-def all_unscaled(gradients: Sequence[Tensor], loss_scale: Tensor) -> tuple[Any, Tensor]:
-    """Divide gradients by the scale; return them, and whether all of them are finite."""
-    results = [unscaled(gradient, loss_scale) for gradient in gradients]
+def all_unscaled(
+    gradients: Sequence[Tensor], loss_scale: Tensor, variables: Sequence[Variable] | None = None
+) -> tuple[Any, Tensor]:
+    """Divide gradients by the scale; return them, and whether all of them are finite.
+
+    Args:
+        gradients: The gradients.
+        loss_scale: The scale.
+        variables: The variables that they belong to, some of which may take next values; None if unknown.
+    """
+    if variables is None:
+        results = [unscaled(gradient, loss_scale) for gradient in gradients]
+    else:
+        results = unscaled_gradients(gradients, variables, loss_scale)
     return (tuple(results) if isinstance(gradients, tuple) else results), backend.all_finite(results)
 
 

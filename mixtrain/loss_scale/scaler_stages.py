@@ -7,8 +7,8 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from mixtrain import backend
-from mixtrain.typing import Optimizer, Tensor
+from mixtrain import backend, checks
+from mixtrain.typing import Optimizer, Tensor, Variable
 
 
 @dataclasses.dataclass
@@ -30,8 +30,32 @@ class OptimizerStage:
         """Whether `step` was called."""
         return self.finite is None
 
-    def check_step(self, gradients: Sequence[Tensor]) -> None:
+    def with_next_values(self, gradients: Sequence[Tensor], variables: Sequence[Variable]) -> list[Tensor]:
+        """Return gradients with the next values, as of float8 scales, that `unscale_` got: they are not divided.
+
+        Args:
+            gradients: The unscaled gradients.
+            variables: The variables that they belong to.
+
+        Raises:
+            ValueError: `unscale_` got gradients of other variables.
+        """
+        if not any(map(backend.takes_next_value, variables)):
+            return list(gradients)
+        if len(self.scaled_gradients) != len(variables):
+            raise checks.fail_value(
+                "GradScaler.step", "with float8 layers unscale_ and step must get the gradients of the same variables",
+                f"{len(self.scaled_gradients)} and {len(variables)} gradients", "both calls with all gradients",
+            )
+        rows = zip(gradients, self.scaled_gradients, variables, strict=True)
+        return [value if backend.takes_next_value(variable) else gradient for gradient, value, variable in rows]
+
+    def check_step(self, gradients: Sequence[Tensor], variables: Sequence[Variable]) -> None:
         """Check that the optimizer may step with these gradients.
+
+        Args:
+            gradients: The unscaled gradients.
+            variables: The variables that they belong to.
 
         Raises:
             RuntimeError: It has stepped already, or the gradients are those passed to `unscale_`.
@@ -41,7 +65,8 @@ class OptimizerStage:
                 f"GradScaler.step: it must be called once per iteration for {type(self.optimizer).__name__}; got a "
                 "second call. Write scaler.update() at the end of each iteration, after the steps of all optimizers."
             )
-        if {id(gradient) for gradient in gradients if gradient is not None} & set(map(id, self.scaled_gradients)):
+        true_gradients = backend.without_next_values(gradients, variables)
+        if {id(gradient) for gradient in true_gradients if gradient is not None} & set(map(id, self.scaled_gradients)):
             raise RuntimeError(
                 "GradScaler.step: after unscale_() it must be given what unscale_() returned; got the gradients that "
                 "are still scaled. Write grads = scaler.unscale_(grads, optimizer)."

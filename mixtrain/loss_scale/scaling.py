@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import keras
 
 from mixtrain import backend
 from mixtrain.dtype import float32, is_float, wider
-from mixtrain.typing import Tensor, Tree
+from mixtrain.typing import Tensor, Tree, Variable
 
 
 def scaled(value: Tree, loss_scale: Tensor) -> Tree:
@@ -41,6 +41,37 @@ def unscaled(value: Tree, loss_scale: Tensor) -> Tree:
     """
     # Not a product with 1 / scale: the inverse of the largest scales is subnormal in float32 and flushed to 0.
     return _in_float32(lambda x, scale: x / scale, value, loss_scale)
+
+
+def unscaled_gradients(
+    gradients: Sequence[Tensor | None], variables: Sequence[Variable], loss_scale: Tensor
+) -> list[Tensor | None]:
+    """Divide the gradients of variables by the scale; next values, as of float8 scales, stay as they are.
+
+    Args:
+        gradients: Dense or sparse gradients or None, in the order of the variables.
+        variables: The variables.
+        loss_scale: float32 scalar.
+    """
+    return [
+        gradient if backend.takes_next_value(variable) else unscaled(gradient, loss_scale)
+        for gradient, variable in zip(gradients, variables, strict=True)
+    ]
+
+
+def finite_and_norm(gradients: Sequence[Tensor | None], variables: Sequence[Variable]) -> tuple[Tensor, Tensor]:
+    """Return whether all gradients of variables are finite, a scalar bool tensor, and their global norm.
+
+    Next values do not count in the norm. They do in the flag, as in Keras: a float8 layer clips what it quantizes, so
+    that a gradient of its output that overflows shows in its amax history alone.
+
+    Args:
+        gradients: Dense or sparse gradients or None, in the order of the variables.
+        variables: The variables.
+    """
+    finite, norm = backend.finite_and_norm(backend.without_next_values(gradients, variables))
+    values = [value for _, value in backend.next_values(gradients, variables)]
+    return (keras.ops.logical_and(finite, backend.all_finite(values)) if values else finite), norm
 
 
 def _in_float32(function: Callable[[Tensor, Tensor], Tensor], value: Tree, loss_scale: Tensor) -> Tree:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import keras
 
-from mixtrain import checks
+from mixtrain import backend, checks
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.typing import Tensor, Variable
 
@@ -161,6 +161,19 @@ def apply_gradients(
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
 
 
+def check_averages(optimizer: keras.optimizers.Optimizer, variables: Sequence[Variable]) -> None:
+    """Check that a Keras optimizer need not average variables that take next values.
+
+    Raises:
+        ValueError: It does: Keras (3.15) fails when it writes the averages back, as these variables have none.
+    """
+    if getattr(optimizer, "use_ema", False) and any(map(backend.takes_next_value, variables)):
+        raise checks.fail_value(
+            type(optimizer).__name__, "with float8 layers it must not average weights: their scales have no averages",
+            "use_ema=True", "use_ema=False",
+        )
+
+
 class _KerasDriver:
     """Driver of a `keras.optimizers.Optimizer`, which receives its variables from the step."""
 
@@ -199,6 +212,7 @@ class _KerasDriver:
         return [variable for variable in variables if variable.trainable]
 
     def build(self, variables: Sequence[Variable]) -> None:
+        check_averages(self.optimizer, variables)
         if not self.optimizer.built:
             self.optimizer.build(list(variables))
 

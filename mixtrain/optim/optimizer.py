@@ -89,7 +89,14 @@ class Optimizer(OptimizerCell):
             TypeError: `gradients` is not a tuple or list.
             ValueError: The number of gradients, or the shape of one, does not match the parameters.
         """
-        return super().__call__(self._checked_gradients(gradients), *args, **kwargs)
+        checked = self._checked_gradients(gradients)
+        # A next value is stored as it is; to the rule, its decay and its momentum it is a gradient of zero.
+        values = [pair for pair in backend.next_values(checked, self.parameters) if pair[0].trainable]
+        true_gradients = backend.without_next_values(checked, self.parameters)
+        result = super().__call__(self._checked_gradients(true_gradients) if values else checked, *args, **kwargs)
+        for parameter, value in values:
+            parameter.assign(value)
+        return result
 
     def construct(self, gradients: Sequence[Tensor]) -> Any:
         """Add weight decay, undo the loss scale, and apply the rule to each parameter."""

@@ -39,6 +39,8 @@ class GradientWindow:
         self._rows = keras.Variable(np.float32(0), trainable=False, name="window_rows")
         options = {"trainable": False, "autocast": False, "name": "accumulated"}
         self._sums = [keras.Variable(np.zeros(tuple(weight.shape), np.float32), **options) for weight in weights]
+        # Of the next values of a window the largest is applied, as in Keras.
+        self._largest = [backend.takes_next_value(weight) for weight in weights]
         self._missing: list[bool] = [False] * len(self._sums)
 
     def variables(self) -> list[keras.Variable]:
@@ -59,12 +61,16 @@ class GradientWindow:
         # Without rows the divisor is 1 for the whole window: the mean of it is the sum.
         self._rows.assign(backend.snapshot(self._rows) * started + (weight if rows is not None else 1 - started))
         self._missing = [gradient is None for gradient in gradients]
-        for total, gradient in zip(self._sums, gradients, strict=True):
+        for total, gradient, takes_largest in zip(self._sums, gradients, self._largest, strict=True):
             if gradient is not None:
                 value = backend.snapshot(total)
                 # Not a product with `started`: an infinite sum of an earlier window times 0 would be NaN.
                 previous = keras.ops.where(accumulated > 0, value, keras.ops.zeros_like(value))
-                total.assign(previous + backend.densified(gradient) * weight)
+                # Next values are magnitudes and scales, at least 0.
+                total.assign(
+                    keras.ops.maximum(previous, gradient) if takes_largest
+                    else previous + backend.densified(gradient) * weight
+                )
         full = accumulated + 1 >= self._steps
         applies = keras.ops.logical_and(full, rejected == 0)
         backend.cond(applies, lambda: apply(self._mean()), lambda: None)
@@ -84,8 +90,11 @@ class GradientWindow:
 
     def _mean(self) -> list[Tensor]:
         rows = backend.snapshot(self._rows)
-        pairs = zip(self._sums, self._missing, strict=True)
-        return [None if missing else backend.snapshot(total) / rows for total, missing in pairs]
+        triples = zip(self._sums, self._missing, self._largest, strict=True)
+        return [
+            None if missing else backend.snapshot(total) / (1.0 if takes_largest else rows)
+            for total, missing, takes_largest in triples
+        ]
 
     def _advance(self, full: Tensor, accumulated: Tensor, rejected: Tensor) -> None:
         counts = keras.ops.stack([accumulated + 1, rejected])

@@ -11,7 +11,7 @@ import keras
 from mixtrain import backend
 from mixtrain.distribution.processes import ProcessReplicas
 from mixtrain.dtype import DType, float32
-from mixtrain.loss_scale.scaling import scaled, unscaled
+from mixtrain.loss_scale.scaling import finite_and_norm, scaled, unscaled, unscaled_gradients
 from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.typing import Tensor, Tree, Variable
 
@@ -24,7 +24,8 @@ class StepResult:
         loss: The unscaled loss, float32.
         overflow: Whether some gradient is not finite, bool scalar; None without loss scaling.
         loss_scale: The scale that the step used, float32 scalar; None without loss scaling.
-        gradients: The unscaled gradients, float32, in the order of the weights; None for a weight without a gradient.
+        gradients: The unscaled gradients, float32, in the order of the weights; None for a weight without a gradient,
+            or whose "gradient" is its next value.
         grad_norm: The global L2 norm of the gradients, float32 scalar.
         auxiliary: What the loss function returned next to the loss; None unless `auxiliary=True`.
     """
@@ -115,7 +116,7 @@ def run_step(
         gradients = [in_dtype(gradient, float32) for gradient in gradients]
         if scaling is None or not scaling.divides:
             return gradients
-        return [unscaled(gradient, scale) for gradient in gradients]
+        return unscaled_gradients(gradients, weights, scale)
 
     def replica_terms(share: backend.Share, *columns: Tree) -> tuple[list[Tensor], tuple[Tensor, Tree]]:
         """Return the loss and gradients of one replica's rows: terms to sum over replicas, and values to join."""
@@ -140,16 +141,22 @@ def run_step(
         if reduce_dtype == float32:
             gradients = divided(gradients)
         else:
-            gradients = [in_dtype(gradient, reduce_dtype) for gradient in gradients]
+            gradients = [
+                gradient if backend.takes_next_value(weight) else in_dtype(gradient, reduce_dtype)
+                for gradient, weight in zip(gradients, weights, strict=True)
+            ]
         # A scalar loss is a term of the sum over replicas; a loss with a value for each row is joined along the rows.
         scalar = backend.is_one_number(loss)
         return [loss if scalar else None, *gradients], (None if scalar else loss, extra)
+
+    # The loss is the first term.
+    largest = [index for index, weight in enumerate(weights, 1) if backend.takes_next_value(weight)]
 
     def batch_terms() -> tuple[list[Tensor], tuple[Tensor, Tree]]:
         """Return the loss and gradients of the whole batch, reduced over replicas."""
         if replicas is None:
             return replica_terms(backend.Share(), *inputs)
-        return replicas.run(replica_terms, inputs)
+        return replicas.run(replica_terms, inputs, largest)
 
     # Forward, loss and gradients. With a rollback, what the forward pass writes (moving statistics, random state) is
     # noted, so that `undo` can restore it if the step overflows.
@@ -175,7 +182,11 @@ def run_step(
             observer.update(extra)
 
     # One flag for all replicas. The norm cannot be the flag: the squares of finite gradients may have an infinite sum.
-    finite, norm = (None, backend.global_norm(gradients)) if scaling is None else backend.finite_and_norm(gradients)
+    true_gradients = backend.without_next_values(gradients, weights)
+    if scaling is None:
+        finite, norm = None, backend.global_norm(true_gradients)
+    else:
+        finite, norm = finite_and_norm(gradients, weights)
 
     # Apply or skip; the next scale comes last.
     if undo is None:
@@ -199,11 +210,11 @@ def run_step(
         backend.cond(finite, good, overflowed, writes=[*weights, *written, *observed, *accumulated])
 
     if scaling is None:
-        return StepResult(loss, gradients=gradients, grad_norm=norm, auxiliary=extra)
+        return StepResult(loss, gradients=true_gradients, grad_norm=norm, auxiliary=extra)
     if not scaling.divides:
         # The optimizer divides for itself; what is reported is unscaled all the same.
-        gradients, norm = [unscaled(gradient, scale) for gradient in gradients], norm / scale
-    return StepResult(loss, keras.ops.logical_not(finite), scale, gradients, norm, extra)
+        true_gradients, norm = [unscaled(gradient, scale) for gradient in true_gradients], norm / scale
+    return StepResult(loss, keras.ops.logical_not(finite), scale, true_gradients, norm, extra)
 
 
 def in_dtype(gradient: Tensor, dtype: DType) -> Tensor:

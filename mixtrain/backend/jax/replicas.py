@@ -87,7 +87,7 @@ class Replicas:
         return choice
 
     def run(
-        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor]
+        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor], largest: Sequence[int] = ()
     ) -> tuple[list[Tensor], Tree]:
         """Run a part of a step on each device, on its rows of the batch.
 
@@ -97,6 +97,7 @@ class Replicas:
         Args:
             part: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
             columns: The columns of the batch.
+            largest: The indexes of `totals` whose largest value over the replicas is taken instead of the sum.
 
         Returns:
             The sum of `totals` over the replicas, None where they are None; and `others`, of which tensors with one
@@ -122,7 +123,8 @@ class Replicas:
             merged = [scope.merged(variable, state) for variable, state in zip(written, states, strict=True)]
             traced[:] = [written, [total is None for total in totals], fill_others]
             joined = [_join(value, share.rows if divided else None) for value in map(jnp.asarray, other_tensors)]
-            return _summed([total for total in totals if total is not None], divided, self.count), joined, merged
+            maxima = [jax.lax.pmax(total, _AXIS) for total in _present(totals, largest, True)]
+            return [_summed(_present(totals, largest, False), divided, self.count), maxima], joined, merged
 
         def body(indexes: Any, *shards: Any) -> Any:
             return in_all_paths(lambda: run_replica(indexes[0], shards), (indexes, shards))
@@ -134,8 +136,12 @@ class Replicas:
         written, missing, fill_others = traced
         for variable, state in zip(written, states, strict=True):
             put(variable, state)
-        remaining = iter(summed)
-        return [None if is_missing else next(remaining) for is_missing in missing], fill_others(others)
+        sums, maxima = map(iter, summed)
+        totals = [
+            None if is_missing else next(maxima if index in largest else sums)
+            for index, is_missing in enumerate(missing)
+        ]
+        return totals, fill_others(others)
 
 
 class ReplicaScope(StateScope):
@@ -166,6 +172,11 @@ class ReplicaScope(StateScope):
             before = current(variable)
             return before + jax.lax.psum(value - before, _AXIS)
         return _mean(value) if merge in ("mean", "sum") else _first(value)
+
+
+def _present(totals: Sequence[Tensor | None], largest: Sequence[int], among: bool) -> list[Tensor]:
+    """Return the totals that are not None and are, or are not, among the indexes."""
+    return [total for index, total in enumerate(totals) if total is not None and (index in largest) == among]
 
 
 def _summed(totals: list[Tensor | None], divided: bool, count: int) -> list[Tensor | None]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeGuard
 
 import keras
 import tensorflow as tf
 
+from mixtrain.backend.next_value import takes_next_value
 from mixtrain.backend.tensor_base import backend_value
 from mixtrain.typing import Tensor, Tree
 
@@ -32,8 +34,8 @@ def value_and_gradient(
         not depend on it, and may be sparse (indexed slices) where the backend has that.
     """
     tensors = [backend_value(tensor) for tensor in tensors]
-    sources = [*(variable.value for variable in variables), *tensors]
-    return _differentiated(lambda _: function(*tensors), sources, factor)
+    with _sources(variables) as values:
+        return _differentiated(lambda _: function(*tensors), [*values, *tensors], factor)
 
 
 def tapped_gradients(
@@ -51,7 +53,37 @@ def tapped_gradients(
     Returns:
         As `value_and_gradient`: the gradients of the variables, then those of the tapped tensors in their order.
     """
-    return _differentiated(function, [variable.value for variable in variables], factor)
+    with _sources(variables) as values:
+        return _differentiated(function, values, factor)
+
+
+class _WrittenScope(keras.StatelessScope):  # type: ignore[misc]
+    """A scope that keeps the variables that are written in it."""
+
+    def __init__(self, state_mapping: Sequence[tuple[keras.Variable, Tensor]]) -> None:
+        super().__init__(state_mapping=state_mapping)
+        self.written: dict[int, tuple[keras.Variable, Tensor]] = {}
+
+    def add_update(self, update: tuple[keras.Variable, Tensor]) -> None:
+        super().add_update(update)
+        self.written[id(update[0])] = update
+
+
+@contextlib.contextmanager
+def _sources(variables: Sequence[keras.Variable]) -> Iterator[list[Any]]:
+    """Yield the values of variables to differentiate with respect to, as the code inside reads them.
+
+    In eager code TensorFlow takes the Keras variables that a float8 layer passes to its `custom_gradient` for captured
+    ones, and expects gradients of them twice (TensorFlow 2.21, Keras 3.15): there they are read as tensors.
+    """
+    if not tf.executing_eagerly() or not any(map(takes_next_value, variables)):
+        yield [variable.value for variable in variables]
+        return
+    values = [tf.identity(variable.value) for variable in variables]
+    with _WrittenScope(list(zip(variables, values, strict=True))) as scope:
+        yield values
+    for variable, value in scope.written.values():
+        variable.assign(value)
 
 
 def _differentiated(

@@ -106,7 +106,7 @@ class Replicas:
         return JitChoice(False, "XLA would compile all replicas for one device")
 
     def run(
-        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor]
+        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor], largest: Sequence[int] = ()
     ) -> tuple[list[Tensor], Tree]:
         """Run a part of a step on each device, on its rows of the batch.
 
@@ -116,6 +116,7 @@ class Replicas:
         Args:
             part: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
             columns: The columns of the batch.
+            largest: The indexes of `totals` whose largest value over the replicas is taken instead of the sum.
 
         Returns:
             The sum of `totals` over the replicas, None where they are None; and `others`, of which tensors with one
@@ -165,7 +166,11 @@ class Replicas:
             for key, (place, before, values) in written.items():
                 merge = merges.get(key) or ("mean" if place.dtype.is_floating else "first")
                 place.write(division.merged(merge, before, values))
-            totals = [division.total(values) for values in zip(*(result[0] for result in results), strict=True)]
+            totals = [
+                tf.reduce_max(tf.stack(values), 0) if index in largest and values[0] is not None
+                else division.total(values)
+                for index, values in enumerate(zip(*(result[0] for result in results), strict=True))
+            ]
             others = tf.nest.map_structure(lambda *values: division.joined(values), *(result[1] for result in results))
         return totals, others
 

@@ -1,0 +1,291 @@
+"""Keras's float8 layers under loss scaling: what their scales hold is a next value, not a gradient."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, backend, nn
+from mixtrain.amp import GradScaler
+from mixtrain.distribution import data_parallel
+from tests.distribution.networks import values_of
+
+SCALE = 1024.0
+
+
+def float8_network(units: int = 16) -> keras.Model:
+    """Return a network of two float8 layers; every call returns the same weights."""
+    keras.utils.set_random_seed(1)
+    layers = [keras.layers.Dense(units, "relu", name="d1"), keras.layers.Dense(1, name="d2")]
+    network = keras.Sequential([keras.Input((16,)), *layers])
+    for layer in layers:
+        layer.quantize("float8")
+    return network
+
+
+def batches(*, planted: float | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return 8 batches of 16 rows; the fourth with a planted input."""
+    draw = np.random.default_rng(0)
+    x = draw.standard_normal((128, 16)).astype(np.float32)
+    y = (x @ draw.standard_normal((16, 1)) * 0.3).astype(np.float32)
+    if planted is not None:
+        x[50, 2] = planted
+    return [(x[start : start + 16], y[start : start + 16]) for start in range(0, 128, 16)]
+
+
+def by_keras(optimizer: keras.optimizers.Optimizer, epochs: int = 2, **options: Any) -> tuple[Any, list[np.ndarray]]:
+    """Train by Keras's `fit` and `LossScaleOptimizer`; return the losses and what the variables hold."""
+    network = float8_network()
+    optimizer = keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=SCALE, dynamic_growth_steps=5)
+    network.compile(optimizer, "mse")
+    x, y = (np.concatenate(column) for column in zip(*batches(**options), strict=True))
+    history = network.fit(x, y, batch_size=16, epochs=epochs, shuffle=False, verbose=0)
+    return history.history["loss"], values_of(network)
+
+
+def by_model(
+    optimizer: Callable[[keras.Model], Any], epochs: int = 2, *, sink: bool = False, planted: float | None = None,
+    manager: Any = None, **options: Any,
+) -> tuple[Any, list[np.ndarray], Model]:
+    """Train by `Model`; return the losses, what the variables hold, and the Model."""
+    network = float8_network()
+    manager = manager or DynamicLossScaleManager(SCALE, 2, 5)
+    model = Model(
+        network, keras.losses.MeanSquaredError(), optimizer(network), loss_scale_manager=manager, **options
+    )
+    history = model.train(epochs, batches(planted=planted), dataset_sink_mode=sink)
+    return history["loss"], values_of(network), model
+
+
+def distance(ones: list[np.ndarray], others: list[np.ndarray]) -> float:
+    """Return the largest difference of two lists of arrays."""
+    return max(float(np.abs(one - other).max()) for one, other in zip(ones, others, strict=True))
+
+
+def keras_sgd(network: keras.Model) -> keras.optimizers.Optimizer:
+    """Return Keras's plain descent."""
+    del network
+    return keras.optimizers.SGD(0.05)
+
+
+# The optimizer of Keras's run, the one of Model's, and options of Model's.
+SAME: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "mixtrain's SGD": (
+        lambda: keras.optimizers.SGD(0.05), lambda network: nn.SGD(network.trainable_weights, 0.05), {}
+    ),
+    "host": (lambda: keras.optimizers.SGD(0.05), keras_sgd, {}),
+    "sink": (lambda: keras.optimizers.SGD(0.05), keras_sgd, {"sink": True}),
+    "O2": (lambda: keras.optimizers.SGD(0.05), keras_sgd, {"sink": True, "amp_level": "O2"}),
+    "momentum": (
+        lambda: keras.optimizers.SGD(0.05, 0.9), lambda network: nn.Momentum(network.trainable_weights, 0.05, 0.9), {}
+    ),
+    "adam": (
+        lambda: keras.optimizers.Adam(1e-3, epsilon=1e-8), lambda network: nn.Adam(network.trainable_weights, 1e-3), {}
+    ),
+    "clipped": (
+        lambda: keras.optimizers.SGD(0.05, global_clipnorm=0.1),
+        lambda network: keras.optimizers.SGD(0.05, global_clipnorm=0.1), {},
+    ),
+    "accumulated by Keras": (
+        lambda: keras.optimizers.SGD(0.05, gradient_accumulation_steps=2),
+        lambda network: keras.optimizers.SGD(0.05, gradient_accumulation_steps=2), {},
+    ),
+    "accumulated": (
+        lambda: keras.optimizers.SGD(0.05, gradient_accumulation_steps=2), keras_sgd, {"accumulate_steps": 2}
+    ),
+}
+
+
+@pytest.mark.parametrize("case", [
+    name if place == 0 else pytest.param(name, marks=pytest.mark.slow) for place, name in enumerate(SAME)
+])
+def test_losses_and_scales_are_those_of_keras(case: str) -> None:
+    of_keras, of_model, options = SAME[case]
+    losses, values = by_keras(of_keras())
+    own_losses, own_values, model = by_model(of_model, **options)
+    np.testing.assert_allclose(own_losses, losses, rtol=1e-5)
+    assert distance(own_values, values) < 1e-5
+    # 16 steps, or windows of 2 whose every batch counts as a good step.
+    assert model.train_network.state.current_scale() == SCALE * 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sink", [False, True])
+def test_a_constant_scale_gives_the_same_numbers_whoever_divides(sink: bool) -> None:
+    dropping = by_model(keras_sgd, sink=sink, manager=FixedLossScaleManager(SCALE))
+    keeping = by_model(
+        lambda network: nn.SGD(network.trainable_weights, 0.05, loss_scale=SCALE), sink=sink,
+        manager=FixedLossScaleManager(SCALE, drop_overflow_update=False),
+    )
+    assert distance(dropping[1], keeping[1]) < 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sink", [False, True])
+@pytest.mark.parametrize("case", ["host", "momentum"])
+def test_a_skipped_step_puts_the_scales_back(case: str, sink: bool) -> None:
+    of_keras, of_model, _ = SAME[case]
+    _, values = by_keras(of_keras(), 1, planted=np.inf)
+    _, own_values, model = by_model(of_model, 1, sink=sink, planted=np.inf)
+    assert distance(own_values, values) < 1e-5
+    assert all(np.isfinite(value).all() for value in own_values)
+    assert model.train_network.state.current_scale() == SCALE / 2
+
+
+@pytest.mark.slow
+def test_weight_decay_leaves_the_scales_alone() -> None:
+    _, plain, _ = by_model(lambda network: nn.SGD(network.trainable_weights, 0.0))
+    _, decayed, model = by_model(lambda network: nn.AdamWeightDecay(network.trainable_weights, 0.0, weight_decay=0.5))
+    scales = [index for index, weight in enumerate(model.train_network.weights) if backend.takes_next_value(weight)]
+    assert len(scales) == 12
+    for index in scales:
+        np.testing.assert_array_equal(plain[index], decayed[index])
+
+
+@pytest.mark.slow
+def test_replicas_hold_the_largest_magnitude_of_all_of_them() -> None:
+    alone = by_model(keras_sgd, 1)
+    with data_parallel(2):
+        spread = by_model(keras_sgd, 1)
+    # Float8 rounds what the order of a sum changes: 2e-4 here; means over replicas would be 10 % and more below.
+    for one, other in zip(spread[1], alone[1], strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-3, atol=2e-4)
+
+
+@pytest.mark.slow
+def test_next_values_are_not_reported_as_gradients() -> None:
+    class Watcher(mixtrain.Callback):
+        needs = frozenset({"gradients"})
+
+        def on_train_step_end(self, run_context: Any) -> None:
+            results = run_context.original_args().step_results
+            squares = [float((backend.to_numpy(value) ** 2).sum()) for value in results.gradients.values()]
+            self.count, self.expected = len(squares), float(np.sqrt(sum(squares)))
+            self.norm = float(np.ravel(results.grad_norm)[-1])
+
+    watcher, network = Watcher(), float8_network()
+    model = Model(network, "mse", keras.optimizers.SGD(0.05), loss_scale_manager=FixedLossScaleManager(SCALE))
+    model.train(1, batches(), callbacks=[watcher])
+    assert watcher.count == 4
+    assert watcher.norm == pytest.approx(watcher.expected, rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Model. in epoch")
+@pytest.mark.parametrize("planted", [np.inf, np.nan])
+def test_overflows_are_explained(planted: float) -> None:
+    _, values, model = by_model(keras_sgd, planted=planted, explain_overflow=True)
+    assert [record.step for record in model.overflows] == [4, 12]
+    assert "column 0" in str(model.overflows[0])
+    _, unwatched, _ = by_model(keras_sgd, planted=planted)
+    assert distance(values, unwatched) == 0.0
+
+
+@pytest.mark.slow
+def test_an_overflow_that_the_layer_clips_is_seen_and_explained() -> None:
+    """An infinite gradient of an output without a bias shows in its amax history alone."""
+    keras.utils.set_random_seed(1)
+    layer = keras.layers.Dense(1, use_bias=False, name="d1")
+    network = keras.Sequential([keras.Input((16,)), layer])
+    layer.quantize("float8")
+    # 100 times the scale is finite from 2**121 on.
+    model = Model(
+        network, lambda output, label: keras.ops.mean(output) * 100.0, keras.optimizers.SGD(0.0),
+        loss_scale_manager=DynamicLossScaleManager(2.0**127, 2, 5), explain_overflow=True,
+    )
+    history = model.train(1, batches())
+    assert history["skipped_steps"][0] == 6
+    assert "d1" in str(model.overflows[0])
+    assert all(np.isfinite(value).all() for value in values_of(network))
+
+
+@pytest.mark.slow
+def test_weight_averages_of_keras_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"SGD: .*must not average weights: .*Write use_ema=False"):
+        by_model(lambda network: keras.optimizers.SGD(0.05, use_ema=True))
+
+
+@pytest.mark.slow
+def test_rules_are_suggested_ranges_sampled_and_scales_calibrated() -> None:
+    network, data = float8_network(), batches()
+    monitor = mixtrain.RangeMonitor(2)
+    model = Model(network, "mse", keras.optimizers.SGD(0.05), amp_level="O2")
+    model.train(1, data, callbacks=[monitor])
+    assert mixtrain.suggest_rules(model, data, steps=2) is not None
+    assert mixtrain.calibrate_loss_scale(model, data, steps=2).get_loss_scale() >= 1.0
+
+
+@pytest.mark.slow
+def test_a_resumed_run_is_an_undisturbed_one(tmp_path: pathlib.Path) -> None:
+    _, undisturbed, _ = by_model(keras_sgd, 4)
+
+    def run(epochs: int) -> list[np.ndarray]:
+        network = float8_network()
+        model = Model(
+            network, keras.losses.MeanSquaredError(), keras_sgd(network),
+            loss_scale_manager=DynamicLossScaleManager(SCALE, 2, 5),
+        )
+        model.train(epochs, batches(), resume=str(tmp_path))
+        return values_of(network)
+
+    run(2)
+    assert distance(run(4), undisturbed) == 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unscale_first", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_grad_scaler_leaves_next_values_undivided(compiled: bool, unscale_first: bool) -> None:
+    network, scaler = float8_network(), GradScaler(init_scale=SCALE, growth_interval=5)
+    optimizer, loss_fn = keras.optimizers.SGD(0.05), keras.losses.MeanSquaredError()
+    variables = network.trainable_variables
+
+    def step(x: Any, y: Any) -> Any:
+        gradients = mixtrain.value_and_grad(
+            lambda x, y: scaler.scale(loss_fn(y, network(x, training=True))), None, variables
+        )(x, y)[1]
+        if unscale_first:
+            gradients = scaler.unscale_(gradients, optimizer)
+        applied = scaler.step(optimizer, gradients, variables)
+        scaler.update()
+        return applied
+
+    run = mixtrain.jit(step) if compiled else step
+    for _ in range(2):
+        for x, y in batches():
+            run(x, y)
+    assert distance(values_of(network), by_keras(keras.optimizers.SGD(0.05))[1]) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
+def test_a_cell_trains_a_float8_layer(mode: int) -> None:
+    class Net(nn.Cell):
+        def __init__(self, layers: list[keras.Layer]) -> None:
+            super().__init__()
+            self.first, self.second = layers
+
+        def construct(self, x: Any) -> Any:
+            return self.second(self.first(x))
+
+    network = float8_network()
+    cell = Net(network.layers)
+    mixtrain.set_context(mode=mode)
+    try:
+        step = nn.TrainOneStepWithLossScaleCell(
+            nn.WithLossCell(cell, nn.MSELoss()), nn.SGD(cell.trainable_params(), 0.05),
+            nn.DynamicLossScaleUpdateCell(SCALE, 2, 5),
+        )
+        step.set_train()
+        for _ in range(2):
+            for x, y in batches():
+                step(mixtrain.Tensor(x), mixtrain.Tensor(y))
+    finally:
+        mixtrain.set_context(mode=mixtrain.GRAPH_MODE)
+    assert distance(values_of(network), by_keras(keras.optimizers.SGD(0.05))[1]) < 1e-5
