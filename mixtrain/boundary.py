@@ -102,6 +102,15 @@ def to_backend_tensors(values: Tree) -> Tree:
     return values
 
 
+def to_current_values(values: Tree) -> Tree:
+    """Return a structure with the current values, backend tensors, in place of Parameters and Keras variables."""
+    if isinstance(values, keras.Variable):
+        return backend.to_tensor(values)
+    if isinstance(values, (tuple, list, dict)):
+        return _mapped(to_current_values, values)
+    return values
+
+
 def to_tensors(values: Tree) -> Tree:
     """Return a structure with Tensors in place of backend tensors and views."""
     if isinstance(values, backend.TENSOR_TYPES):

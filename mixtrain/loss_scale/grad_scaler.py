@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import backend, boundary, checks
 from mixtrain.loss_scale import scaler_gradients as gradients
 from mixtrain.loss_scale.arguments import checked_growth, checked_scale
 from mixtrain.loss_scale.rule import SMALLEST_NORMAL, LossScaleState
@@ -83,7 +83,7 @@ class GradScaler:
         if not self._enabled:
             return outputs
         self._scaled = True
-        return gradients.all_scaled(outputs, self.state.loss_scale)
+        return _like_inputs(gradients.all_scaled(outputs, self.state.loss_scale), outputs)
 
     @backend.without_autograph
     def unscale_(self, grads: Tree, optimizer: Optimizer) -> Tree:
@@ -118,7 +118,7 @@ class GradScaler:
         unscaled, finite = gradients.all_unscaled(grads, self.state.loss_scale)
         self._count_check(finite)
         self._stages.put(OptimizerStage(optimizer, finite, grads))
-        return unscaled
+        return _like_inputs(unscaled, grads)
 
     @backend.without_autograph
     def step(self, optimizer: Optimizer, grads: Sequence[Tensor], variables: Sequence[Variable] | None = None) -> Any:
@@ -146,9 +146,9 @@ class GradScaler:
         driver.build(variables)
         if not self._enabled:
             gradients.apply(driver, grads, variables)
-            return backend.to_tensor(True)
+            return _like_inputs(backend.to_tensor(True), grads)
         self._check_scaled("step")
-        stage = self._stages.find(optimizer)
+        stage, passed = self._stages.find(optimizer), grads
         if stage is None:
             grads, finite = gradients.all_unscaled(grads, self.state.loss_scale, variables)
         else:
@@ -163,7 +163,7 @@ class GradScaler:
             writes=[*variables, *driver.state_variables()],
         )
         self._stages.put(OptimizerStage(optimizer, None))
-        return finite
+        return _like_inputs(finite, passed)
 
     @backend.without_autograph
     def update(self, new_scale: TensorLike | None = None) -> None:
@@ -296,6 +296,15 @@ class GradScaler:
 
     def _change(self, **settings: Any) -> None:
         self.state.change_rule(checked_growth("GradScaler", **{**self._settings(), **settings}))
+
+
+def _like_inputs(results: Tree, inputs: Tree) -> Tree:
+    """Return Tensors if there are some among the inputs, so that their methods (`gradient.norm()`) work on the results.
+
+    The mode of the call does not matter: a gradient tape inside `jit` needs the tensors of the backend.
+    """
+    given_tensors = any(isinstance(value, boundary.UserTensor) for value in keras.tree.flatten(inputs))
+    return boundary.to_tensors(results) if given_tensors else results
 
 
 def _nothing_checked() -> RuntimeError:

@@ -73,7 +73,8 @@ class CompiledCall:
         if self._state is None or not backend.is_tracing():
             return self._function(*inputs)
         with self._state.tracing():
-            return self._function(*inputs)
+            # A compiled function returns values: of a Parameter, the value after the step. JAX accepts no variables.
+            return boundary.to_current_values(self._function(*inputs))
 
     def compiled(self) -> Any:
         """Return the compiled function for the current layers and settings."""

@@ -367,3 +367,11 @@ def test_a_bad_call_is_refused_with_what_to_write(call: Any, error: type[Excepti
     with pytest.raises(error) as caught:
         call(scaler, momentum(w), w)
     assert message in str(caught.value)
+
+
+def test_gradients_that_are_tensors_stay_tensors_with_their_methods() -> None:
+    optimizer, scaler = nn.SGD([mixtrain.Parameter(np.ones(2, np.float32), name="w")], 0.5), GradScaler(4.0)
+    loss = scaler.scale(mixtrain.Tensor(1.0))
+    grads = scaler.unscale_([mixtrain.Tensor([12.0, 16.0])], optimizer)
+    applied = scaler.step(optimizer, grads)
+    assert (loss.item(), grads[0].norm().item(), bool(applied.asnumpy())) == (4.0, 5.0, True)

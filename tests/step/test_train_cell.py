@@ -218,3 +218,32 @@ def test_a_construct_of_the_users_own_finds_the_manager_and_a_map() -> None:
     step = nn.TrainOneStepWithLossScaleCell(*trained, mixtrain.Tensor(1.0))
     assert step.loss_scaling_manager is None
     assert step.hyper_map(lambda x: 2 * x, (1, 2)) == (2, 4)
+
+
+class _ReturnsParameters(nn.Cell):
+    """Returns its loss scale and a weight, both Parameters, as cells of public scripts do."""
+
+    def __init__(self, network: Any, optimizer: Any) -> None:
+        super().__init__(auto_prefix=False)
+        self.network, self.optimizer = network, optimizer
+        self.scale_sense = mixtrain.Parameter(mixtrain.Tensor(4.0), name="scale_sense", requires_grad=False)
+        self.grad = mixtrain.ops.GradOperation(get_by_list=True)
+
+    def construct(self, x: Any, label: Any) -> Any:
+        loss = self.network(x, label)
+        grads = self.grad(self.network, self.optimizer.parameters)(x, label)
+        loss = mixtrain.ops.depend(loss, self.optimizer(grads))
+        return loss, self.scale_sense, self.optimizer.parameters[0]
+
+
+def test_a_parameter_that_a_train_cell_returns_is_its_value_after_the_step() -> None:
+    outputs: list[list[float]] = []
+
+    class Record(mixtrain.Callback):
+        def step_end(self, run_context: Any) -> None:
+            outputs.append([value.asnumpy().ravel()[0] for value in run_context.original_args().net_outputs])
+
+    net = _dense()
+    step = _ReturnsParameters(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.125))
+    mixtrain.Model(step).train(1, [(X, LABEL)] * 2, callbacks=[Record()], verbose=0)
+    assert outputs == [[9.0, 4.0, 0.25], [0.5625, 4.0, 0.4375]]

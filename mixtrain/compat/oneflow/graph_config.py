@@ -8,10 +8,10 @@ from mixtrain import checks
 from mixtrain.dtype import DType, as_dtype, bfloat16, float16
 
 _SUPPORTED: Final = ("enable_amp",)
-# Other options of OneFlow, and what to write instead.
+# Other options of OneFlow, and what to do instead.
 _WITHOUT_EFFECT: Final = {
     "set_gradient_accumulation_steps": (
-        "give the whole batch at once, or sum the gradients of smaller ones in a loop of your own with amp.GradScaler"
+        "Pass the whole batch at once, or sum the gradients of smaller ones in a loop of your own with amp.GradScaler"
     ),
     **dict.fromkeys(
         (
@@ -21,7 +21,7 @@ _WITHOUT_EFFECT: Final = {
             "enable_straighten_algorithm", "enable_zero", "set_outputs_buffer_size",
             "set_zero_redundancy_optimizer_mode",
         ),
-        "leave the line out: how operations are laid out on the device is the compiler's choice, and no number "
+        "Leave the line out: how operations are laid out on the device is the compiler's choice, and no number "
         "depends on it",
     ),
 }
@@ -85,7 +85,7 @@ class GraphConfig:
         where = f"{vars(self).get('_where', 'Graph')}.config"  # A copy under construction has no attributes yet.
         if name in _WITHOUT_EFFECT:
             raise AttributeError(
-                f"{where}: expected an option that means something here; got {name}. Write {_WITHOUT_EFFECT[name]}."
+                f"{where}: expected an option that means something here; got {name}. {_WITHOUT_EFFECT[name]}."
             )
         (near,) = checks.nearest(name, (*_SUPPORTED, *_WITHOUT_EFFECT))
         raise AttributeError(f"{where}: expected {' or '.join(_SUPPORTED)}; got {name}. Write self.config.{near}(...).")

@@ -367,9 +367,9 @@ def test_options_of_config_are_those_that_mean_something() -> None:
     config = EvalGraph(dense_network()).config
     with pytest.raises(AttributeError, match=r"got enable_ampp. Write self.config.enable_amp\(...\)"):
         config.enable_ampp(True)
-    with pytest.raises(AttributeError, match="set_gradient_accumulation_steps. Write give the whole batch"):
+    with pytest.raises(AttributeError, match="set_gradient_accumulation_steps. Pass the whole batch"):
         config.set_gradient_accumulation_steps(2)
-    with pytest.raises(AttributeError, match="leave the line out"):
+    with pytest.raises(AttributeError, match=r"got \w+\. Leave the line out"):
         config.allow_fuse_model_update_ops(True)
     with pytest.raises(TypeError, match="mode must be True or False"):
         config.enable_amp(1)  # type: ignore[arg-type]
