@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.network.keras_own import keras_owns
 from mixtrain.step.own_loss import inputs_of
 from mixtrain.train.feed import Feed
 from mixtrain.train.networks import Networks
@@ -64,7 +65,7 @@ def _is_arrays(dataset: DatasetLike) -> bool:
 
 def _is_users_function(loss_fn: LossFn) -> bool:
     """Whether a loss is a function of the user's, which may look up text."""
-    return inspect.isfunction(loss_fn) and not str(loss_fn.__module__).startswith(("keras.", "mixtrain."))
+    return inspect.isfunction(loss_fn) and not keras_owns(loss_fn) and not loss_fn.__module__.startswith("mixtrain.")
 
 
 def _check_labels_are_numbers(batch: Batch) -> None:

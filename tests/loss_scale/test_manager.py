@@ -70,9 +70,9 @@ def test_growth_on_the_host_stops_before_infinity() -> None:
         ({"scale_factor": 1e39}, ValueError, "at most", "scale_factor=2"),
         ({"scale_window": 0}, ValueError, "at least 1; got 0", "scale_window=2000"),
         ({"scale_window": -1}, ValueError, "at least 1; got -1", "scale_window=2000"),
-        ({"scale_window": 2.0}, TypeError, "an int; got float 2.0", "scale_window=2000"),
+        ({"scale_window": 2.0}, TypeError, "an int; got float 2.0", "scale_window=2"),
         ({"scale_window": True}, TypeError, "an int; got bool True", "scale_window=2000"),
-        ({"scale_window": "3"}, TypeError, "an int; got str '3'", "scale_window=2000"),
+        ({"scale_window": "3"}, TypeError, "an int; got str '3'", "scale_window=3"),
     ],
 )
 def test_a_bad_argument_of_the_dynamic_manager_is_refused_with_what_to_write(

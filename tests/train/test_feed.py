@@ -144,7 +144,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "nothing": (lambda: None, TypeError, "got NoneType None"),
     "three columns": (lambda: [(X, Y, Y)], ValueError, "a batch must have 2 columns, data and label; got 3"),
     "one column": (lambda: [(X,)], ValueError, "a batch must have 2 columns, data and label; got 1"),
-    "an array": (lambda: [X], ValueError, "a batch must have 2 columns, data and label; got 1"),
+    "an array": (lambda: [X], ValueError, "must have 2 columns, data and label; an array is not batches; got 1"),
     "three columns of a pipeline": (
         lambda: NumpySlicesDataset((X, Y, Y), ["a", "b", "c"]).batch(8), ValueError, "data and label; got 3"
     ),
