@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
@@ -35,9 +36,16 @@ def extra_losses(network: Network) -> list[Tensor]:
 
 
 def output_names(network: Network) -> list[str]:
-    """Return the output names of a Keras functional model; [] for any other network."""
-    names = getattr(getattr(network, "keras_layer", network), "output_names", None)
-    return list(names) if isinstance(names, (list, tuple)) else []
+    """Return the output names of a Keras functional model, the keys where it returns a dict; [] for other networks."""
+    layer = getattr(network, "keras_layer", network)
+    names = getattr(layer, "output_names", None)
+    if not isinstance(names, (list, tuple)):
+        return []
+    outputs = getattr(layer, "output", None)
+    if isinstance(outputs, dict) and set(outputs) != set(names):
+        # `output_names` are those of layers. Keras's `compile` goes by the keys, in this order.
+        return list(outputs) if isinstance(outputs, collections.OrderedDict) else sorted(outputs)
+    return list(names)
 
 
 class BatchOutputs(NamedTuple):

@@ -128,11 +128,13 @@ class OutputLosses:
             label = [label]  # The only loss takes a label of several parts.
         losses, weights = _for_each("loss_fn", self._losses, named), _for_each("loss_weights", self._weights, named)
         samples = _for_each("sample_weight", sample_weight, named)
+        labeled = _labeled(label, named, losses)
         weighted = []
-        for name, output in named.items():
+        # The order of Keras's results: that of the outputs in a list, and that of the losses where outputs have keys.
+        for name in losses if isinstance(outputs, dict) else named:
             if losses.get(name) is None:
                 continue
-            term = losses[name](output, one_of_outputs("label", label, name, list(named)), samples.get(name))
+            term = losses[name](named[name], one_of_outputs("label", label, name, labeled), samples.get(name))
             if terms is not None:
                 terms[f"{self._display_name(name)}_loss"] = term
             weight = weights.get(name)
@@ -175,6 +177,13 @@ def one_of_outputs(what: str, values: Any, name: Any, names: Sequence[Any]) -> A
         "Model", f"there must be a {what} for output {name!r} of {list(names)}", got,
         f"a dict of {what}s by output name, or a list of them in the order of the outputs",
     )
+
+
+def _labeled(label: Any, named: dict[Any, Any], losses: dict[Any, Any]) -> list[Any]:
+    """Return the outputs that labels without names belong to: those with a loss, where there are too few for all."""
+    count = len(label) if isinstance(label, (list, tuple)) else 1
+    with_loss = [name for name in named if losses.get(name) is not None]
+    return list(named) if label is None or isinstance(label, dict) or count != len(with_loss) else with_loss
 
 
 def _for_each(what: str, values: Any, named: dict[Any, Any]) -> dict[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,10 @@ def with_masks(network: Network) -> Callable[..., Any]:
         if isinstance(network, WithEvalCell):
             results, batch_outputs = network.with_outputs(*batch)
             losses = batch_outputs.output_losses
+            if isinstance(network._loss_fn, dict) or not isinstance(batch_outputs.outputs, dict):
+                # A plain dict that leaves a compiled call on JAX comes back with its keys sorted. With one loss for
+                # the outputs of a dict, that is Keras's order too.
+                losses = collections.OrderedDict(losses)
         else:
             results = network(*batch)
         outputs = boundary.to_backend_tensors(results)

@@ -69,6 +69,18 @@ def test_sample_weights_by_output_are_those_of_keras() -> None:
     np.testing.assert_allclose(ours, two_steps_in_keras(two_outputs("dict"), label, weights, loss=BY_NAME), rtol=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", [["mse", None], {"a": "mse"}], ids=["list", "by-name"])
+def test_one_label_is_that_of_the_only_output_with_a_loss(loss: Any) -> None:
+    form = "list" if isinstance(loss, list) else "dict"
+    ours, theirs = two_outputs(form), two_outputs(form)
+    for net in (ours, theirs):
+        net.get_layer("b").trainable = False  # It has no gradient, of which Keras warns.
+    label = Y if form == "list" else {"a": Y, "b": C}
+    expected = two_steps_in_keras(theirs, label, loss=loss)
+    np.testing.assert_allclose(two_steps(ours, Y, loss=loss), expected, rtol=1e-5)
+
+
 class Penalty(keras.layers.Layer):
     """Adds a loss for each of its inputs, which it returns."""
 

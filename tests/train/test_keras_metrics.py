@@ -11,7 +11,7 @@ import pytest
 from mixtrain import Callback, Model, backend, nn
 from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics
 from mixtrain.train.model_metrics import model_metrics
-from tests.backends import on_jax_only_some
+from tests.backends import ON_KERAS_3_10, on_jax_only_some
 
 layers = keras.layers
 ROWS, BATCH = 10, 4  # the last batch holds 2
@@ -80,6 +80,43 @@ def test_metrics_of_each_output_have_keras_names_and_values(
     assert sum(of_outputs) == pytest.approx(result["loss"], rel=1e-6)
     assert result == pytest.approx({name: value for name, value in expected.items() if name in result}, rel=1e-5)
     assert set(expected) - set(result) == {"a_loss", "b_loss"}
+
+
+def keyed(keys: str, form: str = "dict") -> Any:
+    """Return a model whose outputs are a list, or a dict with keys that are not the names of its layers."""
+    keras.utils.set_random_seed(1)
+    entry = keras.Input((4,))
+    if form == "list":
+        return keras.Model(entry, [layers.Dense(1, name=key)(entry) for key in keys])
+    return keras.Model(entry, {key: layers.Dense(1, name=f"layer_{key}")(entry) for key in keys})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("keys", "metrics"), [("ba", {"a": ["mae", "mse"], "b": "mse"}), ("a", {"a": "mae"})], ids=["two", "one"]
+)
+@pytest.mark.skipif(ON_KERAS_3_10, reason="Keras before 3.12 refuses metrics by such keys")
+def test_metrics_by_the_keys_of_outputs_have_keras_names_order_and_values(keys: str, metrics: Any) -> None:
+    label, loss = {key: Y[:8] for key in keys}, dict.fromkeys(keys, "mae")
+    theirs = keyed(keys)
+    theirs.compile("sgd", loss, metrics=metrics)
+    ours = Model(keyed(keys), loss, "sgd", metrics=metrics)
+    for values in ({}, {"return_dict": True}):
+        expected = theirs.evaluate(X[:8], label, batch_size=BATCH, verbose=0, **values)
+        assert ours.evaluate(X[:8], label, batch_size=BATCH, verbose=0, **values) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "losses"), [("list", "ab"), ("dict", "ba"), ("dict", "ab"), ("dict", "")])
+def test_evaluate_lists_the_losses_of_outputs_in_the_order_of_keras(form: str, losses: str) -> None:
+    loss: Any = {key: {"a": "mae", "b": "mse"}[key] for key in losses} or "mae"
+    label = [Y[:8], Y[:8]] if form == "list" else {"a": Y[:8], "b": Y[:8]}
+    theirs = keyed("ba", form)
+    theirs.compile("sgd", loss)
+    expected = theirs.evaluate(X[:8], label, batch_size=BATCH, verbose=0)
+    assert Model(keyed("ba", form), loss, "sgd").evaluate(X[:8], label, batch_size=BATCH, verbose=0) == pytest.approx(
+        expected, rel=1e-5
+    )
 
 
 @pytest.mark.slow
