@@ -15,6 +15,7 @@ from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors, wants_ten
 from mixtrain.dtype import float32, is_float, wider
 from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.repeated_forward import run_gradient
 from mixtrain.typing import Tensor, Tree, Variable
 
 
@@ -67,7 +68,10 @@ class GradOperation(Primitive):
             positions = tensor_positions(inputs) if self.get_all else () if self.get_by_list else (0,)
             if not tensor_positions(inputs) and not self.get_by_list:
                 raise checks.fail_type(self.name, "an input must be a tensor", inputs, "gradient(mixtrain.Tensor(x))")
-            _, by_input, by_weight = differentiate(self.name, fn, inputs, kwargs, positions, variables, sens)
+            _, by_input, by_weight = run_gradient(
+                fn, (*inputs, *kwargs.values()),
+                lambda: differentiate(self.name, fn, inputs, kwargs, positions, variables, sens),
+            )
             if self.get_by_list:
                 by_list = like_weights(weights, by_weight)
                 return (by_input, by_list) if self.get_all else by_list
