@@ -68,10 +68,7 @@ class GradOperation(Primitive):
             positions = tensor_positions(inputs) if self.get_all else () if self.get_by_list else (0,)
             if not tensor_positions(inputs) and not self.get_by_list:
                 raise checks.fail_type(self.name, "an input must be a tensor", inputs, "gradient(mixtrain.Tensor(x))")
-            _, by_input, by_weight = run_gradient(
-                fn, (*inputs, *kwargs.values()),
-                lambda: differentiate(self.name, fn, inputs, kwargs, positions, variables, sens),
-            )
+            _, by_input, by_weight = differentiate(self.name, fn, inputs, kwargs, positions, variables, sens)
             if self.get_by_list:
                 by_list = like_weights(weights, by_weight)
                 return (by_input, by_list) if self.get_all else by_list
@@ -108,6 +105,7 @@ def differentiate(
         ``(outputs, gradients of inputs, gradients of weights)``.
     """
     wants = wants_tensors(inputs, named)
+    passed = (*inputs, *named.values())
     hooks: list[Any] = [getattr(value, "gradient_hooks", None) for value in inputs]
     inputs = [_as_input(to_backend_tensors(value), index in positions) for index, value in enumerate(inputs)]
     sens = to_backend_tensors(sens)
@@ -124,7 +122,9 @@ def differentiate(
         return _weighted_sum(where, first, sens), outputs
 
     with parameters_read_as(None):  # Differentiate by the variables themselves, not by their casts.
-        _, outputs, gradients = backend.value_and_gradient(forward, weights, tensors)
+        _, outputs, gradients = run_gradient(
+            fn, passed, lambda: backend.value_and_gradient(forward, weights, tensors)
+        )
     dense = [_dense(gradient, source) for gradient, source in zip(gradients, [*weights, *tensors], strict=True)]
     tensor_gradients = iter(dense[len(weights) :])
 

@@ -67,7 +67,7 @@ def run_gradient(network: Any, inputs: Sequence[Any], gradient: Callable[[], Any
 
     Args:
         network: A cell, or a function, of which no call is recorded.
-        inputs: The arguments that `gradient` calls it with.
+        inputs: The arguments that it is differentiated at, as the caller passed them.
         gradient: Runs and differentiates the network.
     """
     # Cells have `requires_grad`; not every function can be a weak key.

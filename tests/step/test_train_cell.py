@@ -271,8 +271,15 @@ class _TwoForwardsScaled(nn.TrainOneStepWithLossScaleCell):
     construct = _TwoForwards.construct  # type: ignore[assignment]
 
 
+class _ByValueAndGrad(_TwoForwards):
+    def construct(self, *inputs: Any) -> Any:
+        loss = self.network(*inputs)
+        _, grads = mixtrain.value_and_grad(self.network, None, self.optimizer.parameters)(*inputs)
+        return mixtrain.ops.depend(loss, self.optimizer(grads))
+
+
 @MODES
-@pytest.mark.parametrize("cell", [_TwoForwards, _TwoForwardsScaled])
+@pytest.mark.parametrize("cell", [_TwoForwards, _TwoForwardsScaled, _ByValueAndGrad])
 def test_statistics_move_once_a_step_where_a_cell_runs_its_network_for_loss_and_gradients(mode: int, cell: Any) -> None:
     mixtrain.set_context(mode=mode)
     rows, labels = mixtrain.Tensor([[1.0, 2.0], [3.0, 6.0]]), mixtrain.Tensor([[0.0, 0.0], [1.0, 1.0]])
