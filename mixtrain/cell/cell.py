@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import weakref
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -20,18 +21,25 @@ from mixtrain.cell.layer import CellLayer
 from mixtrain.cell.setup import CellSetup
 from mixtrain.cell.state import CellState
 from mixtrain.cell.tree import CellTree, name_of
+from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.network.unique_names import unique_names
 from mixtrain.ops.custom_backward import custom_backward
+from mixtrain.ops.repeated_forward import note_forward
 from mixtrain.precision.cast import CastRule, run_under
 from mixtrain.precision.families import Family
 from mixtrain.precision.plan_request import request_of, to_float
-from mixtrain.seed import next_seed
+from mixtrain.seed import next_seed, stream_states
 from mixtrain.trace_version import note_layer
 from mixtrain.typing import DTypeLike, Layer, Variable
 
 _CellT = TypeVar("_CellT", bound="Cell")
 _UNCHANGED = CastRule()
 _LIBRARY = "mixtrain."
+
+
+def _untrained_state(cell: weakref.ref[Any]) -> list[Variable]:
+    """Return the variables that a call of a cell may write: those that are not trained, and random state."""
+    return [*(variable for variable in referenced_variables([cell()]) if not variable.trainable), *stream_states()]
 
 
 def _as_tensor(array: np.ndarray) -> Any:
@@ -116,10 +124,13 @@ class Cell(CellState, CellHooks, CellSetup):
             return self.as_keras_layer()(*args, **kwargs)
         run = run_library if _is_library_class(type(self)) else run_users  # type: ignore[arg-type]
         try:
-            return run(self._call, args, kwargs)
+            outputs = run(self._call, args, kwargs)
         except Exception as error:
             checks.note_call(error, name_of(self), to_tensors(args), to_tensors(kwargs))
             raise
+        if self.requires_grad and not kwargs:
+            note_forward(self, args, partial(_untrained_state, weakref.ref(self)))
+        return outputs
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         note_layer(self)
@@ -188,7 +199,7 @@ class Cell(CellState, CellHooks, CellSetup):
         checks.instance(f"{type(self).__name__}.phase", "phase", value, str, 'phase="train"')
 
     def set_grad(self: _CellT, requires_grad: bool = True) -> _CellT:
-        """Set `requires_grad`, which has no effect here; return the cell."""
+        """Set `requires_grad`: a gradient that repeats a call of the cell moves its state once; return the cell."""
         object.__setattr__(
             self, "requires_grad", checks.boolean(f"{type(self).__name__}.set_grad", "requires_grad", requires_grad)
         )

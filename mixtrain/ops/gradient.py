@@ -15,6 +15,7 @@ from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors, wants_ten
 from mixtrain.dtype import float32, is_float, wider
 from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.repeated_forward import run_gradient
 from mixtrain.typing import Tensor, Tree, Variable
 
 
@@ -104,6 +105,7 @@ def differentiate(
         ``(outputs, gradients of inputs, gradients of weights)``.
     """
     wants = wants_tensors(inputs, named)
+    passed = (*inputs, *named.values())
     hooks: list[Any] = [getattr(value, "gradient_hooks", None) for value in inputs]
     inputs = [_as_input(to_backend_tensors(value), index in positions) for index, value in enumerate(inputs)]
     sens = to_backend_tensors(sens)
@@ -120,7 +122,9 @@ def differentiate(
         return _weighted_sum(where, first, sens), outputs
 
     with parameters_read_as(None):  # Differentiate by the variables themselves, not by their casts.
-        _, outputs, gradients = backend.value_and_gradient(forward, weights, tensors)
+        _, outputs, gradients = run_gradient(
+            fn, passed, lambda: backend.value_and_gradient(forward, weights, tensors)
+        )
     dense = [_dense(gradient, source) for gradient, source in zip(gradients, [*weights, *tensors], strict=True)]
     tensor_gradients = iter(dense[len(weights) :])
 

@@ -247,3 +247,49 @@ def test_a_parameter_that_a_train_cell_returns_is_its_value_after_the_step() -> 
     step = _ReturnsParameters(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.125))
     mixtrain.Model(step).train(1, [(X, LABEL)] * 2, callbacks=[Record()], verbose=0)
     assert outputs == [[9.0, 4.0, 0.25], [0.5625, 4.0, 0.4375]]
+
+
+class _TwoForwards(nn.Cell):
+    """Runs its network for the loss, and again for the gradients: what train cells of scripts are."""
+
+    def __init__(self, network: Any, optimizer: Any) -> None:
+        super().__init__(auto_prefix=False)
+        self.network, self.optimizer = network, optimizer
+        self.network.set_grad()
+        self.grad = mixtrain.ops.GradOperation(get_by_list=True, sens_param=True)
+
+    def construct(self, *inputs: Any) -> Any:
+        loss = self.network(*inputs)
+        grads = self.grad(self.network, self.optimizer.parameters)(*inputs, mixtrain.ops.ones_like(loss))
+        return mixtrain.ops.depend(loss, self.optimizer(grads))
+
+
+class _TwoForwardsScaled(nn.TrainOneStepWithLossScaleCell):
+    def __init__(self, network: Any, optimizer: Any) -> None:
+        super().__init__(network, optimizer, mixtrain.Tensor(1.0, mixtrain.float32))
+
+    construct = _TwoForwards.construct  # type: ignore[assignment]
+
+
+class _ByValueAndGrad(_TwoForwards):
+    def construct(self, *inputs: Any) -> Any:
+        loss = self.network(*inputs)
+        _, grads = mixtrain.value_and_grad(self.network, None, self.optimizer.parameters)(*inputs)
+        return mixtrain.ops.depend(loss, self.optimizer(grads))
+
+
+@MODES
+@pytest.mark.parametrize("cell", [_TwoForwards, _TwoForwardsScaled, _ByValueAndGrad])
+def test_statistics_move_once_a_step_where_a_cell_runs_its_network_for_loss_and_gradients(mode: int, cell: Any) -> None:
+    mixtrain.set_context(mode=mode)
+    rows, labels = mixtrain.Tensor([[1.0, 2.0], [3.0, 6.0]]), mixtrain.Tensor([[0.0, 0.0], [1.0, 1.0]])
+    norm = nn.BatchNorm1d(2)
+    net = nn.SequentialCell(norm)
+    step = cell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.125)).set_train()
+    step(rows, labels)
+    assert np.allclose(norm.moving_mean.asnumpy(), [0.2, 0.4])  # As in MindSpore 2.10, in both of its modes.
+    step(rows, labels)
+    assert np.allclose(norm.moving_mean.asnumpy(), [0.38, 0.76])
+    step.grad(step.network, step.optimizer.parameters)(rows, labels, mixtrain.Tensor(1.0))
+    assert np.allclose(norm.moving_mean.asnumpy(), [0.542, 1.084])  # A gradient alone is a forward pass.
+    assert norm.gamma.asnumpy().tolist() != [1.0, 1.0]
