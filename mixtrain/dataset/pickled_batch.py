@@ -11,7 +11,7 @@ import io
 import pathlib
 import pickle
 import pickletools
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
@@ -68,13 +68,42 @@ def _images_and_labels(batch: Any) -> tuple[np.ndarray, list[int]]:
     return np.frombuffer(content, np.uint8).reshape(-1, 3, 32, 32), labels
 
 
-class _Unpickler(pickle.Unpickler):
-    """Knows four names, and gives stand-ins for them."""
+# `Any`, as typeshed describes no part of this class.
+_PYTHON_UNPICKLER: Final[Any] = pickle._Unpickler
+
+
+class _Unpickler(_PYTHON_UNPICKLER):  # type: ignore[misc]
+    """Knows four names, and gives stand-ins for them; keys of dicts are bytes or text.
+
+    In Python, not in C: a key is checked before it is hashed. The hash of nested tuples has no limit of depth, where
+    the stack ends, and takes time that doubles with each level.
+    """
+
+    dispatch: ClassVar[dict[int, Any]] = dict(_PYTHON_UNPICKLER.dispatch)
+
+    def load_setitem(self) -> None:
+        """Store the two last values of the stack as an item of the dict before them."""
+        _check_keys(self.stack[-2:])
+        super().load_setitem()
+
+    def load_setitems(self) -> None:
+        """Store the values of the stack since the mark as items of the dict before it."""
+        _check_keys(self.stack)
+        super().load_setitems()
+
+    dispatch[pickle.SETITEM[0]] = load_setitem
+    dispatch[pickle.SETITEMS[0]] = load_setitems
 
     def find_class(self, module: str, name: str) -> Any:
         if (module.split(".")[0], name) not in _STAND_INS:
             raise pickle.UnpicklingError(f"the name {module}.{name}")
         return _STAND_INS[module.split(".")[0], name]
+
+
+def _check_keys(items: list[Any]) -> None:
+    for key in items[::2]:
+        if type(key) not in (bytes, str):
+            raise ValueError(f"a {type(key).__name__} as a key")
 
 
 class _Callable:
