@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import checks
+from mixtrain.text_table import printable
 
 _IDX_BYTES = 8  # The IDX code of unsigned bytes.
 _PART_BYTES = 2**20
@@ -35,6 +36,7 @@ def find_folder(where: str, path: Any) -> pathlib.Path:
 
 def foreign_file(where: str, path: pathlib.Path | str, expected: str, got: str) -> ValueError:
     """Return the error about a file with another content than expected."""
+    got = printable(got)  # It may quote the file.
     return ValueError(f"{where}: expected {expected} in {path}; got {got}. Write the path of the original file.")
 
 

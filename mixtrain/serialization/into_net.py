@@ -85,11 +85,11 @@ def load_param_into_net(
         facts = checkpoint.run_state.facts
         warn_of_another_plan(net, facts)
         managers = [one for one in host_managers(net) if warn_of_another_manager(one, facts.get("manager"), file)]
+    for manager in managers:  # First, as it runs code of the user's, which may refuse.
+        restore_manager(manager, facts["manager"])
     with updating_masters([variable for variable, _ in assignments]):
         for variable, value in assignments:
             variable.assign(value)
-    for manager in managers:
-        restore_manager(manager, facts["manager"])
     if checkpoint is not None and facts.get("seed") is not None:
         restore_seed_state(facts["seed"])
     used = set(sources.values())

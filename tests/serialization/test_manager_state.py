@@ -113,6 +113,23 @@ def test_it_goes_on_where_the_run_was_interrupted(make: Any, tmp_path: pathlib.P
         np.testing.assert_array_equal(everything(last)[name], value, err_msg=name)
 
 
+class Refusing(WithStateDict):
+    """Cannot read what it wrote."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        raise RuntimeError("not mine")
+
+
+def test_one_that_refuses_its_state_leaves_the_network_as_it_was(tmp_path: pathlib.Path) -> None:
+    train(Refusing(), 1, tmp_path)
+    fresh = model(Refusing())
+    before = {name: np.copy(value) for name, value in everything(fresh).items()}
+    with pytest.raises(RuntimeError, match="not mine"):
+        fresh.train(2, BATCHES, verbose=0, resume=tmp_path)
+    for name, value in before.items():
+        np.testing.assert_array_equal(everything(fresh)[name], value, err_msg=name)
+
+
 def test_one_that_cannot_be_restored_is_told_as_the_file_is_written(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "net.ckpt")
     with pytest.warns(UserWarning, match="Closed begins anew when .*: held cannot be saved. Write state_"):
