@@ -134,7 +134,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         truth,
         wait_for,
     )
-    from mixtrain.backend.tensorflow.trace import without_autograph, has_results, traces
+    from mixtrain.backend.tensorflow.trace import without_autograph, has_results, traces, value_scope
     from mixtrain.backend.tensorflow.variables import store
 else:
     from mixtrain.backend.jax import colors, images, row_random, special, warp
@@ -236,7 +236,7 @@ else:
         truth,
         wait_for,
     )
-    from mixtrain.backend.jax.trace import without_autograph, has_results, traces
+    from mixtrain.backend.jax.trace import without_autograph, has_results, traces, value_scope
     from mixtrain.backend.jax.variables import store
 
 note_forks(has_started)
@@ -374,6 +374,7 @@ __all__ = [
     "trace_count",
     "trace_for",
     "traces",
+    "value_scope",
     "truth",
     "unique_with_indices",
     "value_and_gradient",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import keras
@@ -55,7 +55,9 @@ def record_calls(
 ) -> tuple[list[LayerCall], Tensor]:
     """Run a forward pass, and record the float tensors of each layer call, innermost first.
 
-    Variables that it writes (moving statistics, random states) are restored.
+    A call inside a loop or a branch, whose tensors end with it, counts as part of the layer that runs the loop; so do
+    the cells of Keras's recurrent layers, whose loop is a Python loop where nothing is compiled. Variables
+    that it writes (moving statistics, random states) are restored.
 
     Args:
         network: The network whose layers are recorded.
@@ -66,13 +68,18 @@ def record_calls(
         The calls, in the order in which they end, and the loss.
     """
     calls: list[LayerCall] = []
-    nodes = list(tree_of(network).walk())
+    recurrent = [node.layer for node in tree_of(network).walk() if isinstance(node.layer, keras.layers.RNN)]
+    looped = {id(node.layer) for layer in recurrent for node in tree_of(layer).walk() if node.layer is not layer}
+    nodes = [node for node in tree_of(network).walk() if id(node.layer) not in looped]
+    scope = backend.value_scope()
     variables = [*referenced_variables([network, run]), *stream_states()]
     snapshots = [(variable, backend.snapshot(variable)) for variable in variables]
 
     def recording(path: str) -> Callable[[Forward], Forward]:
         def wrap(forward: Forward) -> Forward:
             def call(*args: Any, **kwargs: Any) -> Any:
+                if backend.value_scope() is not scope:
+                    return forward(*args, **kwargs)
                 inputs = list(filter(is_float_tensor, map(_computed, keras.tree.flatten((args, kwargs)))))
                 result = forward(*args, **kwargs)
                 flat = keras.tree.flatten(result)
@@ -128,6 +135,14 @@ def layer_gradients(network: Network, run: Callable[[], Tensor], loss_scale: Ten
     # Gradients of parameters come first, then those of the outputs of each call.
     of_parameters = {path: [next(gradients) for _ in group] for path, group in owned.items()}
     return LayerGradients(calls, loss, [[next(gradients) for _ in call.outputs] for call in calls], of_parameters)
+
+
+def called_path(path: str, called: Container[str]) -> str:
+    """Return the path of the innermost layer around a path, or of its own, that was called; the path if none was."""
+    around = path
+    while around and around not in called:
+        around = around[: max(around.rfind("/"), around.rfind("."), 0)]
+    return around or path
 
 
 def parameters_by_path(network: Network) -> dict[str, list[Variable]]:

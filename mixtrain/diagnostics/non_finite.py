@@ -13,7 +13,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.diagnostics.finding import Finding, Kind
-from mixtrain.diagnostics.layer_calls import is_float_tensor
+from mixtrain.diagnostics.layer_calls import called_path, is_float_tensor
 from mixtrain.diagnostics.replay import CallInfo, GradientInfo, PassInfo, Replay, TensorInfo, tensor_info
 from mixtrain.dtype import float_format
 from mixtrain.typing import Tensor, Tree
@@ -157,6 +157,13 @@ def _backward_order(result: PassInfo) -> Iterator[tuple[_Key, GradientInfo]]:
     """Yield the gradients of a pass, with their keys, in the order of the backward pass."""
     remaining_calls = collections.Counter(call.path for call in result.calls)
     of_parameters = dict(result.of_parameters)
+    # Parameters of layers that are called inside another's loop come after the gradients of the layers within that one.
+    inner: dict[int, list[str]] = {}
+    for path in result.of_parameters:
+        around = called_path(path, remaining_calls)
+        if path not in remaining_calls and around in remaining_calls:
+            first = next(i for i, call in enumerate(result.calls) if (call.path + "/").startswith(around + "/"))
+            inner.setdefault(first, []).append(path)
 
     def parameters_of(path: str) -> Iterator[tuple[_Key, GradientInfo]]:
         for index, gradient in enumerate(of_parameters.pop(path, ())):
@@ -172,6 +179,8 @@ def _backward_order(result: PassInfo) -> Iterator[tuple[_Key, GradientInfo]]:
         # A gradient of a parameter is the sum over all calls of its layer, so it comes after the last of them.
         if remaining_calls[path] == 0:
             yield from parameters_of(path)
+        for inner_path in inner.get(call_index, ()):
+            yield from parameters_of(inner_path)
     # Parameters of layers that are not called themselves, because another layer reads them.
     for path in [*of_parameters]:
         yield from parameters_of(path)
@@ -233,7 +242,8 @@ def _gradient_finding(
     kind, call_or_path, _ = overflow.key
     info = _gradient_at(result, overflow.key)
     path = result.calls[call_or_path].path if kind == "gradient" else call_or_path
-    dtypes = [tensor.dtype for call in result.calls if call.path == path for tensor in call.outputs]
+    around = called_path(path, {call.path for call in result.calls})
+    dtypes = [tensor.dtype for call in result.calls if call.path == around for tensor in call.outputs]
     largest = None
     if finite_pass is not None:
         largest = (_gradient_at(finite_pass, overflow.key).largest or 0.0) * (loss_scale / scale)

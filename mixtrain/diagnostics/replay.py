@@ -16,6 +16,7 @@ from mixtrain import backend
 from mixtrain.diagnostics.counting import in_one_program
 from mixtrain.diagnostics.layer_calls import (
     LayerCall,
+    called_path,
     is_float_tensor,
     layer_gradients,
     parameters_by_path,
@@ -162,7 +163,10 @@ class Replay:
             dtypes.setdefault(call.path, []).extend(as_dtype(value.dtype).name for value in call.outputs)
         # Parameters are cast to half in the forward pass: a float32 gradient is a cast, or a sum, of half gradients.
         of_parameters = [
-            _Query(gradients.of_parameters[path], GradientInfo, factor, tuple(dtypes.get(path, ())), magnitudes=True)
+            _Query(
+                gradients.of_parameters[path], GradientInfo, factor, tuple(dtypes.get(called_path(path, dtypes), ())),
+                magnitudes=True,
+            )
             for path in self.parameters
         ]
         of_outputs = _Query(gradients.of_outputs, GradientInfo, factor, magnitudes=True)

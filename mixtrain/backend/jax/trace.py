@@ -28,6 +28,14 @@ def traces() -> tuple[Any, ...]:
     return open_traces()
 
 
+def value_scope() -> Any:
+    """Return the trace that operations of the caller belong to.
+
+    Tensors of a loop or a branch cannot be used outside of it: compare by ``is``.
+    """
+    return core.trace_ctx.trace
+
+
 def has_results(trace: Any) -> bool:
     """Whether the trace of a function of `traces` ran to its end."""
     return bool(trace.finished)

@@ -24,6 +24,14 @@ def traces() -> tuple[Any, ...]:
     return tuple(graphs)
 
 
+def value_scope() -> Any:
+    """Return the graph that operations of the caller belong to, None if eager.
+
+    Tensors of a loop or a branch cannot be used outside of it: compare by ``is``.
+    """
+    return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+
+
 def has_results(trace: Any) -> bool:
     """Whether the trace of a function of `traces` ran to its end and has outputs."""
     return bool(trace.outputs)
