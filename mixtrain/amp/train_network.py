@@ -14,7 +14,7 @@ from mixtrain import backend, checks
 from mixtrain.compat.apex.amp_optimizer import AmpOptimizer
 from mixtrain.compat.apex.initialize import initialized_plan
 from mixtrain.dtype import DType, float16, float32
-from mixtrain.loss_scale.manager import DynamicLossScaleManager, LossScaleManager
+from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.update_cell import LossScaleUpdateCell
 from mixtrain.network.walk import tree_of
 from mixtrain.optim.adapter import drive
@@ -64,6 +64,13 @@ def _has_mixed_policy(row: PlanRow) -> bool:
 def _scales_itself(optimizer: Optimizer) -> bool:
     """Whether an optimizer has a loss scale of its own."""
     return optimizer is not None and drive(optimizer).expected_loss_scale is not None
+
+
+def watching_manager(optimizer: Optimizer) -> LossScaleManager | None:
+    """Return the manager that skips steps which are not finite and scales by 1; None where the optimizer scales."""
+    if isinstance(optimizer, AmpOptimizer) or drive(optimizer).expected_loss_scale not in (None, 1.0):
+        return None
+    return FixedLossScaleManager(1.0)
 
 
 def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Optimizer) -> None:

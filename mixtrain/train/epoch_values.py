@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from mixtrain import backend
+from mixtrain.dtype import as_dtype, is_float
 from mixtrain.train.records import StepRecords
 from mixtrain.train.training_metrics import last_values
+from mixtrain.typing import Variable
 
 
 def epoch_values(records: StepRecords) -> dict[str, Any]:
@@ -33,14 +37,47 @@ def epoch_values(records: StepRecords) -> dict[str, Any]:
     return values
 
 
-def warn_of_non_finite_loss(epoch: int, records: StepRecords) -> bool:
-    """Warn of skipped steps whose loss itself was not finite; return whether there were any."""
+def warn_of_non_finite(epoch: int, records: StepRecords, weights: Sequence[Variable]) -> bool:
+    """Warn of an epoch that no loss scale can help; return whether it is one.
+
+    With loss scaling, that is one with skipped steps whose loss was not finite; without, where no step is skipped, one
+    after which weights are not finite.
+
+    Args:
+        epoch: Its number, from 1.
+        records: Its steps.
+        weights: The weights after it; read only if a gradient was not finite.
+    """
+    return _skipped_in_vain(epoch, records) if records.scaled else _weights_are_lost(epoch, records, weights)
+
+
+def _weights_are_lost(epoch: int, records: StepRecords, weights: Sequence[Variable]) -> bool:
+    norms = records.grad_norm
+    if np.isfinite(norms).all():
+        return False
+    floats = [weight for weight in weights if is_float(as_dtype(weight.dtype))]
+    lost = [weight for weight in floats if not np.isfinite(backend.to_numpy(weight).astype(np.float32)).all()]
+    if not lost:
+        return False
+    # Of a user's own train step the norms are not known: all are nan.
+    bad = ~np.isfinite(norms if np.isfinite(norms).any() else records.loss)
+    since = f"step {int(bad.argmax()) + 1} of epoch {epoch}" if bad.any() else f"epoch {epoch}"
+    warnings.warn(
+        f"Model: {len(lost)} of {len(floats)} weights are not finite since {since}, as its gradients were not, and "
+        "without loss scaling every step is applied. Write Model(..., explain_overflow=True) to skip such steps and "
+        "see where they come from, or loss_scale_manager=mixtrain.FixedLossScaleManager(1.0) to skip them.",
+        stacklevel=3,
+    )
+    return True
+
+
+def _skipped_in_vain(epoch: int, records: StepRecords) -> bool:
     count = int((records.overflow & ~np.isfinite(records.loss)).sum())
     if count:
         warnings.warn(
             f"Model: in epoch {epoch}, {count} of {len(records)} steps were skipped although a smaller loss scale "
             "cannot help: their loss itself was not finite. Look at the input data and at layers that overflow in "
             "half precision (model.precision_report(), to_float).",
-            stacklevel=2,
+            stacklevel=3,
         )
     return bool(count)

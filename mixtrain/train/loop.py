@@ -19,7 +19,7 @@ from mixtrain.train.agreement import Agreement
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.diagnosis import OverflowDiagnosis
-from mixtrain.train.epoch_values import epoch_values, warn_of_non_finite_loss
+from mixtrain.train.epoch_values import epoch_values, warn_of_non_finite
 from mixtrain.train.evaluation import Evaluation, evaluate
 from mixtrain.train.feed import Feed
 from mixtrain.train.first_scale import FirstScale, step_with_retries
@@ -148,7 +148,7 @@ class TrainingLoop:
                 records = self._run_epoch(epoch)
                 if not len(records):
                     continue  # Data of unknown size, and the checkpoint was written after the last batch of an epoch.
-                warned = warned or warn_of_non_finite_loss(epoch, records)
+                warned = warned or warn_of_non_finite(epoch, records, getattr(self._train_network, "weights", ()))
                 values = epoch_values(records) | self._evaluate_after(epoch)
                 number = epoch - self._training.in_keras_style
                 history.add(number, values)

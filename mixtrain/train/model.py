@@ -69,7 +69,8 @@ class Model(KerasCalls):
         boost_level: "O0"; MindSpore's boost mode is not supported.
         bad_step_max: Maximum number of consecutive overflows before training stops.
         explain_overflow: Whether an `OverflowMonitor` reports, for every skipped step, which layer overflowed and
-            which loss scale would be small enough; see `overflows`.
+            which loss scale would be small enough; see `overflows`. Without a manager, steps that are not finite are
+            skipped too, at a constant loss scale of 1.
         on_overflow: "skip": skip a batch whose gradients overflow; "retry": run it again at the smaller loss scale, a
             few times at most, so that it is not lost. "retry" needs a dynamic manager.
         loss_weights: Factor of the loss, or of the loss of each output.
@@ -146,7 +147,7 @@ class Model(KerasCalls):
         observer = TrainingMetrics(named if eval_network is None else {}, network)
         self._networks = Networks(
             network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss, observer,
-            checked_accumulation(accumulate_steps, optimizer, on_overflow),
+            checked_accumulation(accumulate_steps, optimizer, on_overflow), explain_overflow,
         )
         self._retries = checks.one_of("Model", "on_overflow", on_overflow, ("skip", "retry")) == "retry"
         if self._retries and isinstance(self._networks.manager, LossScaleManager):

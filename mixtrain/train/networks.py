@@ -18,6 +18,7 @@ from mixtrain.amp.train_network import (
     default_manager,
     make_train_cell,
     warn_unscaled,
+    watching_manager,
 )
 from mixtrain.cell.cell import Cell, KerasCell
 from mixtrain.common.parameter import variable_names
@@ -62,6 +63,7 @@ class Networks:
         loss: Weights of the loss.
         observer: The metrics that training updates, or None.
         accumulate_steps: Number of batches per update.
+        watched: Whether steps that are not finite are skipped without a manager too, by a constant scale of 1.
 
     Attributes:
         network: As passed; it predicts.
@@ -84,6 +86,7 @@ class Networks:
         loss: LossOptions = LossOptions(),
         observer: TrainingMetrics | None = None,
         accumulate_steps: int = 1,
+        watched: bool = False,
     ) -> None:
         _check_network("network", network)
         if eval_network is not None:
@@ -93,7 +96,7 @@ class Networks:
         self.loss_fn = loss_fn
         self._loss = _checked_loss(loss, loss_fn, network)
         self.optimizer = optimizer
-        self._accumulate_steps = accumulate_steps
+        self._accumulate_steps, self._watched = accumulate_steps, watched
         if optimizer is not None:
             refuse_overridden(network, "train")
         self.observer = observer if optimizer is not None and observer is not None and observer.observes else None
@@ -201,6 +204,8 @@ class Networks:
             self.manager = default_manager(self.precision.plan, self.optimizer)
             if self.manager is None:
                 warn_unscaled("Model", self.precision.plan, self.optimizer)
+        if self._watched and self.manager is None:
+            self.manager = watching_manager(self.optimizer)
         with putting_in_force(self._parallel):
             cell = make_train_cell(with_loss, self.optimizer, self.manager)
         cell.observe(self.observer)
