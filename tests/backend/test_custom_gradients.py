@@ -56,10 +56,11 @@ def test_a_compiled_function_is_differentiated_as_long_as_it_lives_and_its_graph
     compiled = graph_function(function)
     assert compiled(ONE) is not None
     graph = weakref.ref(compiled.get_concrete_function(ONE).graph)
-    assert names() > before
+    assert names() - before
     assert gradient(compiled) == gradient(graph_function(compiled)) == [expected, expected]
     del compiled
-    assert names() == before and graph() is None
+    # Names of other tests may end meanwhile, at a later collection.
+    assert names() <= before and graph() is None
 
 
 def test_a_function_of_the_users_outlives_the_graph_that_it_was_traced_in() -> None:
@@ -69,7 +70,7 @@ def test_a_function_of_the_users_outlives_the_graph_that_it_was_traced_in() -> N
     assert len(names() - before) == 1
     assert gradient(graph_function(lambda x: 3 * users["function"](x))) == [21, 21]
     users.clear()
-    assert names() == before
+    assert names() <= before
 
 
 def test_what_another_thread_traces_meanwhile_is_left_alone() -> None:
