@@ -64,8 +64,8 @@ def _weights_are_lost(epoch: int, records: StepRecords, weights: Sequence[Variab
     since = f"step {int(bad.argmax()) + 1} of epoch {epoch}" if bad.any() else f"epoch {epoch}"
     warnings.warn(
         f"Model: {len(lost)} of {len(floats)} weights are not finite since {since}, as its gradients were not, and "
-        "without loss scaling every step is applied. Write Model(..., explain_overflow=True) to skip such steps and "
-        "see where they come from, or loss_scale_manager=mixtrain.FixedLossScaleManager(1.0) to skip them.",
+        "every step is applied. Write Model(..., explain_overflow=True) to skip such steps and see their cause, or "
+        "loss_scale_manager=mixtrain.FixedLossScaleManager(1.0) to skip them.",
         stacklevel=3,
     )
     return True
