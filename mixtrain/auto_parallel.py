@@ -15,8 +15,6 @@ class ParallelMode:
     Example:
         >>> ParallelMode.DATA_PARALLEL
         'data_parallel'
-
-    Source: MindSpore, `mindspore.ParallelMode`.
     """
 
     STAND_ALONE: Final = "stand_alone"
@@ -74,8 +72,6 @@ def set_auto_parallel_context(**settings: Any) -> None:
         >>> get_auto_parallel_context("parallel_mode")
         'data_parallel'
         >>> reset_auto_parallel_context()
-
-    Source: MindSpore, `mindspore.set_auto_parallel_context`.
     """
     where = "set_auto_parallel_context"
     for name, value in settings.items():  # All are checked before any is stored.
@@ -107,8 +103,6 @@ def get_auto_parallel_context(attr_key: str) -> Any:
     Example:
         >>> get_auto_parallel_context("device_num")
         1
-
-    Source: MindSpore, `mindspore.get_auto_parallel_context`.
     """
     checks.one_of("get_auto_parallel_context", "attr_key", attr_key, tuple(_DEFAULTS))
     return _settings.get(attr_key, _fixed_settings().get(attr_key, _DEFAULTS[attr_key]))
@@ -124,7 +118,7 @@ def is_set(attr_key: str) -> bool:
 
 
 def reset_auto_parallel_context() -> None:
-    """Reset every setting to its default. Source: MindSpore, `mindspore.reset_auto_parallel_context`."""
+    """Reset every setting to its default."""
     _settings.clear()
 
 
@@ -139,8 +133,6 @@ def set_ps_context(**settings: Any) -> None:
 
     Example:
         >>> set_ps_context(enable_ps=False)
-
-    Source: MindSpore, `mindspore.set_ps_context`.
     """
     for name, value in settings.items():
         checks.one_of("set_ps_context", "setting", name, tuple(_PS_DEFAULTS))
@@ -162,8 +154,6 @@ def get_ps_context(attr_key: str) -> Any:
     Example:
         >>> get_ps_context("enable_ps")
         False
-
-    Source: MindSpore, `mindspore.get_ps_context`.
     """
     return _PS_DEFAULTS[checks.one_of("get_ps_context", "attr_key", attr_key, tuple(_PS_DEFAULTS))]
 

@@ -39,8 +39,6 @@ class GlobalComm:
     Example:
         >>> GlobalComm.WORLD_COMM_GROUP
         'hccl_world_group'
-
-    Source: MindSpore, `mindspore.communication.GlobalComm`.
     """
 
     BACKEND: Final = ""
@@ -67,8 +65,6 @@ def init(backend_name: str | None = None) -> None:
         >>> init("nccl")
         >>> get_rank(), get_group_size()
         (0, 1)
-
-    Source: MindSpore, `mindspore.communication.init`.
     """
     if backend_name is not None:
         checks.one_of("init", "backend_name", backend_name, ("hccl", "nccl", "mccl"))
@@ -99,7 +95,7 @@ def _with_local_rank(group: process_group.ProcessGroup) -> process_group.Process
 
 
 def release() -> None:
-    """End communication. Example: ``release()``. Source: MindSpore, `mindspore.communication.release`."""
+    """End communication. Example: ``release()``."""
     if process_group.current().size > 1:
         backend.leave_processes()
     process_group.join(None)
@@ -114,8 +110,6 @@ def get_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
     Example:
         >>> get_rank()
         0
-
-    Source: MindSpore, `mindspore.communication.get_rank`.
     """
     return _group("get_rank", group).rank
 
@@ -129,8 +123,6 @@ def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
     Example:
         >>> get_group_size()
         1
-
-    Source: MindSpore, `mindspore.communication.get_group_size`.
     """
     return _group("get_group_size", group).size
 
@@ -144,8 +136,6 @@ def get_local_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
     Example:
         >>> get_local_rank()
         0
-
-    Source: MindSpore, `mindspore.communication.get_local_rank`.
     """
     return _group("get_local_rank", group).local_rank
 
@@ -159,8 +149,6 @@ def get_local_rank_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
     Example:
         >>> get_local_rank_size()
         1
-
-    Source: MindSpore, `mindspore.communication.get_local_rank_size`.
     """
     return _group("get_local_rank_size", group).local_size
 

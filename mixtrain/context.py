@@ -60,8 +60,6 @@ def set_context(**settings: Any) -> None:
     Example:
         >>> import mixtrain
         >>> mixtrain.set_context(mode=mixtrain.GRAPH_MODE)
-
-    Source: MindSpore, `mindspore.set_context`.
     """
     for name, value in settings.items():
         if name == "mode":
@@ -120,8 +118,6 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
     Example:
         >>> import mixtrain
         >>> mixtrain.set_device("CPU")
-
-    Source: MindSpore, `mindspore.set_device`.
     """
     if device_id is not None:
         checks.integer("set_device", "device_id", device_id, at_least=0)

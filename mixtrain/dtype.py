@@ -191,8 +191,6 @@ def dtype_to_pytype(type_: DTypeLike) -> type:
     Example:
         >>> dtype_to_pytype(float16)
         <class 'float'>
-
-    Source: MindSpore, `mindspore.dtype_to_pytype`.
     """
     dtype = as_dtype(type_)
     return bool if dtype == bool_ else complex if is_complex(dtype) else float if is_float(dtype) else int
@@ -210,8 +208,6 @@ def dtype_to_nptype(type_: DTypeLike) -> type[np.generic]:
     Example:
         >>> dtype_to_nptype(float16)
         <class 'numpy.float16'>
-
-    Source: MindSpore, `mindspore.dtype_to_nptype`.
     """
     dtype = as_dtype(type_)
     return np.dtype(_NO_NUMPY.get(dtype, dtype)).type
@@ -229,8 +225,6 @@ def pytype_to_dtype(obj: DTypeLike) -> DType:
     Example:
         >>> pytype_to_dtype(np.int32), pytype_to_dtype(float)
         (mixtrain.int32, mixtrain.float64)
-
-    Source: MindSpore, `mindspore.pytype_to_dtype`.
     """
     return float64 if obj is float else as_dtype(obj)
 
@@ -247,8 +241,6 @@ def get_py_obj_dtype(obj: complex | type[Any]) -> DType:
     Example:
         >>> get_py_obj_dtype(1), get_py_obj_dtype(0.5)
         (mixtrain.int64, mixtrain.float64)
-
-    Source: MindSpore, `mindspore.get_py_obj_dtype`.
     """
     return pytype_to_dtype(obj if isinstance(obj, type) else type(obj))
 

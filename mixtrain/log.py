@@ -20,8 +20,6 @@ def get_level() -> str:
     Example:
         >>> get_level()
         '2'
-
-    Source: MindSpore, `mindspore.get_level`.
     """
     return str(min(max(_LOGGER.getEffectiveLevel() // 10 - 1, 0), 4))
 
@@ -32,8 +30,6 @@ def get_log_config() -> dict[str, str]:
     Example:
         >>> get_log_config()
         {'GLOG_v': '2', 'GLOG_logtostderr': '1'}
-
-    Source: MindSpore, `mindspore.get_log_config`.
     """
     return {"GLOG_v": get_level(), "GLOG_logtostderr": "1"}
 

@@ -44,8 +44,6 @@ class FileWriter:
         >>> writer.commit()
         >>> [len(x) for _, x in MindDataset(path, shuffle=False).create_tuple_iterator(num_epochs=1)]
         [2, 1]
-
-    Source: MindSpore, `mindspore.mindrecord.FileWriter`.
     """
 
     def __init__(self, file_name: str, shard_num: int = 1, overwrite: bool = False) -> None:
@@ -159,8 +157,6 @@ class Cifar10ToMR:
         Traceback (most recent call last):
         ...
         FileNotFoundError: [Errno 2] No such file or directory: 'no/such/folder/data_batch_1'
-
-    Source: MindSpore, `mindspore.mindrecord.Cifar10ToMR`.
     """
 
     def __init__(self, source: str, destination: str) -> None:

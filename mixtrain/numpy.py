@@ -107,8 +107,7 @@ def _function(name: str, compute: _Function) -> _Function:
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = (
         f"NumPy's `{name}`, of Tensors or of `arrays` of them; `dtype` is that of the result. "
-        f"Example: ``mixtrain.numpy.{name}(...)``. "
-        f"Source: NumPy; MindSpore, `mindspore.numpy.{name}`."
+        f"Example: ``mixtrain.numpy.{name}(...)``."
     )
     return operator(name, compute, owner="numpy")
 
@@ -175,8 +174,7 @@ def _on_host(name: str) -> _Function:
 
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = (
-        f"NumPy's `{name}`, computed from values. Example: ``mixtrain.numpy.{name}(...)``. "
-        f"Source: NumPy; MindSpore, `mindspore.numpy.{name}`."
+        f"NumPy's `{name}`, computed from values. Example: ``mixtrain.numpy.{name}(...)``."
     )
     return compute
 
@@ -197,8 +195,6 @@ def array(obj: TensorLike, dtype: DTypeLike | None = None, copy: bool = True, nd
         >>> import mixtrain.numpy as np
         >>> print(np.array([1, 2, 3]) + 0.5)
         [1.5 2.5 3.5]
-
-    Source: MindSpore, `mindspore.numpy.array`.
     """
     value = tensor("numpy.array", _as_input(to_backend_tensors(obj)))
     missing = ndmin - len(value.shape)
@@ -207,12 +203,12 @@ def array(obj: TensorLike, dtype: DTypeLike | None = None, copy: bool = True, nd
 
 
 def asarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """A Tensor of `a` in `dtype`. Source: MindSpore, `mindspore.numpy.asarray`."""
+    """A Tensor of `a` in `dtype`."""
     return array(a, dtype)
 
 
 def asfarray(a: TensorLike, dtype: DTypeLike = float32) -> Tensor:
-    """A Tensor of `a` in the float `dtype`. Source: MindSpore, `mindspore.numpy.asfarray`."""
+    """A Tensor of `a` in the float `dtype`."""
     return array(a, dtype)
 
 
@@ -221,38 +217,38 @@ def _as_shape(shape: TensorLike) -> tuple[int, ...]:
 
 
 def zeros(shape: TensorLike, dtype: DTypeLike = float32) -> Tensor:
-    """Zeros of `shape` and `dtype`. Source: MindSpore, `mindspore.numpy.zeros`."""
+    """Zeros of `shape` and `dtype`."""
     return Tensor(keras.ops.zeros(_as_shape(shape), as_dtype(dtype)))
 
 
 def ones(shape: TensorLike, dtype: DTypeLike = float32) -> Tensor:
-    """Ones of `shape` and `dtype`. Source: MindSpore, `mindspore.numpy.ones`."""
+    """Ones of `shape` and `dtype`."""
     return Tensor(keras.ops.ones(_as_shape(shape), as_dtype(dtype)))
 
 
 def empty(shape: TensorLike, dtype: DTypeLike = float32) -> Tensor:
-    """Zeros of `shape` and `dtype`: memory is never left uninitialized. Source: MindSpore, `mindspore.numpy.empty`."""
+    """Zeros of `shape` and `dtype`: memory is never left uninitialized."""
     return zeros(shape, dtype)
 
 
 def full(shape: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """`fill_value` everywhere in a Tensor of `shape` and `dtype`. Source: MindSpore, `mindspore.numpy.full`."""
+    """`fill_value` everywhere in a Tensor of `shape` and `dtype`."""
     value = tensor("numpy.full", _as_input(to_backend_tensors(fill_value)))
     return Tensor(_cast(keras.ops.broadcast_to(value, _as_shape(shape)), dtype))
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float32) -> Tensor:
-    """Ones on the diagonal `k` of `N` rows and `M` columns of `dtype`. Source: MindSpore, `mindspore.numpy.eye`."""
+    """Ones on the diagonal `k` of `N` rows and `M` columns of `dtype`."""
     return Tensor(np.eye(N, M, k), as_dtype(dtype))
 
 
 def identity(n: int, dtype: DTypeLike = float32) -> Tensor:
-    """The identity matrix of `n` rows, of `dtype`. Source: MindSpore, `mindspore.numpy.identity`."""
+    """The identity matrix of `n` rows, of `dtype`."""
     return eye(n, dtype=dtype)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float32) -> Tensor:
-    """Ones at and below the diagonal `k` of `N` rows and `M` columns of `dtype`. Source: MindSpore, `numpy.tri`."""
+    """Ones at and below the diagonal `k` of `N` rows and `M` columns of `dtype`."""
     return Tensor(np.tri(N, M, k), as_dtype(dtype))
 
 
@@ -262,7 +258,7 @@ def arange(
     step: TensorLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Numbers from `start` (or 0) to `stop` by `step`, in `dtype`. Source: MindSpore, `mindspore.numpy.arange`."""
+    """Numbers from `start` (or 0) to `stop` by `step`, in `dtype`."""
     start, stop = (0, start) if stop is None else (start, stop)
     bounds: Any = [_to_numpy(to_backend_tensors(value)) for value in (start, stop, 1 if step is None else step)]
     values = _narrow(np.arange(*bounds))
@@ -282,7 +278,7 @@ def _spaced(name: str) -> _Function:
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = (
         f"NumPy's `{name}`: `num` numbers from `start` to `stop`, in `dtype`. "
-        f"Example: ``mixtrain.numpy.{name}(0, 1, 5)``. Source: MindSpore, `mindspore.numpy.{name}`."
+        f"Example: ``mixtrain.numpy.{name}(0, 1, 5)``."
     )
     return compute
 
@@ -291,17 +287,14 @@ linspace, logspace, geomspace = _spaced("linspace"), _spaced("logspace"), _space
 
 
 def vstack(tup: Sequence[TensorLike]) -> Tensor:
-    """Stack the arrays of `tup` vertically, vectors as rows. Source: MindSpore, `mindspore.numpy.vstack`."""
+    """Stack the arrays of `tup` vertically, vectors as rows."""
     rows = [tensor("numpy.vstack", _as_input(to_backend_tensors(value))) for value in tup]
     rows = [keras.ops.reshape(row, (1, -1)) if len(row.shape) < 2 else row for row in rows]
     return Tensor(keras.ops.concatenate(rows, axis=0))
 
 
 def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None) -> Tensor:
-    """Indices at which `v` keeps `a` sorted (by `sorter`): before equal elements, or after them for `side` "right".
-
-    Source: MindSpore, `mindspore.numpy.searchsorted`.
-    """
+    """Indices at which `v` keeps `a` sorted (by `sorter`): before equal elements, or after them for `side` "right"."""
     a, v = _as_input(to_backend_tensors(a)), _as_input(to_backend_tensors(v))
     return Tensor(statistics.searchsorted(a, v, out_int32=True, side=side, sorter=sorter))
 
@@ -309,10 +302,7 @@ def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: Tenso
 def clip(
     x: TensorLike, xmin: TensorLike | None, xmax: TensorLike | None, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Limit `x` to at least `xmin` and at most `xmax`, in the dtype they promote to, or in `dtype`.
-
-    Source: MindSpore, `mindspore.numpy.clip`.
-    """
+    """Limit `x` to at least `xmin` and at most `xmax`, in the dtype they promote to, or in `dtype`."""
     values = tensor("numpy.clip", _as_input(to_backend_tensors(x)))
     for bound, limit in ((xmin, arithmetic.maximum), (xmax, arithmetic.minimum)):
         if bound is not None:
@@ -321,7 +311,7 @@ def clip(
 
 
 def around(a: TensorLike, decimals: int = 0) -> Tensor:
-    """Round `a` to `decimals`. Source: MindSpore, `mindspore.numpy.around`."""
+    """Round `a` to `decimals`."""
     return Tensor(keras.ops.round(tensor("numpy.around", _as_input(to_backend_tensors(a))), decimals))
 
 
@@ -337,8 +327,6 @@ def pad(arr: TensorLike, pad_width: TensorLike, mode: str | Callable[..., Any] =
         >>> import mixtrain.numpy as np
         >>> print(np.pad(np.array([1.0, 2.0]), (1, 2), mode="wrap"))
         [2. 1. 2. 1. 2.]
-
-    Source: MindSpore, `mindspore.numpy.pad`.
     """
     value = tensor("numpy.pad", _as_input(to_backend_tensors(arr)))
     if mode not in ("edge", "reflect", "symmetric", "wrap", "constant") or "reflect_type" in kwargs or callable(mode):
@@ -358,19 +346,13 @@ def pad(arr: TensorLike, pad_width: TensorLike, mode: str | Callable[..., Any] =
 
 
 def isclose(a: TensorLike, b: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Whether `a` and `b` differ by at most `atol + rtol * |b|`; with `equal_nan`, NaN equals NaN.
-
-    Source: MindSpore, `mindspore.numpy.isclose`.
-    """
+    """Whether `a` and `b` differ by at most `atol + rtol * |b|`; with `equal_nan`, NaN equals NaN."""
     first, second = (tensor("numpy.isclose", _as_input(to_backend_tensors(value))) for value in (a, b))
     return Tensor(comparison.isclose(first, second, rtol, atol, equal_nan))
 
 
 def trapz(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
-    """Integrate `y` along `axis` by the trapezoidal rule, at points `x` or with spacing `dx`, in float32.
-
-    Source: MindSpore, `mindspore.numpy.trapz`.
-    """
+    """Integrate `y` along `axis` by the trapezoidal rule, at points `x` or with spacing `dx`, in float32."""
     y = tensor("numpy.trapz", _as_input(to_backend_tensors(y)))
     value = keras.ops.moveaxis(keras.ops.cast(y, float32), axis, -1)
     width: BackendTensor | float = dx
@@ -401,8 +383,6 @@ def histogram(
         >>> import mixtrain.numpy as np
         >>> print(np.histogram([1, 2, 1], bins=[0, 1, 2, 3])[0])
         [0. 2. 1.]
-
-    Source: MindSpore, `mindspore.numpy.histogram`.
     """
     a = np.asarray(_to_numpy(to_backend_tensors(a)))
     weights = None if weights is None else np.asarray(_to_numpy(to_backend_tensors(weights)))
@@ -414,38 +394,38 @@ def histogram(
 def norm(
     x: TensorLike, ord: float | str | None = None, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Tensor:
-    """The norm of order `ord` of `x` along `axis`, kept with `keepdims`. Source: MindSpore, `mindspore.numpy.norm`."""
+    """The norm of order `ord` of `x` along `axis`, kept with `keepdims`."""
     value = keras.ops.cast(tensor("numpy.norm", _as_input(to_backend_tensors(x))), float32)
     return Tensor(keras.ops.norm(value, ord=ord, axis=axis, keepdims=keepdims))
 
 
 def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
-    """The matrix product of all `arrays`. Source: MindSpore, `mindspore.numpy.multi_dot`."""
+    """The matrix product of all `arrays`."""
     return Tensor(functools.reduce(
         keras.ops.matmul, (tensor("numpy.multi_dot", _as_input(to_backend_tensors(value))) for value in arrays)
     ))
 
 
 def rand(*shape: int, dtype: DTypeLike = float32) -> Tensor:
-    """Uniform random numbers in [0, 1) of `shape` and `dtype`. Source: MindSpore, `mindspore.numpy.rand`."""
+    """Uniform random numbers in [0, 1) of `shape` and `dtype`."""
     return Tensor(random.rand(*_as_shape(shape), dtype=as_dtype(dtype)))
 
 
 def randn(*shape: int, dtype: DTypeLike = float32) -> Tensor:
-    """Standard normal random numbers of `shape` and `dtype`. Source: MindSpore, `mindspore.numpy.randn`."""
+    """Standard normal random numbers of `shape` and `dtype`."""
     return Tensor(random.randn(*_as_shape(shape), dtype=as_dtype(dtype)))
 
 
 def randint(
     minval: int, maxval: int | None = None, shape: TensorLike | None = None, dtype: DTypeLike = int32
 ) -> Tensor:
-    """Random integers in [`minval` or 0, `maxval`), of `shape` and `dtype`. Source: MindSpore, `numpy.randint`."""
+    """Random integers in [`minval` or 0, `maxval`), of `shape` and `dtype`."""
     low, high = (0, minval) if maxval is None else (minval, maxval)
     return Tensor(random.randint(low, high, _as_shape(() if shape is None else shape), dtype=as_dtype(dtype)))
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype that `arrays_and_dtypes` are promoted to. Source: MindSpore, `mindspore.numpy.result_type`."""
+    """The dtype that `arrays_and_dtypes` are promoted to."""
     values = map(to_backend_tensors, arrays_and_dtypes)
     dtypes = [value if isinstance(value, type) else getattr(value, "dtype", value) for value in values]
     dtypes = [np.dtype(dtype).name if isinstance(dtype, str) else dtype for dtype in dtypes]
@@ -455,7 +435,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def promote_types(type1: DTypeLike, type2: DTypeLike) -> DType:
-    """The dtype that `type1` and `type2` are promoted to. Source: MindSpore, `mindspore.numpy.promote_types`."""
+    """The dtype that `type1` and `type2` are promoted to."""
     return result_type(as_dtype(type1), as_dtype(type2))
 
 

@@ -15,6 +15,18 @@ from mkdocs.exceptions import PluginError
 
 _SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes|Inputs|Outputs|Examples?|Source):(.*)$")
 _ENTRY = re.compile(r"^(\*{0,2}[\w., *`]+?)(?: \(([^)]*)\))?: (.*)$", re.DOTALL)
+# Modules whose names are MindSpore's, but for `_OWN`; the docstring of such a name does not repeat where it is from.
+_MINDSPORE = re.compile(
+    r"mixtrain(\.(amp|communication|dataset(\.\w+)?|experimental\..*|mindrecord|nn(\.metrics)?|numpy|ops"
+    r"|train(\.callback)?))?$"
+)
+_OWN = {
+    "AppliedPlan", "CallbackList", "CellLayer", "CheckpointError", "EpochHistory", "KerasCell", "KerasMetric",
+    "LossScaleExhausted", "LossScaleMonitor", "LossScaleRecords", "MetricLike", "MetricsLogger", "MixtrainError",
+    "OperatorTable", "OverflowMonitor", "OverflowRecord", "PlanRow", "PrecisionPlan", "PrecisionRuleError",
+    "RangeMonitor", "StepRecords", "UnsupportedBackendError", "applied_plan", "apply_plan", "as_metrics",
+    "calibrate_loss_scale", "list_operators", "load_latest_checkpoint", "suggest_rules", "tune",
+}
 _LISTS = ("Args", "Raises", "Attributes", "Inputs")
 
 
@@ -108,6 +120,8 @@ def _name_page(dotted: str, found: Any, others: list[str]) -> str:
     module, _, name = dotted.rpartition(".")
     lines = [f"# {name}", "", f"[`{module}`](../{module}.md)", ""]
     lines += [_signature(dotted, found), "", _body(_own_doc(found))]
+    if "Source:" not in _own_doc(found):
+        lines += _source(max((dotted, *others), key=lambda path: path.count(".")))
     if others:
         lines += ["", f"Also {', '.join(f'`{other}`' for other in others)}."]
     if inspect.isclass(found):
@@ -119,6 +133,14 @@ def _name_page(dotted: str, found: Any, others: list[str]) -> str:
             title = _signature(key, function) if inspect.isfunction(function) else ""
             lines += ["", f"## {key}", "", title, "", _body(_member_doc(member))]
     return "\n".join(lines) + "\n"
+
+
+def _source(dotted: str) -> list[str]:
+    """Return the lines that name MindSpore's object of the same path, where there is one."""
+    module, _, name = dotted.rpartition(".")
+    if name in _OWN or not _MINDSPORE.match(module):
+        return []
+    return ["", f"**Source**\n\nMindSpore, `mindspore{dotted.removeprefix('mixtrain')}`."]
 
 
 def _member_doc(member: Any) -> str:

@@ -47,8 +47,6 @@ def auto_mixed_precision(
         >>> net = auto_mixed_precision(nn.SequentialCell(nn.Dense(4, 2)), "O3")
         >>> net(mixtrain.Tensor([[1.0, 2.0, 3.0, 4.0]])).dtype.name
         'float32'
-
-    Source: MindSpore, `mindspore.amp.auto_mixed_precision`.
     """
     if dtype is not None and cast_model_type is not None and dtype != cast_model_type:
         raise checks.fail_value(
@@ -90,8 +88,6 @@ def custom_mixed_precision(
         >>> import mixtrain.nn as nn
         >>> net = nn.SequentialCell(nn.Dense(4, 3), nn.ReLU(), nn.Dense(3, 2))
         >>> _ = custom_mixed_precision(net, white_list=["2"])
-
-    Source: MindSpore, `mindspore.amp.custom_mixed_precision`.
     """
     if (white_list is None) == (black_list is None):
         raise checks.fail_value(
@@ -122,8 +118,6 @@ def get_white_list() -> list[type]:
         >>> import mixtrain.nn as nn
         >>> nn.Dense in get_white_list()
         True
-
-    Source: MindSpore, `mindspore.amp.get_white_list`.
     """
     return _classes("matmul", "recurrent")
 
@@ -135,8 +129,6 @@ def get_black_list() -> list[type]:
         >>> import mixtrain.nn as nn
         >>> nn.BatchNorm2d in get_black_list()
         True
-
-    Source: MindSpore, `mindspore.amp.get_black_list`.
     """
     return _classes("normalization")
 

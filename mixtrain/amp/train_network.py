@@ -163,8 +163,6 @@ def build_train_network(
         >>> step = build_train_network(net, optimizer, nn.MSELoss(), level="O3", loss_scale_manager=None)
         >>> type(step).__name__
         'TrainOneStepCell'
-
-    Source: MindSpore, `mindspore.amp.build_train_network`.
     """
     checks.one_of("build_train_network", "boost_level", boost_level, ("O0",))
     plan = planned("build_train_network", network, level, keep_batchnorm_fp32, cast_model_type)

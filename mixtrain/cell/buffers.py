@@ -29,8 +29,6 @@ class CellBuffers(CellTree):
         Raises:
             TypeError: `name` is not a str, or `tensor` is neither a Tensor nor None.
             KeyError: The name is empty, contains a dot, or is taken.
-
-        Source: MindSpore, `mindspore.nn.Cell.register_buffer`.
         """
         where = f"{type(self).__name__}.register_buffer"
         if name not in self._buffers:

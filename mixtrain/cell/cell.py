@@ -73,8 +73,6 @@ class Cell(CellState, CellHooks, CellSetup):
         ...         return self.fc(x)
         >>> [parameter.name for parameter in Net().trainable_params()]
         ['fc.weight', 'fc.bias']
-
-    Source: MindSpore, `mindspore.nn.Cell`.
     """
 
     precision_family: ClassVar[Family] = "other"

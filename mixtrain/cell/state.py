@@ -38,8 +38,6 @@ class CellState(CellBuffers):
 
         Returns:
             A handle whose `remove` removes the hook.
-
-        Source: MindSpore, `mindspore.nn.Cell.register_state_dict_pre_hook`.
         """
         number = max(self._state_dict_hooks, default=-1) + 1
         self._state_dict_hooks[number] = hook

@@ -27,8 +27,6 @@ def set_deterministic(deterministic: bool) -> None:
         >>> mixtrain.set_deterministic(True)
         >>> mixtrain.get_context("deterministic")
         'ON'
-
-    Source: MindSpore, `mindspore.set_deterministic`.
     """
     set_context(deterministic="ON" if checks.boolean("set_deterministic", "deterministic", deterministic) else "OFF")
 
@@ -42,8 +40,6 @@ def set_recursion_limit(recursion_limit: int = 10000) -> None:
     Example:
         >>> import mixtrain, sys
         >>> mixtrain.set_recursion_limit(sys.getrecursionlimit())
-
-    Source: MindSpore, `mindspore.set_recursion_limit`.
     """
     sys.setrecursionlimit(
         checks.integer("set_recursion_limit", "recursion_limit", recursion_limit, at_least=1, example=10000)
@@ -64,8 +60,6 @@ def jit_class(cls: type) -> type:
         ...         return 2 * x
         >>> Twice()(3)
         6
-
-    Source: MindSpore, `mindspore.jit_class`.
     """
     if not isinstance(cls, type):
         raise checks.fail_type("jit_class", "cls must be a class", cls, "@mixtrain.jit_class")
@@ -82,7 +76,7 @@ def mutable(input_data: Tree, dynamic_len: bool = False) -> Tree:
         input_data: Tensors, or tuples, lists and dicts of them.
         dynamic_len: Accepted for MindSpore scripts.
 
-    Example: ``mixtrain.mutable((x, y))``. Source: MindSpore, `mindspore.mutable`.
+    Example: ``mixtrain.mutable((x, y))``.
     """
     return input_data
 
@@ -93,8 +87,7 @@ def _identity_decorator(name: str, reason: str) -> Callable[..., Any]:
 
     decorator.__name__ = decorator.__qualname__ = name
     decorator.__doc__ = (
-        f"Return `fn` unchanged: {reason}; `options` are accepted. Example: ``@mixtrain.{name}``. "
-        f"Source: MindSpore, `mindspore.{name}`."
+        f"Return `fn` unchanged: {reason}; `options` are accepted. Example: ``@mixtrain.{name}``."
     )
     return decorator
 
@@ -111,7 +104,7 @@ def recompute(block: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         args: Its arguments.
         kwargs: Its named arguments.
 
-    Example: ``y = mixtrain.recompute(block, x)``. Source: MindSpore, `mindspore.recompute`.
+    Example: ``y = mixtrain.recompute(block, x)``.
     """
     return block(*args, **kwargs)
 
@@ -125,7 +118,7 @@ class JitConfig:
         jit_syntax_level: Accepted for MindSpore scripts.
         **kwargs: Likewise.
 
-    Example: ``net.set_jit_config(JitConfig("O1"))``. Source: MindSpore, `mindspore.JitConfig`.
+    Example: ``net.set_jit_config(JitConfig("O1"))``.
     """
 
     def __init__(self, jit_level: str = "", exc_mode: str = "auto", jit_syntax_level: str = "", **kwargs: Any) -> None:
@@ -137,5 +130,5 @@ class JitConfig:
 def launch_blocking() -> None:
     """Do nothing: eager operations raise where they are called.
 
-    Example: ``mixtrain.runtime.launch_blocking()``. Source: MindSpore, `mindspore.runtime.launch_blocking`.
+    Example: ``mixtrain.runtime.launch_blocking()``.
     """

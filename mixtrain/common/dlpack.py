@@ -22,8 +22,6 @@ def to_dlpack(tensor: Tensor | BackendTensor) -> np.ndarray:
         >>> import numpy as np
         >>> np.from_dlpack(to_dlpack(Tensor([1.0, 2.0]))).tolist()
         [1.0, 2.0]
-
-    Source: MindSpore, `mindspore.utils.dlpack.to_dlpack`.
     """
     if not isinstance(tensor, Tensor) and not backend.is_tensor(tensor):
         raise checks.fail_type("to_dlpack", "tensor must be a Tensor", tensor, "to_dlpack(Tensor([1.0]))")
@@ -43,8 +41,6 @@ def from_dlpack(dlpack: Any) -> Tensor:
         >>> import numpy as np
         >>> from_dlpack(np.array([1.0, 2.0])).asnumpy().tolist()
         [1.0, 2.0]
-
-    Source: MindSpore, `mindspore.utils.dlpack.from_dlpack`.
     """
     if not hasattr(dlpack, "__dlpack__"):
         raise checks.fail_type("from_dlpack", "dlpack must have a method __dlpack__", dlpack, "to_dlpack(tensor)")
@@ -67,8 +63,6 @@ def frombuffer(buffer: Any, dtype: DType = float32, count: int = -1, offset: int
         >>> from mixtrain.dtype import uint8
         >>> frombuffer(bytes([1, 2, 3]), uint8, offset=1).asnumpy().tolist()
         [2, 3]
-
-    Source: MindSpore, `mindspore.frombuffer`.
     """
     checks.integer("frombuffer", "offset", offset, at_least=0)
     return Tensor(np.frombuffer(buffer, np.dtype(as_dtype(dtype)), count, offset))

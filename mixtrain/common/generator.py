@@ -20,8 +20,6 @@ class Generator:
         >>> generator = mixtrain.Generator()
         >>> generator.manual_seed(5).initial_seed()
         5
-
-    Source: MindSpore, `mindspore.Generator`.
     """
 
     def __init__(self) -> None:
@@ -66,19 +64,19 @@ def _unpack(state: TensorLike) -> dict[str, Any]:
 
 
 def manual_seed(seed: int) -> None:
-    """Alias of `set_seed`. Source: MindSpore, `mindspore.manual_seed`."""
+    """Alias of `set_seed`."""
     set_seed(seed)
 
 
 def initial_seed() -> int | None:
-    """Return the seed that was set, or None. Source: MindSpore, `mindspore.initial_seed`."""
+    """Return the seed that was set, or None."""
     return get_seed()
 
 
 def get_rng_state() -> Tensor:
     """Return the state of the process's random numbers as a uint8 Tensor, for `set_rng_state`.
 
-    Example: ``state = mixtrain.get_rng_state()``. Source: MindSpore, `mindspore.get_rng_state`.
+    Example: ``state = mixtrain.get_rng_state()``.
     """
     return _pack(seed_state())
 
@@ -86,6 +84,6 @@ def get_rng_state() -> Tensor:
 def set_rng_state(state: TensorLike) -> None:
     """Restore the state that `get_rng_state` returned.
 
-    Example: ``mixtrain.set_rng_state(state)``. Source: MindSpore, `mindspore.set_rng_state`.
+    Example: ``mixtrain.set_rng_state(state)``.
     """
     restore_seed_state(_unpack(state))

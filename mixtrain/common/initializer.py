@@ -29,8 +29,6 @@ class Initializer:
         ...         arr[:] = np.arange(arr.size).reshape(arr.shape)
         >>> initializer(Ramp(), (3,)).numpy().tolist()
         [0.0, 1.0, 2.0]
-
-    Source: MindSpore, `mindspore.common.initializer.Initializer`.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -70,21 +68,21 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
 
 
 class Zero(Initializer):
-    """Zeros. Example: ``initializer("zeros", (2,))``. Source: MindSpore, `initializer.Zero`."""
+    """Zeros. Example: ``initializer("zeros", (2,))``."""
 
     def _initialize(self, arr: np.ndarray) -> None:
         arr.fill(0)
 
 
 class One(Initializer):
-    """Ones. Example: ``initializer("ones", (2,))``. Source: MindSpore, `initializer.One`."""
+    """Ones. Example: ``initializer("ones", (2,))``."""
 
     def _initialize(self, arr: np.ndarray) -> None:
         arr.fill(1)
 
 
 class Constant(Initializer):
-    """One value everywhere. Example: ``Constant(0.5)``. Source: MindSpore, `initializer.Constant`."""
+    """One value everywhere. Example: ``Constant(0.5)``."""
 
     def __init__(self, value: float | numbers.Number | np.ndarray) -> None:
         super().__init__(value=value)
@@ -95,7 +93,7 @@ class Constant(Initializer):
 
 
 class Uniform(Initializer):
-    """Uniform in [-scale, scale). Example: ``Uniform(0.07)``. Source: MindSpore, `initializer.Uniform`."""
+    """Uniform in [-scale, scale). Example: ``Uniform(0.07)``."""
 
     def __init__(self, scale: float = 0.07) -> None:
         super().__init__(scale=scale)
@@ -106,7 +104,7 @@ class Uniform(Initializer):
 
 
 class Normal(Initializer):
-    """Normal with standard deviation `sigma`. Example: ``Normal(0.02)``. Source: MindSpore, `initializer.Normal`."""
+    """Normal with standard deviation `sigma`. Example: ``Normal(0.02)``."""
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0) -> None:
         super().__init__(sigma=sigma, mean=mean)
@@ -119,7 +117,7 @@ class Normal(Initializer):
 class TruncatedNormal(Initializer):
     """Normal, resampled where a value is outside [a, b].
 
-    Example: ``TruncatedNormal(0.02)``. Source: MindSpore, `initializer.TruncatedNormal`.
+    Example: ``TruncatedNormal(0.02)``.
     """
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0) -> None:
@@ -197,7 +195,7 @@ class HeNormal(_He):
 
 
 class Identity(Initializer):
-    """The identity matrix. Example: ``Identity()``. Source: MindSpore, `initializer.Identity`."""
+    """The identity matrix. Example: ``Identity()``."""
 
     def _initialize(self, arr: np.ndarray) -> None:
         if arr.ndim != 2:
@@ -206,10 +204,7 @@ class Identity(Initializer):
 
 
 class Dirac(Initializer):
-    """Convolution weights that preserve the input, in each of `groups`. Example: ``Dirac(groups=2)``.
-
-    Source: MindSpore, `initializer.Dirac`.
-    """
+    """Convolution weights that preserve the input, in each of `groups`. Example: ``Dirac(groups=2)``."""
 
     def __init__(self, groups: int = 1) -> None:
         super().__init__(groups=groups)
@@ -248,10 +243,7 @@ class Orthogonal(Initializer):
 
 
 class Sparse(Initializer):
-    """A normal matrix of deviation `sigma`, a fraction `sparsity` of each column zero. Example: ``Sparse(0.1)``.
-
-    Source: MindSpore, `initializer.Sparse`.
-    """
+    """A normal matrix of deviation `sigma`, a fraction `sparsity` of each column zero. Example: ``Sparse(0.1)``."""
 
     def __init__(self, sparsity: float, sigma: float = 0.01) -> None:
         super().__init__(sparsity=sparsity, sigma=sigma)
@@ -273,7 +265,7 @@ class VarianceScaling(Initializer):
         mode: "fan_in", "fan_out" or "fan_avg".
         distribution: "truncated_normal", "untruncated_normal" or "uniform".
 
-    Example: ``VarianceScaling(2.0, "fan_in", "uniform")``. Source: MindSpore, `initializer.VarianceScaling`.
+    Example: ``VarianceScaling(2.0, "fan_in", "uniform")``.
     """
 
     def __init__(
@@ -332,8 +324,6 @@ def initializer(init: InitializerLike, shape: int | Sequence[int] | None = None,
     Example:
         >>> initializer("ones", (2,)).numpy().tolist()
         [1.0, 1.0]
-
-    Source: MindSpore, `mindspore.common.initializer.initializer`.
     """
     shape = (shape,) if isinstance(shape, (int, numbers.Integral)) else None if shape is None else tuple(shape)
     if backend.is_tensor(init) or isinstance(init, np.ndarray):

@@ -236,8 +236,6 @@ def jit(
         ...     return y
         >>> float(larger(mixtrain.Tensor(2.0), mixtrain.Tensor(3.0)))
         3.0
-
-    Source: MindSpore, `mindspore.jit`.
     """
     checks.one_of("jit", "capture_mode", capture_mode, ("ast", "bytecode", "trace"))
     checks.one_of("jit", "jit_level", jit_level, ("O0", "O1", "O2"))

@@ -63,8 +63,6 @@ class Parameter(TensorMethods, keras.Variable):
         >>> weight = mixtrain.Parameter(np.zeros((2, 3), np.float32), name="weight")
         >>> weight.name, tuple(weight.shape), weight.dtype, weight.requires_grad
         ('weight', (2, 3), mixtrain.float32, True)
-
-    Source: MindSpore, `mindspore.Parameter`.
     """
 
     def __init__(
@@ -256,8 +254,6 @@ class ParameterTuple(tuple[Parameter, ...]):
         >>> pair = mixtrain.ParameterTuple([mixtrain.Parameter(1.0, name="a"), mixtrain.Parameter(2.0, name="b")])
         >>> [parameter.name for parameter in pair]
         ['a', 'b']
-
-    Source: MindSpore, `mindspore.ParameterTuple`.
     """
 
     def __new__(cls, parameters: Iterable[Variable] = ()) -> ParameterTuple:

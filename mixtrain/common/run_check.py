@@ -20,8 +20,6 @@ def run_check() -> None:
         >>> run_check()  # doctest: +ELLIPSIS
         mixtrain version: ...
         The result of multiplication calculation is correct, ...
-
-    Source: MindSpore, `mindspore.run_check`.
     """
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     product = jit(lambda left, right: left @ right)(Tensor(x), Tensor(x.T)).asnumpy()

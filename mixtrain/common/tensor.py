@@ -53,8 +53,6 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         >>> x[0] = 3
         >>> print(x * 2, isinstance(x, mixtrain.Tensor))
         [6. 4.] True
-
-    Source: MindSpore, `mindspore.Tensor`.
     """
 
     __slots__ = ("__dict__", "__weakref__", "content", "origin")
@@ -344,12 +342,10 @@ def tensor(
         >>> import mixtrain
         >>> mixtrain.tensor([1, 2]).shape
         (2,)
-
-    Source: MindSpore, `mindspore.tensor`.
     """
     return Tensor(input_data, dtype, shape, init)
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
-    """Return a Tensor with the values of a NumPy array. Source: MindSpore, `mindspore.from_numpy`."""
+    """Return a Tensor with the values of a NumPy array."""
     return Tensor.from_numpy(array)

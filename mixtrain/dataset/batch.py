@@ -27,8 +27,6 @@ class BatchInfo:
     Example:
         >>> BatchInfo(batch_num=2, epoch_num=0).get_batch_num()
         2
-
-    Source: MindSpore, `mindspore.dataset.BatchInfo`.
     """
 
     batch_num: int

@@ -47,8 +47,6 @@ class DatasetCache:
         >>> cache = DatasetCache(session_id=1, size=0)
         >>> len(list(GeneratorDataset([1, 2], "x").map(lambda x: x + 1, "x", cache=cache)))
         2
-
-    Source: MindSpore, `mindspore.dataset.DatasetCache`.
     """
 
     def __init__(

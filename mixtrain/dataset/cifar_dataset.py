@@ -44,8 +44,6 @@ class Cifar10Dataset(ArrayFilesDataset):
         ...
         ValueError: Cifar10Dataset: dataset_dir must be a folder that exists; got 'no/such/folder'. Write the path of
         the folder that holds the files.
-
-    Source: MindSpore, `mindspore.dataset.Cifar10Dataset`.
     """
 
     _COLUMNS = ("image", "label")
@@ -91,8 +89,6 @@ class Cifar100Dataset(ArrayFilesDataset):
         ...
         ValueError: Cifar100Dataset: dataset_dir must be a folder that exists; got 'no/such/folder'. Write the path of
         the folder that holds the files.
-
-    Source: MindSpore, `mindspore.dataset.Cifar100Dataset`.
     """
 
     _COLUMNS = ("image", "coarse_label", "fine_label")

@@ -120,8 +120,6 @@ def set_seed(seed: int) -> None:
         >>> config.set_seed(1000)
         >>> config.get_seed()
         1000
-
-    Source: MindSpore, `mindspore.dataset.config.set_seed`.
     """
     value = checks.integer("config.set_seed", "seed", seed, at_least=0)
     if value >= 2**32:

@@ -33,8 +33,6 @@ class Dataset(BatchSteps["Dataset"]):
         >>> data = NumpySlicesDataset([1, 2, 3, 4, 5], "x", shuffle=False).map(lambda x: x * 10, "x").batch(2)
         >>> [x.tolist() for x, in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
         [[10, 20], [30, 40], [50]]
-
-    Source: MindSpore, `mindspore.dataset.Dataset`.
     """
 
     def _with(self, stage: Stage) -> Dataset:

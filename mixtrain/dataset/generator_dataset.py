@@ -53,8 +53,6 @@ class GeneratorDataset(Dataset):
         >>> data = GeneratorDataset(rows, ["x", "label"], shuffle=False)
         >>> next(data.create_dict_iterator(output_numpy=True))
         {'x': array(1.5), 'label': array(0)}
-
-    Source: MindSpore, `mindspore.dataset.GeneratorDataset`.
     """
 
     def __init__(

@@ -54,8 +54,6 @@ class ImageFolderDataset(Dataset):
         ...
         ValueError: ImageFolderDataset: dataset_dir must be a folder that exists; got 'no/such/folder'. Write the path
         of the folder that holds the files.
-
-    Source: MindSpore, `mindspore.dataset.ImageFolderDataset`.
     """
 
     def __init__(

@@ -49,8 +49,6 @@ class MindDataset(Dataset):
         ...
         ValueError: MindDataset: dataset_files must name files that exist; got 'no/such/file'. Write
         dataset_files="rows.mindrecord".
-
-    Source: MindSpore, `mindspore.dataset.MindDataset`.
     """
 
     def __init__(

@@ -43,8 +43,6 @@ class MnistDataset(ArrayFilesDataset):
         ...
         ValueError: MnistDataset: dataset_dir must be a folder that exists; got 'no/such/folder'. Write the path of
         the folder that holds the files.
-
-    Source: MindSpore, `mindspore.dataset.MnistDataset`.
     """
 
     _COLUMNS = ("image", "label")
@@ -80,8 +78,6 @@ class FashionMnistDataset(MnistDataset):
     Example:
         >>> FashionMnistDataset.__mro__[1] is MnistDataset
         True
-
-    Source: MindSpore, `mindspore.dataset.FashionMnistDataset`.
     """
 
 

@@ -36,8 +36,6 @@ class NumpySlicesDataset(Dataset):
         >>> data = NumpySlicesDataset({"x": [1, 2], "y": [3, 4]}, shuffle=False)
         >>> [[x.tolist(), y.tolist()] for x, y in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]
         [[1, 3], [2, 4]]
-
-    Source: MindSpore, `mindspore.dataset.NumpySlicesDataset`.
     """
 
     def __init__(

@@ -32,8 +32,6 @@ class PaddedDataset(Dataset):
         >>> six.use_sampler(DistributedSampler(2, 1, shuffle=False))
         >>> [x.tolist() for x, in six.create_tuple_iterator(num_epochs=1, output_numpy=True)]
         [1, 3, -1]
-
-    Source: MindSpore, `mindspore.dataset.PaddedDataset`.
     """
 
     def __init__(self, padded_samples: Sequence[dict[str, Any]]) -> None:

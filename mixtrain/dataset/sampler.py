@@ -113,8 +113,6 @@ class Sampler(BuiltinSampler):
         ...         yield from range(self.dataset_size - 1, -1, -1)
         >>> Backwards(num_samples=2).indices(PassSeed.start(), 5).tolist()
         [4, 3]
-
-    Source: MindSpore, `mindspore.dataset.Sampler`.
     """
 
     def __init__(self, num_samples: int | None = None) -> None:
@@ -145,8 +143,6 @@ class IterSampler(BuiltinSampler):
     Example:
         >>> IterSampler([2, 0]).indices(PassSeed.start(), 3).tolist()
         [2, 0]
-
-    Source: MindSpore, `mindspore.dataset.IterSampler`.
     """
 
     def __init__(self, sampler: Iterable[int], num_samples: int | None = None) -> None:

@@ -22,8 +22,6 @@ class SequentialSampler(BuiltinSampler):
     Example:
         >>> SequentialSampler(2).indices(PassSeed.start(), 5).tolist()
         [2, 3, 4]
-
-    Source: MindSpore, `mindspore.dataset.SequentialSampler`.
     """
 
     def __init__(self, start_index: int | None = None, num_samples: int | None = None) -> None:
@@ -52,8 +50,6 @@ class RandomSampler(BuiltinSampler):
     Example:
         >>> sorted(RandomSampler().indices(PassSeed.start(), 4).tolist())
         [0, 1, 2, 3]
-
-    Source: MindSpore, `mindspore.dataset.RandomSampler`.
     """
 
     def __init__(
@@ -80,8 +76,6 @@ class SubsetSampler(BuiltinSampler):
     Example:
         >>> SubsetSampler([3, 1]).indices(PassSeed.start(), 5).tolist()
         [3, 1]
-
-    Source: MindSpore, `mindspore.dataset.SubsetSampler`.
     """
 
     def __init__(self, indices: Sequence[int], num_samples: int | None = None) -> None:
@@ -109,8 +103,6 @@ class SubsetRandomSampler(SubsetSampler):
     Example:
         >>> sorted(SubsetRandomSampler([3, 1]).indices(PassSeed.start(), 5).tolist())
         [1, 3]
-
-    Source: MindSpore, `mindspore.dataset.SubsetRandomSampler`.
     """
 
     def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
@@ -131,8 +123,6 @@ class WeightedRandomSampler(BuiltinSampler):
     Example:
         >>> WeightedRandomSampler([0, 1, 0], 2).indices(PassSeed.start(), 3).tolist()
         [1, 1]
-
-    Source: MindSpore, `mindspore.dataset.WeightedRandomSampler`.
     """
 
     def __init__(self, weights: Sequence[float], num_samples: int | None = None, replacement: bool = True) -> None:
@@ -172,8 +162,6 @@ class DistributedSampler(BuiltinSampler):
     Example:
         >>> DistributedSampler(4, 3, shuffle=False).indices(PassSeed.start(), 6).tolist()
         [3, 1]
-
-    Source: MindSpore, `mindspore.dataset.DistributedSampler`.
     """
 
     def __init__(
@@ -229,8 +217,6 @@ class PKSampler(BuiltinSampler):
     Example:
         >>> PKSampler(1).indices(PassSeed.start(), 3, np.array([7, 5, 8])).tolist()
         [1, 0, 2]
-
-    Source: MindSpore, `mindspore.dataset.PKSampler`.
     """
 
     def __init__(

@@ -49,8 +49,6 @@ class Schema:
         >>> schema.add_column("image", "uint8", [28, 28])
         >>> schema.columns[0].shape
         (28, 28)
-
-    Source: MindSpore, `mindspore.dataset.Schema`.
     """
 
     def __init__(self, schema_file: str | None = None) -> None:

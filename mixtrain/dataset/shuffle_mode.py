@@ -16,8 +16,6 @@ class Shuffle(str, enum.Enum):
     Example:
         >>> Shuffle("files") is Shuffle.FILES
         True
-
-    Source: MindSpore, `mindspore.dataset.Shuffle`.
     """
 
     FALSE = "false"

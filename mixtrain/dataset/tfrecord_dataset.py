@@ -54,8 +54,6 @@ class TFRecordDataset(Dataset):
         ...
         ValueError: TFRecordDataset: dataset_files must name files that exist; got 'no/such/file'. Write
         dataset_files="train*.tfrecord".
-
-    Source: MindSpore, `mindspore.dataset.TFRecordDataset`.
     """
 
     def __init__(

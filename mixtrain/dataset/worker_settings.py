@@ -33,8 +33,6 @@ class ErrorSamplesMode(enum.IntEnum):
     Example:
         >>> ErrorSamplesMode.RETURN.value
         0
-
-    Source: MindSpore, `mindspore.dataset.config.ErrorSamplesMode`.
     """
 
     RETURN = 0

@@ -24,8 +24,6 @@ class LossScaleManager(abc.ABC):
 
     Raises:
         TypeError: A subclass that lacks one of the two methods is instantiated.
-
-    Source: MindSpore, `mindspore.amp.LossScaleManager`.
     """
 
     @abc.abstractmethod
@@ -64,8 +62,6 @@ class FixedLossScaleManager(LossScaleManager):
     Example:
         >>> FixedLossScaleManager(1024.0, False).get_loss_scale()
         1024.0
-
-    Source: MindSpore, `mindspore.amp.FixedLossScaleManager`.
     """
 
     def __init__(self, loss_scale: float = 128.0, drop_overflow_update: bool = True) -> None:

@@ -33,8 +33,6 @@ def all_finite(inputs: Tree) -> Tensor:
         >>> import mixtrain
         >>> bool(all_finite([mixtrain.Tensor([1.0, float("inf")])]))
         False
-
-    Source: MindSpore, `mindspore.amp.all_finite`.
     """
     if not isinstance(inputs, (list, tuple)) or not inputs:
         raise checks.fail_type("all_finite", "inputs must be a tuple or list of tensors", inputs, "all_finite([x])")
@@ -42,10 +40,7 @@ def all_finite(inputs: Tree) -> Tensor:
 
 
 class LossScaler(abc.ABC):
-    """Base class of loss scalers; subclasses define `scale`, `unscale` and `adjust`.
-
-    Source: MindSpore, `mindspore.amp.LossScaler`.
-    """
+    """Base class of loss scalers; subclasses define `scale`, `unscale` and `adjust`."""
 
     @abc.abstractmethod
     def scale(self, inputs: Tree) -> Tree:
@@ -94,8 +89,6 @@ class StaticLossScaler(_StateScaler):
         >>> import mixtrain
         >>> float(StaticLossScaler(8).scale(mixtrain.Tensor(2.0)))
         16.0
-
-    Source: MindSpore, `mindspore.amp.StaticLossScaler`.
     """
 
     def __init__(self, scale_value: float) -> None:
@@ -123,8 +116,6 @@ class DynamicLossScaler(_StateScaler):
         >>> scaler = DynamicLossScaler(scale_value=16, scale_factor=2, scale_window=3)
         >>> scaler.adjust(mixtrain.Tensor(False)), float(scaler.scale_value)
         (True, 8.0)
-
-    Source: MindSpore, `mindspore.amp.DynamicLossScaler`.
     """
 
     def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:

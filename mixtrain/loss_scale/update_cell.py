@@ -67,8 +67,6 @@ class DynamicLossScaleUpdateCell(LossScaleUpdateCell):
         >>> _ = cell(scale, mixtrain.Tensor(True))
         >>> float(scale.asnumpy())
         8.0
-
-    Source: MindSpore, `mindspore.nn.DynamicLossScaleUpdateCell`.
     """
 
     def __init__(
@@ -99,8 +97,6 @@ class FixedLossScaleUpdateCell(LossScaleUpdateCell):
     Example:
         >>> FixedLossScaleUpdateCell(128.0).get_loss_scale()
         128.0
-
-    Source: MindSpore, `mindspore.nn.FixedLossScaleUpdateCell`.
     """
 
     def __init__(self, loss_scale_value: float) -> None:

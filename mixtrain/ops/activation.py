@@ -50,8 +50,6 @@ def relu(input: TensorLike, inplace: bool = False) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.relu(mixtrain.Tensor([-1.0, 2.0])).numpy().tolist()
         [0.0, 2.0]
-
-    Source: MindSpore, `mindspore.ops.relu`.
     """
     if inplace is not False:
         raise checks.fail_value("ops.relu", "inplace must be False", inplace, "x = ops.relu(x)")
@@ -95,7 +93,7 @@ def elu(input_x: TensorLike, alpha: float = 1.0) -> Tensor:
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """`x` where it is positive, else `alpha` * (exp(`x` / `alpha`) - 1).
 
-    Example: ``ops.celu(x)``. Source: MindSpore, `mindspore.ops.celu`.
+    Example: ``ops.celu(x)``.
     """
     slope = checks.number("ops.celu", "alpha", alpha)
     if slope == 0:
@@ -106,7 +104,7 @@ def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
 def leaky_relu(input: TensorLike, alpha: float = 0.2) -> Tensor:
     """`input` where it is positive, else `alpha` * `input`.
 
-    Example: ``ops.leaky_relu(x)``. Source: MindSpore, `mindspore.ops.leaky_relu`.
+    Example: ``ops.leaky_relu(x)``.
     """
     slope = checks.number("ops.leaky_relu", "alpha", alpha)
     return unary("ops.leaky_relu", lambda x: keras.ops.leaky_relu(x, negative_slope=slope), input, floats=True)
@@ -115,7 +113,7 @@ def leaky_relu(input: TensorLike, alpha: float = 0.2) -> Tensor:
 def softplus(input: TensorLike, beta: float = 1, threshold: float = 20) -> Tensor:
     """log(1 + exp(`beta` * `input`)) / `beta`; `input` itself where `beta` * `input` is above `threshold`.
 
-    Example: ``ops.softplus(x)``. Source: MindSpore, `mindspore.ops.softplus`.
+    Example: ``ops.softplus(x)``.
     """
     slope = checks.number("ops.softplus", "beta", beta)
     limit = checks.number("ops.softplus", "threshold", threshold)
@@ -131,7 +129,7 @@ def softplus(input: TensorLike, beta: float = 1, threshold: float = 20) -> Tenso
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """`input` clipped to the range from `min_val` to `max_val`.
 
-    Example: ``ops.hardtanh(x)``. Source: MindSpore, `mindspore.ops.hardtanh`.
+    Example: ``ops.hardtanh(x)``.
     """
     low, high = checks.number("ops.hardtanh", "min_val", min_val), checks.number("ops.hardtanh", "max_val", max_val)
     return unary("ops.hardtanh", lambda x: keras.ops.clip(x, low, high), input, floats=True)
@@ -140,7 +138,7 @@ def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> 
 def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
     """`input`, and 0 where |`input`| is at most `lambd`.
 
-    Example: ``ops.hardshrink(x)``. Source: MindSpore, `mindspore.ops.hardshrink`.
+    Example: ``ops.hardshrink(x)``.
     """
     return _shrink("ops.hardshrink", keras.ops.hard_shrink, input, lambd)
 
@@ -148,7 +146,7 @@ def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
 def softshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
     """`input` moved towards 0 by `lambd`, and 0 where |`input`| is at most `lambd`.
 
-    Example: ``ops.softshrink(x)``. Source: MindSpore, `mindspore.ops.softshrink`.
+    Example: ``ops.softshrink(x)``.
     """
     return _shrink("ops.softshrink", keras.ops.soft_shrink, input, lambd)
 
@@ -161,7 +159,7 @@ def _shrink(where: str, function: Callable[..., Tensor], x: TensorLike, lambd: f
 def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
     """`input` where it is above `thr`, else `value`.
 
-    Example: ``ops.threshold(x, 0.1, 0.0)``. Source: MindSpore, `mindspore.ops.threshold`.
+    Example: ``ops.threshold(x, 0.1, 0.0)``.
     """
 
     def compute(x: Tensor) -> Tensor:
@@ -220,7 +218,7 @@ PReLU: Final = primitive("PReLU", prelu)
 
 
 class Elu(Primitive):
-    """`elu` with a fixed `alpha`. Example: ``ops.Elu(1.0)(x)``. Source: MindSpore, `mindspore.ops.Elu`."""
+    """`elu` with a fixed `alpha`. Example: ``ops.Elu(1.0)(x)``."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()

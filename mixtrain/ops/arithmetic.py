@@ -62,7 +62,7 @@ sub: Final = binary_function("sub", keras.ops.subtract, "`input` - `other`.")
 
 
 def subtract(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tensor:
-    """`input` - `alpha` * `other`. Example: ``ops.subtract(x, y)``. Source: MindSpore, `mindspore.ops.subtract`."""
+    """`input` - `alpha` * `other`. Example: ``ops.subtract(x, y)``."""
     return sub(input, other if alpha == 1 else mul(other, alpha))
 
 
@@ -84,8 +84,6 @@ def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = Non
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.div(mixtrain.Tensor([-3, 3]), 2).asnumpy().tolist()
         [-1.5, 1.5]
-
-    Source: MindSpore, `mindspore.ops.div`.
     """
     checks.one_of("ops.div", "rounding_mode", rounding_mode, (None, "floor", "trunc"))
     if rounding_mode == "floor":
@@ -99,7 +97,7 @@ def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = Non
 
 
 def divide(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
-    """`div`: `input` / `other`, rounded as `rounding_mode` says. Source: MindSpore, `mindspore.ops.divide`."""
+    """`div`: `input` / `other`, rounded as `rounding_mode` says."""
     return div(input, other, rounding_mode=rounding_mode)
 
 
@@ -110,19 +108,17 @@ def pow(input: TensorLike, exponent: TensorLike) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.pow(mixtrain.Tensor([2.0, 3.0]), 2).asnumpy().tolist()
         [4.0, 9.0]
-
-    Source: MindSpore, `mindspore.ops.pow`.
     """
     return binary("ops.pow", keras.ops.power, input, exponent)
 
 
 def _div_no_nan(x: TensorLike, y: TensorLike) -> Tensor:
-    """`x` / `y`, and 0 where `y` is 0. Source: MindSpore, `mindspore.ops.DivNoNan`."""
+    """`x` / `y`, and 0 where `y` is 0."""
     return binary("ops.DivNoNan", keras.ops.divide_no_nan, x, y, floats=True)
 
 
 def _truncate_div(x: Tensor, y: Tensor) -> Tensor:
-    """`x` / `y`, rounded towards zero. Source: MindSpore, `mindspore.ops.TruncateDiv`."""
+    """`x` / `y`, rounded towards zero."""
     return div(x, y, rounding_mode="trunc")
 
 
@@ -133,27 +129,27 @@ def _xdivy(x: Tensor, y: Tensor) -> Tensor:
 
 
 def xdivy(x: TensorLike, y: TensorLike) -> Tensor:
-    """`x` / `y`, and 0 where `x` is 0. Source: MindSpore, `mindspore.ops.xdivy`."""
+    """`x` / `y`, and 0 where `x` is 0."""
     return binary("ops.xdivy", _xdivy, x, y, floats=True, tensors=True)
 
 
 def lerp(input: TensorLike, end: TensorLike, weight: TensorLike) -> Tensor:
-    """`input` + `weight` * (`end` - `input`). Source: MindSpore, `mindspore.ops.lerp`."""
+    """`input` + `weight` * (`end` - `input`)."""
     return add(input, mul(weight, sub(end, input)))
 
 
 def addcmul(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, value: TensorLike = 1) -> Tensor:
-    """`input` + `value` * `tensor1` * `tensor2`. Source: MindSpore, `mindspore.ops.addcmul`."""
+    """`input` + `value` * `tensor1` * `tensor2`."""
     return add(input, mul(mul(tensor1, tensor2), value))
 
 
 def addcdiv(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, value: TensorLike = 1) -> Tensor:
-    """`input` + `value` * `tensor1` / `tensor2`. Source: MindSpore, `mindspore.ops.addcdiv`."""
+    """`input` + `value` * `tensor1` / `tensor2`."""
     return add(input, mul(div(tensor1, tensor2), value))
 
 
 def addn(x: Sequence[TensorLike]) -> Tensor:
-    """The sum of the tensors in the tuple or list `x`. Source: MindSpore, `mindspore.ops.addn`."""
+    """The sum of the tensors in the tuple or list `x`."""
     if not isinstance(x, (list, tuple)) or not x:
         raise checks.fail_type("ops.addn", "x must be a tuple or list of tensors", x, "ops.addn([a, b])")
     total = tensor("ops.addn", x[0])

@@ -33,8 +33,6 @@ def reshape(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.reshape(mixtrain.Tensor([[1, 2], [3, 4]]), (-1,)).asnumpy().tolist()
         [1, 2, 3, 4]
-
-    Source: MindSpore, `mindspore.ops.reshape`.
     """
     x = tensor("ops.reshape", input)
     sizes = sizes_of("ops.reshape", shape)
@@ -79,8 +77,6 @@ def transpose(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.transpose(mixtrain.Tensor([[1, 2], [3, 4]]), (1, 0)).asnumpy().tolist()
         [[1, 3], [2, 4]]
-
-    Source: MindSpore, `mindspore.ops.transpose`.
     """
     x = tensor("ops.transpose", input)
     order = axes_of("ops.transpose", dims, rank_of(x), name="dims")
@@ -92,7 +88,7 @@ def transpose(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
 
 
 def permute(input: TensorLike, axis: int | Sequence[int]) -> Tensor:
-    """`transpose`: `input` with its axes in the order `axis`. Source: MindSpore, `mindspore.ops.permute`."""
+    """`transpose`: `input` with its axes in the order `axis`."""
     return transpose(input, axis)
 
 
@@ -113,8 +109,6 @@ def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tenso
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.squeeze(mixtrain.Tensor([[1, 2]])).asnumpy().tolist()
         [1, 2]
-
-    Source: MindSpore, `mindspore.ops.squeeze`.
     """
     x = tensor("ops.squeeze", input)
     if axis is None or axis in ((), []):
@@ -145,8 +139,6 @@ def expand_dims(input_x: TensorLike, axis: int) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.expand_dims(mixtrain.Tensor([1, 2]), 0).asnumpy().tolist()
         [[1, 2]]
-
-    Source: MindSpore, `mindspore.ops.expand_dims`.
     """
     x = tensor("ops.expand_dims", input_x)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
@@ -156,7 +148,7 @@ def expand_dims(input_x: TensorLike, axis: int) -> Tensor:
 
 
 def unsqueeze(input: TensorLike, dim: int) -> Tensor:
-    """`expand_dims`: insert into `input` an axis of size 1 at `dim`. Source: MindSpore, `mindspore.ops.unsqueeze`."""
+    """`expand_dims`: insert into `input` an axis of size 1 at `dim`."""
     return expand_dims(input, dim)
 
 
@@ -179,8 +171,6 @@ def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.flatten(mixtrain.Tensor([[[1], [2]], [[3], [4]]])).asnumpy().tolist()
         [[1, 2], [3, 4]]
-
-    Source: MindSpore, `mindspore.ops.flatten`.
     """
     checks.one_of("ops.flatten", "order", order, ("C", "F"))
     x = tensor("ops.flatten", input)
@@ -200,12 +190,12 @@ def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim:
 
 
 def ravel(input: TensorLike) -> Tensor:
-    """Flatten `input` to a vector. Example: ``ops.ravel(x)``. Source: MindSpore, `mindspore.ops.ravel`."""
+    """Flatten `input` to a vector. Example: ``ops.ravel(x)``."""
     return keras.ops.reshape(tensor("ops.ravel", input), (-1,))
 
 
 def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
-    """Exchange the axes `axis0` and `axis1` of `input`. Source: MindSpore, `mindspore.ops.swapaxes`."""
+    """Exchange the axes `axis0` and `axis1` of `input`."""
     x = tensor("ops.swapaxes", input)
     axes = [axis_of("ops.swapaxes", axis, rank_of(x)) for axis in (axis0, axis1)]
     return keras.ops.swapaxes(x, *axes)
@@ -215,7 +205,7 @@ swapdims: Final = renamed(swapaxes, "swapdims")
 
 
 def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Move the axes `source` of `x` to the positions `destination`. Source: MindSpore, `mindspore.ops.movedim`."""
+    """Move the axes `source` of `x` to the positions `destination`."""
     value = tensor("ops.movedim", x)
     axes = [axes_of("ops.movedim", axis, rank_of(value)) for axis in (source, destination)]
     return keras.ops.moveaxis(value, *axes)
@@ -225,12 +215,12 @@ moveaxis: Final = renamed(movedim, "moveaxis")
 
 
 def flip(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
-    """Reverse the order of elements of `input` along the axes `dims`. Source: MindSpore, `mindspore.ops.flip`."""
+    """Reverse the order of elements of `input` along the axes `dims`."""
     return _flip("ops.flip", input, "dims", dims)
 
 
 def reverse(x: TensorLike, axis: int | Sequence[int]) -> Tensor:
-    """`flip`: reverse the order of elements of `x` along `axis`. Source: MindSpore, `mindspore.ops.reverse`."""
+    """`flip`: reverse the order of elements of `x` along `axis`."""
     return _flip("ops.reverse", x, "axis", axis)
 
 
@@ -242,10 +232,7 @@ def _flip(where: str, x: TensorLike, name: str, axes: int | Sequence[int]) -> Te
 
 
 def roll(input: TensorLike, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-    """Roll the elements of `input` by `shifts` along `dims` (the flat tensor for None), the last ones to the front.
-
-    Source: MindSpore, `mindspore.ops.roll`.
-    """
+    """Roll the elements of `input` by `shifts` along `dims` (the flat tensor for None), the last ones to the front."""
     x = tensor("ops.roll", input)
     if dims is None:
         return keras.ops.roll(x, shifts)
@@ -257,7 +244,7 @@ def roll(input: TensorLike, shifts: int | Sequence[int], dims: int | Sequence[in
 
 
 def t(input: TensorLike) -> Tensor:
-    """The transpose of a matrix `input`; a vector is returned unchanged. Source: MindSpore, `mindspore.ops.t`."""
+    """The transpose of a matrix `input`; a vector is returned unchanged."""
     x = tensor("ops.t", input)
     if rank_of(x) > 2:
         raise ValueError(f"ops.t: expected at most 2 axes; got shape {tuple(x.shape)}. Write ops.transpose(x, dims).")
@@ -265,17 +252,14 @@ def t(input: TensorLike) -> Tensor:
 
 
 class Flatten(Primitive):
-    """Flatten all axes but the first. Example: ``ops.Flatten()(x)``. Source: MindSpore, `mindspore.ops.Flatten`."""
+    """Flatten all axes but the first. Example: ``ops.Flatten()(x)``."""
 
     def __call__(self, input_x: TensorLike) -> Tensor:
         return flatten(input_x)
 
 
 class Squeeze(Primitive):
-    """`squeeze` of a fixed `axis`, or of all axes of size 1. Example: ``ops.Squeeze(0)(x)``.
-
-    Source: MindSpore, `mindspore.ops.Squeeze`.
-    """
+    """`squeeze` of a fixed `axis`, or of all axes of size 1. Example: ``ops.Squeeze(0)(x)``."""
 
     def __init__(self, axis: int | Sequence[int] = ()) -> None:
         super().__init__()

@@ -52,8 +52,6 @@ def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Te
         >>> anchor, truth = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0]]), mixtrain.Tensor([[0.0, 0.0, 9.0, 4.0]])
         >>> ops.iou(anchor, truth).numpy().tolist(), ops.iou(anchor, truth, "iof").numpy().tolist()
         ([[0.5]], [[1.0]])
-
-    Source: MindSpore, `mindspore.ops.iou`.
     """
     where, ops = "ops.iou", keras.ops
     checks.one_of(where, "mode", mode, ("iou", "iof"))
@@ -68,7 +66,7 @@ def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Te
 
 
 class IOU(Primitive):
-    """`iou` with a fixed `mode`. Example: ``ops.IOU()(anchors, truths)``. Source: MindSpore, `mindspore.ops.IOU`."""
+    """`iou` with a fixed `mode`. Example: ``ops.IOU()(anchors, truths)``."""
 
     def __init__(self, mode: str = "iou") -> None:
         super().__init__()
@@ -203,8 +201,6 @@ class CheckValid(Primitive):
         >>> boxes = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0], [0.0, 0.0, 10.0, 9.0]])
         >>> ops.CheckValid()(boxes, mixtrain.Tensor([10.0, 10.0, 1.0])).numpy().tolist()
         [True, False]
-
-    Source: MindSpore, `mindspore.ops.CheckValid`.
     """
 
     def __call__(self, bboxes: TensorLike, img_metas: TensorLike) -> Tensor:

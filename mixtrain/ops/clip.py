@@ -64,8 +64,6 @@ def clip_by_norm(x: TensorLike, max_norm: float, norm_type: float = 2.0, error_i
         >>> import mixtrain, mixtrain.ops as ops
         >>> [round(float(value), 4) for value in ops.clip_by_norm(mixtrain.Tensor([3.0, 4.0]), 1.0)]
         [0.6, 0.8]
-
-    Source: MindSpore, `mindspore.ops.clip_by_norm`.
     """
     ops, where = keras.ops, "ops.clip_by_norm"
     order = math.inf if norm_type == math.inf else checks.number(where, "norm_type", norm_type, above=0, example=2.0)

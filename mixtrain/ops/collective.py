@@ -20,8 +20,6 @@ class ReduceOp:
     Example:
         >>> ReduceOp.SUM
         'sum'
-
-    Source: MindSpore, `mindspore.ops.ReduceOp`.
     """
 
     SUM: ClassVar[str] = "sum"
@@ -55,7 +53,7 @@ class _Reducing(_Collective):
 class AllReduce(_Reducing):
     """Reduce the tensors of all processes of `group` by `op`; a single process returns its tensor.
 
-    Example: ``ops.AllReduce(ops.ReduceOp.SUM)(x)``. Source: MindSpore, `mindspore.ops.AllReduce`.
+    Example: ``ops.AllReduce(ops.ReduceOp.SUM)(x)``.
     """
 
     def __call__(self, input_x: TensorLike) -> Tensor:
@@ -71,7 +69,7 @@ class ReduceScatter(_Reducing):
     Raises:
         ValueError: In a call, the tensor's first axis does not divide by the number of processes.
 
-    Example: ``ops.ReduceScatter()(x)``. Source: MindSpore, `mindspore.ops.ReduceScatter`.
+    Example: ``ops.ReduceScatter()(x)``.
     """
 
     def __call__(self, input_x: TensorLike) -> Tensor:
@@ -91,7 +89,7 @@ class ReduceScatter(_Reducing):
 class AllGather(_Collective):
     """Concatenate the tensors of all processes of `group` along axis 0; a single process returns its tensor.
 
-    Example: ``ops.AllGather()(x)``. Source: MindSpore, `mindspore.ops.AllGather`.
+    Example: ``ops.AllGather()(x)``.
     """
 
     def __call__(self, input_x: TensorLike) -> Tensor:
@@ -114,8 +112,6 @@ class Broadcast(_Collective):
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.Broadcast(0)((mixtrain.Tensor(1.0),))[0].numpy().item()
         1.0
-
-    Source: MindSpore, `mindspore.ops.Broadcast`.
     """
 
     def __init__(self, root_rank: int, group: str = WORLD) -> None:

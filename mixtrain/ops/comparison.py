@@ -83,8 +83,6 @@ def isclose(
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.isclose(mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([1.0, 2.1])).asnumpy().tolist()
         [True, False]
-
-    Source: MindSpore, `mindspore.ops.isclose`.
     """
     checks.boolean("ops.isclose", "equal_nan", equal_nan)
 
@@ -99,24 +97,21 @@ def isclose(
 
 
 def approximate_equal(x: TensorLike, y: TensorLike, tolerance: float = 1e-05) -> Tensor:
-    """Whether `x` and `y` differ by less than `tolerance`. Source: MindSpore, `mindspore.ops.approximate_equal`."""
+    """Whether `x` and `y` differ by less than `tolerance`."""
     return binary(
         "ops.approximate_equal", lambda a, b: keras.ops.less(keras.ops.abs(keras.ops.subtract(a, b)), tolerance), x, y
     )
 
 
 def _equal_count(x: TensorLike, y: TensorLike) -> Tensor:
-    """The number of equal elements of `x` and `y`, of shape (1,). Source: MindSpore, `mindspore.ops.EqualCount`."""
+    """The number of equal elements of `x` and `y`, of shape (1,)."""
     x, y = pair("ops.EqualCount", x, y)
     count = keras.ops.sum(keras.ops.cast(keras.ops.equal(x, y), int32))
     return keras.ops.reshape(keras.ops.cast(count, x.dtype if is_float(x.dtype) else int32), (1,))
 
 
 class ApproximateEqual(Primitive):
-    """`approximate_equal` with a fixed `tolerance`. Example: ``ops.ApproximateEqual(0.1)(x, y)``.
-
-    Source: MindSpore, `mindspore.ops.ApproximateEqual`.
-    """
+    """`approximate_equal` with a fixed `tolerance`. Example: ``ops.ApproximateEqual(0.1)(x, y)``."""
 
     def __init__(self, tolerance: float = 1e-05) -> None:
         super().__init__()

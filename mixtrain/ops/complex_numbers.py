@@ -33,7 +33,7 @@ def as_complex(x: TensorLike) -> Tensor:
 def complex(real: TensorLike, imag: TensorLike) -> Tensor:
     """Return `real` + i * `imag` for two float tensors.
 
-    Example: ``ops.Complex()(Tensor([1.0]), Tensor([2.0]))``. Source: MindSpore, `mindspore.ops.Complex`.
+    Example: ``ops.Complex()(Tensor([1.0]), Tensor([2.0]))``.
     """
     parts = [as_floats("ops.Complex", part) for part in pair("ops.Complex", real, imag)]
     shape = np.broadcast_shapes(*(tuple(part.shape) for part in parts))
@@ -44,7 +44,7 @@ def complex(real: TensorLike, imag: TensorLike) -> Tensor:
 def polar(abs: TensorLike, angle: TensorLike) -> Tensor:
     """Return the complex numbers of absolute value `abs` and `angle`, two float tensors of one shape.
 
-    Example: ``ops.polar(Tensor([1.0]), Tensor([3.14]))``. Source: MindSpore, `mindspore.ops.polar`.
+    Example: ``ops.polar(Tensor([1.0]), Tensor([3.14]))``.
     """
     abs, angle = pair("ops.polar", abs, angle)
     return complex(abs * keras.ops.cos(angle), abs * keras.ops.sin(angle))
@@ -53,18 +53,18 @@ def polar(abs: TensorLike, angle: TensorLike) -> Tensor:
 def view_as_real(input: TensorLike) -> Tensor:
     """Return the real and the imaginary part of the complex `input`, stacked on a new last axis.
 
-    Example: ``ops.view_as_real(Tensor([2 + 1j]))``. Source: MindSpore, `mindspore.ops.view_as_real`.
+    Example: ``ops.view_as_real(Tensor([2 + 1j]))``.
     """
     return keras.ops.view_as_real(as_complex(tensor("ops.view_as_real", input)))
 
 
 def is_complex(input: TensorLike) -> bool:
-    """Whether `input` holds complex numbers. Source: MindSpore, `mindspore.ops.is_complex`."""
+    """Whether `input` holds complex numbers."""
     return is_complex_tensor(tensor("ops.is_complex", input))
 
 
 def is_floating_point(input: TensorLike) -> bool:
-    """Whether `input` holds floats. Source: MindSpore, `mindspore.ops.is_floating_point`."""
+    """Whether `input` holds floats."""
     return is_float(tensor_dtype(tensor("ops.is_floating_point", input)))
 
 
@@ -116,7 +116,7 @@ def conjugate_transpose(x: TensorLike, perm: TensorLike) -> Tensor:
 def eig(A: TensorLike) -> tuple[Tensor, Tensor]:
     """Return the complex eigenvalues and eigenvectors of the square matrices `A`.
 
-    Example: ``ops.eig(Tensor([[1.0, 0.0], [0.0, 2.0]]))``. Source: MindSpore, `mindspore.ops.eig`.
+    Example: ``ops.eig(Tensor([[1.0, 0.0], [0.0, 2.0]]))``.
     """
     values, vectors = keras.ops.eig(as_floats("ops.eig", A))
     return as_complex(values), as_complex(vectors)
@@ -125,7 +125,7 @@ def eig(A: TensorLike) -> tuple[Tensor, Tensor]:
 def eigvals(A: TensorLike) -> Tensor:
     """Return the complex eigenvalues of the square matrices `A`.
 
-    Example: ``ops.eigvals(Tensor([[1.0, 0.0], [0.0, 2.0]]))``. Source: MindSpore, `mindspore.ops.eigvals`.
+    Example: ``ops.eigvals(Tensor([[1.0, 0.0], [0.0, 2.0]]))``.
     """
     return eig(A)[0]
 

@@ -29,8 +29,6 @@ def partial(func: Callable[..., Any], *args: Any) -> Callable[..., Any]:
         >>> import mixtrain.ops as ops
         >>> ops.partial(pow, 2)(5)
         32
-
-    Source: MindSpore, `mindspore.ops.partial`.
     """
     if not callable(func):
         raise checks.fail_type("partial", "func must be a function", func, "ops.partial(f, value)")
@@ -52,8 +50,6 @@ def depend(value: Any, expr: Any) -> Any:
         >>> import mixtrain, mixtrain.ops as ops
         >>> float(ops.depend(mixtrain.Tensor(1.0), None))
         1.0
-
-    Source: MindSpore, `mindspore.ops.depend`.
     """
     del expr
     return value
@@ -70,8 +66,6 @@ def print_(*input_x: Any) -> None:
         >>> ops.print_("loss", mixtrain.Tensor([1.0, 2.0]))
         loss
         Tensor(shape=[2], dtype=Float32, value=[1. 2.])
-
-    Source: MindSpore, `mindspore.ops.print_`.
     """
     leaves = keras.tree.flatten(list(input_x))
     tensors = [backend.to_tensor(leaf) for leaf in leaves if _is_tensor(leaf)]
@@ -104,8 +98,6 @@ def constexpr(
         ...     return size // 2
         >>> half(5)
         2
-
-    Source: MindSpore, `mindspore.ops.constexpr`.
     """
     return (lambda function: function) if fn is None else fn
 
@@ -125,8 +117,6 @@ def get_grad(gradients: Any, identifier: TensorLike) -> Tensor:
         >>> gradients = mixtrain.grad(lambda x: x * x, 0, return_ids=True)(mixtrain.Tensor(3.0))
         >>> float(mixtrain.get_grad(gradients, 0))
         6.0
-
-    Source: MindSpore, `mindspore.get_grad`.
     """
     expected = getattr(identifier, "name", identifier)
     for key, gradient in _pairs(gradients):
@@ -151,8 +141,6 @@ def vmap(fn: Callable[..., Any], in_axes: int | Tree = 0, out_axes: int | Tree =
         >>> x = mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]])
         >>> mixtrain.vmap(lambda row: (row * row).sum())(x).asnumpy().tolist()
         [5.0, 25.0]
-
-    Source: MindSpore, `mindspore.vmap`.
     """
 
     def mapped(*args: Any) -> Tree:
@@ -204,7 +192,7 @@ Depend = primitive("Depend", depend)
 
 
 class Print(Primitive):
-    """`print_` as an object: ``ops.Print()("loss", loss)``. Source: MindSpore, `mindspore.ops.Print`."""
+    """`print_` as an object: ``ops.Print()("loss", loss)``."""
 
     def __call__(self, *args: Any) -> None:
         """Print `args`, one per line."""
@@ -226,8 +214,6 @@ class Morph(Primitive):
         >>> import mixtrain.ops as ops
         >>> ops.Morph(lambda x: 2 * x, None, None)(3)
         6
-
-    Source: MindSpore, `mindspore.ops.Morph`.
     """
 
     def __init__(

@@ -51,8 +51,6 @@ def conv2d(
         >>> import mixtrain.ops as ops
         >>> tuple(ops.conv2d(ops.ones((1, 1, 4, 4)), ops.ones((2, 1, 3, 3))).shape)
         (1, 2, 2, 2)
-
-    Source: MindSpore, `mindspore.ops.conv2d`.
     """
     where = "ops.conv2d"
     x, kernel = image(where, input), tensor(where, weight)
@@ -112,8 +110,6 @@ def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.bias_add(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([10.0, 20.0])).numpy().tolist()
         [[11.0, 22.0]]
-
-    Source: MindSpore, `mindspore.ops.bias_add`.
     """
     where, x = "ops.bias_add", tensor("ops.bias_add", input_x)
     if rank_of(x) < 2:
@@ -136,8 +132,6 @@ class BiasAdd(Primitive):
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.BiasAdd()(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([10.0, 20.0])).numpy().tolist()
         [[11.0, 22.0]]
-
-    Source: MindSpore, `mindspore.ops.BiasAdd`.
     """
 
     def __init__(self, data_format: str = "NCHW") -> None:
@@ -171,8 +165,6 @@ class Conv2D(Primitive):
         >>> import mixtrain.ops as ops
         >>> tuple(ops.Conv2D(2, 3)(ops.ones((1, 1, 4, 4)), ops.ones((2, 1, 3, 3))).shape)
         (1, 2, 2, 2)
-
-    Source: MindSpore, `mindspore.ops.Conv2D`.
     """
 
     def __init__(

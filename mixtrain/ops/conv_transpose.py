@@ -84,8 +84,6 @@ class Conv2DTranspose(_ConvTranspose):
         data_format: "NCHW".
 
     A call takes the images (N, C, H, W), the weight (C, channels / group, *kernel size) and the shape of the result.
-
-    Source: MindSpore, `mindspore.ops.Conv2DTranspose`.
     """
 
     _rank = 2
@@ -125,8 +123,6 @@ class Conv3DTranspose(_ConvTranspose):
         data_format: "NCDHW".
 
     A call takes the volumes (N, C, D, H, W) and the weight (C, channels / group, *kernel size).
-
-    Source: MindSpore, `mindspore.ops.Conv3DTranspose`.
     """
 
     _rank = 3

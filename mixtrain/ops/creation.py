@@ -41,17 +41,12 @@ def zeros(size: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) ->
         >>> import mixtrain.ops as ops
         >>> ops.zeros((1, 2)).asnumpy().tolist()
         [[0.0, 0.0]]
-
-    Source: MindSpore, `mindspore.ops.zeros`.
     """
     return _filled("ops.zeros", size, 0, dtype or float32, name="size")
 
 
 def ones(shape: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of ones of `shape` and `dtype` (float32). Example: ``ops.ones((2, 3))``.
-
-    Source: MindSpore, `mindspore.ops.ones`.
-    """
+    """A tensor of ones of `shape` and `dtype` (float32). Example: ``ops.ones((2, 3))``."""
     return _filled("ops.ones", shape, 1, dtype or float32)
 
 
@@ -62,8 +57,6 @@ def full(size: int | Sequence[int] | Tensor, fill_value: TensorLike, *, dtype: D
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.full((2,), 3.5, dtype=mixtrain.float32).asnumpy().tolist()
         [3.5, 3.5]
-
-    Source: MindSpore, `mindspore.ops.full`.
     """
     return _filled("ops.full", size, fill_value, dtype or int64, name="size")
 
@@ -83,8 +76,6 @@ def fill(type: DTypeLike, shape: int | Sequence[int] | Tensor, value: TensorLike
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.fill(mixtrain.float32, (2,), 3).asnumpy().tolist()
         [3.0, 3.0]
-
-    Source: MindSpore, `mindspore.ops.fill`.
     """
     values = tensor("ops.fill", value)
     if len(values.shape) and tuple(values.shape) == tuple(sizes_of("ops.fill", shape)):
@@ -97,33 +88,24 @@ def _like(where: str, input: TensorLike, value: TensorLike, dtype: DTypeLike | N
 
 
 def zeros_like(input: TensorLike, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Zeros of the shape and dtype of `input`, or of `dtype`. Example: ``ops.zeros_like(x)``.
-
-    Source: MindSpore, `mindspore.ops.zeros_like`.
-    """
+    """Zeros of the shape and dtype of `input`, or of `dtype`. Example: ``ops.zeros_like(x)``."""
     return _like("ops.zeros_like", input, 0, dtype)
 
 
 def ones_like(input: TensorLike, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Ones of the shape and dtype of `input`, or of `dtype`. Example: ``ops.ones_like(x)``.
-
-    Source: MindSpore, `mindspore.ops.ones_like`.
-    """
+    """Ones of the shape and dtype of `input`, or of `dtype`. Example: ``ops.ones_like(x)``."""
     return _like("ops.ones_like", input, 1, dtype)
 
 
 def full_like(input: TensorLike, fill_value: TensorLike, *, dtype: DTypeLike | None = None) -> Tensor:
-    """`fill_value` in the shape and dtype of `input`, or in `dtype`. Example: ``ops.full_like(x, 2)``.
-
-    Source: MindSpore, `mindspore.ops.full_like`.
-    """
+    """`fill_value` in the shape and dtype of `input`, or in `dtype`. Example: ``ops.full_like(x, 2)``."""
     return _like("ops.full_like", input, fill_value, dtype)
 
 
 def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """A matrix of `n` rows and `m` (else `n`) columns with ones on its diagonal, of `dtype` (float32).
 
-    Example: ``ops.eye(3)``. Source: MindSpore, `mindspore.ops.eye`.
+    Example: ``ops.eye(3)``.
     """
     rows = checks.integer("ops.eye", "n", n, at_least=0, example=3)
     columns = rows if m is None else checks.integer("ops.eye", "m", m, at_least=0, example=3)
@@ -151,8 +133,6 @@ def arange(
         >>> import mixtrain.ops as ops
         >>> ops.arange(1, 7, 2).asnumpy().tolist()
         [1, 3, 5]
-
-    Source: MindSpore, `mindspore.ops.arange`.
     """
     if end is None:
         start, end = 0, start
@@ -164,17 +144,14 @@ def arange(
 
 
 def range(start: TensorLike, end: TensorLike, step: TensorLike, maxlen: int = 1000000) -> Tensor:
-    """`arange` from `start` to before `end` by `step`; `maxlen` is accepted for MindSpore scripts.
-
-    Source: MindSpore, `mindspore.ops.range`.
-    """
+    """`arange` from `start` to before `end` by `step`; `maxlen` is accepted for MindSpore scripts."""
     return arange(start, end, step)
 
 
 def linspace(start: TensorLike, end: TensorLike, steps: int) -> Tensor:
     """`steps` evenly spaced float32 numbers from `start` to `end`, both included.
 
-    Example: ``ops.linspace(0, 1, 5)``. Source: MindSpore, `mindspore.ops.linspace`.
+    Example: ``ops.linspace(0, 1, 5)``.
     """
     count = checks.integer("ops.linspace", "steps", steps, at_least=1, example=5)
     first, last = (keras.ops.cast(tensor("ops.linspace", value), float32) for value in (start, end))
@@ -182,25 +159,22 @@ def linspace(start: TensorLike, end: TensorLike, steps: int) -> Tensor:
 
 
 def _fill(dtype: DTypeLike, dims: int | Sequence[int] | Tensor, x: TensorLike) -> Tensor:
-    """`fill` with `dtype`, shape `dims` and value `x`. Source: MindSpore, `mindspore.ops.Fill`."""
+    """`fill` with `dtype`, shape `dims` and value `x`."""
     return fill(dtype, dims, x)
 
 
 def _fill_v2(shape: int | Sequence[int] | Tensor, value: TensorLike) -> Tensor:
-    """A tensor of `shape` and `value`, in the dtype of the value. Source: MindSpore, `mindspore.ops.FillV2`."""
+    """A tensor of `shape` and `value`, in the dtype of the value."""
     return _filled("ops.FillV2", shape, value, None)
 
 
 def _eye(n: int, m: int, dtype: DTypeLike | None) -> Tensor:
-    """`eye` of `n` rows and `m` columns in `dtype`. Source: MindSpore, `mindspore.ops.Eye`."""
+    """`eye` of `n` rows and `m` columns in `dtype`."""
     return eye(n, m, dtype)
 
 
 class Range(Primitive):
-    """`range` as an object; `maxlen` is accepted for MindSpore scripts. Example: ``ops.Range()(0, 6, 2)``.
-
-    Source: MindSpore, `mindspore.ops.Range`.
-    """
+    """`range` as an object; `maxlen` is accepted for MindSpore scripts. Example: ``ops.Range()(0, 6, 2)``."""
 
     def __init__(self, maxlen: int = 1000000) -> None:
         super().__init__()

@@ -84,8 +84,6 @@ def nll_loss(
         >>> import mixtrain, mixtrain.ops as ops
         >>> float(ops.nll_loss(mixtrain.Tensor([[-0.5, -2.0]]), mixtrain.Tensor([1])))
         2.0
-
-    Source: MindSpore, `mindspore.ops.nll_loss`.
     """
     where = "ops.nll_loss"
     checks.integer(where, "ignore_index", ignore_index, at_least=-(2**31), example=-100)
@@ -171,8 +169,6 @@ class SoftmaxCrossEntropyWithLogits(Primitive):
         >>> loss, gradient = ops.SoftmaxCrossEntropyWithLogits()(logits, labels)
         >>> round(float(loss[0]), 4), gradient.numpy().tolist()
         (0.6931, [[-0.5, 0.5]])
-
-    Source: MindSpore, `mindspore.ops.SoftmaxCrossEntropyWithLogits`.
     """
 
     def __call__(self, logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
@@ -199,8 +195,6 @@ class SparseSoftmaxCrossEntropyWithLogits(Primitive):
         >>> loss = ops.SparseSoftmaxCrossEntropyWithLogits()
         >>> round(float(loss(mixtrain.Tensor([[0.0, 0.0]]), mixtrain.Tensor([1]))), 4)
         0.6931
-
-    Source: MindSpore, `mindspore.ops.SparseSoftmaxCrossEntropyWithLogits`.
     """
 
     def __init__(self, is_grad: bool = False) -> None:

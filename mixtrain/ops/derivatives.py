@@ -42,8 +42,6 @@ def vjp(fn: Callable[..., Any], *inputs: TensorLike, weights: Any = None, has_au
         >>> value, vjp_fn = mixtrain.vjp(lambda x: x * x, mixtrain.Tensor([3.0]))
         >>> vjp_fn(mixtrain.Tensor([2.0])).asnumpy().tolist()
         [12.0]
-
-    Source: MindSpore, `mindspore.vjp`.
     """
     check_function("vjp", fn)
     outputs = fn(*inputs)
@@ -73,8 +71,6 @@ def jvp(
         >>> x = mixtrain.Tensor([3.0])
         >>> [float(value) for value in mixtrain.jvp(lambda x: x * x, x, mixtrain.Tensor([2.0]))]
         [9.0, 12.0]
-
-    Source: MindSpore, `mindspore.jvp`.
     """
     check_function("jvp", fn)
     arguments, vectors = _tuple(inputs), _tuple(v)
@@ -100,7 +96,7 @@ def _jvp(fn: Callable[..., Any], inputs: tuple[Tensor, ...], vectors: tuple[Tens
 def linearize(fn: Callable[..., Any], inputs: TensorLike | Sequence[TensorLike]) -> tuple[Tree, Callable[..., Any]]:
     """Compute `fn` of `inputs` and return ``(outputs, jvp_fn)``; `jvp_fn` computes Jacobian-vector products.
 
-    Example: ``outputs, jvp_fn = ops.linearize(fn, x)``. Source: MindSpore, `mindspore.ops.linearize`.
+    Example: ``outputs, jvp_fn = ops.linearize(fn, x)``.
     """
     check_function("linearize", fn)
     arguments = _tuple(inputs)
@@ -132,7 +128,7 @@ def _jacobian(name: str) -> Callable[..., Any]:
     jacobian.__doc__ = (
         "Return a function that computes the Jacobian of `fn`, of the axes of the output and then of the input at "
         "`grad_position` (an int or a tuple). With `has_aux` only the first output is differentiated, and the others "
-        f"are returned as a second item. Example: ``mixtrain.{name}(fn)(x)``. Source: MindSpore, `mindspore.{name}`."
+        f"are returned as a second item. Example: ``mixtrain.{name}(fn)(x)``."
     )
     return jacobian
 
@@ -160,7 +156,7 @@ jacrev = _jacobian("jacrev")
 def derivative(fn: Callable[..., Any], primals: TensorLike | Sequence[TensorLike], order: int) -> tuple[Tree, Tree]:
     """Compute `fn` of `primals` and its elementwise derivative of the given `order`.
 
-    Example: ``value, third = ops.derivative(fn, x, 3)``. Source: MindSpore, `mindspore.ops.derivative`.
+    Example: ``value, third = ops.derivative(fn, x, 3)``.
     """
     checks.integer("ops.derivative", "order", order, at_least=1)
     values, function = _tuple(primals), fn
@@ -191,8 +187,6 @@ def jet(fn: Callable[..., Any], primals: TensorLike | Sequence[TensorLike], seri
 
     Returns:
         ``(value, derivatives)``, the latter of the shape of `series`.
-
-    Source: MindSpore, `mindspore.ops.jet`.
     """
     order = series.shape[0]
 

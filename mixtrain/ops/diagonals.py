@@ -47,7 +47,6 @@ def matrix_diag_part(
     """The diagonals `k` (one number, or the lowest and the highest) of the matrices `x`, padded with `padding_value`.
 
     `align` is the alignment of shorter diagonals: "RIGHT_LEFT" is right for the upper and left for the lower ones.
-    Source: MindSpore, `mindspore.ops.matrix_diag_part`.
     """
     where, value = "ops.matrix_diag_part", tensor("ops.matrix_diag_part", x)
     low, high = _band(where, k, align)
@@ -74,10 +73,7 @@ def _set_band(x: Tensor, diagonal: Tensor, low: int, high: int, align: str) -> T
 def matrix_set_diag(
     x: TensorLike, diagonal: TensorLike, k: int | Sequence[int] | Tensor = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
-    """The matrices `x` with their diagonals `k` replaced by `diagonal`; `align` as in `matrix_diag_part`.
-
-    Source: MindSpore, `mindspore.ops.matrix_set_diag`.
-    """
+    """The matrices `x` with their diagonals `k` replaced by `diagonal`; `align` as in `matrix_diag_part`."""
     where = "ops.matrix_set_diag"
     low, high = _band(where, k, align)
     value = tensor(where, x)
@@ -91,7 +87,6 @@ def matrix_diag(
     """Matrices with the diagonals `k` from `x`, and `padding_value` elsewhere.
 
     `num_rows` and `num_cols` are their sizes, -1 for the smallest; `align` as in `matrix_diag_part`.
-    Source: MindSpore, `mindspore.ops.matrix_diag`.
     """
     where, band = "ops.matrix_diag", tensor("ops.matrix_diag", x)
     low, high = _band(where, k, align)

@@ -44,7 +44,7 @@ def laplace(
 
     `seed` as in `normal`.
 
-    Example: ``ops.laplace((2, 3), 0.0, 1.0)``. Source: MindSpore, `mindspore.ops.laplace`.
+    Example: ``ops.laplace((2, 3), 0.0, 1.0)``.
     """
     where = "ops.laplace"
     mean, scale = (keras.ops.cast(tensor(where, value), float32) for value in (mean, lambda_param))
@@ -55,7 +55,7 @@ def laplace(
 def standard_laplace(shape: int | Sequence[int] | Tensor, seed: int | None = None) -> Tensor:
     """Sample float32 numbers of `shape` from the Laplace distribution of mean 0 and scale 1; `seed` as in `normal`.
 
-    Example: ``ops.standard_laplace((2, 3))``. Source: MindSpore, `mindspore.ops.standard_laplace`.
+    Example: ``ops.standard_laplace((2, 3))``.
     """
     sizes, stream = sizes_of("ops.standard_laplace", shape), _stream("ops.standard_laplace", seed)
     return keras.ops.log(_uniform(sizes, stream)) - keras.ops.log(_uniform(sizes, stream))
@@ -71,7 +71,7 @@ def random_gamma(shape: int | Sequence[int] | Tensor, alpha: TensorLike, seed: i
     """Sample `shape` numbers from the gamma distribution of each shape parameter in `alpha` and rate 1.
 
     `seed` as in `normal`. Returns a tensor of shape `shape` + that of `alpha`.
-    Example: ``ops.random_gamma((2,), Tensor([1.0, 3.0]))``. Source: MindSpore, `mindspore.ops.random_gamma`.
+    Example: ``ops.random_gamma((2,), Tensor([1.0, 3.0]))``.
     """
     where = "ops.random_gamma"
     a = as_floats(where, alpha)
@@ -86,7 +86,7 @@ def random_poisson(
     """Sample `shape` numbers from the Poisson distribution of each mean in `rate`, in `dtype`.
 
     `seed` as in `normal`. Returns a tensor of shape `shape` + that of `rate`.
-    Example: ``ops.random_poisson((2,), Tensor([1.0, 3.0]))``. Source: MindSpore, `mindspore.ops.random_poisson`.
+    Example: ``ops.random_poisson((2,), Tensor([1.0, 3.0]))``.
     """
     where = "ops.random_poisson"
     mean = keras.ops.cast(tensor(where, rate), float32)
@@ -129,8 +129,6 @@ def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, s
         >>> import mixtrain
         >>> print(ops.multinomial(mixtrain.Tensor([0.0, 1.0]), 3))
         [1 1 1]
-
-    Source: MindSpore, `mindspore.ops.multinomial`.
     """
     where = "ops.multinomial"
     x = _class_weights(where, input)
@@ -146,7 +144,6 @@ def multinomial_with_replacement(
     Samples are always taken with replacement, whatever `replacement` is.
 
     Example: ``ops.multinomial_with_replacement(x, 2, 5, 2)``.
-    Source: MindSpore, `mindspore.ops.multinomial_with_replacement`.
     """
     where = "ops.multinomial_with_replacement"
     classes = _sample_classes(_class_weights(where, x), int(numsamples), True, _stream(where, seed, offset))
@@ -156,7 +153,7 @@ def multinomial_with_replacement(
 def random_categorical(logits: TensorLike, num_sample: int, seed: int = 0, dtype: DTypeLike = int64) -> Tensor:
     """Sample `num_sample` classes from each row of `logits`, in `dtype`; `seed` selects a separate stream.
 
-    Example: ``ops.random_categorical(logits, 8)``. Source: MindSpore, `mindspore.ops.random_categorical`.
+    Example: ``ops.random_categorical(logits, 8)``.
     """
     where = "ops.random_categorical"
     rows = keras.ops.cast(tensor(where, logits), float32)
@@ -167,7 +164,7 @@ def random_categorical(logits: TensorLike, num_sample: int, seed: int = 0, dtype
 def shuffle(x: TensorLike, seed: int | None = None) -> Tensor:
     """Shuffle `x` along its first axis; `seed` as in `normal`.
 
-    Example: ``ops.shuffle(Tensor([1, 2, 3]))``. Source: MindSpore, `mindspore.ops.shuffle`.
+    Example: ``ops.shuffle(Tensor([1, 2, 3]))``.
     """
     value = tensor("ops.shuffle", x)
     return keras.random.shuffle(value, seed=_stream("ops.shuffle", seed)) if rank_of(value) else value
@@ -178,7 +175,7 @@ def randint_like(
 ) -> Tensor:
     """Sample ints in [`low`, `high`) of the shape and dtype of `input`, or of `dtype`; `seed` as in `randint`.
 
-    Example: ``ops.randint_like(x, 0, 10)``. Source: MindSpore, `mindspore.ops.randint_like`.
+    Example: ``ops.randint_like(x, 0, 10)``.
     """
     x = tensor("ops.randint_like", input)
     values = keras.random.randint(keras.ops.shape(x), low, high, "int32", seed=_stream("ops.randint_like", seed))
@@ -188,7 +185,7 @@ def randint_like(
 def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
     """Softmax along `dim` of (`logits` + Gumbel noise) / `tau`; with `hard`, one-hot with the gradient of the softmax.
 
-    Example: ``ops.gumbel_softmax(logits, 1.0, True)``. Source: MindSpore, `mindspore.ops.gumbel_softmax`.
+    Example: ``ops.gumbel_softmax(logits, 1.0, True)``.
     """
     where = "ops.gumbel_softmax"
     x = as_floats(where, logits)
@@ -203,7 +200,7 @@ def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim
 def rrelu(input: TensorLike, lower: float = 1.0 / 8, upper: float = 1.0 / 3) -> Tensor:
     """Randomized leaky ReLU: negative elements of `input` times a slope sampled uniformly from `lower` to `upper`.
 
-    Example: ``ops.rrelu(x)``. Source: MindSpore, `mindspore.ops.rrelu`.
+    Example: ``ops.rrelu(x)``.
     """
     x = as_floats("ops.rrelu", input)
     slope = lower + (upper - lower) * _uniform(keras.ops.shape(x), _stream("ops.rrelu", 0))
@@ -217,7 +214,6 @@ def choice_with_mask(input_x: TensorLike, count: int = 256, seed: int | None = N
         The indices, int32 of shape (count, axes), and a mask of the rows that hold one; the other rows are 0.
 
     Example: ``ops.choice_with_mask(Tensor([True, False]), 1)``.
-    Source: MindSpore, `mindspore.ops.choice_with_mask`.
     """
     where = "ops.choice_with_mask"
     x = tensor(where, input_x)
@@ -273,7 +269,6 @@ def log_uniform_candidate_sampler(
         The sampled classes, and the expected counts of each true and of each sampled class.
 
     Example: ``ops.log_uniform_candidate_sampler(Tensor([[1], [3]]), 1, 2, True, 5)``.
-    Source: MindSpore, `mindspore.ops.log_uniform_candidate_sampler`.
     """
     return _candidates(
         "ops.log_uniform_candidate_sampler",
@@ -286,10 +281,7 @@ def uniform_candidate_sampler(
     true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int = 0,
     remove_accidental_hits: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`log_uniform_candidate_sampler` with a uniform distribution of the classes.
-
-    Source: MindSpore, `mindspore.ops.UniformCandidateSampler`.
-    """
+    """`log_uniform_candidate_sampler` with a uniform distribution of the classes."""
     return _candidates(
         "ops.uniform_candidate_sampler", lambda classes: keras.ops.ones_like(classes) / range_max, true_classes,
         num_sampled, unique, range_max, seed,

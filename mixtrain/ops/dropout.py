@@ -52,18 +52,12 @@ def dropout2d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tenso
 
 
 def dropout1d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
-    """`dropout2d` of `input` (N, C, L), with probability `p` in `training`.
-
-    Source: MindSpore, `mindspore.ops.dropout1d`.
-    """
+    """`dropout2d` of `input` (N, C, L), with probability `p` in `training`."""
     return _drop_channels("ops.dropout1d", input, p, training)
 
 
 def dropout3d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
-    """`dropout2d` of `input` (N, C, D, H, W), with probability `p` in `training`.
-
-    Source: MindSpore, `mindspore.ops.dropout3d`.
-    """
+    """`dropout2d` of `input` (N, C, D, H, W), with probability `p` in `training`."""
     return _drop_channels("ops.dropout3d", input, p, training)
 
 
@@ -119,8 +113,6 @@ class Dropout(Primitive):
         >>> output, mask = ops.Dropout(keep_prob=1.0)(mixtrain.Tensor([1.0, 2.0]))
         >>> output.numpy().tolist(), mask.numpy().tolist()
         ([1.0, 2.0], [1.0, 1.0])
-
-    Source: MindSpore, `mindspore.ops.Dropout`.
     """
 
     def __init__(self, keep_prob: float = 0.5, Seed0: int = 0, Seed1: int = 0) -> None:  # noqa: N803
@@ -142,7 +134,7 @@ class Dropout2D(Primitive):
     Args:
         keep_prob: Probability to keep a channel, from 0 to 1.
 
-    Example: ``output, mask = ops.Dropout2D(keep_prob=0.8)(x)``. Source: MindSpore, `mindspore.ops.Dropout2D`.
+    Example: ``output, mask = ops.Dropout2D(keep_prob=0.8)(x)``.
     """
 
     def __init__(self, keep_prob: float = 0.5) -> None:
@@ -157,7 +149,4 @@ class Dropout2D(Primitive):
 
 
 class Dropout3D(Dropout2D):
-    """`Dropout2D` for (N, C, D, H, W), with its `keep_prob`. Example: ``ops.Dropout3D(keep_prob=0.8)(x)``.
-
-    Source: MindSpore, `mindspore.ops.Dropout3D`.
-    """
+    """`Dropout2D` for (N, C, D, H, W), with its `keep_prob`. Example: ``ops.Dropout3D(keep_prob=0.8)(x)``."""

@@ -115,7 +115,7 @@ def renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     Example:
         >>> renamed(len, "size").__doc__
-        'Another name of `len`. Source: MindSpore, `mindspore.ops.size`.'
+        'Another name of `len`.'
     """
 
     def alias(*args: Any, **kwargs: Any) -> Tree:
@@ -127,7 +127,7 @@ def renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 def named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
     """Return `function` with the name and docstring of the operation `name`."""
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{doc} Source: MindSpore, `mindspore.ops.{name}`."
+    function.__doc__ = doc
     return function
 
 

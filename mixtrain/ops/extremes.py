@@ -95,8 +95,6 @@ def max(
         >>> values, indices = ops.max(mixtrain.Tensor([[1.0, 3.0], [4.0, 2.0]]), axis=1)
         >>> values.asnumpy().tolist(), indices.asnumpy().tolist()
         ([3.0, 4.0], [1, 0])
-
-    Source: MindSpore, `mindspore.ops.max`.
     """
     return _extreme_with_index("ops.max", True, input, axis, keepdims, initial, where)
 
@@ -105,10 +103,7 @@ def min(
     input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: TensorLike | None = None,
     where: TensorLike | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The minimum of `input` along `axis`, and its index; `keepdims`, `initial`, `where` as in `max`.
-
-    Source: MindSpore, `mindspore.ops.min`.
-    """
+    """The minimum of `input` along `axis`, and its index; `keepdims`, `initial`, `where` as in `max`."""
     return _extreme_with_index("ops.min", False, input, axis, keepdims, initial, where)
 
 
@@ -116,10 +111,7 @@ def amax(
     input: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *,
     initial: TensorLike | None = None, where: TensorLike | None = None,
 ) -> Tensor:
-    """The maximum of `input` over one or several `axis`; `keepdims`, `initial`, `where` as in `max`.
-
-    Source: MindSpore, `mindspore.ops.amax`.
-    """
+    """The maximum of `input` over one or several `axis`; `keepdims`, `initial`, `where` as in `max`."""
     return _extreme("ops.amax", True, input, axis, keepdims, initial, where)
 
 
@@ -127,10 +119,7 @@ def amin(
     input: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *,
     initial: TensorLike | None = None, where: TensorLike | None = None,
 ) -> Tensor:
-    """The minimum of `input` over one or several `axis`; `keepdims`, `initial`, `where` as in `max`.
-
-    Source: MindSpore, `mindspore.ops.amin`.
-    """
+    """The minimum of `input` over one or several `axis`; `keepdims`, `initial`, `where` as in `max`."""
     return _extreme("ops.amin", False, input, axis, keepdims, initial, where)
 
 
@@ -152,25 +141,17 @@ def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> 
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.argmax(mixtrain.Tensor([[1.0, 3.0], [4.0, 2.0]]), dim=1).asnumpy().tolist()
         [1, 0]
-
-    Source: MindSpore, `mindspore.ops.argmax`.
     """
     return _arg_extreme("ops.argmax", True, input, dim, keepdim and dim is not None, int64)
 
 
 def argmin(input: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The indices of the minimum of `input` along `axis`, kept with size 1 by `keepdims`; int32.
-
-    Source: MindSpore, `mindspore.ops.argmin`.
-    """
+    """The indices of the minimum of `input` along `axis`, kept with size 1 by `keepdims`; int32."""
     return _arg_extreme("ops.argmin", False, input, axis, keepdims and axis is not None, int32)
 
 
 def median(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """The medians of `input` along `axis` (the lower of two) and their indices; `keepdims` keeps the axis.
-
-    Source: MindSpore, `mindspore.ops.median`.
-    """
+    """The medians of `input` along `axis` (the lower of two) and their indices; `keepdims` keeps the axis."""
     x = tensor("ops.median", input)
     axis = axis_of("ops.median", axis, rank_of(x))
     order = keras.ops.argsort(x, axis=axis)
@@ -180,10 +161,7 @@ def median(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[T
 
 
 def nanmedian(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """`median` of `input` along `axis`, ignoring NaN; `keepdims` keeps the axis.
-
-    Source: MindSpore, `mindspore.ops.nanmedian`.
-    """
+    """`median` of `input` along `axis`, ignoring NaN; `keepdims` keeps the axis."""
     x = as_floats("ops.nanmedian", input)
     # NaN is sorted last, behind the `count` numbers.
     order = keras.ops.argsort(keras.ops.where(keras.ops.isnan(x), math.inf, x), axis=axis)
@@ -229,24 +207,19 @@ def cumsum(x: TensorLike, axis: int, dtype: DTypeLike | None = None) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.cumsum(mixtrain.Tensor([1.0, 2.0, 3.0]), 0).asnumpy().tolist()
         [1.0, 3.0, 6.0]
-
-    Source: MindSpore, `mindspore.ops.cumsum`.
     """
     return _cumulative("ops.cumsum", keras.ops.cumsum, x, axis, dtype)
 
 
 def cumprod(input: TensorLike, dim: int, dtype: DTypeLike | None = None) -> Tensor:
-    """The cumulative product of `input` along `dim`, in `dtype` unless it is None.
-
-    Source: MindSpore, `mindspore.ops.cumprod`.
-    """
+    """The cumulative product of `input` along `dim`, in `dtype` unless it is None."""
     return _cumulative("ops.cumprod", keras.ops.cumprod, input, dim, dtype)
 
 
 class CumSum(Primitive):
     """The cumulative sum; `exclusive` leaves the element itself out, `reverse` sums from the end.
 
-    Example: ``ops.CumSum()(x, 0)``. Source: MindSpore, `mindspore.ops.CumSum`.
+    Example: ``ops.CumSum()(x, 0)``.
     """
 
     def __init__(self, exclusive: bool = False, reverse: bool = False) -> None:
@@ -302,7 +275,7 @@ def _max_and_min(base: type[Primitive], max_name: str, min_name: str, doc: str) 
     return [
         type(name, (base,), {
             "_largest": name == max_name, "__module__": __name__,
-            "__doc__": f"{doc.format(word)} Example: ``ops.{name}()(x)``. Source: MindSpore, `mindspore.ops.{name}`.",
+            "__doc__": f"{doc.format(word)} Example: ``ops.{name}()(x)``.",
         })
         for name, word in ((max_name, "largest"), (min_name, "smallest"))
     ]

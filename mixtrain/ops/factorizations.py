@@ -42,7 +42,7 @@ def lu_unpack(
 
     `unpack_data` and `unpack_pivots` are accepted; all three are returned.
 
-    Example: ``ops.lu_unpack(packed, pivots)``. Source: MindSpore, `mindspore.ops.lu_unpack`.
+    Example: ``ops.lu_unpack(packed, pivots)``.
     """
     x, pivots = as_floats("ops.lu_unpack", LU_data), tensor("ops.lu_unpack", LU_pivots)
     size = min(x.shape[-2:])
@@ -53,7 +53,7 @@ def lu_unpack(
 def lu_solve(b: TensorLike, LU_data: TensorLike, LU_pivots: TensorLike) -> Tensor:
     """Solve A @ x = `b` for the A whose packed LU factorization is `LU_data` and `LU_pivots`.
 
-    Example: ``ops.lu_solve(b, packed, pivots)``. Source: MindSpore, `mindspore.ops.lu_solve`.
+    Example: ``ops.lu_solve(b, packed, pivots)``.
     """
     rhs = as_floats("ops.lu_solve", b)
     permutation, lower, upper = lu_unpack(LU_data, LU_pivots)
@@ -64,7 +64,7 @@ def lu_solve(b: TensorLike, LU_data: TensorLike, LU_pivots: TensorLike) -> Tenso
 def geqrf(input: TensorLike) -> tuple[Tensor, Tensor]:
     """The packed QR factorization of the matrices `input`: R with Householder vectors below it, and their factors.
 
-    Example: ``ops.geqrf(Tensor([[-2.0, -1.0], [1.0, 2.0]]))``. Source: MindSpore, `mindspore.ops.geqrf`.
+    Example: ``ops.geqrf(Tensor([[-2.0, -1.0], [1.0, 2.0]]))``.
     """
     x = as_floats("ops.geqrf", input)
     height, width = x.shape[-2:]
@@ -96,7 +96,7 @@ def geqrf(input: TensorLike) -> tuple[Tensor, Tensor]:
 def orgqr(input: TensorLike, input2: TensorLike) -> Tensor:
     """The orthogonal matrix of the Householder vectors `input` and factors `input2` that `geqrf` returns.
 
-    Example: ``ops.orgqr(*ops.geqrf(x))``. Source: MindSpore, `mindspore.ops.orgqr`.
+    Example: ``ops.orgqr(*ops.geqrf(x))``.
     """
     x, factors = as_floats("ops.orgqr", input), as_floats("ops.orgqr", input2)
     vectors = _unit_lower(x, min(x.shape[-2:]))

@@ -133,7 +133,6 @@ class FractionalMaxPool3DWithFixedKsize(Primitive):
         data_format: Only "NCDHW".
 
     Example: ``ops.FractionalMaxPool3DWithFixedKsize(2, (2, 2, 2))(x, random_samples)``.
-    Source: MindSpore, `mindspore.ops.FractionalMaxPool3DWithFixedKsize`.
     """
 
     def __init__(

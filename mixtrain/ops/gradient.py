@@ -41,8 +41,6 @@ class GradOperation(Primitive):
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.GradOperation()(lambda x: x * x)(mixtrain.Tensor([3.0])).numpy().tolist()
         [6.0]
-
-    Source: MindSpore, `mindspore.ops.GradOperation`.
     """
 
     def __init__(self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False) -> None:

@@ -33,8 +33,6 @@ class HookBackward(Primitive):
         >>> double = ops.HookBackward(lambda gradients: gradients[0] * 2)
         >>> float(mixtrain.grad(lambda x: double(x) * 3)(mixtrain.Tensor(1.0)))
         6.0
-
-    Source: MindSpore, `mindspore.ops.HookBackward`.
     """
 
     def __init__(self, hook_fn: Callable[[tuple[Tensor, ...]], Any], cell_id: str = "") -> None:
@@ -64,8 +62,6 @@ class InsertGradientOf(Primitive):
         >>> halve = ops.InsertGradientOf(lambda gradient: gradient / 2)
         >>> float(mixtrain.grad(lambda x: halve(x) * 3)(mixtrain.Tensor(1.0)))
         1.5
-
-    Source: MindSpore, `mindspore.ops.InsertGradientOf`.
     """
 
     def __init__(self, f: Callable[[Tensor], Tensor]) -> None:

@@ -27,8 +27,6 @@ class HyperMap(Primitive):
         >>> import mixtrain.ops as ops
         >>> ops.HyperMap()(ops.partial(max, 2), (1, (3, 5)))
         (2, (3, 5))
-
-    Source: MindSpore, `mindspore.ops.HyperMap`.
     """
 
     def __init__(self, ops: Callable[..., Any] | None = None, reverse: bool = False) -> None:
@@ -84,8 +82,6 @@ class Map(HyperMap):
         >>> import mixtrain.ops as ops
         >>> ops.Map(len)([(1, 2), (3,)])
         (2, 1)
-
-    Source: MindSpore, `mindspore.ops.Map`.
     """
 
     def _apply(self, function: Callable[..., Any], values: list[Any]) -> Any:

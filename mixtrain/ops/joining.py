@@ -57,14 +57,12 @@ def cat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.cat((mixtrain.Tensor([1]), mixtrain.Tensor([2, 3]))).asnumpy().tolist()
         [1, 2, 3]
-
-    Source: MindSpore, `mindspore.ops.cat`.
     """
     return _concat("ops.cat", tensors, axis)
 
 
 def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """`cat`: concatenate `tensors` along `axis`. Source: MindSpore, `mindspore.ops.concat`."""
+    """`cat`: concatenate `tensors` along `axis`."""
     return _concat("ops.concat", tensors, axis)
 
 
@@ -94,8 +92,6 @@ def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.stack((mixtrain.Tensor([1, 2]), mixtrain.Tensor([3, 4])), axis=1).asnumpy().tolist()
         [[1, 3], [2, 4]]
-
-    Source: MindSpore, `mindspore.ops.stack`.
     """
     values = _tensors("ops.stack", tensors)
     axis = axis_of("ops.stack", axis, rank_of(values[0]) + 1)
@@ -121,8 +117,6 @@ def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis:
         >>> import mixtrain, mixtrain.ops as ops
         >>> [piece.asnumpy().tolist() for piece in ops.split(mixtrain.Tensor([1, 2, 3]), 2)]
         [[1, 2], [3]]
-
-    Source: MindSpore, `mindspore.ops.split`.
     """
     x = _as_tensor("ops.split", tensor)
     index = axis_of("ops.split", axis, rank_of(x))
@@ -164,7 +158,7 @@ def _split(x: Tensor, indices: list[int], axis: int) -> tuple[Tensor, ...]:
 def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """Split `input` along `axis` into at most `chunks` pieces of one size; the last may be smaller.
 
-    Example: ``ops.chunk(x, 2)``. Source: MindSpore, `mindspore.ops.chunk`.
+    Example: ``ops.chunk(x, 2)``.
     """
     x = tensor("ops.chunk", input)
     axis = axis_of("ops.chunk", axis, rank_of(x))
@@ -173,7 +167,7 @@ def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def unstack(input_x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
-    """Unstack `input_x` along `axis` into tensors without that axis. Source: MindSpore, `mindspore.ops.unstack`."""
+    """Unstack `input_x` along `axis` into tensors without that axis."""
     x = tensor("ops.unstack", input_x)
     axis = axis_of("ops.unstack", axis, rank_of(x))
     known_size("ops.unstack", x, axis)
@@ -181,20 +175,17 @@ def unstack(input_x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def unbind(input: TensorLike, dim: int = 0) -> tuple[Tensor, ...]:
-    """`unstack`: unstack `input` along `dim`. Source: MindSpore, `mindspore.ops.unbind`."""
+    """`unstack`: unstack `input` along `dim`."""
     return unstack(input, dim)
 
 
 def hstack(tensors: Sequence[TensorLike]) -> Tensor:
-    """Concatenate `tensors` along their second axis, vectors along their only one.
-
-    Source: MindSpore, `mindspore.ops.hstack`.
-    """
+    """Concatenate `tensors` along their second axis, vectors along their only one."""
     return keras.ops.hstack(_tensors("ops.hstack", tensors))
 
 
 def vstack(inputs: Sequence[TensorLike]) -> Tensor:
-    """Concatenate `inputs` along their first axis, vectors as rows. Source: MindSpore, `mindspore.ops.vstack`."""
+    """Concatenate `inputs` along their first axis, vectors as rows."""
     values = _tensors("ops.vstack", inputs)
     rows = [value if rank_of(value) > 1 else keras.ops.reshape(value, (1, -1)) for value in values]
     return keras.ops.concatenate(rows)
@@ -211,24 +202,21 @@ class _Joining(Primitive):
 
 
 class Concat(_Joining):
-    """`concat` along a fixed `axis`. Example: ``ops.Concat(1)((x, y))``. Source: MindSpore, `mindspore.ops.Concat`."""
+    """`concat` along a fixed `axis`. Example: ``ops.Concat(1)((x, y))``."""
 
     def __call__(self, *tensors: TensorLike) -> Tensor:
         return _concat("ops.Concat", tensors[0] if len(tensors) == 1 else tensors, self.axis)
 
 
 class Stack(_Joining):
-    """`stack` along a fixed new `axis`. Example: ``ops.Stack(1)((x, y))``. Source: MindSpore, `mindspore.ops.Stack`."""
+    """`stack` along a fixed new `axis`. Example: ``ops.Stack(1)((x, y))``."""
 
     def __call__(self, *tensors: TensorLike) -> Tensor:
         return stack(tensors[0] if len(tensors) == 1 else tensors, self.axis)
 
 
 class Unstack(_Joining):
-    """`unstack` along a fixed `axis` into `num` tensors. Example: ``ops.Unstack()(x)``.
-
-    Source: MindSpore, `mindspore.ops.Unstack`.
-    """
+    """`unstack` along a fixed `axis` into `num` tensors. Example: ``ops.Unstack()(x)``."""
 
     def __init__(self, axis: int = 0, num: int | None = None) -> None:
         super().__init__(axis)
@@ -255,8 +243,6 @@ class Split(Primitive):
         >>> import mixtrain, mixtrain.ops as ops
         >>> [piece.asnumpy().tolist() for piece in ops.Split(0, 2)(mixtrain.Tensor([1, 2, 3, 4]))]
         [[1, 2], [3, 4]]
-
-    Source: MindSpore, `mindspore.ops.Split`.
     """
 
     def __init__(self, axis: int = 0, output_num: int = 1) -> None:

@@ -46,35 +46,26 @@ atleast_3d: Final = _at_least(3)
 
 
 def column_stack(tensors: Sequence[TensorLike]) -> Tensor:
-    """Concatenate `tensors` along their second axis, vectors as columns.
-
-    Source: MindSpore, `mindspore.ops.column_stack`.
-    """
+    """Concatenate `tensors` along their second axis, vectors as columns."""
     values = [tensor("ops.column_stack", value) for value in tensors]
     columns = [keras.ops.reshape(value, (-1, 1)) if rank_of(value) < 2 else value for value in values]
     return keras.ops.concatenate(columns, axis=1)
 
 
 def dstack(tensors: Sequence[TensorLike]) -> Tensor:
-    """Concatenate `tensors` along their third axis. Source: MindSpore, `mindspore.ops.dstack`."""
+    """Concatenate `tensors` along their third axis."""
     return keras.ops.concatenate(list(atleast_3d([tensor("ops.dstack", value) for value in tensors])), axis=2)
 
 
 def cartesian_prod(*inputs: TensorLike) -> Tensor:
-    """The Cartesian product of the vectors `inputs`, one combination per row.
-
-    Source: MindSpore, `mindspore.ops.cartesian_prod`.
-    """
+    """The Cartesian product of the vectors `inputs`, one combination per row."""
     grids = keras.ops.meshgrid(*[tensor("ops.cartesian_prod", value) for value in inputs], indexing="ij")
     columns = [keras.ops.reshape(grid, (-1,)) for grid in grids]
     return columns[0] if len(columns) == 1 else keras.ops.stack(columns, axis=-1)
 
 
 def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All combinations of `r` elements of the vector `input`, one per row; `with_replacement`, elements may repeat.
-
-    Source: MindSpore, `mindspore.ops.combinations`.
-    """
+    """All combinations of `r` elements of the vector `input`, one per row; `with_replacement`, elements may repeat."""
     x = tensor("ops.combinations", input)
     checks.integer("ops.combinations", "r", r, at_least=1)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
@@ -83,15 +74,12 @@ def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) 
 
 
 def view_as(input: TensorLike, other: TensorLike) -> Tensor:
-    """`input` in the shape of `other`. Source: MindSpore, `mindspore.ops.view_as`."""
+    """`input` in the shape of `other`."""
     return reshape(input, shape(other))
 
 
 def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Tensor:
-    """Rearrange `input` (..., C * r², H, W) to (..., C, H * r, W * r), where r is `upscale_factor`.
-
-    Source: MindSpore, `mindspore.ops.pixel_shuffle`.
-    """
+    """Rearrange `input` (..., C * r², H, W) to (..., C, H * r, W * r), where r is `upscale_factor`."""
     where = "ops.pixel_shuffle"
     x, r = tensor(where, input), checks.integer(where, "upscale_factor", upscale_factor, at_least=1)
     *batch, channels, height, width = x.shape
@@ -102,10 +90,7 @@ def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Tensor:
-    """Rearrange `input` (..., C, H * r, W * r) to (..., C * r², H, W), where r is `downscale_factor`.
-
-    Source: MindSpore, `mindspore.ops.pixel_unshuffle`.
-    """
+    """Rearrange `input` (..., C, H * r, W * r) to (..., C * r², H, W), where r is `downscale_factor`."""
     where = "ops.pixel_unshuffle"
     x, r = tensor(where, input), checks.integer(where, "downscale_factor", downscale_factor, at_least=1)
     *batch, channels, height, width = x.shape
@@ -116,10 +101,7 @@ def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
-    """Interleave the channels of the `groups` of `x` (N, C, ...).
-
-    Source: MindSpore, `mindspore.ops.channel_shuffle`.
-    """
+    """Interleave the channels of the `groups` of `x` (N, C, ...)."""
     value = tensor("ops.channel_shuffle", x)
     batch, channels, *sizes = value.shape
     grouped = keras.ops.swapaxes(keras.ops.reshape(value, (batch, groups, channels // groups, *sizes)), 1, 2)
@@ -127,10 +109,7 @@ def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
 
 
 def space_to_depth(x: TensorLike, block_size: int) -> Tensor:
-    """Move blocks of `block_size` x `block_size` pixels of `x` (N, C, H, W) into channels.
-
-    Source: MindSpore, `mindspore.ops.SpaceToDepth`.
-    """
+    """Move blocks of `block_size` x `block_size` pixels of `x` (N, C, H, W) into channels."""
     value, r = tensor("ops.SpaceToDepth", x), block_size
     n, c, h, w = value.shape
     blocks = keras.ops.transpose(keras.ops.reshape(value, (n, c, h // r, r, w // r, r)), (0, 3, 5, 1, 2, 4))
@@ -138,10 +117,7 @@ def space_to_depth(x: TensorLike, block_size: int) -> Tensor:
 
 
 def depth_to_space(x: TensorLike, block_size: int) -> Tensor:
-    """Move channels of `x` (N, C, H, W) into blocks of `block_size` x `block_size` pixels.
-
-    Source: MindSpore, `mindspore.ops.DepthToSpace`.
-    """
+    """Move channels of `x` (N, C, H, W) into blocks of `block_size` x `block_size` pixels."""
     value, r = tensor("ops.DepthToSpace", x), block_size
     n, c, h, w = value.shape
     pixels = keras.ops.transpose(keras.ops.reshape(value, (n, r, r, c // r**2, h, w)), (0, 3, 4, 1, 5, 2))
@@ -149,10 +125,7 @@ def depth_to_space(x: TensorLike, block_size: int) -> Tensor:
 
 
 class SpaceToDepth(Primitive):
-    """Move blocks of `block_size` pixels into channels. Example: ``ops.SpaceToDepth(2)(x)``.
-
-    Source: MindSpore, `mindspore.ops.SpaceToDepth`.
-    """
+    """Move blocks of `block_size` pixels into channels. Example: ``ops.SpaceToDepth(2)(x)``."""
 
     def __init__(self, block_size: int) -> None:
         super().__init__()
@@ -163,10 +136,7 @@ class SpaceToDepth(Primitive):
 
 
 class DepthToSpace(Primitive):
-    """Move channels into blocks of `block_size` pixels. Example: ``ops.DepthToSpace(2)(x)``.
-
-    Source: MindSpore, `mindspore.ops.DepthToSpace`.
-    """
+    """Move channels into blocks of `block_size` pixels. Example: ``ops.DepthToSpace(2)(x)``."""
 
     def __init__(self, block_size: int) -> None:
         super().__init__()
@@ -181,7 +151,7 @@ def kaiser_window(
 ) -> Tensor:
     """The Kaiser window of `window_length` numbers and shape `beta`, in `dtype` (float64), `periodic` or symmetric.
 
-    Example: ``ops.kaiser_window(5)``. Source: MindSpore, `mindspore.ops.kaiser_window`.
+    Example: ``ops.kaiser_window(5)``.
     """
     length = int(window_length)
     # A periodic window is a symmetric one of one more number, without its last; a window of one number is 1.
@@ -190,10 +160,7 @@ def kaiser_window(
 
 
 def sequence_mask(lengths: TensorLike, maxlen: int | None = None) -> Tensor:
-    """Masks that are True for the first `lengths` of `maxlen` positions; None is the greatest length.
-
-    Source: MindSpore, `mindspore.ops.sequence_mask`.
-    """
+    """Masks that are True for the first `lengths` of `maxlen` positions; None is the greatest length."""
     x = tensor("ops.sequence_mask", lengths)
     size = int(backend.to_numpy(keras.ops.max(x))) if maxlen is None else int(maxlen)
     return keras.ops.cast(keras.ops.arange(size), x.dtype) < x[..., None]
@@ -212,20 +179,14 @@ triu_indices: Final = _triangle_indices("triu_indices", np.triu_indices, "above"
 
 
 def vander(x: TensorLike, N: int | None = None) -> Tensor:
-    """The Vandermonde matrix of the vector `x`: `N` powers as columns, the highest first.
-
-    Source: MindSpore, `mindspore.ops.vander`.
-    """
+    """The Vandermonde matrix of the vector `x`: `N` powers as columns, the highest first."""
     value = tensor("ops.vander", x)
     powers = np.arange(value.shape[0] if N is None else N, dtype=np.int32)[::-1].copy()
     return keras.ops.power(value[:, None], keras.ops.cast(powers, value.dtype))
 
 
 def logspace(start: TensorLike, end: TensorLike, steps: int, base: float = 10, *, dtype: DTypeLike = float32) -> Tensor:
-    """`steps` numbers from `base` ** `start` to `base` ** `end`, evenly spaced on a log scale, in `dtype`.
-
-    Source: MindSpore, `mindspore.ops.logspace`.
-    """
+    """`steps` numbers from `base` ** `start` to `base` ** `end`, evenly spaced on a log scale, in `dtype`."""
     start, end = (keras.ops.cast(tensor("ops.logspace", value), float32) for value in (start, end))
     exponents = keras.ops.linspace(start, end, int(steps))
     return keras.ops.cast(keras.ops.power(float(base), exponents), as_dtype(dtype))

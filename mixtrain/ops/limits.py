@@ -29,8 +29,6 @@ def clip_by_value(
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.clip_by_value(mixtrain.Tensor([-2.0, 0.5, 3.0]), 0.0, 1.0).asnumpy().tolist()
         [0.0, 0.5, 1.0]
-
-    Source: MindSpore, `mindspore.ops.clip_by_value`.
     """
     if clip_value_min is None and clip_value_max is None:
         raise checks.fail_value("ops.clip_by_value", "a bound must be given", None, "clip_value_min=0.0")
@@ -46,10 +44,10 @@ def clip_by_value(
 
 
 def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """`clip_by_value`: clip `input` to `min` and `max`. Source: MindSpore, `mindspore.ops.clamp`."""
+    """`clip_by_value`: clip `input` to `min` and `max`."""
     return clip_by_value(input, min, max)
 
 
 def clip(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """`clip_by_value`: clip `input` to `min` and `max`. Source: MindSpore, `mindspore.ops.clip`."""
+    """`clip_by_value`: clip `input` to `min` and `max`."""
     return clip_by_value(input, min, max)

@@ -22,44 +22,41 @@ from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
 def adjoint(x: TensorLike) -> Tensor:
-    """The conjugate transpose of the matrices `x`. Source: MindSpore, `mindspore.ops.adjoint`."""
+    """The conjugate transpose of the matrices `x`."""
     return conj(swapaxes(x, -1, -2))
 
 
 def addbmm(
     input: TensorLike, batch1: TensorLike, batch2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1
 ) -> Tensor:
-    """`beta` * `input` + `alpha` * the sum of the products of `batch1` and `batch2`.
-
-    Source: MindSpore, `mindspore.ops.addbmm`.
-    """
+    """`beta` * `input` + `alpha` * the sum of the products of `batch1` and `batch2`."""
     return add(mul(input, beta), mul(keras.ops.sum(bmm(batch1, batch2), axis=0), alpha))
 
 
 def addmv(
     input: TensorLike, mat: TensorLike, vec: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1
 ) -> Tensor:
-    """`beta` * `input` + `alpha` * (`mat` @ `vec`). Source: MindSpore, `mindspore.ops.addmv`."""
+    """`beta` * `input` + `alpha` * (`mat` @ `vec`)."""
     return add(mul(input, beta), mul(mv(mat, vec), alpha))
 
 
 def addr(x: TensorLike, vec1: TensorLike, vec2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
-    """`beta` * `x` + `alpha` * the outer product of `vec1` and `vec2`. Source: MindSpore, `mindspore.ops.addr`."""
+    """`beta` * `x` + `alpha` * the outer product of `vec1` and `vec2`."""
     return add(mul(x, beta), mul(outer(vec1, vec2), alpha))
 
 
 def ger(input: TensorLike, vec2: TensorLike) -> Tensor:
-    """`outer` of `input` and `vec2`. Source: MindSpore, `mindspore.ops.ger`."""
+    """`outer` of `input` and `vec2`."""
     return outer(input, vec2)
 
 
 def inner(input: TensorLike, other: TensorLike) -> Tensor:
-    """The dot products over the last axes of `input` and `other`. Source: MindSpore, `mindspore.ops.inner`."""
+    """The dot products over the last axes of `input` and `other`."""
     return keras.ops.inner(*pair("ops.inner", input, other, broadcast=False))
 
 
 def kron(input: TensorLike, other: TensorLike) -> Tensor:
-    """The Kronecker product of `input` and `other`. Source: MindSpore, `mindspore.ops.kron`."""
+    """The Kronecker product of `input` and `other`."""
     # `keras.ops.kron` is newer than Keras 3.10, and fails in compiled functions on TensorFlow.
     x, y = pair("ops.kron", input, other, broadcast=False)
     shapes = keras.ops.shape(x), keras.ops.shape(y)
@@ -74,10 +71,7 @@ def kron(input: TensorLike, other: TensorLike) -> Tensor:
 
 
 def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tensor:
-    """Cross products of `input` and `other` along `dim`; without it, along the first axis of length 3.
-
-    Source: MindSpore, `mindspore.ops.cross`.
-    """
+    """Cross products of `input` and `other` along `dim`; without it, along the first axis of length 3."""
     x, y = pair("ops.cross", input, other)
     shape = tuple(x.shape)
     if dim is None and 3 not in shape:
@@ -92,8 +86,6 @@ def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None)
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.dense(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[3.0, 4.0]])).asnumpy().tolist()
         [[11.0]]
-
-    Source: MindSpore, `mindspore.ops.dense`.
     """
     w = tensor("ops.dense", weight)
     product = matmul(input, keras.ops.swapaxes(w, -1, -2) if rank_of(w) > 1 else w)
@@ -101,25 +93,19 @@ def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None)
 
 
 def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
-    """`input1` @ `weight` @ `input2` for each output of `weight` (out, in1, in2), plus `bias`.
-
-    Source: MindSpore, `mindspore.ops.bidense`.
-    """
+    """`input1` @ `weight` @ `input2` for each output of `weight` (out, in1, in2), plus `bias`."""
     x, y = as_floats("ops.bidense", input1), as_floats("ops.bidense", input2)
     product = keras.ops.einsum("...i,oij,...j->...o", x, as_floats("ops.bidense", weight), y)
     return product if bias is None else add(product, bias)
 
 
 def vecdot(x: TensorLike, y: TensorLike, *, axis: int = -1) -> Tensor:
-    """The dot products of `x` and `y` along `axis`. Source: MindSpore, `mindspore.ops.vecdot`."""
+    """The dot products of `x` and `y` along `axis`."""
     return keras.ops.sum(mul(x, y), axis=axis)
 
 
 def batch_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
-    """The dot products of `x1` and `x2` over one axis each, `axes`, for every sample of the batch.
-
-    Source: MindSpore, `mindspore.ops.batch_dot`.
-    """
+    """The dot products of `x1` and `x2` over one axis each, `axes`, for every sample of the batch."""
     x, y = as_floats("ops.batch_dot", x1), as_floats("ops.batch_dot", x2)
     if axes is None:
         axes = (rank_of(x) - 1, 1 if rank_of(y) == 2 else rank_of(y) - 2)
@@ -133,27 +119,24 @@ def batch_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | None =
 
 
 def det(input: TensorLike) -> Tensor:
-    """The determinants of the matrices `input`. Source: MindSpore, `mindspore.ops.det`."""
+    """The determinants of the matrices `input`."""
     return keras.ops.det(as_floats("ops.det", input))
 
 
 def logdet(input: TensorLike) -> Tensor:
-    """The logarithms of the determinants of `input`. Source: MindSpore, `mindspore.ops.logdet`."""
+    """The logarithms of the determinants of `input`."""
     # Not `keras.ops.logdet`, which on TensorFlow is for positive definite matrices only.
     sign, logarithm = keras.ops.slogdet(as_floats("ops.logdet", input))
     return keras.ops.log(sign) + logarithm
 
 
 def slogdet(input: TensorLike) -> tuple[Tensor, Tensor]:
-    """The signs of the determinants of `input`, and the logarithms of their absolute values.
-
-    Source: MindSpore, `mindspore.ops.slogdet`.
-    """
+    """The signs of the determinants of `input`, and the logarithms of their absolute values."""
     return tuple(keras.ops.slogdet(as_floats("ops.slogdet", input)))  # type: ignore[return-value]
 
 
 def inverse(input: TensorLike) -> Tensor:
-    """The inverses of the matrices `input`. Source: MindSpore, `mindspore.ops.inverse`."""
+    """The inverses of the matrices `input`."""
     return keras.ops.inv(as_floats("ops.inverse", input))
 
 
@@ -172,8 +155,6 @@ def pinv(
         atol: Absolute tolerance of singular values.
         rtol: Tolerance relative to the largest singular value.
         hermitian: Accepted; the result is the same.
-
-    Source: MindSpore, `mindspore.ops.pinv`.
     """
     value = as_floats("ops.pinv", x)
     u, s, v = keras.ops.svd(value, full_matrices=False)
@@ -186,42 +167,33 @@ def pinv(
 
 
 def cholesky(input_x: TensorLike, upper: bool = False) -> Tensor:
-    """The Cholesky factor of `input_x`, lower or `upper`. Source: MindSpore, `mindspore.ops.cholesky`."""
+    """The Cholesky factor of `input_x`, lower or `upper`."""
     lower = keras.ops.cholesky(as_floats("ops.cholesky", input_x))  # Keras 3.10 has no `upper`.
     return swapaxes(lower, -1, -2) if upper else lower
 
 
 def cholesky_inverse(input_x: TensorLike, upper: bool = False) -> Tensor:
-    """The inverse of the matrix whose factor, lower or `upper`, is `input_x`.
-
-    Source: MindSpore, `mindspore.ops.cholesky_inverse`.
-    """
+    """The inverse of the matrix whose factor, lower or `upper`, is `input_x`."""
     x = as_floats("ops.cholesky_inverse", input_x)
     transposed = keras.ops.swapaxes(x, -1, -2)
     return keras.ops.inv(keras.ops.matmul(transposed, x) if upper else keras.ops.matmul(x, transposed))
 
 
 def cholesky_solve(input: TensorLike, input2: TensorLike, upper: bool = False) -> Tensor:
-    """Solve A @ x = `input` for the A whose Cholesky factor, lower or `upper`, is `input2`.
-
-    Source: MindSpore, `mindspore.ops.cholesky_solve`.
-    """
+    """Solve A @ x = `input` for the A whose Cholesky factor, lower or `upper`, is `input2`."""
     factor = as_floats("ops.cholesky_solve", input2)
     inverse = cholesky_inverse(keras.ops.triu(factor) if upper else keras.ops.tril(factor), upper)
     return keras.ops.matmul(inverse, as_floats("ops.cholesky_solve", input))
 
 
 def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False) -> Tensor:
-    """Solve `matrix` @ x = `rhs`; with `adjoint`, for the transpose of `matrix`.
-
-    Source: MindSpore, `mindspore.ops.matrix_solve`.
-    """
+    """Solve `matrix` @ x = `rhs`; with `adjoint`, for the transpose of `matrix`."""
     x = as_floats("ops.matrix_solve", matrix)
     return keras.ops.solve(keras.ops.swapaxes(x, -1, -2) if adjoint else x, as_floats("ops.matrix_solve", rhs))
 
 
 def matrix_power(input: TensorLike, n: int) -> Tensor:
-    """The matrices `input` to the power `n`. Source: MindSpore, `mindspore.ops.matrix_power`."""
+    """The matrices `input` to the power `n`."""
     x = as_floats("ops.matrix_power", input)
     x = x if n >= 0 else keras.ops.inv(x)
     product = keras.ops.broadcast_to(keras.ops.eye(x.shape[-1], dtype=x.dtype), x.shape)
@@ -231,25 +203,19 @@ def matrix_power(input: TensorLike, n: int) -> Tensor:
 
 
 def lstsq(input: TensorLike, A: TensorLike) -> Tensor:
-    """The least-squares solution x of `input` @ x = `A`. Source: MindSpore, `mindspore.ops.lstsq`."""
+    """The least-squares solution x of `input` @ x = `A`."""
     return keras.ops.lstsq(as_floats("ops.lstsq", input), as_floats("ops.lstsq", A))
 
 
 def qr(input: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """The orthogonal and the triangular factor of `input`; `mode` "complete" keeps all columns.
-
-    Source: MindSpore, `mindspore.ops.qr`.
-    """
+    """The orthogonal and the triangular factor of `input`; `mode` "complete" keeps all columns."""
     return tuple(keras.ops.qr(as_floats("ops.qr", input), mode=mode))  # type: ignore[return-value]
 
 
 def svd(
     input: TensorLike, full_matrices: bool = False, compute_uv: bool = True
 ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-    """Singular values of `input`, and with `compute_uv` the matrices u and v, square where `full_matrices`.
-
-    Source: MindSpore, `mindspore.ops.svd`.
-    """
+    """Singular values of `input`, and with `compute_uv` the matrices u and v, square where `full_matrices`."""
     x = as_floats("ops.svd", input)
     if not compute_uv:
         return keras.ops.svd(x, full_matrices, compute_uv=False)
@@ -258,7 +224,7 @@ def svd(
 
 
 def trace(input: TensorLike) -> Tensor:
-    """The sum of the diagonal of `input`. Source: MindSpore, `mindspore.ops.trace`."""
+    """The sum of the diagonal of `input`."""
     return keras.ops.trace(tensor("ops.trace", input))
 
 
@@ -266,10 +232,7 @@ def vector_norm(
     x: TensorLike, ord: float = 2, axis: int | Sequence[int] | None = None, keepdims: bool = False, *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """The norm of order `ord` of vectors along `axis` of `x`, computed in `dtype`; `keepdims` keeps the axes.
-
-    Source: MindSpore, `mindspore.ops.vector_norm`.
-    """
+    """The norm of order `ord` of vectors along `axis` of `x`, computed in `dtype`; `keepdims` keeps the axes."""
     value = as_floats("ops.vector_norm", x)
     flat = keras.ops.reshape(value, (-1,)) if axis is None else value
     result = norm(flat if dtype is None else keras.ops.cast(flat, dtype), ord, -1 if axis is None else axis, keepdims)
@@ -280,29 +243,26 @@ def matrix_norm(
     A: TensorLike, ord: float | str = "fro", axis: Sequence[int] = (-2, -1), keepdims: bool = False, *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """The norm of order `ord` of the matrices on `axis` of `A`, computed in `dtype`; `keepdims` keeps the axes.
-
-    Source: MindSpore, `mindspore.ops.matrix_norm`.
-    """
+    """The norm of order `ord` of the matrices on `axis` of `A`, computed in `dtype`; `keepdims` keeps the axes."""
     value = as_floats("ops.matrix_norm", A)
     value = value if dtype is None else keras.ops.cast(value, dtype)
     return keras.ops.cast(keras.ops.norm(widened(value), ord=ord, axis=tuple(axis), keepdims=keepdims), value.dtype)
 
 
 def dist(input: TensorLike, other: TensorLike, p: float = 2.0) -> Tensor:
-    """The norm of order `p` of `input` - `other`. Source: MindSpore, `mindspore.ops.dist`."""
+    """The norm of order `p` of `input` - `other`."""
     x, y = pair("ops.dist", input, other)
     return vector_norm(keras.ops.subtract(x, y), p)
 
 
 def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
-    """Distances of order `p` between the rows of `x1` and those of `x2`. Source: MindSpore, `mindspore.ops.cdist`."""
+    """Distances of order `p` between the rows of `x1` and those of `x2`."""
     x, y = pair("ops.cdist", x1, x2, broadcast=False)
     return _row_norms(x[..., :, None, :] - y[..., None, :, :], p)
 
 
 def pdist(input: TensorLike, p: float = 2.0) -> Tensor:
-    """Distances of order `p` between all pairs of rows of `input`. Source: MindSpore, `mindspore.ops.pdist`."""
+    """Distances of order `p` between all pairs of rows of `input`."""
     x = as_floats("ops.pdist", input)
     pairs = list(itertools.combinations(range(x.shape[-2]), 2))
     first, second = ([pair[index] for pair in pairs] for index in (0, 1))
@@ -326,10 +286,7 @@ def _lp_norm(magnitude: Tensor, p: float, axis: int | Sequence[int] | None, keep
 
 
 def cond(A: TensorLike, p: float | str | None = None) -> Tensor:
-    """The condition number of the matrices `A` in the norm `p`; None is the ratio of the extreme singular values.
-
-    Source: MindSpore, `mindspore.ops.cond`.
-    """
+    """The condition number of the matrices `A` in the norm `p`; None is the ratio of the extreme singular values."""
     x = as_floats("ops.cond", A)
     if p is None or p in (2, -2):
         values = keras.ops.svd(x, compute_uv=False)
@@ -339,10 +296,7 @@ def cond(A: TensorLike, p: float | str | None = None) -> Tensor:
 
 
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-08) -> Tensor:
-    """The cosine similarity of vectors along `dim` of `x1` and `x2`; `eps` is the least product of their norms.
-
-    Source: MindSpore, `mindspore.ops.cosine_similarity`.
-    """
+    """The cosine similarity of vectors along `dim` of `x1` and `x2`; `eps` is the least product of their norms."""
     x, y = pair("ops.cosine_similarity", x1, x2)
     dtype, x, y = x.dtype, widened(x), widened(y)
     x_norm, y_norm = (keras.ops.sqrt(keras.ops.sum(value * value, axis=dim)) for value in (x, y))
@@ -351,7 +305,7 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float =
 
 
 def block_diag(*inputs: TensorLike) -> Tensor:
-    """The block-diagonal matrix of the matrices `inputs`. Source: MindSpore, `mindspore.ops.block_diag`."""
+    """The block-diagonal matrix of the matrices `inputs`."""
     blocks = [tensor("ops.block_diag", value) for value in inputs]
     blocks = [keras.ops.reshape(block, (1,) * (2 - rank_of(block)) + tuple(block.shape)) for block in blocks]
     width, rows, start = sum(block.shape[1] for block in blocks), [], 0
@@ -362,10 +316,7 @@ def block_diag(*inputs: TensorLike) -> Tensor:
 
 
 def matrix_band_part(x: TensorLike, lower: int, upper: int) -> Tensor:
-    """The matrices `x` with zeros outside a band of `lower` diagonals below the main one and `upper` above it.
-
-    Source: MindSpore, `mindspore.ops.matrix_band_part`.
-    """
+    """The matrices `x` with zeros outside a band of `lower` diagonals below the main one and `upper` above it."""
     value = tensor("ops.matrix_band_part", x)
     value = value if lower < 0 else keras.ops.triu(value, -int(lower))
     return value if upper < 0 else keras.ops.tril(value, int(upper))
@@ -392,7 +343,7 @@ Qr: Final = configured(
 class LpNorm(Primitive):
     """The norm of order `p` along `axis`, at least `epsilon`; `keep_dims` keeps the axes.
 
-    Example: ``ops.LpNorm(axis=[0, 1], p=2)(x)``. Source: MindSpore, `mindspore.ops.LpNorm`.
+    Example: ``ops.LpNorm(axis=[0, 1], p=2)(x)``.
     """
 
     def __init__(self, axis: int | Sequence[int], p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12) -> None:

@@ -17,8 +17,6 @@ class ForiLoop(Primitive):
         >>> import mixtrain.ops as ops
         >>> ops.ForiLoop()(0, 4, lambda i, total: total + i, 0)
         6
-
-    Source: MindSpore, `mindspore.ops.ForiLoop`.
     """
 
     def __call__(
@@ -36,8 +34,6 @@ class WhileLoop(Primitive):
         >>> import mixtrain.ops as ops
         >>> ops.WhileLoop()(lambda value: value < 100, lambda value: value * 2, 1)
         128
-
-    Source: MindSpore, `mindspore.ops.WhileLoop`.
     """
 
     def __call__(self, cond_func: Callable[[Any], Any], loop_func: Callable[[Any], Any], init_val: Tree) -> Tree:
@@ -55,8 +51,6 @@ class Scan(Primitive):
         >>> import mixtrain.ops as ops
         >>> ops.Scan()(lambda total, x: (total + x, total), 0, [1, 2, 3])
         (6, [0, 1, 3])
-
-    Source: MindSpore, `mindspore.ops.Scan`.
     """
 
     def __call__(

@@ -20,7 +20,7 @@ _EPSILON: Final = 1e-12
 def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The squared difference of `input` and `target`, float32; `reduction` is "mean", "sum" or "none".
 
-    Example: ``ops.mse_loss(x, y)``. Source: MindSpore, `mindspore.ops.mse_loss`.
+    Example: ``ops.mse_loss(x, y)``.
     """
     return reduce_loss("ops.mse_loss", keras.ops.square(_difference("ops.mse_loss", input, target)), reduction)
 
@@ -28,7 +28,7 @@ def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> 
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The absolute difference of `input` and `target`, float32; `reduction` is "mean", "sum" or "none".
 
-    Example: ``ops.l1_loss(x, y)``. Source: MindSpore, `mindspore.ops.l1_loss`.
+    Example: ``ops.l1_loss(x, y)``.
     """
     return reduce_loss("ops.l1_loss", keras.ops.absolute(_difference("ops.l1_loss", input, target)), reduction)
 
@@ -111,8 +111,6 @@ def binary_cross_entropy(
         >>> import mixtrain, mixtrain.ops as ops
         >>> round(float(ops.binary_cross_entropy(mixtrain.Tensor([0.5]), mixtrain.Tensor([1.0]))), 4)
         0.6931
-
-    Source: MindSpore, `mindspore.ops.binary_cross_entropy`.
     """
     where, x, y = "ops.binary_cross_entropy", as_float32(logits), as_float32(labels)
     check_same_shape(where, x, y)
@@ -144,8 +142,6 @@ def binary_cross_entropy_with_logits(
         >>> import mixtrain, mixtrain.ops as ops
         >>> round(float(ops.binary_cross_entropy_with_logits(mixtrain.Tensor([0.0]), mixtrain.Tensor([1.0]))), 4)
         0.6931
-
-    Source: MindSpore, `mindspore.ops.binary_cross_entropy_with_logits`.
     """
     where, x, y = "ops.binary_cross_entropy_with_logits", as_float32(input), as_float32(target)
     check_same_shape(where, x, y, ("input", "target"))
@@ -166,7 +162,7 @@ def _times(where: str, x: Tensor, weight: Tensor | None, *, name: str = "weight"
 def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> Tensor:
     """`labels` * (log(`labels`) - `logits`), float32; `reduction` "mean", "sum", "none" or "batchmean".
 
-    Example: ``ops.kl_div(ops.log_softmax(x), y)``. Source: MindSpore, `mindspore.ops.kl_div`.
+    Example: ``ops.kl_div(ops.log_softmax(x), y)``.
     """
     where, x, y = "ops.kl_div", as_float32(logits), as_float32(labels)
     checks.one_of(where, "reduction", reduction, ("mean", "sum", "none", "batchmean"))
@@ -186,8 +182,6 @@ class SigmoidCrossEntropyWithLogits(Primitive):
         >>> loss = ops.SigmoidCrossEntropyWithLogits()(mixtrain.Tensor([0.0]), mixtrain.Tensor([1.0]))
         >>> round(float(loss[0]), 4)
         0.6931
-
-    Source: MindSpore, `mindspore.ops.SigmoidCrossEntropyWithLogits`.
     """
 
     def __call__(self, logits: TensorLike, label: TensorLike) -> Tensor:

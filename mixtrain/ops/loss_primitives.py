@@ -26,7 +26,7 @@ class _Reduced(Primitive):
 
 
 class BinaryCrossEntropy(_Reduced):
-    """`binary_cross_entropy` with a fixed `reduction`. Source: MindSpore, `mindspore.ops.BinaryCrossEntropy`."""
+    """`binary_cross_entropy` with a fixed `reduction`."""
 
     def __call__(self, input: TensorLike, target: TensorLike, weight: TensorLike | None = None) -> Tensor:
         """Return the loss of probabilities `input` with `target`, weighted by `weight`."""
@@ -34,10 +34,7 @@ class BinaryCrossEntropy(_Reduced):
 
 
 class BCEWithLogitsLoss(_Reduced):
-    """`binary_cross_entropy_with_logits` with a fixed `reduction`.
-
-    Source: MindSpore, `mindspore.ops.BCEWithLogitsLoss`.
-    """
+    """`binary_cross_entropy_with_logits` with a fixed `reduction`."""
 
     def __call__(
         self, input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
@@ -48,7 +45,7 @@ class BCEWithLogitsLoss(_Reduced):
 
 
 class KLDivLoss(_Reduced):
-    """`kl_div` with a fixed `reduction`. Source: MindSpore, `mindspore.ops.KLDivLoss`."""
+    """`kl_div` with a fixed `reduction`."""
 
     _reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none", "batchmean")
 
@@ -72,8 +69,6 @@ class NLLLoss(Primitive):
         >>> logs, labels, weight = mixtrain.Tensor([[-0.5, -2.0]]), mixtrain.Tensor([1]), mixtrain.Tensor([1.0, 3.0])
         >>> [float(value) for value in ops.NLLLoss()(logs, labels, weight)]
         [2.0, 3.0]
-
-    Source: MindSpore, `mindspore.ops.NLLLoss`.
     """
 
     def __init__(self, reduction: str = "mean", ignore_index: int = -100) -> None:
@@ -93,7 +88,7 @@ class NLLLoss(Primitive):
 
 
 class L2Loss(Primitive):
-    """Half the sum of squares. Example: ``ops.L2Loss()(x)``. Source: MindSpore, `mindspore.ops.L2Loss`."""
+    """Half the sum of squares. Example: ``ops.L2Loss()(x)``."""
 
     def __call__(self, input_x: TensorLike) -> Tensor:
         """Return sum(`input_x` ** 2) / 2, in the dtype of `input_x`."""

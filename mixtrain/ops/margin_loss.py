@@ -14,20 +14,14 @@ from mixtrain.typing import Tensor, TensorLike
 
 
 def soft_margin_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
-    """log(1 + exp(-`target` * `input`)); `reduction` is "mean", "sum" or "none".
-
-    Source: MindSpore, `mindspore.ops.soft_margin_loss`.
-    """
+    """log(1 + exp(-`target` * `input`)); `reduction` is "mean", "sum" or "none"."""
     return reduce_loss("ops.soft_margin_loss", keras.ops.softplus(-as_float32(target) * as_float32(input)), reduction)
 
 
 def hinge_embedding_loss(
     inputs: TensorLike, targets: TensorLike, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
-    """`inputs` where `targets` are 1, max(0, `margin` - `inputs`) where they are -1; `reduction` as in `mse_loss`.
-
-    Source: MindSpore, `mindspore.ops.hinge_embedding_loss`.
-    """
+    """`inputs` where `targets` are 1, max(0, `margin` - `inputs`) where they are -1; `reduction` as in `mse_loss`."""
     x, y = as_float32(inputs), as_float32(targets)
     return reduce_loss(
         "ops.hinge_embedding_loss", keras.ops.where(y > 0, x, keras.ops.relu(float(margin) - x)), reduction
@@ -39,7 +33,7 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """1 - cos of `input1` and `input2` where `target` is 1, max(0, cos - `margin`) where it is -1.
 
-    `reduction` is "mean", "sum" or "none". Source: MindSpore, `mindspore.ops.cosine_embedding_loss`.
+    `reduction` is "mean", "sum" or "none".
     """
     x, y, labels = as_float32(input1), as_float32(input2), as_float32(target)
     norms = keras.ops.sqrt((keras.ops.sum(x * x, -1) + 1e-12) * (keras.ops.sum(y * y, -1) + 1e-12))
@@ -51,10 +45,7 @@ def cosine_embedding_loss(
 def margin_ranking_loss(
     input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """max(0, `margin` - `target` * (`input1` - `input2`)); `reduction` is "mean", "sum" or "none".
-
-    Source: MindSpore, `mindspore.ops.margin_ranking_loss`.
-    """
+    """max(0, `margin` - `target` * (`input1` - `input2`)); `reduction` is "mean", "sum" or "none"."""
     difference = as_float32(target) * (as_float32(input1) - as_float32(input2))
     return reduce_loss("ops.margin_ranking_loss", keras.ops.relu(float(margin) - difference), reduction)
 
@@ -72,8 +63,6 @@ def multi_margin_loss(
         margin: The margin of the target class.
         weight: A factor for each class, or None.
         reduction: "mean", "sum" or "none".
-
-    Source: MindSpore, `mindspore.ops.multi_margin_loss`.
     """
     where, x = "ops.multi_margin_loss", as_float32(input)
     checks.one_of(where, "p", p, (1, 2))
@@ -90,7 +79,7 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """The mean over classes of the cross entropy of sigmoid(`input`) with `target`, times `weight`.
 
-    `reduction` is "mean", "sum" or "none". Source: MindSpore, `mindspore.ops.multilabel_soft_margin_loss`.
+    `reduction` is "mean", "sum" or "none".
     """
     x, y = as_float32(input), as_float32(target)
     losses = y * keras.ops.softplus(-x) + (1 - y) * keras.ops.softplus(x)
@@ -105,8 +94,6 @@ def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: str
         input: Scores (N, C) or (C,).
         target: Class indices of the same shape; those before the first -1 are the targets.
         reduction: "mean", "sum" or "none".
-
-    Source: MindSpore, `mindspore.ops.multilabel_margin_loss`.
     """
     x, count = as_float32(input), input.shape[-1]
     valid = keras.ops.cumprod(keras.ops.cast(keras.ops.greater_equal(target, 0), "float32"), axis=-1)
@@ -124,7 +111,6 @@ def gaussian_nll_loss(
     """(log(`var`) + (`x` - `target`)^2 / `var`) / 2, with variances of at least `eps`.
 
     `full` adds log(2 pi) / 2; `reduction` is "mean", "sum" or "none".
-    Source: MindSpore, `mindspore.ops.gaussian_nll_loss`.
     """
     variance = keras.ops.maximum(as_float32(var), float(eps))
     losses = (keras.ops.log(variance) + keras.ops.square(as_float32(x) - as_float32(target)) / variance) / 2
@@ -138,7 +124,6 @@ def poisson_nll_loss(
     """exp(`input`) - `target` * `input`; without `log_input`, `input` - `target` * log(`input` + `eps`).
 
     `full` adds Stirling's approximation of log(target!); `reduction` is "mean", "sum" or "none".
-    Source: MindSpore, `mindspore.ops.poisson_nll_loss`.
     """
     x, y = as_float32(input), as_float32(target)
     losses = keras.ops.exp(x) - y * x if log_input else x - y * keras.ops.log(x + eps)
@@ -157,7 +142,7 @@ def triplet_margin_loss(
     """max(0, `margin` + the distance of `anchor` to `positive` - that to `negative`), by the norm of order `p`.
 
     `eps` is added to differences; with `swap` the distance to `negative` is the smaller one of `anchor` and `positive`;
-    `reduction` is "mean", "sum" or "none". Source: MindSpore, `mindspore.ops.triplet_margin_loss`.
+    `reduction` is "mean", "sum" or "none".
     """
     def distance(x: Tensor, y: Tensor) -> Tensor:
         return keras.ops.sum(keras.ops.abs(x - y + eps) ** p, axis=-1) ** (1 / p)

@@ -72,8 +72,6 @@ class MultitypeFuncGraph(Primitive):
         ...     return x * factor
         >>> scale(3, 2), scale(3, mixtrain.Tensor([2.0])).numpy().tolist()
         (6, [6.0])
-
-    Source: MindSpore, `mindspore.ops.MultitypeFuncGraph`.
     """
 
     def __init__(self, name: str, read_value: bool = False) -> None:

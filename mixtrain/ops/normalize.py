@@ -28,8 +28,6 @@ class L2Normalize(Primitive):
         >>> import mixtrain, mixtrain.ops as ops
         >>> [round(value, 4) for value in ops.L2Normalize()(mixtrain.Tensor([3.0, 4.0])).numpy().tolist()]
         [0.6, 0.8]
-
-    Source: MindSpore, `mindspore.ops.L2Normalize`.
     """
 
     def __init__(self, axis: int | Sequence[int] = 0, epsilon: float = 1e-4) -> None:
@@ -77,8 +75,6 @@ def layer_norm(
         >>> import mixtrain, mixtrain.ops as ops
         >>> [round(value, 3) for value in ops.layer_norm(mixtrain.Tensor([1.0, 3.0]), (2,)).asnumpy().tolist()]
         [-1.0, 1.0]
-
-    Source: MindSpore, `mindspore.ops.layer_norm`.
     """
     x = as_floats("ops.layer_norm", input)
     sizes = tuple(normalized_shape)
@@ -99,8 +95,6 @@ def group_norm(
         weight: The scale of each channel; None for 1.
         bias: The shift of each channel; None for 0.
         eps: Added to the variance.
-
-    Source: MindSpore, `mindspore.ops.group_norm`.
     """
     x = as_floats("ops.group_norm", input)
     count, channels = x.shape[:2]
@@ -124,8 +118,6 @@ def batch_norm(
         training: Whether to normalize by the statistics of the batch.
         momentum: The weight of the batch in the running statistics.
         eps: Added to the variance.
-
-    Source: MindSpore, `mindspore.ops.batch_norm`.
     """
     x = as_floats("ops.batch_norm", input_x)
     wide = keras.ops.cast(x, float32)
@@ -157,7 +149,6 @@ class LayerNorm(Primitive):
         epsilon: Added to the variance.
 
     Example: ``output, mean, variance = ops.LayerNorm()(x, gamma, beta)``.
-    Source: MindSpore, `mindspore.ops.LayerNorm`.
     """
 
     def __init__(self, begin_norm_axis: int = 1, begin_params_axis: int = 1, epsilon: float = 1e-7) -> None:

@@ -181,37 +181,34 @@ xlogy: Final = binary_function(
 
 
 def heaviside(input: TensorLike, values: TensorLike) -> Tensor:
-    """0 below zero, 1 above, and `values` where `input` is zero. Source: MindSpore, `mindspore.ops.heaviside`."""
+    """0 below zero, 1 above, and `values` where `input` is zero."""
     return binary("ops.heaviside", _heaviside, input, values, tensors=True)
 
 
 def truncate_div(x: TensorLike, y: TensorLike) -> Tensor:
-    """`x` / `y` rounded towards zero, for integers too. Source: MindSpore, `mindspore.ops.truncate_div`."""
+    """`x` / `y` rounded towards zero, for integers too."""
     return binary("ops.truncate_div", _truncated_quotient, x, y, tensors=True)
 
 
 def truncate_mod(x: TensorLike, y: TensorLike) -> Tensor:
-    """The remainder of `truncate_div` of `x` and `y`, with the sign of `x`.
-
-    Source: MindSpore, `mindspore.ops.truncate_mod`.
-    """
+    """The remainder of `truncate_div` of `x` and `y`, with the sign of `x`."""
     return binary("ops.truncate_mod", _truncated_remainder, x, y, tensors=True)
 
 
 def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
-    """`input` ** `exponent` in float64. Source: MindSpore, `mindspore.ops.float_power`."""
+    """`input` ** `exponent` in float64."""
     return pow(keras.ops.cast(tensor("ops.float_power", input), backend.canonical_dtype("float64")), exponent)
 
 
 def ldexp(x: TensorLike, other: TensorLike) -> Tensor:
-    """`x` * 2 ** `other`. Source: MindSpore, `mindspore.ops.ldexp`."""
+    """`x` * 2 ** `other`."""
     return mul(x, exp2(other))
 
 
 def logit(input: TensorLike, eps: float | None = None) -> Tensor:
     """log(p / (1 - p)) of `input`, clipped to between `eps` and 1 - `eps` unless that is None.
 
-    Example: ``ops.logit(p, eps=1e-5)``. Source: MindSpore, `mindspore.ops.logit`.
+    Example: ``ops.logit(p, eps=1e-5)``.
     """
 
     def compute(x: Tensor) -> Tensor:
@@ -222,10 +219,7 @@ def logit(input: TensorLike, eps: float | None = None) -> Tensor:
 
 
 def mvlgamma(input: TensorLike, p: int) -> Tensor:
-    """The logarithm of the multivariate gamma function of `p` dimensions at `input`.
-
-    Source: MindSpore, `mindspore.ops.mvlgamma`.
-    """
+    """The logarithm of the multivariate gamma function of `p` dimensions at `input`."""
 
     def compute(x: Tensor) -> Tensor:
         total = keras.ops.zeros_like(x) + 0.25 * p * (p - 1) * math.log(math.pi)
@@ -237,15 +231,12 @@ def mvlgamma(input: TensorLike, p: int) -> Tensor:
 
 
 def is_nonzero(input: TensorLike) -> bool:
-    """Whether the one element of `input` is not zero. Source: MindSpore, `mindspore.ops.is_nonzero`."""
+    """Whether the one element of `input` is not zero."""
     return bool(np.any(backend.to_numpy(tensor("ops.is_nonzero", input))))
 
 
 def eps(x: TensorLike) -> Tensor:
-    """The machine epsilon of the dtype of `x`, for each of its elements.
-
-    Source: MindSpore, `mindspore.ops.eps`.
-    """
+    """The machine epsilon of the dtype of `x`, for each of its elements."""
     value = as_floats("ops.eps", x)
     step = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-52}.get(tensor_dtype(value), 2.0**-23)
     return keras.ops.full_like(value, step)
@@ -294,10 +285,7 @@ NextAfter: Final = primitive("NextAfter", nextafter)
 
 
 class Logit(Primitive):
-    """`logit` with a fixed `eps`; negative for none. Example: ``ops.Logit(1e-5)(p)``.
-
-    Source: MindSpore, `mindspore.ops.Logit`.
-    """
+    """`logit` with a fixed `eps`; negative for none. Example: ``ops.Logit(1e-5)(p)``."""
 
     def __init__(self, eps: float = -1.0) -> None:
         super().__init__()
@@ -308,7 +296,7 @@ class Logit(Primitive):
 
 
 class Mvlgamma(Primitive):
-    """`mvlgamma` of `p` dimensions. Example: ``ops.Mvlgamma(p=3)(x)``. Source: MindSpore, `mindspore.ops.Mvlgamma`."""
+    """`mvlgamma` of `p` dimensions. Example: ``ops.Mvlgamma(p=3)(x)``."""
 
     def __init__(self, p: int) -> None:
         super().__init__()

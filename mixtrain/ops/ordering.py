@@ -30,8 +30,6 @@ def argsort(input: TensorLike, axis: int = -1, descending: bool = False) -> Tens
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.argsort(mixtrain.Tensor([3.0, 1.0, 2.0])).asnumpy().tolist()
         [1, 2, 0]
-
-    Source: MindSpore, `mindspore.ops.argsort`.
     """
     x = tensor("ops.argsort", input)
     checks.boolean("ops.argsort", "descending", descending)
@@ -57,8 +55,6 @@ def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple
         >>> values, indices = ops.sort(mixtrain.Tensor([3.0, 1.0, 2.0]))
         >>> values.asnumpy().tolist(), indices.asnumpy().tolist()
         ([1.0, 2.0, 3.0], [1, 2, 0])
-
-    Source: MindSpore, `mindspore.ops.sort`.
     """
     x = tensor("ops.sort", input_x)
     checks.boolean("ops.sort", "descending", descending)
@@ -90,8 +86,6 @@ def topk(
         >>> values, indices = ops.topk(mixtrain.Tensor([3.0, 1.0, 2.0]), 2)
         >>> values.asnumpy().tolist(), indices.asnumpy().tolist()
         ([3.0, 2.0], [0, 2])
-
-    Source: MindSpore, `mindspore.ops.topk`.
     """
     x = tensor("ops.topk", input)
     axis = axis_of("ops.topk", -1 if dim is None else dim, rank_of(x), name="dim")
@@ -128,8 +122,6 @@ def one_hot(
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.one_hot(mixtrain.Tensor([1, 0]), 2).asnumpy().tolist()
         [[0, 1], [1, 0]]
-
-    Source: MindSpore, `mindspore.ops.one_hot`.
     """
     where = "ops.one_hot"
     x = tensor(where, indices)
@@ -154,7 +146,7 @@ def _triangle(where: str, compute: Callable[..., Tensor], x: TensorLike, diagona
 def tril(input: TensorLike, diagonal: int = 0) -> Tensor:
     """`input` with zeros above the diagonal `diagonal` above the main one.
 
-    Example: ``ops.tril(x)``. Source: MindSpore, `mindspore.ops.tril`.
+    Example: ``ops.tril(x)``.
     """
     return _triangle("ops.tril", keras.ops.tril, input, diagonal)
 
@@ -162,28 +154,25 @@ def tril(input: TensorLike, diagonal: int = 0) -> Tensor:
 def triu(input: TensorLike, diagonal: int = 0) -> Tensor:
     """`input` with zeros below the diagonal `diagonal` above the main one.
 
-    Example: ``ops.triu(x)``. Source: MindSpore, `mindspore.ops.triu`.
+    Example: ``ops.triu(x)``.
     """
     return _triangle("ops.triu", keras.ops.triu, input, diagonal)
 
 
 def diag(input: TensorLike) -> Tensor:
-    """A matrix with the vector `input` on its diagonal. Source: MindSpore, `mindspore.ops.diag`."""
+    """A matrix with the vector `input` on its diagonal."""
     return keras.ops.diag(tensor("ops.diag", input))
 
 
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
-    """The unique elements of `input` in order of appearance, and the index of each element among them.
-
-    Source: MindSpore, `mindspore.ops.unique`.
-    """
+    """The unique elements of `input` in order of appearance, and the index of each element among them."""
     return backend.unique_with_indices(tensor("ops.unique", input))
 
 
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
     """A tensor of zeros of `shape` to which `updates` are added at `indices`.
 
-    Example: ``ops.scatter_nd(indices, updates, (4,))``. Source: MindSpore, `mindspore.ops.scatter_nd`.
+    Example: ``ops.scatter_nd(indices, updates, (4,))``.
     """
     where = "ops.scatter_nd"
     return keras.ops.scatter(tensor(where, indices), tensor(where, updates), sizes_of(where, shape))
@@ -193,8 +182,6 @@ class OneHot(Primitive):
     """`one_hot` along a fixed `axis`; depth and both values are arguments of the call.
 
     Example: ``ops.OneHot()(labels, 10, mixtrain.Tensor(1.0), mixtrain.Tensor(0.0))``.
-
-    Source: MindSpore, `mindspore.ops.OneHot`.
     """
 
     def __init__(self, axis: int = -1) -> None:
@@ -208,10 +195,7 @@ class OneHot(Primitive):
 
 
 class TopK(Primitive):
-    """`topk` of the last axis; `sorted` is accepted. Example: ``ops.TopK()(x, 5)``.
-
-    Source: MindSpore, `mindspore.ops.TopK`.
-    """
+    """`topk` of the last axis; `sorted` is accepted. Example: ``ops.TopK()(x, 5)``."""
 
     def __init__(self, sorted: bool = True) -> None:
         super().__init__()
@@ -222,7 +206,7 @@ class TopK(Primitive):
 
 
 class Sort(Primitive):
-    """`sort` with fixed `axis` and `descending`. Source: MindSpore, `mindspore.ops.Sort`."""
+    """`sort` with fixed `axis` and `descending`."""
 
     def __init__(self, axis: int = -1, descending: bool = False) -> None:
         super().__init__()
@@ -242,14 +226,14 @@ class _Triangle(Primitive):
 
 
 class Tril(_Triangle):
-    """`tril` with a fixed `diagonal`. Example: ``ops.Tril()(x)``. Source: MindSpore, `mindspore.ops.Tril`."""
+    """`tril` with a fixed `diagonal`. Example: ``ops.Tril()(x)``."""
 
     def __call__(self, input: TensorLike) -> Tensor:
         return tril(input, self.diagonal)
 
 
 class Triu(_Triangle):
-    """`triu` with a fixed `diagonal`. Example: ``ops.Triu()(x)``. Source: MindSpore, `mindspore.ops.Triu`."""
+    """`triu` with a fixed `diagonal`. Example: ``ops.Triu()(x)``."""
 
     def __call__(self, input: TensorLike) -> Tensor:
         return triu(input, self.diagonal)

@@ -43,7 +43,6 @@ def unfold(
     """The windows of images `input` (N, C, H, W) as columns (N, C * window, windows).
 
     `kernel_size`, `dilation`, `padding` and `stride` are an int or (height, width).
-    Source: MindSpore, `mindspore.ops.unfold`.
     """
     columns, size = _columns("ops.unfold", input, kernel_size, dilation, padding, stride)
     return keras.ops.reshape(columns, (columns.shape[0], columns.shape[1] * math.prod(size), -1))
@@ -56,7 +55,6 @@ def fold(
     """Add up columns `input` (N, C * window, windows) to images of `output_size`, the adjoint of `unfold`.
 
     `kernel_size`, `dilation`, `padding` and `stride` are an int or (height, width).
-    Source: MindSpore, `mindspore.ops.fold`.
     """
     where, value = "ops.fold", tensor("ops.fold", input)
     high, wide = sizes_of(where, "output_size", output_size, 2)
@@ -98,7 +96,7 @@ def col2im(
 ) -> Tensor:
     """`fold` of columns `input_x` (N, C, window, windows) into images of `output_size`.
 
-    `kernel_size`, `dilation`, `padding_value` and `stride` are pairs. Source: MindSpore, `mindspore.ops.col2im`.
+    `kernel_size`, `dilation`, `padding_value` and `stride` are pairs.
     """
     return _col2im(
         input_x, output_size, kernel_size=kernel_size, dilation=dilation, padding=padding_value, stride=stride
@@ -108,10 +106,7 @@ def col2im(
 def space_to_batch_nd(
     input_x: TensorLike, block_size: int | Sequence[int], paddings: Sequence[Sequence[int]]
 ) -> Tensor:
-    """Pad `input_x` (N, C, ...) by `paddings`, and move each position in blocks of `block_size` to the batch axis.
-
-    Source: MindSpore, `mindspore.ops.space_to_batch_nd`.
-    """
+    """Pad `input_x` (N, C, ...) by `paddings`, and move each position in blocks of `block_size` to the batch axis."""
     x = tensor("ops.space_to_batch_nd", input_x)
     sizes = sizes_of("ops.space_to_batch_nd", "block_size", block_size, rank_of(x) - 2)
     x = keras.ops.pad(x, ((0, 0), (0, 0), *(tuple(pair) for pair in paddings)))
@@ -122,10 +117,7 @@ def space_to_batch_nd(
 
 
 def batch_to_space_nd(input_x: TensorLike, block_size: int | Sequence[int], crops: Sequence[Sequence[int]]) -> Tensor:
-    """The inverse of `space_to_batch_nd`: images of blocks of `block_size` of `input_x`, cropped by `crops`.
-
-    Source: MindSpore, `mindspore.ops.batch_to_space_nd`.
-    """
+    """The inverse of `space_to_batch_nd`: images of blocks of `block_size` of `input_x`, cropped by `crops`."""
     x = tensor("ops.batch_to_space_nd", input_x)
     rank = rank_of(x) - 2
     sizes = sizes_of("ops.batch_to_space_nd", "block_size", block_size, rank)
@@ -147,8 +139,6 @@ def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = Fa
         theta: Matrices (N, 2, 3) or (N, 3, 4).
         size: The output's shape.
         align_corners: Whether -1 and 1 are the centers of the outermost elements; else their edges.
-
-    Source: MindSpore, `mindspore.ops.affine_grid`.
     """
     matrix = as_floats("ops.affine_grid", theta)
     lengths = [int(length) for length in size][2:]
@@ -184,8 +174,6 @@ def grid_sample(
         mode: "bilinear" or "nearest".
         padding_mode: Values outside of the input: "zeros", "border" or "reflection".
         align_corners: Whether -1 and 1 are the centers of the outermost elements; else their edges.
-
-    Source: MindSpore, `mindspore.ops.grid_sample`.
     """
     where = "ops.grid_sample"
     checks.one_of(where, "mode", mode, ("bilinear", "nearest"))
@@ -239,8 +227,6 @@ def crop_and_resize(
         crop_size: (height, width).
         method: "bilinear", "nearest" or "bilinear_v2", which is computed as "bilinear".
         extrapolation_value: The value of elements outside of the image.
-
-    Source: MindSpore, `mindspore.ops.crop_and_resize`.
     """
     where = "ops.crop_and_resize"
     checks.one_of(where, "method", method, ("bilinear", "nearest", "bilinear_v2"))
@@ -288,19 +274,13 @@ def lrn(
 
 
 def padding(x: TensorLike, pad_dim_size: int = 8) -> Tensor:
-    """`x` with its last axis, of length 1, padded with zeros to `pad_dim_size`.
-
-    Source: MindSpore, `mindspore.ops.padding`.
-    """
+    """`x` with its last axis, of length 1, padded with zeros to `pad_dim_size`."""
     value = tensor("ops.padding", x)
     return keras.ops.pad(value, [*[(0, 0)] * (rank_of(value) - 1), (0, pad_dim_size - value.shape[-1])])
 
 
 def mirror_pad(input_x: TensorLike, paddings: TensorLike, mode: str) -> Tensor:
-    """Pad `input_x` by `paddings` with mirrored elements, including the edge itself for `mode` "SYMMETRIC".
-
-    Source: MindSpore, `mindspore.ops.mirror_pad`.
-    """
+    """Pad `input_x` by `paddings` with mirrored elements, including the edge itself for `mode` "SYMMETRIC"."""
     pairs = [(int(low), int(high)) for low, high in values_of("ops.mirror_pad", paddings).tolist()]
     return keras.ops.pad(tensor("ops.mirror_pad", input_x), pairs, mode=mode.lower())
 

@@ -59,8 +59,6 @@ def max_pool2d(
         >>> import mixtrain.ops as ops
         >>> tuple(ops.max_pool2d(ops.ones((1, 1, 4, 4)), 2).shape)
         (1, 1, 2, 2)
-
-    Source: MindSpore, `mindspore.ops.max_pool2d`.
     """
     where, x = "ops.max_pool2d", image("ops.max_pool2d", x)
     if window(where, "dilation", dilation) != (1, 1) or ceil_mode:
@@ -105,8 +103,6 @@ def avg_pool2d(
         >>> import mixtrain.ops as ops
         >>> tuple(ops.avg_pool2d(ops.ones((1, 1, 4, 4)), 2, 2).shape)
         (1, 1, 2, 2)
-
-    Source: MindSpore, `mindspore.ops.avg_pool2d`.
     """
     where, x = "ops.avg_pool2d", image("ops.avg_pool2d", input_x)
     if ceil_mode:
@@ -137,8 +133,6 @@ def adaptive_avg_pool2d(input: TensorLike, output_size: int | Sequence[int]) -> 
         >>> import mixtrain.ops as ops
         >>> tuple(ops.adaptive_avg_pool2d(ops.ones((1, 1, 4, 4)), 1).shape)
         (1, 1, 1, 1)
-
-    Source: MindSpore, `mindspore.ops.adaptive_avg_pool2d`.
     """
     if len(input.shape) == 3:
         return adaptive_avg_pool2d(keras.ops.expand_dims(input, 0), output_size)[0]
@@ -203,7 +197,7 @@ class MaxPool(_Pool):
 
     `data_format` is "NCHW", the only one.
 
-    Example: ``ops.MaxPool(2, 2)(x)`` for x (N, C, H, W). Source: MindSpore, `mindspore.ops.MaxPool`.
+    Example: ``ops.MaxPool(2, 2)(x)`` for x (N, C, H, W).
     """
 
     def __call__(self, x: TensorLike) -> Tensor:
@@ -217,7 +211,7 @@ class AvgPool(_Pool):
 
     `data_format` is "NCHW", the only one.
 
-    Example: ``ops.AvgPool(2, 2)(x)`` for x (N, C, H, W). Source: MindSpore, `mindspore.ops.AvgPool`.
+    Example: ``ops.AvgPool(2, 2)(x)`` for x (N, C, H, W).
     """
 
     def __call__(self, x: TensorLike) -> Tensor:
@@ -231,7 +225,7 @@ class MaxPoolWithArgmax(_Pool):
 
     `kernel_size`, `strides`, `pad_mode` and `data_format` as there.
 
-    Example: ``ops.MaxPoolWithArgmax(2, 2)(x)``. Source: MindSpore, `mindspore.ops.MaxPoolWithArgmax`.
+    Example: ``ops.MaxPoolWithArgmax(2, 2)(x)``.
     """
 
     def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor]:

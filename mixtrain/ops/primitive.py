@@ -25,8 +25,6 @@ class Primitive:
         >>> import mixtrain.ops as ops
         >>> ops.Add(), isinstance(ops.Add(), ops.Primitive)
         (Prim[Add], True)
-
-    Source: MindSpore, `mindspore.ops.Primitive`.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -100,8 +98,6 @@ class PrimitiveWithCheck(Primitive):
         ...         return x * 2
         >>> Twice()(3)
         6
-
-    Source: MindSpore, `mindspore.ops.PrimitiveWithCheck`.
     """
 
 
@@ -114,8 +110,6 @@ class PrimitiveWithInfer(Primitive):
         ...         return x * 2
         >>> Twice()(3)
         6
-
-    Source: MindSpore, `mindspore.ops.PrimitiveWithInfer`.
     """
 
 
@@ -132,8 +126,6 @@ def prim_attr_register(fn: Callable[..., None]) -> Callable[..., None]:
         ...         pass
         >>> Power(), Power(3).exponent
         (Prim[Power]<exponent=2>, 3)
-
-    Source: MindSpore, `mindspore.ops.prim_attr_register`.
     """
     signature = inspect.signature(fn)
 
@@ -161,8 +153,6 @@ def prim_arg_register(fn: Callable[..., None]) -> Callable[..., None]:
         ...         pass
         >>> Power(3).exponent
         3
-
-    Source: MindSpore, `mindspore.ops.prim_arg_register`.
     """
     return prim_attr_register(fn)
 
@@ -180,8 +170,7 @@ def primitive(name: str, function: Callable[..., Any]) -> type[Primitive]:
         6
     """
     doc = (
-        f"`{function.__name__}` as an object. Example: ``ops.{name}()(...)`` is ``ops.{function.__name__}(...)``. "
-        f"Source: MindSpore, `mindspore.ops.{name}`."
+        f"`{function.__name__}` as an object. Example: ``ops.{name}()(...)`` is ``ops.{function.__name__}(...)``."
     )
     body = {"__call__": staticmethod(function), "__doc__": doc, "__module__": _caller()}
     return type(name, (Primitive,), body)
@@ -241,7 +230,7 @@ def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
 
     doc = (
         f"An operation with fixed settings: {', '.join(f'`{key}`' for key in settings)}. "
-        f"Example: ``op = ops.{name}(...)``, then ``op(x)``. Source: MindSpore, `mindspore.ops.{name}`."
+        f"Example: ``op = ops.{name}(...)``, then ``op(x)``."
     )
     body = {"__init__": __init__, "__call__": __call__, "__doc__": doc, "__module__": _caller()}
     return type(name, (Primitive,), body)

@@ -53,8 +53,6 @@ def matmul(input: TensorLike, other: TensorLike) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.matmul(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[3.0], [4.0]])).asnumpy().tolist()
         [[11.0]]
-
-    Source: MindSpore, `mindspore.ops.matmul`.
     """
     return _matmul("ops.matmul", *_two("ops.matmul", input, other))
 
@@ -78,49 +76,37 @@ def _matmul(where: str, x: Tensor, y: Tensor) -> Tensor:
 
 
 def bmm(input_x: TensorLike, mat2: TensorLike) -> Tensor:
-    """Multiply the matrices of two batches (..., n, k) `input_x` and (..., k, m) `mat2`.
-
-    Source: MindSpore, `mindspore.ops.bmm`.
-    """
+    """Multiply the matrices of two batches (..., n, k) `input_x` and (..., k, m) `mat2`."""
     return _matmul("ops.bmm", *_two("ops.bmm", input_x, mat2, (3, 4, 5, 6)))
 
 
 def mm(input: TensorLike, mat2: TensorLike) -> Tensor:
-    """Multiply the matrices `input` (n, k) and `mat2` (k, m). Source: MindSpore, `mindspore.ops.mm`."""
+    """Multiply the matrices `input` (n, k) and `mat2` (k, m)."""
     return _matmul("ops.mm", *_two("ops.mm", input, mat2, (2,)))
 
 
 def mv(mat: TensorLike, vec: TensorLike) -> Tensor:
-    """Multiply the matrix `mat` (n, k) by the vector `vec` (k,). Source: MindSpore, `mindspore.ops.mv`."""
+    """Multiply the matrix `mat` (n, k) by the vector `vec` (k,)."""
     return _matmul("ops.mv", *_two("ops.mv", mat, vec))
 
 
 def dot(input: TensorLike, other: TensorLike) -> Tensor:
-    """Sum products over the last axis of `input` and the last but one of `other`.
-
-    Source: MindSpore, `mindspore.ops.dot`.
-    """
+    """Sum products over the last axis of `input` and the last but one of `other`."""
     return backend.product(_dot_of, *_two("ops.dot", input, other))
 
 
 def outer(input: TensorLike, vec2: TensorLike) -> Tensor:
-    """Every element of the vector `input` times every one of `vec2`. Source: MindSpore, `mindspore.ops.outer`."""
+    """Every element of the vector `input` times every one of `vec2`."""
     return keras.ops.outer(*_two("ops.outer", input, vec2, (1,)))
 
 
 def tensor_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequence[Sequence[int]]) -> Tensor:
-    """Sum products of `x1` and `x2` over `axes`: their number, or a pair of tuples of axes.
-
-    Source: MindSpore, `mindspore.ops.tensor_dot`.
-    """
+    """Sum products of `x1` and `x2` over `axes`: their number, or a pair of tuples of axes."""
     return backend.product(lambda x, y: _tensordot_of(x, y, axes=axes), *_two("ops.tensor_dot", x1, x2))
 
 
 def einsum(equation: str, *operands: TensorLike) -> Tensor:
-    """Sum products of `operands` as `equation` says. Example: ``ops.einsum("ij,jk->ik", a, b)``.
-
-    Source: MindSpore, `mindspore.ops.einsum`.
-    """
+    """Sum products of `operands` as `equation` says. Example: ``ops.einsum("ij,jk->ik", a, b)``."""
     tensors = [tensor("ops.einsum", operand) for operand in operands]
     if len(tensors) == 2:
         return backend.product(lambda x, y: _einsum_of(equation, x, y), *tensors)
@@ -130,14 +116,14 @@ def einsum(equation: str, *operands: TensorLike) -> Tensor:
 def addmm(
     input: TensorLike, mat1: TensorLike, mat2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1
 ) -> Tensor:
-    """`beta` * `input` + `alpha` * (`mat1` @ `mat2`). Source: MindSpore, `mindspore.ops.addmm`."""
+    """`beta` * `input` + `alpha` * (`mat1` @ `mat2`)."""
     return add(mul(input, beta), mul(mm(mat1, mat2), alpha))
 
 
 def baddbmm(
     input: TensorLike, batch1: TensorLike, batch2: TensorLike, beta: TensorLike = 1, alpha: TensorLike = 1
 ) -> Tensor:
-    """`beta` * `input` + `alpha` * (`batch1` @ `batch2`). Source: MindSpore, `mindspore.ops.baddbmm`."""
+    """`beta` * `input` + `alpha` * (`batch1` @ `batch2`)."""
     product = matmul if rank_of(tensor("ops.baddbmm", batch1)) == 2 else bmm
     return add(mul(input, beta), mul(product(batch1, batch2), alpha))
 
@@ -157,8 +143,6 @@ class MatMul(Primitive):
         >>> x = mixtrain.Tensor([[1.0, 2.0]])
         >>> ops.MatMul(transpose_b=True)(x, x).asnumpy().tolist()
         [[5.0]]
-
-    Source: MindSpore, `mindspore.ops.MatMul`.
     """
 
     _ranks: ClassVar[tuple[int, ...]] = (2,)
@@ -181,7 +165,7 @@ class MatMul(Primitive):
 class BatchMatMul(MatMul):
     """Multiply the matrices of two batches; `transpose_a`, `transpose_b` as in `MatMul`.
 
-    Example: ``ops.BatchMatMul()(x, y)``. Source: MindSpore, `mindspore.ops.BatchMatMul`.
+    Example: ``ops.BatchMatMul()(x, y)``.
     """
 
     _ranks: ClassVar[tuple[int, ...]] = (2, 3, 4, 5, 6)

@@ -39,8 +39,6 @@ def uniform(
         >>> import mixtrain.ops as ops
         >>> tuple(ops.uniform((2, 3), 0.0, 1.0).shape)
         (2, 3)
-
-    Source: MindSpore, `mindspore.ops.uniform`.
     """
     where, dtype = "ops.uniform", as_dtype(dtype)
     low, high = (keras.ops.cast(tensor(where, limit), float32) for limit in (minval, maxval))
@@ -66,8 +64,6 @@ def normal(
         >>> import mixtrain.ops as ops
         >>> tuple(ops.normal((2, 3), 0.0, 1.0).shape)
         (2, 3)
-
-    Source: MindSpore, `mindspore.ops.normal`.
     """
     where = "ops.normal"
     mean, stddev = (keras.ops.cast(tensor(where, value), float32) for value in (mean, stddev))
@@ -77,7 +73,7 @@ def normal(
 def standard_normal(shape: int | Sequence[int] | Tensor, seed: int | None = None) -> Tensor:
     """Draw float32 numbers of `shape` from the normal distribution of mean 0 and deviation 1; `seed` as in `normal`.
 
-    Example: ``ops.standard_normal((2, 3))``. Source: MindSpore, `mindspore.ops.standard_normal`.
+    Example: ``ops.standard_normal((2, 3))``.
     """
     return _standard("ops.standard_normal", sizes_of("ops.standard_normal", shape), "StandardNormal", seed)
 
@@ -85,7 +81,7 @@ def standard_normal(shape: int | Sequence[int] | Tensor, seed: int | None = None
 def rand(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) -> Tensor:
     """Draw numbers uniformly from [0, 1): ``ops.rand(2, 3)`` or ``ops.rand((2, 3))``; `size`, `dtype` float32.
 
-    `seed` gives a stream of its own. Source: MindSpore, `mindspore.ops.rand`.
+    `seed` gives a stream of its own.
     """
     shape = sizes_of("ops.rand", unpack(size) if size else (1,), name="size")
     return keras.ops.cast(_unit("ops.rand", shape, "rand", seed), _float("ops.rand", dtype))
@@ -94,7 +90,7 @@ def rand(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) ->
 def randn(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) -> Tensor:
     """Draw normal numbers, mean 0 and deviation 1: ``ops.randn(2, 3)``; `size`, `dtype` float32.
 
-    `seed` gives a stream of its own. Source: MindSpore, `mindspore.ops.randn`.
+    `seed` gives a stream of its own.
     """
     shape = sizes_of("ops.randn", unpack(size) if size else (1,), name="size")
     return keras.ops.cast(_standard("ops.randn", shape, "randn", seed), _float("ops.randn", dtype))
@@ -120,8 +116,6 @@ def randint(
         >>> import mixtrain.ops as ops
         >>> tuple(ops.randint(0, 10, (2, 3)).shape)
         (2, 3)
-
-    Source: MindSpore, `mindspore.ops.randint`.
     """
     where = "ops.randint"
     low = checks.integer(where, "low", low, at_least=-(2**31), example=0)
@@ -137,7 +131,7 @@ def randint(
 def rand_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """`rand` of the shape of `input`, in its dtype or in `dtype`; `seed` as there.
 
-    Example: ``ops.rand_like(x)``. Source: MindSpore, `mindspore.ops.rand_like`.
+    Example: ``ops.rand_like(x)``.
     """
     x = tensor("ops.rand_like", input)
     dtype = _float("ops.rand_like", tensor_dtype(x) if dtype is None else dtype)
@@ -147,7 +141,7 @@ def rand_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | 
 def randn_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """`randn` of the shape of `input`, in its dtype or in `dtype`; `seed` as there.
 
-    Example: ``ops.randn_like(x)``. Source: MindSpore, `mindspore.ops.randn_like`.
+    Example: ``ops.randn_like(x)``.
     """
     x = tensor("ops.randn_like", input)
     dtype = _float("ops.randn_like", tensor_dtype(x) if dtype is None else dtype)
@@ -167,8 +161,6 @@ def randperm(n: int, seed: int = 0, offset: int = 0, dtype: DTypeLike = int64) -
         >>> import mixtrain.ops as ops
         >>> sorted(ops.randperm(3).numpy().tolist())
         [0, 1, 2]
-
-    Source: MindSpore, `mindspore.ops.randperm`.
     """
     count = checks.integer("ops.randperm", "n", n, at_least=1)
     return backend.to_tensor(keras.ops.argsort(_unit("ops.randperm", (count,), "randperm", seed)), as_dtype(dtype))
@@ -177,7 +169,7 @@ def randperm(n: int, seed: int = 0, offset: int = 0, dtype: DTypeLike = int64) -
 def bernoulli(input: TensorLike, p: TensorLike = 0.5, seed: int | None = None) -> Tensor:
     """Draw 1 with probability `p` (a number or tensor), else 0, of the shape and dtype of `input`; `seed` as in `rand`.
 
-    Example: ``ops.bernoulli(x, 0.2)``. Source: MindSpore, `mindspore.ops.bernoulli`.
+    Example: ``ops.bernoulli(x, 0.2)``.
     """
     x = tensor("ops.bernoulli", input)
     values = _unit("ops.bernoulli", keras.ops.shape(x), "bernoulli", seed)
@@ -219,10 +211,7 @@ class _Random(Primitive):
 
 
 class UniformReal(_Random):
-    """Numbers from [0, 1), float32: ``ops.UniformReal()((2, 3))``; `seed` and `seed2` give a stream of their own.
-
-    Source: MindSpore, `mindspore.ops.UniformReal`.
-    """
+    """Numbers from [0, 1), float32: ``ops.UniformReal()((2, 3))``; `seed` and `seed2` give a stream of their own."""
 
     def __call__(self, shape: int | Sequence[int] | Tensor) -> Tensor:
         """Draw numbers of `shape`."""
@@ -233,8 +222,6 @@ class StandardNormal(_Random):
     """Normal numbers, mean 0 and deviation 1, float32: ``ops.StandardNormal()((2, 3))``.
 
     `seed` and `seed2` give a stream of their own.
-
-    Source: MindSpore, `mindspore.ops.StandardNormal`.
     """
 
     def __call__(self, shape: int | Sequence[int] | Tensor) -> Tensor:
@@ -246,8 +233,6 @@ class UniformInt(_Random):
     """Ints from `minval` to `maxval` - 1, int32: ``ops.UniformInt()((2, 3), 0, 10)``.
 
     `seed` and `seed2` give a stream of their own.
-
-    Source: MindSpore, `mindspore.ops.UniformInt`.
     """
 
     def __call__(self, shape: int | Sequence[int] | Tensor, minval: TensorLike, maxval: TensorLike) -> Tensor:

@@ -57,8 +57,6 @@ def sum(
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.sum(mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1).asnumpy().tolist()
         [3.0, 7.0]
-
-    Source: MindSpore, `mindspore.ops.sum`.
     """
     return _accumulated("ops.sum", keras.ops.sum, input, dim, keepdim, dtype)
 
@@ -68,7 +66,7 @@ def prod(
 ) -> Tensor:
     """Multiply the elements of `input` over `axis` (None: all), in `dtype`; `keep_dims` keeps the axes with size 1.
 
-    Example: ``ops.prod(x, axis=0)``. Source: MindSpore, `mindspore.ops.prod`.
+    Example: ``ops.prod(x, axis=0)``.
     """
     return _accumulated("ops.prod", _product, input, axis, keep_dims, dtype)
 
@@ -96,8 +94,6 @@ def mean(x: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.mean(mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]]), 0).asnumpy().tolist()
         [2.0, 3.0]
-
-    Source: MindSpore, `mindspore.ops.mean`.
     """
     value = tensor("ops.mean", x)
     return keras.ops.cast(
@@ -108,7 +104,7 @@ def mean(x: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool
 def logsumexp(input: TensorLike, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
     """log(sum(exp(`input`))) over the axis `dim`, without overflow; `keepdim` keeps the axis with size 1.
 
-    Example: ``ops.logsumexp(x, 1)``. Source: MindSpore, `mindspore.ops.logsumexp`.
+    Example: ``ops.logsumexp(x, 1)``.
     """
     return reduce("ops.logsumexp", keras.ops.logsumexp, as_floats("ops.logsumexp", input), dim, keepdim)
 
@@ -120,7 +116,7 @@ def _logic(where: str, compute: _Reduce, x: TensorLike, axis: int | Sequence[int
 def all(input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False) -> Tensor:
     """Whether all of `input` is True over `axis` (None: all); `keep_dims` keeps the axes with size 1.
 
-    Example: ``ops.all(x > 0)``. Source: MindSpore, `mindspore.ops.all`.
+    Example: ``ops.all(x > 0)``.
     """
     return _logic("ops.all", keras.ops.all, input, axis, keep_dims)
 
@@ -128,7 +124,7 @@ def all(input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: b
 def any(input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False) -> Tensor:
     """Whether any of `input` is True over `axis` (None: all); `keep_dims` keeps the axes with size 1.
 
-    Example: ``ops.any(x > 0)``. Source: MindSpore, `mindspore.ops.any`.
+    Example: ``ops.any(x > 0)``.
     """
     return _logic("ops.any", keras.ops.any, input, axis, keep_dims)
 
@@ -151,8 +147,6 @@ def var(
         >>> import mixtrain, mixtrain.ops as ops
         >>> float(ops.var(mixtrain.Tensor([1.0, 2.0, 3.0]), ddof=1))
         1.0
-
-    Source: MindSpore, `mindspore.ops.var`.
     """
     x = as_floats("ops.var", input)
     return keras.ops.cast(_wide_variance("ops.var", x, axis, ddof, keepdims), x.dtype)
@@ -174,7 +168,7 @@ def std(
 ) -> Tensor:
     """The square root of `var`; `input`, `axis`, `ddof` and `keepdims` mean the same.
 
-    Example: ``ops.std(x, axis=0)``. Source: MindSpore, `mindspore.ops.std`.
+    Example: ``ops.std(x, axis=0)``.
     """
     x = as_floats("ops.std", input)
     return keras.ops.cast(keras.ops.sqrt(_wide_variance("ops.std", x, axis, ddof, keepdims)), x.dtype)
@@ -183,14 +177,14 @@ def std(
 def var_mean(
     input: TensorLike, axis: int | Sequence[int] | None = None, ddof: int | bool = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """`var` and `mean` of `input` over `axis` (`ddof`, `keepdims`). Source: MindSpore, `mindspore.ops.var_mean`."""
+    """`var` and `mean` of `input` over `axis` (`ddof`, `keepdims`)."""
     return var(input, axis, ddof, keepdims), mean(input, axis, keepdims)
 
 
 def std_mean(
     input: TensorLike, axis: int | Sequence[int] | None = None, ddof: int | bool = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """`std` and `mean` of `input` over `axis` (`ddof`, `keepdims`). Source: MindSpore, `mindspore.ops.std_mean`."""
+    """`std` and `mean` of `input` over `axis` (`ddof`, `keepdims`)."""
     return std(input, axis, ddof, keepdims), mean(input, axis, keepdims)
 
 
@@ -217,8 +211,6 @@ def norm(
         >>> import mixtrain, mixtrain.ops as ops
         >>> float(ops.norm(mixtrain.Tensor([3.0, 4.0])))
         5.0
-
-    Source: MindSpore, `mindspore.ops.norm`.
     """
     x = as_floats("ops.norm", A)
     if dtype is not None:
@@ -236,10 +228,7 @@ def norm(
 def count_nonzero(
     x: TensorLike, axis: int | Sequence[int] | None = (), keep_dims: bool = False, dtype: DTypeLike = "int32"
 ) -> Tensor:
-    """Count the nonzero elements of `x` over `axis` (all for ()), as `dtype`; `keep_dims` keeps the axes.
-
-    Source: MindSpore, `mindspore.ops.count_nonzero`.
-    """
+    """Count the nonzero elements of `x` over `axis` (all for ()), as `dtype`; `keep_dims` keeps the axes."""
     where = "ops.count_nonzero"
     dtype = as_dtype(dtype)
     nonzero = backend.to_tensor(keras.ops.cast(tensor(where, x), bool_), dtype)
@@ -274,7 +263,7 @@ def reduction(name: str, compute: _Reduce, doc: str) -> type[_Reduction]:
     """
     text = (
         f"{doc} `keep_dims` keeps the axes with size 1; the dtype stays.\n\n"
-        f"    Example: ``ops.{name}(keep_dims=True)(x, 1)``. Source: MindSpore, `mindspore.ops.{name}`."
+        f"    Example: ``ops.{name}(keep_dims=True)(x, 1)``."
     )
     return type(name, (_Reduction,), {"_compute": staticmethod(compute), "__doc__": text, "__module__": __name__})
 

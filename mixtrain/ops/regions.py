@@ -28,8 +28,6 @@ class NMSWithMask(Primitive):
         >>> sorted_boxes, index, stays = ops.NMSWithMask(0.5)(boxes)
         >>> [round(score, 2) for score in sorted_boxes[:, 4].numpy().tolist()], stays.numpy().tolist()
         ([0.9, 0.6], [True, False])
-
-    Source: MindSpore, `mindspore.ops.NMSWithMask`.
     """
 
     def __init__(self, iou_threshold: float = 0.5) -> None:

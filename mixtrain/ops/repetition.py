@@ -28,8 +28,6 @@ def tile(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.tile(mixtrain.Tensor([1, 2]), (2, 2)).asnumpy().tolist()
         [[1, 2, 1, 2], [1, 2, 1, 2]]
-
-    Source: MindSpore, `mindspore.ops.tile`.
     """
     return keras.ops.tile(tensor("ops.tile", input), sizes_of("ops.tile", dims, name="dims"))
 
@@ -51,8 +49,6 @@ def broadcast_to(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tens
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.broadcast_to(mixtrain.Tensor([[1], [2]]), (2, 3)).asnumpy().tolist()
         [[1, 1, 1], [2, 2, 2]]
-
-    Source: MindSpore, `mindspore.ops.broadcast_to`.
     """
     x = tensor("ops.broadcast_to", input)
     sizes = list(sizes_of("ops.broadcast_to", shape))
@@ -74,7 +70,7 @@ def broadcast_to(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tens
 
 
 def expand(input_x: TensorLike, size: int | Sequence[int] | Tensor) -> Tensor:
-    """`broadcast_to` of `input_x` and the shape `size`. Source: MindSpore, `mindspore.ops.expand`."""
+    """`broadcast_to` of `input_x` and the shape `size`."""
     return broadcast_to(input_x, size)
 
 
@@ -93,8 +89,6 @@ def repeat_interleave(input: TensorLike, repeats: TensorLike, axis: int | None =
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.repeat_interleave(mixtrain.Tensor([1, 2]), 2).asnumpy().tolist()
         [1, 1, 2, 2]
-
-    Source: MindSpore, `mindspore.ops.repeat_interleave`.
     """
     x = tensor("ops.repeat_interleave", input)
     axis = None if axis is None else axis_of("ops.repeat_interleave", axis, rank_of(x))
@@ -104,7 +98,7 @@ def repeat_interleave(input: TensorLike, repeats: TensorLike, axis: int | None =
 
 
 def repeat_elements(x: TensorLike, rep: int, axis: int = 0) -> Tensor:
-    """Repeat each element of `x` `rep` times along `axis`. Source: MindSpore, `mindspore.ops.repeat_elements`."""
+    """Repeat each element of `x` `rep` times along `axis`."""
     return repeat_interleave(x, checks.integer("ops.repeat_elements", "rep", rep, at_least=1, example=2), axis)
 
 
@@ -125,8 +119,6 @@ def meshgrid(*inputs: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:
         >>> import mixtrain, mixtrain.ops as ops
         >>> [grid.asnumpy().tolist() for grid in ops.meshgrid(mixtrain.Tensor([1, 2]), mixtrain.Tensor([3, 4]))]
         [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
-
-    Source: MindSpore, `mindspore.ops.meshgrid`.
     """
     checks.one_of("ops.meshgrid", "indexing", indexing, ("xy", "ij"))
     vectors = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
@@ -171,8 +163,6 @@ def pad(
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.pad(mixtrain.Tensor([[1, 2]]), (1, 2)).asnumpy().tolist()
         [[0, 1, 2, 0, 0]]
-
-    Source: MindSpore, `mindspore.ops.pad`.
     """
     checks.one_of("ops.pad", "mode", mode, ("constant", "reflect", "replicate", "circular"))
     x = tensor("ops.pad", input_x)
@@ -211,8 +201,6 @@ class Pad(Primitive):
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.Pad(((0, 0), (1, 0)))(mixtrain.Tensor([[5, 6]])).asnumpy().tolist()
         [[0, 5, 6]]
-
-    Source: MindSpore, `mindspore.ops.Pad`.
     """
 
     def __init__(self, paddings: Sequence[Sequence[int]]) -> None:
@@ -231,7 +219,7 @@ class Pad(Primitive):
 class MirrorPad(Primitive):
     """Mirror the elements at the edges; with `mode` "REFLECT" without the edge itself, with "SYMMETRIC" including it.
 
-    Example: ``ops.MirrorPad()(x, ((1, 1), (2, 2)))``. Source: MindSpore, `mindspore.ops.MirrorPad`.
+    Example: ``ops.MirrorPad()(x, ((1, 1), (2, 2)))``.
     """
 
     def __init__(self, mode: str = "REFLECT") -> None:
@@ -250,10 +238,7 @@ def _padded_by_axis(where: str, x: Tensor, pairs: Any, mode: str) -> Tensor:
 
 
 class BroadcastTo(Primitive):
-    """`broadcast_to` a fixed `shape`. Example: ``ops.BroadcastTo((2, 3))(x)``.
-
-    Source: MindSpore, `mindspore.ops.BroadcastTo`.
-    """
+    """`broadcast_to` a fixed `shape`. Example: ``ops.BroadcastTo((2, 3))(x)``."""
 
     def __init__(self, shape: int | Sequence[int] | Tensor) -> None:
         super().__init__()
@@ -264,10 +249,7 @@ class BroadcastTo(Primitive):
 
 
 class Meshgrid(Primitive):
-    """`meshgrid` of a tuple of vectors with a fixed `indexing`. Example: ``ops.Meshgrid()((x, y))``.
-
-    Source: MindSpore, `mindspore.ops.Meshgrid`.
-    """
+    """`meshgrid` of a tuple of vectors with a fixed `indexing`. Example: ``ops.Meshgrid()((x, y))``."""
 
     def __init__(self, indexing: str = "xy") -> None:
         super().__init__()

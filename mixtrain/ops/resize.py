@@ -49,8 +49,6 @@ def interpolate(
         >>> import mixtrain.ops as ops
         >>> tuple(ops.interpolate(ops.ones((1, 1, 2, 2)), size=(4, 6), mode="bilinear").shape)
         (1, 1, 4, 6)
-
-    Source: MindSpore, `mindspore.ops.interpolate`.
     """
     where, x = "ops.interpolate", tensor("ops.interpolate", input)
     checks.one_of(where, "mode", mode, _MODES)
@@ -176,7 +174,7 @@ class ResizeNearestNeighbor(_Resize):
 
     `align_corners` aligns the centers of the outermost pixels, `half_pixel_centers` the edges of the images.
 
-    Example: ``ops.ResizeNearestNeighbor((32, 32))(x)``. Source: MindSpore, `mindspore.ops.ResizeNearestNeighbor`.
+    Example: ``ops.ResizeNearestNeighbor((32, 32))(x)``.
     """
 
     def __call__(self, input_x: TensorLike) -> Tensor:

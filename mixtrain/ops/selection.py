@@ -49,8 +49,6 @@ def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.gather(mixtrain.Tensor([10, 20, 30]), mixtrain.Tensor([2, 0]), 0).asnumpy().tolist()
         [30, 10]
-
-    Source: MindSpore, `mindspore.ops.gather`.
     """
     x, indices = tensor("ops.gather", input_params), _indices("ops.gather", input_indices)
     axis = axis_of("ops.gather", axis, rank_of(x))
@@ -67,8 +65,6 @@ def gather_nd(input_x: TensorLike, indices: TensorLike) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.gather_nd(mixtrain.Tensor([[1, 2], [3, 4]]), mixtrain.Tensor([[0, 1], [1, 0]])).asnumpy().tolist()
         [2, 3]
-
-    Source: MindSpore, `mindspore.ops.gather_nd`.
     """
     return backend.gather_nd(tensor("ops.gather_nd", input_x), _indices("ops.gather_nd", indices))
 
@@ -76,7 +72,7 @@ def gather_nd(input_x: TensorLike, indices: TensorLike) -> Tensor:
 def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
     """Gather one element of `input` along `dim` for each element of `index`.
 
-    Example: ``ops.gather_elements(x, 1, index)``. Source: MindSpore, `mindspore.ops.gather_elements`.
+    Example: ``ops.gather_elements(x, 1, index)``.
     """
     x, indices = tensor("ops.gather_elements", input), _indices("ops.gather_elements", index)
     dim = axis_of("ops.gather_elements", dim, rank_of(x), name="dim")
@@ -88,15 +84,12 @@ def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
 
 
 def gather_d(x: TensorLike, dim: int, index: TensorLike) -> Tensor:
-    """`gather_elements` of `x` along `dim` by `index`. Source: MindSpore, `mindspore.ops.gather_d`."""
+    """`gather_elements` of `x` along `dim` by `index`."""
     return gather_elements(x, dim, index)
 
 
 def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
-    """Gather the slices of `input` along `axis` at the vector `index`.
-
-    Source: MindSpore, `mindspore.ops.index_select`.
-    """
+    """Gather the slices of `input` along `axis` at the vector `index`."""
     return gather(input, index, axis)
 
 
@@ -118,14 +111,12 @@ def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.where(mixtrain.Tensor([True, False]), mixtrain.Tensor([1.0, 2.0]), 0.0).asnumpy().tolist()
         [1.0, 0.0]
-
-    Source: MindSpore, `mindspore.ops.where`.
     """
     return _select("ops.where", condition, input, other)
 
 
 def select(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
-    """`where`: `input` where `condition` is True, else `other`. Source: MindSpore, `mindspore.ops.select`."""
+    """`where`: `input` where `condition` is True, else `other`."""
     return _select("ops.select", condition, input, other)
 
 
@@ -142,8 +133,6 @@ def masked_fill(input_x: TensorLike, mask: TensorLike, value: TensorLike) -> Ten
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.masked_fill(mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([False, True]), 9.0).asnumpy().tolist()
         [1.0, 9.0]
-
-    Source: MindSpore, `mindspore.ops.masked_fill`.
     """
     x = tensor("ops.masked_fill", input_x)
     filled = keras.ops.cast(tensor("ops.masked_fill", value), x.dtype)
@@ -153,7 +142,7 @@ def masked_fill(input_x: TensorLike, mask: TensorLike, value: TensorLike) -> Ten
 def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
     """The elements of `input` where `mask` is True, in a vector. (Its length is not known while compiling with XLA.)
 
-    Example: ``ops.masked_select(x, x > 0)``. Source: MindSpore, `mindspore.ops.masked_select`.
+    Example: ``ops.masked_select(x, x > 0)``.
     """
     x, marks = tensor("ops.masked_select", input), as_mask("ops.masked_select", mask)
     marks = keras.ops.logical_and(marks, keras.ops.ones_like(x, dtype=bool_))
@@ -167,8 +156,6 @@ def slice(input_x: TensorLike, begin: Sequence[int] | Tensor, size: Sequence[int
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.slice(mixtrain.Tensor([[1, 2, 3], [4, 5, 6]]), (0, 1), (2, 2)).asnumpy().tolist()
         [[2, 3], [5, 6]]
-
-    Source: MindSpore, `mindspore.ops.slice`.
     """
     x = tensor("ops.slice", input_x)
     starts, sizes = sizes_of("ops.slice", begin, name="begin"), sizes_of("ops.slice", size, name="size")
@@ -221,8 +208,6 @@ def strided_slice(
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.strided_slice(mixtrain.Tensor([1, 2, 3, 4]), (0,), (4,), (2,)).asnumpy().tolist()
         [1, 3]
-
-    Source: MindSpore, `mindspore.ops.strided_slice`.
     """
     x = tensor("ops.strided_slice", input_x)
     bounds = [sizes_of("ops.strided_slice", value, name="begin, end, strides") for value in (begin, end, strides)]
@@ -246,17 +231,14 @@ def strided_slice(
 
 
 def nonzero(input: TensorLike, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """The indices of the nonzero elements of `input`: (n, axes), or with `as_tuple` a vector for each axis.
-
-    Source: MindSpore, `mindspore.ops.nonzero`.
-    """
+    """The indices of the nonzero elements of `input`: (n, axes), or with `as_tuple` a vector for each axis."""
     indices = keras.ops.nonzero(tensor("ops.nonzero", input))
     indices = tuple(backend.to_tensor(index, "int64") for index in indices)
     return indices if as_tuple else keras.ops.stack(indices, axis=-1)
 
 
 class Gather(Primitive):
-    """`gather` with fixed `batch_dims`: ``ops.Gather()(x, k, 0)``. Source: MindSpore, `mindspore.ops.Gather`."""
+    """`gather` with fixed `batch_dims`: ``ops.Gather()(x, k, 0)``."""
 
     def __init__(self, batch_dims: int = 0) -> None:
         super().__init__()
@@ -277,8 +259,6 @@ class StridedSlice(Primitive):
         shrink_axis_mask: See there.
 
     Example: ``ops.StridedSlice()(x, (0, 0), (2, 2), (1, 1))``.
-
-    Source: MindSpore, `mindspore.ops.StridedSlice`.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ def ctc_greedy_decoder(
         Indices (row, position) of the decoded classes, the classes, the shape of the matrix, and minus the sum of the
         maximum scores of each sequence.
 
-    Example: ``ops.ctc_greedy_decoder(scores, lengths)``. Source: MindSpore, `mindspore.ops.ctc_greedy_decoder`.
+    Example: ``ops.ctc_greedy_decoder(scores, lengths)``.
     """
     where = "ops.ctc_greedy_decoder"
     scores, lengths = as_floats(where, inputs), tensor(where, sequence_length)

@@ -76,10 +76,7 @@ def _map_uniform(input: TensorLike, per_group_size: Tensor, group_num: Tensor) -
 
 
 def population_count(input_x: TensorLike) -> Tensor:
-    """How many bits of each integer of `input_x` are set; uint8.
-
-    Source: MindSpore, `mindspore.ops.population_count`.
-    """
+    """How many bits of each integer of `input_x` are set; uint8."""
     x = tensor("ops.population_count", input_x)
     width = np.dtype(tensor_dtype(x)).itemsize * 8
     x = keras.ops.cast(x, "int64" if width == 64 else "int32")
@@ -100,10 +97,7 @@ def embedding_lookup(input_params: TensorLike, input_indices: TensorLike, offset
 def bounding_box_encode(
     anchor_box: TensorLike, groundtruth_box: TensorLike, means: Sequence[float], stds: Sequence[float]
 ) -> Tensor:
-    """`BoundingBoxEncode` of `anchor_box` and `groundtruth_box` with `means` and `stds`.
-
-    Source: MindSpore, `mindspore.ops.bounding_box_encode`.
-    """
+    """`BoundingBoxEncode` of `anchor_box` and `groundtruth_box` with `means` and `stds`."""
     return BoundingBoxEncode(tuple(means), tuple(stds))(anchor_box, groundtruth_box)
 
 
@@ -111,17 +105,14 @@ def bounding_box_decode(
     anchor_box: TensorLike, deltas: TensorLike, max_shape: Sequence[int], means: Sequence[float], stds: Sequence[float],
     wh_ratio_clip: float = 0.016,
 ) -> Tensor:
-    """`BoundingBoxDecode` of `anchor_box` and `deltas`, inside `max_shape`, with `means`, `stds`, `wh_ratio_clip`.
-
-    Source: MindSpore, `mindspore.ops.bounding_box_decode`.
-    """
+    """`BoundingBoxDecode` of `anchor_box` and `deltas`, inside `max_shape`, with `means`, `stds`, `wh_ratio_clip`."""
     return BoundingBoxDecode(
         max_shape=tuple(max_shape), means=tuple(means), stds=tuple(stds), wh_ratio_clip=wh_ratio_clip
     )(anchor_box, deltas)
 
 
 def check_valid(bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
-    """Whether each of `bboxes` lies in the image of `img_metas`. Source: MindSpore, `mindspore.ops.check_valid`."""
+    """Whether each of `bboxes` lies in the image of `img_metas`."""
     return CheckValid()(bboxes, img_metas)
 
 
@@ -149,10 +140,7 @@ def _index_put(x1: TensorLike, x2: TensorLike, indices: Sequence[TensorLike], *,
 
 
 def inplace_index_add(var: TensorLike, indices: TensorLike, updates: TensorLike, axis: int) -> Tensor:
-    """`index_add` of `updates` at `indices` along `axis` of `var`.
-
-    Source: MindSpore, `mindspore.ops.inplace_index_add`.
-    """
+    """`index_add` of `updates` at `indices` along `axis` of `var`."""
     return index_add(var, indices, updates, axis)
 
 

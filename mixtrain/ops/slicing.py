@@ -26,42 +26,30 @@ def _along(axis: int, index: Any) -> tuple[Any, ...]:
 
 
 def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
-    """The slice of `length` from `start` on along `axis` of `input`. Source: MindSpore, `mindspore.ops.narrow`."""
+    """The slice of `length` from `start` on along `axis` of `input`."""
     x = tensor("ops.narrow", input)
     return get_item(x, _along(axis_of("ops.narrow", axis, rank_of(x)), slice(start, start + length)))
 
 
 def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonal of `input` in the plane of `dim1` and `dim2`, `offset` above the main one.
-
-    Source: MindSpore, `mindspore.ops.diagonal`.
-    """
+    """The diagonal of `input` in the plane of `dim1` and `dim2`, `offset` above the main one."""
     return keras.ops.diagonal(tensor("ops.diagonal", input), offset, dim1, dim2)
 
 
 def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """`input` with `src` on the diagonal that `diagonal` returns for `offset`, `dim1` and `dim2`.
-
-    Source: MindSpore, `mindspore.ops.diagonal_scatter`.
-    """
+    """`input` with `src` on the diagonal that `diagonal` returns for `offset`, `dim1` and `dim2`."""
     x = tensor("ops.diagonal_scatter", input)
     positions = keras.ops.diagonal(flat_positions(x), offset, dim1, dim2)
     return scatter_flat(x, positions, keras.ops.cast(tensor("ops.diagonal_scatter", src), x.dtype))
 
 
 def diagflat(input: TensorLike, offset: int = 0) -> Tensor:
-    """A matrix with the elements of `input` on the diagonal `offset` above the main one.
-
-    Source: MindSpore, `mindspore.ops.diagflat`.
-    """
+    """A matrix with the elements of `input` on the diagonal `offset` above the main one."""
     return keras.ops.diagflat(tensor("ops.diagflat", input), offset)
 
 
 def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices in `dim1`, `dim2` with vectors of `input` on the diagonal `offset` above the main one.
-
-    Source: MindSpore, `mindspore.ops.diag_embed`.
-    """
+    """Matrices in `dim1`, `dim2` with vectors of `input` on the diagonal `offset` above the main one."""
     x = tensor("ops.diag_embed", input)
     matrices = x[..., :, None] * keras.ops.eye(x.shape[-1], dtype=x.dtype)
     down, right = max(-offset, 0), max(offset, 0)
@@ -72,34 +60,28 @@ def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -
 def diff(
     x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
 ) -> Tensor:
-    """Differences of neighbors along `axis` of `x`, `n` times; `prepend` and `append` are concatenated first.
-
-    Source: MindSpore, `mindspore.ops.diff`.
-    """
+    """Differences of neighbors along `axis` of `x`, `n` times; `prepend` and `append` are concatenated first."""
     parts = [part for part in (prepend, x, append) if part is not None]
     return keras.ops.diff(concat(parts, axis) if len(parts) > 1 else tensor("ops.diff", x), n, axis)
 
 
 def fliplr(input: TensorLike) -> Tensor:
-    """`input` flipped along its second axis. Source: MindSpore, `mindspore.ops.fliplr`."""
+    """`input` flipped along its second axis."""
     return keras.ops.flip(tensor("ops.fliplr", input), 1)
 
 
 def flipud(input: TensorLike) -> Tensor:
-    """`input` flipped along its first axis. Source: MindSpore, `mindspore.ops.flipud`."""
+    """`input` flipped along its first axis."""
     return keras.ops.flip(tensor("ops.flipud", input), 0)
 
 
 def rot90(input: TensorLike, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """`input` rotated by `k` right angles in the plane of `dims`. Source: MindSpore, `mindspore.ops.rot90`."""
+    """`input` rotated by `k` right angles in the plane of `dims`."""
     return keras.ops.rot90(tensor("ops.rot90", input), k, tuple(dims))
 
 
 def reverse_sequence(x: TensorLike, seq_lengths: TensorLike, seq_dim: int, batch_dim: int = 0) -> Tensor:
-    """`x` with the first `seq_lengths` elements along `seq_dim` reversed, for each index along `batch_dim`.
-
-    Source: MindSpore, `mindspore.ops.reverse_sequence`.
-    """
+    """`x` with the first `seq_lengths` elements along `seq_dim` reversed, for each index along `batch_dim`."""
     x = tensor("ops.reverse_sequence", x)
     rows = keras.ops.moveaxis(x, (batch_dim, seq_dim), (0, 1))
     lengths = keras.ops.cast(tensor("ops.reverse_sequence", seq_lengths), "int32")[:, None]
@@ -111,10 +93,7 @@ def reverse_sequence(x: TensorLike, seq_lengths: TensorLike, seq_dim: int, batch
 
 
 def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """Split `input` along `axis` into a number of sections, or at the indices `indices_or_sections`.
-
-    Source: MindSpore, `mindspore.ops.tensor_split`.
-    """
+    """Split `input` along `axis` into a number of sections, or at the indices `indices_or_sections`."""
     sections = indices_or_sections if isinstance(indices_or_sections, int) else list(indices_or_sections)
     x = tensor("ops.tensor_split", input)
     axis = axis_of("ops.tensor_split", axis, rank_of(x))
@@ -128,26 +107,17 @@ def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], ax
 
 
 def vsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """`tensor_split` of `input` by `indices_or_sections` along the first axis.
-
-    Source: MindSpore, `mindspore.ops.vsplit`.
-    """
+    """`tensor_split` of `input` by `indices_or_sections` along the first axis."""
     return tensor_split(input, indices_or_sections, 0)
 
 
 def hsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """`tensor_split` of `input` by `indices_or_sections` along the second axis.
-
-    Source: MindSpore, `mindspore.ops.hsplit`.
-    """
+    """`tensor_split` of `input` by `indices_or_sections` along the second axis."""
     return tensor_split(input, indices_or_sections, 1)
 
 
 def dsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """`tensor_split` of `input` by `indices_or_sections` along the third axis.
-
-    Source: MindSpore, `mindspore.ops.dsplit`.
-    """
+    """`tensor_split` of `input` by `indices_or_sections` along the third axis."""
     return tensor_split(input, indices_or_sections, 2)
 
 
@@ -166,8 +136,6 @@ def index_add(
 
     Raises:
         ValueError: An index is not in ``[0, size)``; in a compiled function it adds nothing.
-
-    Source: MindSpore, `mindspore.ops.index_add`.
     """
     return _assigned(x, add_slices("ops.index_add", x, axis, indices, y))
 
@@ -186,13 +154,13 @@ def add_slices(
 
 
 def index_fill(x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -> Tensor:
-    """`x` with `value` in the slices `index` along `axis`. Source: MindSpore, `mindspore.ops.index_fill`."""
+    """`x` with `value` in the slices `index` along `axis`."""
     x = tensor("ops.index_fill", x)
     return set_item(x, _along(axis_of("ops.index_fill", axis, rank_of(x)), index), value)
 
 
 def select_scatter(input: TensorLike, src: TensorLike, axis: int, index: int) -> Tensor:
-    """`input` with `src` as its slice `index` along `axis`. Source: MindSpore, `mindspore.ops.select_scatter`."""
+    """`input` with `src` as its slice `index` along `axis`."""
     x = tensor("ops.select_scatter", input)
     return set_item(x, _along(axis_of("ops.select_scatter", axis, rank_of(x)), index), src)
 
@@ -200,10 +168,7 @@ def select_scatter(input: TensorLike, src: TensorLike, axis: int, index: int) ->
 def slice_scatter(
     input: TensorLike, src: TensorLike, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """`input` with `src` in its slice from `start` to `end` by `step` along `axis`.
-
-    Source: MindSpore, `mindspore.ops.slice_scatter`.
-    """
+    """`input` with `src` in its slice from `start` to `end` by `step` along `axis`."""
     x = tensor("ops.slice_scatter", input)
     return set_item(x, _along(axis_of("ops.slice_scatter", axis, rank_of(x)), slice(start, end, step)), src)
 
@@ -241,20 +206,14 @@ def scatter_along(input: TensorLike, axis: int, index: TensorLike, src: TensorLi
 
 
 def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """`input` with the elements of `src` written to the indices `index` along `axis`.
-
-    Source: MindSpore, `mindspore.ops.scatter`.
-    """
+    """`input` with the elements of `src` written to the indices `index` along `axis`."""
     return scatter_along(input, axis, index, src)
 
 
 def tensor_scatter_elements(
     input_x: TensorLike, indices: TensorLike, updates: TensorLike, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
-    """`scatter` of `updates` at `indices` along `axis` into `input_x`; `reduction` "add" adds them.
-
-    Source: MindSpore, `mindspore.ops.tensor_scatter_elements`.
-    """
+    """`scatter` of `updates` at `indices` along `axis` into `input_x`; `reduction` "add" adds them."""
     return scatter_along(input_x, axis, indices, updates, reduction)
 
 
@@ -357,8 +316,6 @@ def unique_consecutive(
     """The elements of `input`, or with `dim` its slices, without consecutive duplicates.
 
     `return_inverse` adds the index of each among them, `return_counts` the length of each run.
-
-    Source: MindSpore, `mindspore.ops.unique_consecutive`.
     """
     x = tensor("ops.unique_consecutive", input)
     x = keras.ops.reshape(x, (-1,)) if dim is None else keras.ops.moveaxis(x, dim, 0)
@@ -380,10 +337,7 @@ def unique_consecutive(
 
 
 def unique_with_pad(x: TensorLike, pad_num: TensorLike) -> tuple[Tensor, Tensor]:
-    """The unique elements of `x`, padded with `pad_num` to its size, and the index of each element among them.
-
-    Source: MindSpore, `mindspore.ops.unique_with_pad`.
-    """
+    """The unique elements of `x`, padded with `pad_num` to its size, and the index of each element among them."""
     values, indices = unique(x)
     x = tensor("ops.unique_with_pad", x)
     padding = keras.ops.full((x.shape[0] - values.shape[0],), pad_num, dtype=values.dtype)
@@ -436,7 +390,6 @@ def sparse_segment_mean(x: TensorLike, indices: TensorLike, segment_ids: TensorL
     A segment without rows has a mean of zeros.
 
     Example: ``ops.sparse_segment_mean(x, indices, segment_ids)``.
-    Source: MindSpore, `mindspore.ops.sparse_segment_mean`.
     """
     where = "ops.sparse_segment_mean"
     ids = keras.ops.cast(tensor(where, segment_ids), "int32")

@@ -33,22 +33,20 @@ def softmax(input: TensorLike, axis: int = -1, *, dtype: DTypeLike | None = None
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.softmax(mixtrain.Tensor([0.0, 0.0])).numpy().tolist()
         [0.5, 0.5]
-
-    Source: MindSpore, `mindspore.ops.softmax`.
     """
     x = _cast(as_floats("ops.softmax", input), dtype)
     return keras.ops.softmax(x, axis=axis_of("ops.softmax", axis, rank_of(x)))
 
 
 def softmin(x: TensorLike, axis: int = -1, *, dtype: DTypeLike | None = None) -> Tensor:
-    """The softmax of -`x` along `axis`, in `dtype`. Source: MindSpore, `mindspore.ops.softmin`."""
+    """The softmax of -`x` along `axis`, in `dtype`."""
     return softmax(-as_floats("ops.softmin", x), axis, dtype=dtype)
 
 
 def log_softmax(logits: TensorLike, axis: int = -1) -> Tensor:
     """The logarithm of the softmax of `logits` along `axis`, computed without overflow.
 
-    Example: ``ops.log_softmax(x)``. Source: MindSpore, `mindspore.ops.log_softmax`.
+    Example: ``ops.log_softmax(x)``.
     """
     x = as_floats("ops.log_softmax", logits)
     return keras.ops.log_softmax(x, axis=axis_of("ops.log_softmax", axis, rank_of(x)))
@@ -83,8 +81,6 @@ class Softmax(Primitive):
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.Softmax()(mixtrain.Tensor([0.0, 0.0])).numpy().tolist()
         [0.5, 0.5]
-
-    Source: MindSpore, `mindspore.ops.Softmax`.
     """
 
     def __init__(self, axis: int | Sequence[int] = -1) -> None:
@@ -103,7 +99,7 @@ class Softmax(Primitive):
 
 
 class LogSoftmax(Primitive):
-    """`log_softmax` along `axis`. Example: ``ops.LogSoftmax()(x)``. Source: MindSpore, `mindspore.ops.LogSoftmax`."""
+    """`log_softmax` along `axis`. Example: ``ops.LogSoftmax()(x)``."""
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()

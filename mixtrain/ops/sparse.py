@@ -37,8 +37,6 @@ class COOTensor(NamedTuple):
         >>> x = mixtrain.COOTensor(mixtrain.Tensor([[0, 1], [1, 2]]), mixtrain.Tensor([1.0, 2.0]), (2, 3))
         >>> x.to_dense().asnumpy().tolist()
         [[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]
-
-    Source: MindSpore, `mindspore.COOTensor`.
     """
 
     indices: Tensor
@@ -91,7 +89,7 @@ class COOTensor(NamedTuple):
 
 
 class SparseTensor(COOTensor):
-    """MindSpore's older name of `COOTensor`. Source: MindSpore, `mindspore.SparseTensor`.
+    """MindSpore's older name of `COOTensor`.
 
     Example:
         >>> import mixtrain
@@ -116,8 +114,6 @@ class CSRTensor(NamedTuple):
         >>> parts = (mixtrain.Tensor(part) for part in ([0, 1, 2], [1, 0], [3.0, 4.0]))
         >>> mixtrain.CSRTensor(*parts, (2, 2)).to_dense().asnumpy().tolist()
         [[0.0, 3.0], [4.0, 0.0]]
-
-    Source: MindSpore, `mindspore.CSRTensor`.
     """
 
     indptr: Tensor
@@ -177,8 +173,6 @@ class RowTensor(NamedTuple):
         indices: The indices of the stored rows (n,).
         values: Their values (n, ...).
         dense_shape: The dense shape.
-
-    Source: MindSpore, `mindspore.RowTensor`.
     """
 
     indices: Tensor
@@ -207,8 +201,6 @@ def csr_to_coo(tensor: CSRTensor) -> COOTensor:
 
     Args:
         tensor: CSRTensor.
-
-    Source: MindSpore, `mindspore.ops.csr_to_coo`.
     """
     indices = keras.ops.stack([_rows(tensor), keras.ops.cast(tensor.indices, tensor.indptr.dtype)], axis=1)
     return COOTensor(indices, tensor.values, tensor.shape)
@@ -219,8 +211,6 @@ def csr_to_dense(csr_tensor: CSRTensor) -> Tensor:
 
     Args:
         csr_tensor: CSRTensor.
-
-    Source: MindSpore, `mindspore.ops.csr_to_dense`.
     """
     return csr_to_coo(csr_tensor).to_dense()
 
@@ -257,8 +247,6 @@ def dense_to_sparse_coo(tensor: TensorLike) -> COOTensor:
 
     Raises:
         TypeError: The tensor has no values.
-
-    Source: MindSpore, `mindspore.ops.dense_to_sparse_coo`.
     """
     indices = np.argwhere(_values_of("ops.dense_to_sparse_coo", tensor))
     values = keras.ops.take(keras.ops.reshape(tensor, (-1,)), np.ravel_multi_index(tuple(indices.T), tensor.shape))
@@ -273,8 +261,6 @@ def dense_to_sparse_csr(tensor: TensorLike) -> CSRTensor:
 
     Raises:
         TypeError: The tensor has no values.
-
-    Source: MindSpore, `mindspore.ops.dense_to_sparse_csr`.
     """
     return _coo_to_csr(dense_to_sparse_coo(tensor))
 
@@ -298,8 +284,6 @@ def coo_add(x1: COOTensor, x2: COOTensor, thresh: TensorLike) -> COOTensor:
 
     Raises:
         ValueError: The shapes differ.
-
-    Source: MindSpore, `mindspore.ops.coo_add`.
     """
     if tuple(x1.shape) != tuple(x2.shape):
         raise checks.fail_value("ops.coo_add", f"x2 must have the shape {x1.shape}", x2.shape, "two of one shape")
@@ -314,8 +298,6 @@ def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
     Args:
         sp_input: COOTensors of equal sizes in the other axes.
         concat_dim: The axis along which they are concatenated.
-
-    Source: MindSpore, `mindspore.ops.coo_concat`.
     """
     axis, start, indices = concat_dim % len(sp_input[0].shape), 0, []
     for x in sp_input:
@@ -333,8 +315,6 @@ def csr_add(a: CSRTensor, b: CSRTensor, alpha: TensorLike, beta: TensorLike) -> 
         b: CSRTensor of the same shape.
         alpha: Factor of `a`.
         beta: Factor of `b`.
-
-    Source: MindSpore, `mindspore.ops.csr_add`.
     """
     x, y = csr_to_coo(a), csr_to_coo(b)
     values = (x.values * alpha, y.values * beta)
@@ -347,8 +327,6 @@ def csr_softmax(logits: CSRTensor, dtype: DTypeLike) -> CSRTensor:
     Args:
         logits: CSRTensor.
         dtype: The dtype of the result.
-
-    Source: MindSpore, `mindspore.ops.csr_softmax`.
     """
     rows, count = _rows(logits), logits.shape[0]
     largest = keras.ops.take(keras.ops.segment_max(logits.values, rows, num_segments=count), rows)
@@ -407,7 +385,7 @@ coo_tanh, csr_tanh = _both("tanh", activation.tanh)
 class SparseToDense(Primitive):
     """A dense tensor from the indices and values of its elements.
 
-    Example: ``ops.SparseToDense()(indices, values, sparse_shape)``. Source: MindSpore, `mindspore.ops.SparseToDense`.
+    Example: ``ops.SparseToDense()(indices, values, sparse_shape)``.
     """
 
     def __call__(self, indices: TensorLike, values: TensorLike, sparse_shape: TensorLike) -> Tensor:
@@ -422,7 +400,6 @@ class SparseTensorDenseMatmul(Primitive):
         adjoint_dt: Whether the dense matrix is transposed first.
 
     Example: ``ops.SparseTensorDenseMatmul()(indices, values, sparse_shape, dense)``.
-    Source: MindSpore, `mindspore.ops.SparseTensorDenseMatmul`.
     """
 
     def __init__(self, adjoint_st: bool = False, adjoint_dt: bool = False) -> None:
@@ -440,7 +417,6 @@ class SparseTensorDenseAdd(Primitive):
     """The sum of a sparse tensor and a dense one.
 
     Example: ``ops.SparseTensorDenseAdd()(x1_indices, x1_values, x1_shape, x2)``.
-    Source: MindSpore, `mindspore.ops.SparseTensorDenseAdd`.
     """
 
     def __call__(self, x1_indices: TensorLike, x1_values: TensorLike, x1_shape: TensorLike, x2: TensorLike) -> Tensor:

@@ -43,7 +43,6 @@ class SparseApplyAdagradV2(_Rows):
         update_slots: Whether the sums grow.
 
     Example: ``ops.SparseApplyAdagradV2(0.01, 1e-6)(var, accum, grad, indices)``.
-    Source: MindSpore, `mindspore.ops.SparseApplyAdagradV2`.
     """
 
     def __init__(self, lr: float, epsilon: float, use_locking: bool = False, update_slots: bool = True) -> None:
@@ -69,7 +68,6 @@ class SparseApplyFtrl(_Rows):
         use_locking: Accepted; without effect.
 
     Example: ``ops.SparseApplyFtrl(0.01, 0.0, 0.0, -0.5)(var, accum, linear, grad, indices)``.
-    Source: MindSpore, `mindspore.ops.SparseApplyFtrl`.
     """
 
     def __init__(self, lr: float, l1: float, l2: float, lr_power: float, use_locking: bool = False) -> None:
@@ -85,10 +83,7 @@ class SparseApplyFtrl(_Rows):
 
 
 class FusedSparseFtrl(SparseApplyFtrl):
-    """`SparseApplyFtrl`. Example: ``ops.FusedSparseFtrl(0.01, 0.0, 0.0, -0.5)(var, accum, linear, grad, indices)``.
-
-    Source: MindSpore, `mindspore.ops.FusedSparseFtrl`.
-    """
+    """`SparseApplyFtrl`. Example: ``ops.FusedSparseFtrl(0.01, 0.0, 0.0, -0.5)(var, accum, linear, grad, indices)``."""
 
 
 class FusedSparseProximalAdagrad(_Rows, Locking):
@@ -98,7 +93,6 @@ class FusedSparseProximalAdagrad(_Rows, Locking):
         use_locking: Accepted; without effect.
 
     Example: ``ops.FusedSparseProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)``.
-    Source: MindSpore, `mindspore.ops.FusedSparseProximalAdagrad`.
     """
 
     def __call__(
@@ -120,7 +114,6 @@ class FusedSparseAdam(_Rows):
         use_nesterov: Whether to use Nesterov momentum.
 
     Example: ``ops.FusedSparseAdam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad, indices)``.
-    Source: MindSpore, `mindspore.ops.FusedSparseAdam`.
     """
 
     def __init__(self, use_locking: bool = False, use_nesterov: bool = False) -> None:
@@ -149,7 +142,6 @@ class FusedSparseLazyAdam(FusedSparseAdam):
     """Adam's step of the rows that have a gradient; `use_locking` and `use_nesterov` as in `FusedSparseAdam`.
 
     Example: ``ops.FusedSparseLazyAdam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad, at)``.
-    Source: MindSpore, `mindspore.ops.FusedSparseLazyAdam`.
     """
 
     def _stepped(self, touched: Tensor) -> tuple[Tensor, Tensor]:

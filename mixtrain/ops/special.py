@@ -176,7 +176,7 @@ zeta: Final = binary_function(
 
 
 def polygamma(n: TensorLike, input: TensorLike) -> Tensor:
-    """The derivative of order `n` of `digamma` at `input`. Source: MindSpore, `mindspore.ops.polygamma`."""
+    """The derivative of order `n` of `digamma` at `input`."""
     x = as_floats("ops.polygamma", input)
     return backend.special.polygamma(*_broadcast((keras.ops.cast(as_floats("ops.polygamma", n), x.dtype), x)))
 

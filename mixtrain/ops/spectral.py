@@ -132,7 +132,7 @@ fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = (_many_axes(f"{name}n", None) for na
 def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
     """Return the frequencies of `fft` of `n` samples with spacing `d`, float32 or `dtype`.
 
-    Example: ``ops.fftfreq(4)``. Source: MindSpore, `mindspore.ops.fftfreq`.
+    Example: ``ops.fftfreq(4)``.
     """
     return backend.to_tensor(np.fft.fftfreq(n, d), float32 if dtype is None else as_dtype(dtype))
 
@@ -140,7 +140,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
 def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
     """Return the frequencies of `rfft` of `n` samples with spacing `d`, float32 or `dtype`.
 
-    Example: ``ops.rfftfreq(4)``. Source: MindSpore, `mindspore.ops.rfftfreq`.
+    Example: ``ops.rfftfreq(4)``.
     """
     return backend.to_tensor(np.fft.rfftfreq(n, d), float32 if dtype is None else as_dtype(dtype))
 
@@ -154,16 +154,13 @@ def _shifted(where: str, input: TensorLike, dim: int | Sequence[int] | None, sig
 def fftshift(input: TensorLike, dim: int | Sequence[int] | None = None) -> Tensor:
     """Move the frequency zero of `input` to the middle of the axes `dim`, all of them by default.
 
-    Example: ``ops.fftshift(x)``. Source: MindSpore, `mindspore.ops.fftshift`.
+    Example: ``ops.fftshift(x)``.
     """
     return _shifted("ops.fftshift", input, dim, 1)
 
 
 def ifftshift(input: TensorLike, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Undo `fftshift` of `input` along `dim`. Example: ``ops.ifftshift(x)``.
-
-    Source: MindSpore, `mindspore.ops.ifftshift`.
-    """
+    """Undo `fftshift` of `input` along `dim`. Example: ``ops.ifftshift(x)``."""
     return _shifted("ops.ifftshift", input, dim, -1)
 
 
@@ -202,7 +199,7 @@ def stft(
     Returns:
         Tensor of shape (..., frequencies, windows), or (..., frequencies, windows, 2).
 
-    Example: ``ops.stft(x, 64)``. Source: MindSpore, `mindspore.ops.stft`.
+    Example: ``ops.stft(x, 64)``.
     """
     where = "ops.stft"
     signal = as_floats(where, x)

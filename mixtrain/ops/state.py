@@ -32,25 +32,18 @@ def assign(variable: Variable, value: TensorLike) -> Variable:
         >>> weight = mixtrain.Parameter([1.0, 2.0])
         >>> ops.assign(weight, mixtrain.Tensor([3.0, 4.0])).asnumpy().tolist()
         [3.0, 4.0]
-
-    Source: MindSpore, `mindspore.ops.assign`.
     """
     return _written("ops.assign", variable, value)
 
 
 def assign_add(variable: Variable, value: TensorLike) -> Tensor:
-    """Add `value` to the Parameter `variable`; return its new value. Example: ``ops.assign_add(weight, 1.0)``.
-
-    Source: MindSpore, `mindspore.ops.assign_add`.
-    """
+    """Add `value` to the Parameter `variable`; return its new value. Example: ``ops.assign_add(weight, 1.0)``."""
     _check_variable("ops.assign_add", variable)
     return _written("ops.assign_add", variable, add(backend.snapshot(variable), value))
 
 
 def assign_sub(variable: Variable, value: TensorLike) -> Tensor:
     """Subtract `value` from the Parameter `variable`; return its new value. Example: ``ops.assign_sub(weight, 1.0)``.
-
-    Source: MindSpore, `mindspore.ops.assign_sub`.
     """
     _check_variable("ops.assign_sub", variable)
     return _written("ops.assign_sub", variable, sub(backend.snapshot(variable), value))

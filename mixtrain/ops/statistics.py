@@ -16,10 +16,7 @@ from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
 def aminmax(input: TensorLike, *, axis: int | None = 0, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """The minimum and the maximum of `input` along `axis`; `keepdims` keeps the axis.
-
-    Source: MindSpore, `mindspore.ops.aminmax`.
-    """
+    """The minimum and the maximum of `input` along `axis`; `keepdims` keeps the axis."""
     x = tensor("ops.aminmax", input)
     if rank_of(x) == 0:
         return x, x
@@ -44,8 +41,6 @@ def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: in
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.bincount(mixtrain.Tensor([1, 1, 3])).asnumpy().tolist()
         [0.0, 2.0, 0.0, 1.0]
-
-    Source: MindSpore, `mindspore.ops.bincount`.
     """
     x = keras.ops.cast(tensor("ops.bincount", input), "int32")
     length = max(int(keras.ops.max(x)) + 1, minlength)
@@ -65,8 +60,6 @@ def cov(
         correction: What is subtracted from the number of observations.
         fweights: The frequency of each observation.
         aweights: The weight of each observation.
-
-    Source: MindSpore, `mindspore.ops.cov`.
     """
     x = as_floats("ops.cov", input)
     weights = keras.ops.ones((x.shape[-1],), dtype=x.dtype)
@@ -101,27 +94,24 @@ def _cumulative(where: str, input: TensorLike, axis: int, largest: bool) -> tupl
 
 
 def cummax(input: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
-    """The cumulative maximum of `input` along `axis`, and its indices. Source: MindSpore, `mindspore.ops.cummax`."""
+    """The cumulative maximum of `input` along `axis`, and its indices."""
     return _cumulative("ops.cummax", input, axis, largest=True)
 
 
 def cummin(input: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
-    """The cumulative minimum of `input` along `axis`, and its indices. Source: MindSpore, `mindspore.ops.cummin`."""
+    """The cumulative minimum of `input` along `axis`, and its indices."""
     return _cumulative("ops.cummin", input, axis, largest=False)
 
 
 def logcumsumexp(input: TensorLike, axis: int) -> Tensor:
-    """log(cumsum(exp(`input`))) along `axis`. Source: MindSpore, `mindspore.ops.logcumsumexp`."""
+    """log(cumsum(exp(`input`))) along `axis`."""
     x = as_floats("ops.logcumsumexp", input)
     top = keras.ops.max(x, axis=axis, keepdims=True)
     return keras.ops.log(keras.ops.cumsum(keras.ops.exp(x - top), axis=axis)) + top
 
 
 def histc(input: TensorLike, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """Count the elements of `input` in `bins` equal bins between `min` and `max` (those of `input`, if equal).
-
-    Source: MindSpore, `mindspore.ops.histc`.
-    """
+    """Count the elements of `input` in `bins` equal bins between `min` and `max` (those of `input`, if equal)."""
     x = keras.ops.reshape(as_floats("ops.histc", input), (-1,))
     low, high = (float(backend.to_numpy(end)) for end in (keras.ops.min(x), keras.ops.max(x))) if min == max else (
         min, max
@@ -138,10 +128,7 @@ def nanmean(
     input: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """The mean of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps the axis.
-
-    Source: MindSpore, `mindspore.ops.nanmean`.
-    """
+    """The mean of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps the axis."""
     x = as_floats("ops.nanmean", input)
     total = nansum(x, axis, keepdims, dtype=dtype)
     valid = keras.ops.cast(keras.ops.logical_not(keras.ops.isnan(x)), total.dtype)
@@ -152,10 +139,7 @@ def nansum(
     input: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False, *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """The sum of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps the axis.
-
-    Source: MindSpore, `mindspore.ops.nansum`.
-    """
+    """The sum of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps the axis."""
     x = as_floats("ops.nansum", input)
     x = x if dtype is None else keras.ops.cast(x, dtype)
     x = keras.ops.where(keras.ops.isnan(x), keras.ops.zeros_like(x), x)
@@ -165,7 +149,7 @@ def nansum(
 def quantile(
     input: TensorLike, q: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Tensor:
-    """The quantiles `q` of `input` along `axis`; `keepdims` keeps it. Source: MindSpore, `mindspore.ops.quantile`."""
+    """The quantiles `q` of `input` along `axis`; `keepdims` keeps it."""
     x = as_floats("ops.quantile", input)
     return keras.ops.quantile(x, keras.ops.cast(tensor("ops", q), x.dtype), axis=axis, keepdims=keepdims)
 
@@ -173,10 +157,7 @@ def quantile(
 def nanquantile(
     input: TensorLike, q: TensorLike, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Tensor:
-    """The quantiles `q` of `input` along `axis` without NaN; `keepdims` keeps the axis.
-
-    Source: MindSpore, `mindspore.ops.nanquantile`.
-    """
+    """The quantiles `q` of `input` along `axis` without NaN; `keepdims` keeps the axis."""
     ops = keras.ops
     x, probabilities = as_floats("ops.nanquantile", input), ops.cast(tensor("ops.nanquantile", q), "float32")
     axis = None if axis is None else axis_of("ops.nanquantile", axis, rank_of(x))
@@ -198,10 +179,7 @@ def nanquantile(
 
 
 def renorm(input: TensorLike, p: float, axis: int, maxnorm: float) -> Tensor:
-    """Scale down the slices of `input` along `axis` to norms of order `p` of at most `maxnorm`.
-
-    Source: MindSpore, `mindspore.ops.renorm`.
-    """
+    """Scale down the slices of `input` along `axis` to norms of order `p` of at most `maxnorm`."""
     x = as_floats("ops.renorm", input)
     axis = axis_of("ops.renorm", axis, rank_of(x))
     others = tuple(other for other in range(rank_of(x)) if other != axis)
@@ -228,8 +206,6 @@ def searchsorted(
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.searchsorted(mixtrain.Tensor([1.0, 3.0, 5.0]), mixtrain.Tensor([4.0])).asnumpy().tolist()
         [2]
-
-    Source: MindSpore, `mindspore.ops.searchsorted`.
     """
     where = "ops.searchsorted"
     if side is not None:
@@ -249,10 +225,7 @@ def searchsorted(
 
 
 def bucketize(input: TensorLike, boundaries: TensorLike, *, right: bool = False) -> Tensor:
-    """The bucket of each element of `input`; each of `boundaries` ends a bucket, inclusive unless `right`.
-
-    Source: MindSpore, `mindspore.ops.bucketize`.
-    """
+    """The bucket of each element of `input`; each of `boundaries` ends a bucket, inclusive unless `right`."""
     ends = tensor("ops.bucketize", list(boundaries) if isinstance(boundaries, (list, tuple)) else boundaries)
     x = tensor("ops.bucketize", input)
     buckets = searchsorted(keras.ops.cast(ends, "float32"), keras.ops.reshape(x, (-1,)), out_int32=True, right=right)
@@ -260,24 +233,18 @@ def bucketize(input: TensorLike, boundaries: TensorLike, *, right: bool = False)
 
 
 def msort(input: TensorLike) -> Tensor:
-    """`input` sorted along its first axis. Source: MindSpore, `mindspore.ops.msort`."""
+    """`input` sorted along its first axis."""
     return sort(input, 0)[0]
 
 
 def argwhere(input: TensorLike) -> Tensor:
-    """The indices of the nonzero elements of `input`, one row each; int64.
-
-    Source: MindSpore, `mindspore.ops.argwhere`.
-    """
+    """The indices of the nonzero elements of `input`, one row each; int64."""
     indices = keras.ops.stack(keras.ops.nonzero(tensor("ops.argwhere", input)), axis=-1)
     return keras.ops.cast(indices, backend.canonical_dtype("int64"))
 
 
 def trapz(y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The integral of `y` along `dim` by the trapezoidal rule, at the points `x` or `dx` apart.
-
-    Source: MindSpore, `mindspore.ops.trapz`.
-    """
+    """The integral of `y` along `dim` by the trapezoidal rule, at the points `x` or `dx` apart."""
     value = as_floats("ops.trapz", y)
     value = keras.ops.moveaxis(value, dim, -1)
     if x is not None:
@@ -288,17 +255,14 @@ def trapz(y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, dim: i
 
 
 def intopk(x1: TensorLike, x2: TensorLike, k: int) -> Tensor:
-    """Whether the class `x2` of each row of `x1` is among its `k` largest.
-
-    Source: MindSpore, `mindspore.ops.intopk`.
-    """
+    """Whether the class `x2` of each row of `x1` is among its `k` largest."""
     scores, classes = as_floats("ops.intopk", x1), keras.ops.cast(tensor("ops.intopk", x2), "int32")
     score = keras.ops.take_along_axis(scores, classes[:, None], axis=1)
     return keras.ops.sum(keras.ops.cast(scores > score, "int32"), axis=1) < k
 
 
 class Cummin(Primitive):
-    """`cummin` along `axis`. Example: ``ops.Cummin(0)(x)``. Source: MindSpore, `mindspore.ops.Cummin`."""
+    """`cummin` along `axis`. Example: ``ops.Cummin(0)(x)``."""
 
     def __init__(self, axis: int) -> None:
         super().__init__()
@@ -309,14 +273,14 @@ class Cummin(Primitive):
 
 
 class Cummax(Cummin):
-    """`cummax` along `axis`. Example: ``ops.Cummax(0)(x)``. Source: MindSpore, `mindspore.ops.Cummax`."""
+    """`cummax` along `axis`. Example: ``ops.Cummax(0)(x)``."""
 
     def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]:
         return cummax(input, self.axis)
 
 
 class InTopK(Primitive):
-    """`intopk` of the `k` largest. Example: ``ops.InTopK(3)(x1, x2)``. Source: MindSpore, `mindspore.ops.InTopK`."""
+    """`intopk` of the `k` largest. Example: ``ops.InTopK(3)(x1, x2)``."""
 
     def __init__(self, k: int) -> None:
         super().__init__()
@@ -327,10 +291,7 @@ class InTopK(Primitive):
 
 
 class SearchSorted(Primitive):
-    """`searchsorted` of `dtype`, with `right`. Example: ``ops.SearchSorted()(sequence, values)``.
-
-    Source: MindSpore, `mindspore.ops.SearchSorted`.
-    """
+    """`searchsorted` of `dtype`, with `right`. Example: ``ops.SearchSorted()(sequence, values)``."""
 
     def __init__(self, dtype: DTypeLike = "int64", right: bool = False) -> None:
         super().__init__()

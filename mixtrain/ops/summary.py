@@ -54,8 +54,6 @@ class ScalarSummary(_Summary):
     Example:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.ScalarSummary()("loss", mixtrain.Tensor(0.5))
-
-    Source: MindSpore, `mindspore.ops.ScalarSummary`.
     """
 
     _plugin: ClassVar[str] = "scalar"
@@ -66,7 +64,7 @@ class ScalarSummary(_Summary):
 class TensorSummary(_Summary):
     """Record a tensor as it is under a name; without an active recorder, do nothing.
 
-    Example: ``ops.TensorSummary()("features", x)``. Source: MindSpore, `mindspore.ops.TensorSummary`.
+    Example: ``ops.TensorSummary()("features", x)``.
     """
 
     _plugin: ClassVar[str] = "tensor"
@@ -77,7 +75,7 @@ class TensorSummary(_Summary):
 class HistogramSummary(_Summary):
     """Record the histogram of a tensor under a name; without an active recorder, do nothing.
 
-    Example: ``ops.HistogramSummary()("features", x)``. Source: MindSpore, `mindspore.ops.HistogramSummary`.
+    Example: ``ops.HistogramSummary()("features", x)``.
     """
 
     _plugin: ClassVar[str] = "histogram"
@@ -88,7 +86,7 @@ class HistogramSummary(_Summary):
 class ImageSummary(_Summary):
     """Record images (N, C, H, W) of 1 or 3 channels under a name; without an active recorder, do nothing.
 
-    Example: ``ops.ImageSummary()("digits", x)``. Source: MindSpore, `mindspore.ops.ImageSummary`.
+    Example: ``ops.ImageSummary()("digits", x)``.
     """
 
     _plugin: ClassVar[str] = "image"

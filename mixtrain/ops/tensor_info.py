@@ -30,14 +30,12 @@ def shape(input_x: TensorLike) -> tuple[int, ...]:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.shape(mixtrain.Tensor([[1.0, 2.0]]))
         (1, 2)
-
-    Source: MindSpore, `mindspore.ops.shape`.
     """
     return tuple(keras.ops.shape(tensor("ops.shape", input_x)))
 
 
 def dyn_shape(input_x: TensorLike) -> Tensor:
-    """The shape of `input_x` as an int64 tensor. Source: MindSpore, `mindspore.ops.dyn_shape`."""
+    """The shape of `input_x` as an int64 tensor."""
     return backend.to_tensor(shape(input_x), int64)
 
 
@@ -48,19 +46,17 @@ def dtype(x: TensorLike) -> NumberFormat:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.dtype(mixtrain.Tensor([1.0]))
         mixtrain.float32
-
-    Source: MindSpore, `mindspore.ops.dtype`.
     """
     return tensor_dtype(tensor("ops.dtype", x))
 
 
 def rank(input_x: TensorLike) -> int:
-    """The number of axes of `input_x`. Example: ``ops.rank(x)``. Source: MindSpore, `mindspore.ops.rank`."""
+    """The number of axes of `input_x`. Example: ``ops.rank(x)``."""
     return rank_of(tensor("ops.rank", input_x))
 
 
 def size(input_x: TensorLike) -> int:
-    """The number of elements of `input_x`. Example: ``ops.size(x)``. Source: MindSpore, `mindspore.ops.size`."""
+    """The number of elements of `input_x`. Example: ``ops.size(x)``."""
     return math.prod(shape(input_x))
 
 
@@ -68,7 +64,7 @@ numel: Final = renamed(size, "numel")
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether `obj` is a tensor or Parameter. Source: MindSpore, `mindspore.ops.is_tensor`."""
+    """Whether `obj` is a tensor or Parameter."""
     return backend.is_tensor(obj) or isinstance(obj, keras.Variable)
 
 
@@ -89,8 +85,6 @@ def cast(input: TensorLike, dtype: DTypeLike) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.cast(mixtrain.Tensor([1.5]), mixtrain.int32).asnumpy().tolist()
         [1]
-
-    Source: MindSpore, `mindspore.ops.cast`.
     """
     return backend.cast_keeping_layout(tensor("ops.cast", input), backend.canonical_dtype(as_dtype(dtype)))
 
@@ -107,8 +101,6 @@ def mixed_precision_cast(dtype: DTypeLike, input: Tree) -> Tree:
         >>> x, n = ops.mixed_precision_cast(mixtrain.float16, (mixtrain.Tensor([1.5]), mixtrain.Tensor([2])))
         >>> x.dtype, n.dtype
         (mixtrain.float16, mixtrain.int64)
-
-    Source: MindSpore, `mindspore.ops.functional.mixed_precision_cast`.
     """
     return keras.tree.map_structure(
         lambda value: cast(value, dtype) if is_tensor(value) and is_float(value.dtype) else value, input
@@ -116,7 +108,7 @@ def mixed_precision_cast(dtype: DTypeLike, input: Tree) -> Tree:
 
 
 def scalar_cast(input_x: Any, input_y: DTypeLike) -> Any:
-    """The Python number `input_x` cast to the dtype `input_y`. Source: MindSpore, `mindspore.ops.scalar_cast`."""
+    """The Python number `input_x` cast to the dtype `input_y`."""
     if not is_number(input_x):
         raise checks.fail_type("ops.scalar_cast", "input_x must be a number", input_x, "ops.cast(x, dtype)")
     return np.asarray(input_x).astype(np.dtype(as_dtype(input_y))).item()
@@ -129,8 +121,6 @@ def scalar_to_tensor(input_x: float, dtype: DTypeLike = float32) -> Tensor:
         >>> import mixtrain.ops as ops
         >>> float(ops.scalar_to_tensor(2))
         2.0
-
-    Source: MindSpore, `mindspore.ops.scalar_to_tensor`.
     """
     if not is_number(input_x):
         raise checks.fail_type("ops.scalar_to_tensor", "input_x must be a number", input_x, "ops.cast(x, dtype)")
@@ -138,7 +128,7 @@ def scalar_to_tensor(input_x: float, dtype: DTypeLike = float32) -> Tensor:
 
 
 def scalar_to_array(input_x: float) -> Tensor:
-    """Make a scalar tensor from the number `input_x`. Source: MindSpore, `mindspore.ops.scalar_to_array`."""
+    """Make a scalar tensor from the number `input_x`."""
     return tensor("ops.scalar_to_array", input_x)
 
 
@@ -149,8 +139,6 @@ def tuple_to_array(input_x: Sequence[float]) -> Tensor:
         >>> import mixtrain.ops as ops
         >>> ops.tuple_to_array((1, 2, 3)).asnumpy().tolist()
         [1, 2, 3]
-
-    Source: MindSpore, `mindspore.ops.tuple_to_array`.
     """
     if not isinstance(input_x, (tuple, list, range)):
         raise checks.fail_type("ops.tuple_to_array", "input_x must be a tuple of numbers", input_x, "(1, 2, 3)")
@@ -165,8 +153,6 @@ def make_range(*limits: int) -> tuple[int, ...]:
         >>> import mixtrain.ops as ops
         >>> ops.make_range(3)
         (0, 1, 2)
-
-    Source: MindSpore, `mindspore.ops.make_range`.
     """
     return tuple(range(*limits))
 

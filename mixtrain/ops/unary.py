@@ -89,8 +89,6 @@ def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.round(mixtrain.Tensor([0.5, 1.5, -2.6])).asnumpy().tolist()
         [0.0, 2.0, -3.0]
-
-    Source: MindSpore, `mindspore.ops.round`.
     """
     decimals = checks.integer("ops.round", "decimals", decimals, at_least=-(2**31), example=0)
 
@@ -107,7 +105,7 @@ def nan_to_num(
 ) -> Tensor:
     """Replace NaN in `input` by `nan` (0), and infinities by `posinf` and `neginf` (the largest finite numbers).
 
-    Example: ``ops.nan_to_num(x, nan=0.0)``. Source: MindSpore, `mindspore.ops.nan_to_num`.
+    Example: ``ops.nan_to_num(x, nan=0.0)``.
     """
     return unary(
         "ops.nan_to_num",
@@ -118,7 +116,7 @@ def nan_to_num(
 
 
 def sinc(input: TensorLike) -> Tensor:
-    """sin(pi * `input`) / (pi * `input`), and 1 at 0. Source: MindSpore, `mindspore.ops.sinc`."""
+    """sin(pi * `input`) / (pi * `input`), and 1 at 0."""
 
     def compute(x: Tensor) -> Tensor:
         angle = x * math.pi
@@ -130,12 +128,12 @@ def sinc(input: TensorLike) -> Tensor:
 
 
 def identity(x: Tree) -> Tree:
-    """Return `x` itself. Example: ``ops.identity((x, y))``. Source: MindSpore, `mindspore.ops.identity`."""
+    """Return `x` itself. Example: ``ops.identity((x, y))``."""
     return x
 
 
 def deepcopy(input_x: TensorLike) -> Tensor:
-    """A copy of `input_x` as a Tensor. Source: MindSpore, `mindspore.ops.deepcopy`."""
+    """A copy of `input_x` as a Tensor."""
     # A new backend tensor: one that is returned as it came would be shown as the very Tensor that was passed, and a
     # write to it be seen there.
     return keras.ops.copy(tensor("ops.deepcopy", input_x))
@@ -178,10 +176,7 @@ Identity: Final = primitive("Identity", deepcopy)
 
 
 class FloatStatus(Primitive):
-    """Whether an element is not finite, 1.0 or 0.0 of shape (1,). Example: ``ops.FloatStatus()(gradient)``.
-
-    Source: MindSpore, `mindspore.ops.FloatStatus`.
-    """
+    """Whether an element is not finite, 1.0 or 0.0 of shape (1,). Example: ``ops.FloatStatus()(gradient)``."""
 
     def __call__(self, x: TensorLike) -> Tensor:
         finite = keras.ops.all(keras.ops.isfinite(tensor("ops.FloatStatus", x)))
@@ -189,7 +184,7 @@ class FloatStatus(Primitive):
 
 
 class Round(Primitive):
-    """`round` as an object. Example: ``ops.Round()(x)``. Source: MindSpore, `mindspore.ops.Round`."""
+    """`round` as an object. Example: ``ops.Round()(x)``."""
 
     def __call__(self, input: TensorLike, decimals: int = 0) -> Tensor:
         return round(input, decimals=decimals)

@@ -83,7 +83,7 @@ Randperm: Final = configured("Randperm", _padded_permutation, max_length=1, pad=
 
 
 class identity(Primitive):  # noqa: N801  MindSpore's name.
-    """Return the input: ``ops.identity()(x)``. Source: MindSpore, `mindspore.ops.identity`."""
+    """Return the input: ``ops.identity()(x)``."""
 
     def __call__(self, x: Tree) -> Tree:
         return x
@@ -108,10 +108,7 @@ class DropoutGenMask(Primitive):
 
 
 class DropoutDoMask(Primitive):
-    """Keep the values of a mask, divided by the probability to keep: ``ops.DropoutDoMask()(x, mask, 0.9)``.
-
-    Source: MindSpore, `mindspore.ops.operations.DropoutDoMask`.
-    """
+    """Keep the values of a mask, divided by the probability to keep: ``ops.DropoutDoMask()(x, mask, 0.9)``."""
 
     def __call__(self, input_x: TensorLike, mask: TensorLike, keep_prob: TensorLike) -> Tensor:
         x, keep = tensor("ops.DropoutDoMask", input_x), tensor("ops.DropoutDoMask", keep_prob)
@@ -124,7 +121,6 @@ class FusedWeightScaleApplyMomentum(Primitive):
     `loss_scale` is what the gradient is multiplied by: the reciprocal of an optimizer's argument of this name.
 
     Example: ``opt(weight_decay, loss_scale, variable, accumulation, learning_rate, gradient, momentum)``.
-    Source: MindSpore, `mindspore.ops.FusedWeightScaleApplyMomentum`.
     """
 
     def __call__(

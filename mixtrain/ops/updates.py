@@ -48,8 +48,6 @@ class ApplyMomentum(Primitive):
         >>> w, v = mixtrain.Parameter([1.0]), mixtrain.Parameter([0.0])
         >>> ops.ApplyMomentum()(w, v, 0.5, mixtrain.Tensor([1.0]), 0.9).asnumpy().tolist()
         [0.5]
-
-    Source: MindSpore, `mindspore.ops.ApplyMomentum`.
     """
 
     def __init__(self, use_nesterov: bool = False, use_locking: bool = False, gradient_scale: float = 1.0) -> None:
@@ -75,7 +73,6 @@ class SGD(Primitive):
         nesterov: Whether to use Nesterov momentum.
 
     Example: ``ops.SGD()(weight, gradient, learning_rate, accum, momentum, stat)``.
-    Source: MindSpore, `mindspore.ops.SGD`.
     """
 
     def __init__(self, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False) -> None:
@@ -106,7 +103,6 @@ class Adam(Primitive):
         use_nesterov: Whether to use Nesterov momentum.
 
     Example: ``ops.Adam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient)``.
-    Source: MindSpore, `mindspore.ops.Adam`.
     """
 
     def __init__(self, use_locking: bool = False, use_nesterov: bool = False) -> None:
@@ -136,7 +132,6 @@ class AdamWeightDecay(Locking):
         use_locking: Accepted; without effect.
 
     Example: ``ops.AdamWeightDecay()(var, m, v, lr, beta1, beta2, epsilon, decay, gradient)``.
-    Source: MindSpore, `mindspore.ops.AdamWeightDecay`.
     """
 
     def __call__(
@@ -153,10 +148,7 @@ class AdamWeightDecay(Locking):
 
 
 class ApplyGradientDescent(Primitive):
-    """``var = var - alpha * delta``. Example: ``ops.ApplyGradientDescent()(weight, 0.1, gradient)``.
-
-    Source: MindSpore, `mindspore.ops.ApplyGradientDescent`.
-    """
+    """``var = var - alpha * delta``. Example: ``ops.ApplyGradientDescent()(weight, 0.1, gradient)``."""
 
     def __call__(self, var: Variable, alpha: TensorLike, delta: TensorLike) -> Tensor:
         value, lr, grad = read(self.name, var, alpha, delta)
@@ -169,7 +161,7 @@ class ApplyAdagrad(Primitive):
     Args:
         update_slots: Whether `accum` is updated.
 
-    Example: ``ops.ApplyAdagrad()(var, accum, lr, grad)``. Source: MindSpore, `mindspore.ops.ApplyAdagrad`.
+    Example: ``ops.ApplyAdagrad()(var, accum, lr, grad)``.
     """
 
     def __init__(self, update_slots: bool = True) -> None:
@@ -185,7 +177,7 @@ class ApplyAdagrad(Primitive):
 class ApplyAdagradV2(ApplyAdagrad):
     """`ApplyAdagrad` with `epsilon` added to the root; `update_slots` as there.
 
-    Example: ``ops.ApplyAdagradV2(1e-6)(var, accum, lr, grad)``. Source: MindSpore, `mindspore.ops.ApplyAdagradV2`.
+    Example: ``ops.ApplyAdagradV2(1e-6)(var, accum, lr, grad)``.
     """
 
     def __init__(self, epsilon: float, update_slots: bool = True) -> None:
@@ -199,10 +191,7 @@ class ApplyAdagradV2(ApplyAdagrad):
 
 
 class ApplyAdadelta(Primitive):
-    """Adadelta's step. Example: ``ops.ApplyAdadelta()(var, accum, accum_update, lr, rho, epsilon, grad)``.
-
-    Source: MindSpore, `mindspore.ops.ApplyAdadelta`.
-    """
+    """Adadelta's step. Example: ``ops.ApplyAdadelta()(var, accum, accum_update, lr, rho, epsilon, grad)``."""
 
     def __call__(
         self, var: Variable, accum: Variable, accum_update: Variable, lr: TensorLike, rho: TensorLike,
@@ -218,10 +207,7 @@ class ApplyAdadelta(Primitive):
 
 
 class ApplyAdaMax(Primitive):
-    """AdaMax's step. Example: ``ops.ApplyAdaMax()(var, m, v, beta1_power, lr, beta1, beta2, epsilon, grad)``.
-
-    Source: MindSpore, `mindspore.ops.ApplyAdaMax`.
-    """
+    """AdaMax's step. Example: ``ops.ApplyAdaMax()(var, m, v, beta1_power, lr, beta1, beta2, epsilon, grad)``."""
 
     def __call__(
         self, var: Variable, m: Variable, v: Variable, beta1_power: TensorLike, lr: TensorLike, beta1: TensorLike,
@@ -243,7 +229,6 @@ class ApplyRMSProp(Locking):
         use_locking: Accepted; without effect.
 
     Example: ``ops.ApplyRMSProp()(var, mean_square, moment, lr, grad, decay, momentum, epsilon)``.
-    Source: MindSpore, `mindspore.ops.ApplyRMSProp`.
     """
 
     def __call__(
@@ -267,7 +252,6 @@ class ApplyAdamWithAmsgradV2(Locking):
         use_locking: Accepted; without effect.
 
     Example: ``ops.ApplyAdamWithAmsgradV2()(var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, eps, grad)``.
-    Source: MindSpore, `mindspore.ops.ApplyAdamWithAmsgradV2`.
     """
 
     def __call__(
@@ -289,7 +273,6 @@ class ApplyAddSign(Primitive):
     """AddSign's step: longer where gradient and mean agree in sign.
 
     Example: ``ops.ApplyAddSign()(var, m, lr, alpha, sign_decay, beta, grad)``.
-    Source: MindSpore, `mindspore.ops.ApplyAddSign`.
     """
 
     def __call__(
@@ -308,7 +291,6 @@ class ApplyPowerSign(Primitive):
     """PowerSign's step: longer where gradient and mean agree in sign, ``exp(logbase * sign_decay * agreement)``.
 
     Example: ``ops.ApplyPowerSign()(var, m, lr, logbase, sign_decay, beta, grad)``.
-    Source: MindSpore, `mindspore.ops.ApplyPowerSign`.
     """
 
     def __call__(
@@ -334,7 +316,6 @@ class ApplyProximalGradientDescent(Primitive):
     """A gradient descent step, then the proximal step of the penalties.
 
     Example: ``ops.ApplyProximalGradientDescent()(var, alpha, l1, l2, delta)``.
-    Source: MindSpore, `mindspore.ops.ApplyProximalGradientDescent`.
     """
 
     def __call__(self, var: Variable, alpha: TensorLike, l1: TensorLike, l2: TensorLike, delta: TensorLike) -> Tensor:
@@ -349,7 +330,6 @@ class ApplyCenteredRMSProp(Locking):
         use_locking: Accepted; without effect.
 
     Example: ``ops.ApplyCenteredRMSProp()(var, mean_grad, mean_square, moment, grad, lr, decay, momentum, epsilon)``.
-    Source: MindSpore, `mindspore.ops.ApplyCenteredRMSProp`.
     """
 
     def __call__(
@@ -374,7 +354,6 @@ class ApplyProximalAdagrad(Locking):
         use_locking: Accepted; without effect.
 
     Example: ``ops.ApplyProximalAdagrad()(var, accum, lr, l1, l2, grad)``.
-    Source: MindSpore, `mindspore.ops.ApplyProximalAdagrad`.
     """
 
     def __call__(
@@ -393,7 +372,6 @@ class ApplyAdagradDA(Locking):
         use_locking: Accepted; without effect.
 
     Example: ``ops.ApplyAdagradDA()(var, sum, squares, grad, lr, l1, l2, global_step)``.
-    Source: MindSpore, `mindspore.ops.ApplyAdagradDA`.
     """
 
     def __call__(
@@ -429,7 +407,6 @@ class ApplyFtrl(Locking):
         use_locking: Accepted; without effect.
 
     Example: ``ops.ApplyFtrl()(var, accum, linear, grad, lr, l1, l2, lr_power)``.
-    Source: MindSpore, `mindspore.ops.ApplyFtrl`.
     """
 
     def __call__(

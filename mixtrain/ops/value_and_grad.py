@@ -53,8 +53,6 @@ def value_and_grad(
         >>> value, (dx, dy) = mixtrain.value_and_grad(lambda x, y: x * x * y, (0, 1))(x, y)
         >>> float(value), float(dx), float(dy)
         (36.0, 24.0, 9.0)
-
-    Source: MindSpore, `mindspore.value_and_grad`.
     """
     return _gradient_function(
         "value_and_grad", fn, grad_position, weights, has_aux, return_ids, sens_param,
@@ -92,8 +90,6 @@ def grad(
         >>> import mixtrain
         >>> float(mixtrain.grad(lambda x: x * x)(mixtrain.Tensor(3.0)))
         6.0
-
-    Source: MindSpore, `mindspore.grad`.
     """
     return _gradient_function(
         "grad", fn, grad_position, weights, has_aux, return_ids, sens_param,
@@ -188,7 +184,5 @@ def stop_gradient(value: Tree) -> Tree:
         >>> import mixtrain, mixtrain.ops as ops
         >>> float(mixtrain.grad(lambda x: x * ops.stop_gradient(x))(mixtrain.Tensor(3.0)))
         3.0
-
-    Source: MindSpore, `mindspore.ops.stop_gradient`.
     """
     return value if isinstance(value, int | float) else keras.ops.stop_gradient(value)

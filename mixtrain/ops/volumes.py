@@ -86,7 +86,7 @@ def conv1d(
 ) -> Tensor:
     """Convolve sequences `input` (N, C, L) with `weight` (out, C / `groups`, width), and add `bias`.
 
-    `stride`, `pad_mode`, `padding` and `dilation` are those of `conv2d`. Source: MindSpore, `mindspore.ops.conv1d`.
+    `stride`, `pad_mode`, `padding` and `dilation` are those of `conv2d`.
     """
     return _convolution("ops.conv1d", 1, input, weight, bias, (stride, pad_mode, padding, dilation, groups))
 
@@ -97,7 +97,7 @@ def conv3d(
 ) -> Tensor:
     """Convolve volumes `input` (N, C, D, H, W) with `weight` (out, C / `groups`, *kernel), and add `bias`.
 
-    `stride`, `pad_mode`, `padding` and `dilation` are those of `conv2d`. Source: MindSpore, `mindspore.ops.conv3d`.
+    `stride`, `pad_mode`, `padding` and `dilation` are those of `conv2d`.
     """
     return _convolution("ops.conv3d", 3, input, weight, bias, (stride, pad_mode, padding, dilation, groups))
 
@@ -125,7 +125,6 @@ def avg_pool1d(
     """Average-pool sequences `input_x` (N, C, L).
 
     `kernel_size`, `stride`, `padding`, `ceil_mode` and `count_include_pad` are those of `avg_pool2d`.
-    Source: MindSpore, `mindspore.ops.avg_pool1d`.
     """
     return _avg_pool("ops.avg_pool1d", 1, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
@@ -138,7 +137,7 @@ def avg_pool3d(
     """Average-pool volumes `input_x` (N, C, D, H, W).
 
     `kernel_size`, `stride`, `padding`, `ceil_mode`, `count_include_pad` and `divisor_override` are those of
-    `avg_pool2d`. Source: MindSpore, `mindspore.ops.avg_pool3d`.
+    `avg_pool2d`.
     """
     return _avg_pool(
         "ops.avg_pool3d", 3, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -160,8 +159,6 @@ def max_pool3d(
         dilation: Distance between the window's elements.
         ceil_mode: Whether a partial window at the end counts.
         return_indices: Whether to return (output, indices), each the flat index in D * H * W of a maximum, int64.
-
-    Source: MindSpore, `mindspore.ops.max_pool3d`.
     """
     return _max_pool("ops.max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -211,7 +208,7 @@ def lp_pool1d(
 ) -> Tensor:
     """The root of the sum of powers `norm_type` over each window of sequences `x`.
 
-    `kernel_size`, `stride` and `ceil_mode` are those of `max_pool3d`. Source: MindSpore, `mindspore.ops.lp_pool1d`.
+    `kernel_size`, `stride` and `ceil_mode` are those of `max_pool3d`.
     """
     if rank_of(x) == 2:
         return lp_pool1d(keras.ops.expand_dims(x, 0), norm_type, kernel_size, stride, ceil_mode)[0]
@@ -224,7 +221,7 @@ def lp_pool2d(
 ) -> Tensor:
     """The root of the sum of powers `norm_type` over each window of images `x`.
 
-    `kernel_size`, `stride` and `ceil_mode` are those of `max_pool3d`. Source: MindSpore, `mindspore.ops.lp_pool2d`.
+    `kernel_size`, `stride` and `ceil_mode` are those of `max_pool3d`.
     """
     return _lp_pool("ops.lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
 

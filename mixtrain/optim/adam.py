@@ -118,7 +118,7 @@ class AdamOffload(Adam):
         TypeError: An argument has the wrong type.
         ValueError: An argument is out of range.
 
-    Example: ``nn.AdamOffload(net.trainable_params())``. Source: MindSpore, `mindspore.nn.AdamOffload`.
+    Example: ``nn.AdamOffload(net.trainable_params())``.
     """
 
     def __init__(

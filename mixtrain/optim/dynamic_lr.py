@@ -25,8 +25,6 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
     Example:
         >>> piecewise_constant_lr([2, 3], [0.5, 0.25])
         [0.5, 0.5, 0.25]
-
-    Source: MindSpore, `mindspore.nn.piecewise_constant_lr`.
     """
     where = "piecewise_constant_lr"
     checks.instance(where, "milestone", milestone, (tuple, list), "milestone=[2, 5]")
@@ -73,8 +71,6 @@ def exponential_decay_lr(
     Example:
         >>> exponential_decay_lr(0.5, 0.5, total_step=4, step_per_epoch=2, decay_epoch=1)
         [0.5, 0.5, 0.25, 0.25]
-
-    Source: MindSpore, `mindspore.nn.exponential_decay_lr`.
     """
     _check_decay("exponential_decay_lr", learning_rate, decay_rate, is_stair)
 
@@ -113,8 +109,6 @@ def natural_exp_decay_lr(
     Example:
         >>> [round(rate, 4) for rate in natural_exp_decay_lr(0.5, 1.0, 3, 1, 1)]
         [0.5, 0.1839, 0.0677]
-
-    Source: MindSpore, `mindspore.nn.natural_exp_decay_lr`.
     """
     _check_decay("natural_exp_decay_lr", learning_rate, decay_rate, is_stair)
 
@@ -154,8 +148,6 @@ def inverse_decay_lr(
     Example:
         >>> inverse_decay_lr(0.5, 1.0, total_step=4, step_per_epoch=2, decay_epoch=1)
         [0.5, 0.5, 0.25, 0.25]
-
-    Source: MindSpore, `mindspore.nn.inverse_decay_lr`.
     """
     _check_decay("inverse_decay_lr", learning_rate, decay_rate, is_stair)
 
@@ -188,8 +180,6 @@ def cosine_decay_lr(
     Example:
         >>> [round(rate, 4) for rate in cosine_decay_lr(0.0, 0.5, total_step=4, step_per_epoch=1, decay_epoch=2)]
         [0.5, 0.25, 0.0, 0.0]
-
-    Source: MindSpore, `mindspore.nn.cosine_decay_lr`.
     """
     where = "cosine_decay_lr"
     checks.number(where, "min_lr", min_lr, at_least=0.0)
@@ -232,8 +222,6 @@ def polynomial_decay_lr(
     Example:
         >>> polynomial_decay_lr(0.5, 0.25, total_step=4, step_per_epoch=1, decay_epoch=2, power=1.0)
         [0.5, 0.375, 0.25, 0.25]
-
-    Source: MindSpore, `mindspore.nn.polynomial_decay_lr`.
     """
     where = "polynomial_decay_lr"
     checks.number(where, "learning_rate", learning_rate, above=0.0, example=0.1)
@@ -268,8 +256,6 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
     Example:
         >>> warmup_lr(0.5, total_step=4, step_per_epoch=1, warmup_epoch=2)
         [0.0, 0.25, 0.5, 0.5]
-
-    Source: MindSpore, `mindspore.nn.warmup_lr`.
     """
     checks.number("warmup_lr", "learning_rate", learning_rate, at_least=0.0, example=0.1)
     return _rate_per_step(

@@ -33,8 +33,6 @@ def opt_init_args_register(fn: _FunctionT) -> _FunctionT:
         >>> optimizer = Descent([mixtrain.Parameter(1.0, name="w")], 0.5)
         >>> optimizer.init_learning_rate, optimizer.init_args
         (0.5, {'power': 1.0})
-
-    Source: MindSpore, `mindspore.nn.optim.optimizer.opt_init_args_register`.
     """
 
     @functools.wraps(fn)

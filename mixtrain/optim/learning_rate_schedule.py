@@ -22,8 +22,6 @@ class LearningRateSchedule(Cell):
         ...         return 0.1 * 0.5**global_step
         >>> float(Halving()(mixtrain.Tensor(2.0)))
         0.02500000037252903
-
-    Source: MindSpore, `mindspore.nn.LearningRateSchedule`.
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
@@ -77,8 +75,6 @@ class ExponentialDecayLR(_Decay):
     Example:
         >>> float(ExponentialDecayLR(0.5, 0.25, decay_steps=2)(1))
         0.25
-
-    Source: MindSpore, `mindspore.nn.ExponentialDecayLR`.
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
@@ -103,8 +99,6 @@ class NaturalExpDecayLR(_Decay):
     Example:
         >>> round(float(NaturalExpDecayLR(0.5, 1.0, decay_steps=2)(1)), 4)
         0.1839
-
-    Source: MindSpore, `mindspore.nn.NaturalExpDecayLR`.
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
@@ -132,8 +126,6 @@ class InverseDecayLR(_Decay):
     Example:
         >>> float(InverseDecayLR(0.5, 1.0, decay_steps=2)(2))
         0.25
-
-    Source: MindSpore, `mindspore.nn.InverseDecayLR`.
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
@@ -156,8 +148,6 @@ class CosineDecayLR(LearningRateSchedule):
     Example:
         >>> round(float(CosineDecayLR(0.0, 0.5, decay_steps=2)(1)), 4)
         0.25
-
-    Source: MindSpore, `mindspore.nn.CosineDecayLR`.
     """
 
     def __init__(self, min_lr: float, max_lr: float, decay_steps: int) -> None:
@@ -190,8 +180,6 @@ class PolynomialDecayLR(LearningRateSchedule):
     Example:
         >>> float(PolynomialDecayLR(0.5, 0.25, decay_steps=2, power=1.0)(1))
         0.375
-
-    Source: MindSpore, `mindspore.nn.PolynomialDecayLR`.
     """
 
     def __init__(
@@ -236,8 +224,6 @@ class WarmUpLR(LearningRateSchedule):
     Example:
         >>> float(WarmUpLR(0.5, warmup_steps=2)(1))
         0.25
-
-    Source: MindSpore, `mindspore.nn.WarmUpLR`.
     """
 
     def __init__(self, learning_rate: float, warmup_steps: int) -> None:

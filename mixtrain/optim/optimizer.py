@@ -59,8 +59,6 @@ class Optimizer(OptimizerCell):
         >>> done = Descent(0.5, [w])((mixtrain.Tensor([1.0, 0.0]),))
         >>> w.asnumpy().tolist()
         [0.5, 1.0]
-
-    Source: MindSpore, `mindspore.nn.Optimizer`.
     """
 
     use_parallel = False

@@ -37,8 +37,6 @@ class SGD(Optimizer):
         >>> done = nn.SGD([w], learning_rate=0.5)((mixtrain.Tensor([1.0, 0.5]),))
         >>> w.asnumpy().tolist()
         [0.5, 0.75]
-
-    Source: MindSpore, `mindspore.nn.SGD`.
     """
 
     def __init__(

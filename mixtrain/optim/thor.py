@@ -14,8 +14,6 @@ def thor(*args: Any, **kwargs: Any) -> NoReturn:
 
     Raises:
         NotImplementedError: Always; the message names alternatives.
-
-    Source: MindSpore, `mindspore.nn.thor`.
     """
     raise NotImplementedError(
         "thor: the second-order optimizer THOR is not offered. "

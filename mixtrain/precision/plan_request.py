@@ -52,8 +52,6 @@ def to_float(layer: _LayerT, dst_type: DTypeLike) -> _LayerT:
     Example:
         >>> import keras, mixtrain
         >>> head = mixtrain.to_float(keras.layers.Dense(10), mixtrain.float32)
-
-    Source: MindSpore, `mindspore.nn.Cell.to_float`.
     """
     try:
         dtype = as_dtype(dst_type)

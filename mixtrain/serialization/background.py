@@ -21,8 +21,6 @@ def async_ckpt_thread_status() -> bool:
     Example:
         >>> async_ckpt_thread_status()
         False
-
-    Source: MindSpore, `mindspore.async_ckpt_thread_status`.
     """
     return not all(pending.done() for pending in _pending)
 

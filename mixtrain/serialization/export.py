@@ -46,8 +46,6 @@ def export(
         >>> export(nn.Dense(2, 3), mixtrain.Tensor([[1.0, 2.0]]), file_name=folder, file_format="SAVED_MODEL")
         >>> sorted(os.listdir(folder))
         ['assets', 'fingerprint.pb', 'saved_model.pb', 'variables']
-
-    Source: MindSpore, `mindspore.export`.
     """
     if file_format in _MINDSPORE_FORMATS:
         raise ValueError(
@@ -88,8 +86,6 @@ def load(file_name: str, **kwargs: Any) -> NoReturn:
 
     Raises:
         ValueError: Always; the message says what to use instead.
-
-    Source: MindSpore, `mindspore.load`.
     """
     raise ValueError(
         f"load: expected a file that TensorFlow can run; got {file_name!r}, a MINDIR graph of MindSpore's own. "

@@ -61,8 +61,6 @@ def load_param_into_net(
         ([], ['more'])
         >>> net.weight.asnumpy().tolist()
         [[3.0, 4.0]]
-
-    Source: MindSpore, `mindspore.load_param_into_net`.
     """
     checks.boolean(_WHERE, "strict_load", strict_load)
     if checks.boolean(_WHERE, "remove_redundancy", remove_redundancy):

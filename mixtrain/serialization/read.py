@@ -62,8 +62,6 @@ def load_checkpoint(
         >>> loaded = load_checkpoint(path, filter_prefix="bias")
         >>> list(loaded), int(loaded["epoch"])
         (['weight', 'epoch'], 4)
-
-    Source: MindSpore, `mindspore.load_checkpoint`.
     """
     check_encryption(_WHERE, dec_key, dec_mode, "dec_key")
     check_options(_WHERE, kwargs)

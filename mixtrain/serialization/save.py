@@ -65,8 +65,6 @@ def save_checkpoint(
         >>> save_checkpoint(nn.Dense(2, 3), path, append_dict={"epoch": 4})
         >>> os.listdir(os.path.dirname(path))
         ['dense.ckpt']
-
-    Source: MindSpore, `mindspore.save_checkpoint`.
     """
     checks.boolean(_WHERE, "integrated_save", integrated_save)
     check_encryption(_WHERE, enc_key, enc_mode)

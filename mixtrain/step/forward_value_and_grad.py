@@ -33,8 +33,6 @@ class ForwardValueAndGrad(Cell):
         >>> output, (gradient,) = step(mixtrain.Tensor([[3.0, 4.0]]))
         >>> output.numpy().tolist(), gradient.numpy().tolist()
         ([[7.0]], [[3.0, 4.0]])
-
-    Source: MindSpore, `mindspore.nn.ForwardValueAndGrad`.
     """
 
     def __init__(
@@ -90,8 +88,6 @@ class WithGradCell(Cell):
         >>> (gradient,) = WithGradCell(net, nn.MAELoss())(mixtrain.Tensor([[3.0, 4.0]]), mixtrain.Tensor([[1.0]]))
         >>> gradient.asnumpy().tolist()
         [[3.0, 4.0]]
-
-    Source: MindSpore, `mindspore.nn.WithGradCell`.
     """
 
     def __init__(self, network: Network, loss_fn: LossFn | None = None, sens: Any = None) -> None:

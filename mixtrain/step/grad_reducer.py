@@ -35,8 +35,6 @@ class DistributedGradReducer(Cell):
         >>> reducer = DistributedGradReducer(net.trainable_params(), mean=True, degree=1)
         >>> [float(gradient) for gradient in reducer((mixtrain.Tensor(2.0), mixtrain.Tensor(3.0)))]
         [2.0, 3.0]
-
-    Source: MindSpore, `mindspore.nn.DistributedGradReducer`.
     """
 
     def __init__(

@@ -155,8 +155,6 @@ class WithLossCell(Cell):
         >>> net = WithLossCell(nn.Dense(2, 1, weight_init="ones", has_bias=False), nn.MSELoss())
         >>> float(net(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[1.0]])))
         4.0
-
-    Source: MindSpore, `mindspore.nn.WithLossCell`.
     """
 
     def __init__(self, backbone: Network, loss_fn: LossFn | None, *, loss_weights: Any = None) -> None:
@@ -216,8 +214,6 @@ class WithEvalCell(Cell):
         >>> loss, outputs, label = net(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[1.0]]))
         >>> float(loss)
         4.0
-
-    Source: MindSpore, `mindspore.nn.WithEvalCell`.
     """
 
     def __init__(

@@ -62,8 +62,6 @@ class TrainOneStepCell(Cell):
         >>> step = TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.5))
         >>> float(step(mixtrain.Tensor([[1.0]]), mixtrain.Tensor([[2.0]]))), net.weight.asnumpy().tolist()
         (4.0, [[2.0]])
-
-    Source: MindSpore, `mindspore.nn.TrainOneStepCell`.
     """
 
     compiles_itself: ClassVar[bool] = True
@@ -353,8 +351,6 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         >>> loss, overflow, scale = step(mixtrain.Tensor([[1.0]]), mixtrain.Tensor([[2.0]]))
         >>> float(loss), bool(overflow), float(scale), net.weight.asnumpy().tolist()
         (4.0, False, 1024.0, [[2.0]])
-
-    Source: MindSpore, `mindspore.nn.TrainOneStepWithLossScaleCell`.
     """
 
     def __init__(self, network: Network, optimizer: Optimizer, scale_sense: Any) -> None:

@@ -90,8 +90,6 @@ class Model(KerasCalls):
         >>> history = model.train(3, batches, verbose=0)
         >>> len(history["loss"])
         3
-
-    Source: MindSpore, `mindspore.train.Model`.
     """
 
     def __init__(

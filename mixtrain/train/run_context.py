@@ -194,8 +194,6 @@ class RunContext:
         >>> context.request_stop()
         >>> context.original_args().cur_epoch_num, context.get_stop_requested()
         (4, True)
-
-    Source: MindSpore, `mindspore.train.RunContext`.
     """
 
     def __init__(self, original_args: CallbackArguments | dict[str, Any]) -> None:

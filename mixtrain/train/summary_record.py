@@ -49,8 +49,6 @@ class SummaryRecord:
         ...     summary.add_value("scalar", "loss", mixtrain.Tensor(0.5))
         ...     summary.record(1)
         True
-
-    Source: MindSpore, `mindspore.SummaryRecord`.
     """
 
     def __init__(

@@ -115,6 +115,17 @@ def test_every_public_name_has_a_page_or_a_row(site: pathlib.Path) -> None:
         assert [page for page in pages if not (site / "reference" / page).is_file()] == []
 
 
+def test_a_name_of_mindspore_says_so_and_one_of_mixtrains_own_does_not(site: pathlib.Path) -> None:
+    for page, source in {
+        "mixtrain.nn/Dense": "MindSpore, <code>mindspore.nn.Dense</code>",
+        "mixtrain/LossMonitor": "MindSpore, <code>mindspore.train.callback.LossMonitor</code>",
+        "mixtrain/jit": "MindSpore, <code>mindspore.jit</code>",
+    }.items():
+        assert source in (site / f"reference/{page}.html").read_text()
+    for page in ("mixtrain/tune", "mixtrain.keras/prepare", "mixtrain.diagnostics/Finding"):
+        assert "<code>mindspore." not in (site / f"reference/{page}.html").read_text()
+
+
 def test_pages_load_files_of_the_site_alone(site: pathlib.Path) -> None:
     for page in [*site.glob("*.html"), *site.glob("guide/*.html"), *site.glob("reference/mixtrain/*.html")]:
         assert [file for file in Page(page.read_text()).loaded if "://" in file or file.startswith("//")] == []

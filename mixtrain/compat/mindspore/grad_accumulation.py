@@ -47,8 +47,6 @@ class GradientAccumulation(Cell):
         ...     print(w.asnumpy())
         [0.]
         [-2.]
-
-    Source: MindSpore, `mindspore.boost.GradientAccumulation`.
     """
 
     def __init__(self, max_accumulation_step: int, optimizer: Optimizer) -> None:

@@ -41,8 +41,6 @@ def auto_parallel_context() -> _ParallelContext:
     Example:
         >>> auto_parallel_context().get_device_num_is_set(), auto_parallel_context().get_parallel_mode()
         (False, 'stand_alone')
-
-    Source: MindSpore, `mindspore.parallel._auto_parallel_context.auto_parallel_context`.
     """
     return _CONTEXT
 

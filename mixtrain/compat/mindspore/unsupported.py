@@ -17,10 +17,7 @@ class _Unsupported(Cell):
 
 
 class GraphCell(_Unsupported):
-    """Refused: MindSpore's compiled graphs (MINDIR) cannot be run. Example: write a Cell, then `load_checkpoint`.
-
-    Source: MindSpore, `mindspore.nn.GraphCell`.
-    """
+    """Refused: MindSpore's compiled graphs (MINDIR) cannot be run. Example: write a Cell, then `load_checkpoint`."""
 
     _reason = (
         "a MINDIR graph holds MindSpore's own operations, which cannot be run here. Write the network as a Cell and "
@@ -29,18 +26,12 @@ class GraphCell(_Unsupported):
 
 
 class PipelineCell(_Unsupported):
-    """Refused: one device has no pipeline. Example: train the network itself, with a smaller batch.
-
-    Source: MindSpore, `mindspore.nn.PipelineCell`.
-    """
+    """Refused: one device has no pipeline. Example: train the network itself, with a smaller batch."""
 
     _reason = "a pipeline needs several devices, and there is one. Write the network itself, and a smaller batch."
 
 
 class MicroBatchInterleaved(_Unsupported):
-    """Refused: one device has nothing to interleave. Example: train the network itself.
-
-    Source: MindSpore, `mindspore.nn.MicroBatchInterleaved`.
-    """
+    """Refused: one device has nothing to interleave. Example: train the network itself."""
 
     _reason = "micro-batches hide communication between devices, and there is one. Write the network itself."

@@ -20,8 +20,6 @@ class NormalizeForm(enum.IntEnum):
     Example:
         >>> NormalizeForm.NFKC.name
         'NFKC'
-
-    Source: MindSpore, `mindspore.dataset.text.NormalizeForm`.
     """
 
     NONE = 0
@@ -50,8 +48,6 @@ class CaseFold:
     Example:
         >>> str(CaseFold()("Welcome To"))
         'welcome to'
-
-    Source: MindSpore, `mindspore.dataset.text.CaseFold`.
     """
 
     def __call__(self, value: Any) -> np.ndarray:
@@ -71,8 +67,6 @@ class NormalizeUTF8:
     Example:
         >>> str(NormalizeUTF8(NormalizeForm.NFKC)("Ａ"))
         'A'
-
-    Source: MindSpore, `mindspore.dataset.text.NormalizeUTF8`.
     """
 
     def __init__(self, normalize_form: NormalizeForm = NormalizeForm.NFKC) -> None:
@@ -100,8 +94,6 @@ class RegexReplace:
     Example:
         >>> str(RegexReplace(r"\s+", "_")("one  two"))
         'one_two'
-
-    Source: MindSpore, `mindspore.dataset.text.RegexReplace`.
     """
 
     def __init__(self, pattern: str, replace: str, replace_all: bool = True) -> None:
@@ -129,8 +121,6 @@ class ToNumber:
         >>> import mixtrain
         >>> ToNumber(mixtrain.int32)(["123", "-4"]).tolist()
         [123, -4]
-
-    Source: MindSpore, `mindspore.dataset.text.ToNumber`.
     """
 
     def __init__(self, data_type: DTypeLike) -> None:
@@ -178,8 +168,6 @@ class SlidingWindow:
     Example:
         >>> SlidingWindow(2)(["a", "b", "c"]).tolist()
         [['a', 'b'], ['b', 'c']]
-
-    Source: MindSpore, `mindspore.dataset.text.SlidingWindow`.
     """
 
     def __init__(self, width: int, axis: int = 0) -> None:
@@ -209,8 +197,6 @@ class Truncate:
     Example:
         >>> Truncate(2)(["a", "b", "c"]).tolist()
         ['a', 'b']
-
-    Source: MindSpore, `mindspore.dataset.text.Truncate`.
     """
 
     def __init__(self, max_seq_len: int) -> None:
@@ -237,8 +223,6 @@ class TruncateSequencePair:
     Example:
         >>> [part.tolist() for part in TruncateSequencePair(4)(["a", "b", "c"], ["d", "e"])]
         [['a', 'b'], ['d', 'e']]
-
-    Source: MindSpore, `mindspore.dataset.text.TruncateSequencePair`.
     """
 
     def __init__(self, max_length: int) -> None:
@@ -268,8 +252,6 @@ def to_bytes(array: np.ndarray, encoding: str = "utf8") -> np.ndarray:
     Example:
         >>> to_bytes(["a", "é"]).tolist()
         [b'a', b'\\xc3\\xa9']
-
-    Source: MindSpore, `mindspore.dataset.text.to_bytes`.
     """
     return np.char.encode(read_strings("to_bytes", array), encoding)
 
@@ -287,8 +269,6 @@ def to_str(array: np.ndarray, encoding: str = "utf8") -> np.ndarray:
     Example:
         >>> to_str([b"a", b"b"]).tolist()
         ['a', 'b']
-
-    Source: MindSpore, `mindspore.dataset.text.to_str`.
     """
     array = np.asarray(array)
     if array.dtype.kind != "S":

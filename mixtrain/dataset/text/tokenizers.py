@@ -64,8 +64,6 @@ class WhitespaceTokenizer(_Tokenizer):
     Example:
         >>> WhitespaceTokenizer()("Welcome to  Beijing").tolist()
         ['Welcome', 'to', 'Beijing']
-
-    Source: MindSpore, `mindspore.dataset.text.WhitespaceTokenizer`.
     """
 
     def spans(self, text: str) -> Iterable[Span]:
@@ -88,8 +86,6 @@ class UnicodeCharTokenizer(_Tokenizer):
     Example:
         >>> UnicodeCharTokenizer()("to go").tolist()
         ['t', 'o', ' ', 'g', 'o']
-
-    Source: MindSpore, `mindspore.dataset.text.UnicodeCharTokenizer`.
     """
 
     def spans(self, text: str) -> Iterable[Span]:
@@ -115,8 +111,6 @@ class RegexTokenizer(_Tokenizer):
     Example:
         >>> RegexTokenizer(r"\s+|,", keep_delim_pattern=",")("one, two").tolist()
         ['one', ',', 'two']
-
-    Source: MindSpore, `mindspore.dataset.text.RegexTokenizer`.
     """
 
     def __init__(self, delim_pattern: str, keep_delim_pattern: str = "", with_offsets: bool = False) -> None:
@@ -154,8 +148,6 @@ class BasicTokenizer(_Tokenizer):
     Example:
         >>> BasicTokenizer()("Hello, [UNK] world!").tolist()
         ['Hello', ',', '[UNK]', 'world', '!']
-
-    Source: MindSpore, `mindspore.dataset.text.BasicTokenizer`.
     """
 
     def __init__(
@@ -231,8 +223,6 @@ class PythonTokenizer:
     Example:
         >>> PythonTokenizer(str.split)("Welcome to Beijing").tolist()
         ['Welcome', 'to', 'Beijing']
-
-    Source: MindSpore, `mindspore.dataset.text.PythonTokenizer`.
     """
 
     def __init__(self, tokenizer: Callable[[str], Any]) -> None:

@@ -23,8 +23,6 @@ class Vocab:
         >>> vocab = Vocab.from_list(["deep", "learning"], special_tokens=["<unk>"])
         >>> vocab.vocab(), vocab.tokens_to_ids(["deep", "other"]), vocab.ids_to_tokens(2)
         ({'<unk>': 0, 'deep': 1, 'learning': 2}, [1, -1], 'learning')
-
-    Source: MindSpore, `mindspore.dataset.text.Vocab`.
     """
 
     def __init__(self) -> None:
@@ -189,8 +187,6 @@ class Lookup:
     Example:
         >>> Lookup(Vocab.from_list(["<unk>", "deep"]), "<unk>")(["deep", "blue"]).tolist()
         [1, 0]
-
-    Source: MindSpore, `mindspore.dataset.text.Lookup`.
     """
 
     def __init__(self, vocab: Vocab, unknown_token: str | None = None, data_type: DTypeLike = int32) -> None:

@@ -15,7 +15,7 @@ from mixtrain.typing import DTypeLike
 
 
 class Relational(enum.IntEnum):
-    """How `Mask` compares. Example: ``Relational.EQ``. Source: MindSpore, `mindspore.dataset.transforms.Relational`."""
+    """How `Mask` compares. Example: ``Relational.EQ``."""
 
     EQ = 0
     NE = 1
@@ -45,8 +45,6 @@ class Fill:
         >>> import numpy as np
         >>> Fill(3)(np.array([1, 2])).tolist()
         [3, 3]
-
-    Source: MindSpore, `mindspore.dataset.transforms.Fill`.
     """
 
     def __init__(self, fill_value: Any) -> None:
@@ -77,8 +75,6 @@ class PadEnd:
         >>> import numpy as np
         >>> PadEnd([3], 9)(np.array([1, 2])).tolist()
         [1, 2, 9]
-
-    Source: MindSpore, `mindspore.dataset.transforms.PadEnd`.
     """
 
     def __init__(self, pad_shape: list[int | None], pad_value: Any = None) -> None:
@@ -117,8 +113,6 @@ class Concatenate:
         >>> import numpy as np
         >>> Concatenate(append=np.array([3]))(np.array([1, 2])).tolist()
         [1, 2, 3]
-
-    Source: MindSpore, `mindspore.dataset.transforms.Concatenate`.
     """
 
     def __init__(self, axis: int = 0, prepend: np.ndarray | None = None, append: np.ndarray | None = None) -> None:
@@ -146,8 +140,6 @@ class Mask:
         >>> import numpy as np
         >>> Mask(Relational.GT, 1)(np.array([1, 2])).tolist()
         [False, True]
-
-    Source: MindSpore, `mindspore.dataset.transforms.Mask`.
     """
 
     def __init__(self, operator: Relational, constant: Any, dtype: DTypeLike = "bool") -> None:
@@ -161,10 +153,7 @@ class Mask:
 
 
 class Duplicate:
-    """A value and its copy, for two columns. Example: ``Duplicate()(np.array([1]))``.
-
-    Source: MindSpore, `mindspore.dataset.transforms.Duplicate`.
-    """
+    """A value and its copy, for two columns. Example: ``Duplicate()(np.array([1]))``."""
 
     def __call__(self, value: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the value and its copy."""
@@ -178,8 +167,6 @@ class Unique:
         >>> import numpy as np
         >>> [part.tolist() for part in Unique()(np.array([5, 3, 5]))]
         [[5, 3], [0, 1, 0], [2, 1]]
-
-    Source: MindSpore, `mindspore.dataset.transforms.Unique`.
     """
 
     def __call__(self, value: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -202,8 +189,6 @@ class Slice:
         >>> import numpy as np
         >>> Slice(slice(1, 3))(np.array([1, 2, 3, 4])).tolist()
         [2, 3]
-
-    Source: MindSpore, `mindspore.dataset.transforms.Slice`.
     """
 
     def __init__(self, *slices: Any) -> None:

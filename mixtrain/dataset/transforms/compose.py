@@ -58,8 +58,6 @@ class Compose(Compound):
         >>> from mixtrain.dataset import transforms
         >>> transforms.Compose([transforms.TypeCast(np.float32), lambda x: x / 2])(np.array([1, 2])).tolist()
         [0.5, 1.0]
-
-    Source: MindSpore, `mindspore.dataset.transforms.Compose`.
     """
 
     def __init__(self, transforms: list[Operation]) -> None:

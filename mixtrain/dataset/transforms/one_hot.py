@@ -27,8 +27,6 @@ class OneHot(BlockOperation):
         >>> import numpy as np
         >>> OneHot(3)(np.array(2)).tolist()
         [0, 0, 1]
-
-    Source: MindSpore, `mindspore.dataset.transforms.OneHot`.
     """
 
     def __init__(self, num_classes: int, smoothing_rate: float = 0.0) -> None:

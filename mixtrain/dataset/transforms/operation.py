@@ -38,8 +38,6 @@ class TensorOperation:
         ...         return value // 2
         >>> Halve()(np.array([4, 6])).tolist()
         [2, 3]
-
-    Source: MindSpore, `mindspore.dataset.transforms.transforms.TensorOperation`.
     """
 
     same_size: bool = True
@@ -132,8 +130,6 @@ class PyTensorOperation:
         ...         return img * 2
         >>> Twice()(3)
         6
-
-    Source: MindSpore, `mindspore.dataset.transforms.transforms.PyTensorOperation`.
     """
 
     def __init__(self) -> None:

@@ -26,8 +26,6 @@ class RandomApply(Compound):
     Example:
         >>> RandomApply([lambda x: x + 1], prob=1.0)(3)
         4
-
-    Source: MindSpore, `mindspore.dataset.transforms.RandomApply`.
     """
 
     def __init__(self, transforms: list[Operation], prob: float = 0.5) -> None:
@@ -61,8 +59,6 @@ class RandomChoice(Compound):
     Example:
         >>> RandomChoice([lambda x: x + 1, lambda x: 1 + x])(3)
         4
-
-    Source: MindSpore, `mindspore.dataset.transforms.RandomChoice`.
     """
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
@@ -92,8 +88,6 @@ class RandomOrder(Compound):
     Example:
         >>> RandomOrder([lambda x: x + 1, lambda x: x + 2])(3)
         6
-
-    Source: MindSpore, `mindspore.dataset.transforms.RandomOrder`.
     """
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:

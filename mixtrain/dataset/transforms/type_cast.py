@@ -25,8 +25,6 @@ class TypeCast(BlockOperation):
         >>> import mixtrain
         >>> TypeCast(mixtrain.int32)(np.array([1.7, 2.0])).tolist()
         [1, 2]
-
-    Source: MindSpore, `mindspore.dataset.transforms.TypeCast`.
     """
 
     def __init__(self, data_type: DTypeLike | None = None, *, output_type: DTypeLike | None = None) -> None:

@@ -28,8 +28,6 @@ class GaussianBlur(ImageOperation):
         >>> import numpy as np
         >>> GaussianBlur(3)(np.full((4, 4, 3), 7, np.uint8)).max()
         np.uint8(7)
-
-    Source: MindSpore, `mindspore.dataset.vision.GaussianBlur`.
     """
 
     pictures: ClassVar[PictureMode] = "ends"
@@ -69,8 +67,6 @@ class AdjustSharpness(ImageOperation):
         >>> import numpy as np
         >>> AdjustSharpness(1.0)(np.array([[1, 2]], np.uint8)).tolist()
         [[1, 2]]
-
-    Source: MindSpore, `mindspore.dataset.vision.AdjustSharpness`.
     """
 
     pictures: ClassVar[PictureMode] = "ends"
@@ -98,8 +94,6 @@ class RandomSharpness(ImageOperation):
         >>> import numpy as np
         >>> RandomSharpness((1.0, 1.0))(np.array([[1, 2]], np.uint8)).tolist()
         [[1, 2]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomSharpness`.
     """
 
     random = True
@@ -123,8 +117,6 @@ class RandomAdjustSharpness(ImageOperation):
         >>> import numpy as np
         >>> RandomAdjustSharpness(2.0, prob=0.0)(np.array([[1, 2]], np.uint8)).tolist()
         [[1, 2]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomAdjustSharpness`.
     """
 
     random = True

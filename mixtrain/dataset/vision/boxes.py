@@ -68,8 +68,6 @@ class RandomHorizontalFlipWithBBox(BoxOperation):
         >>> flip = RandomHorizontalFlipWithBBox(1.0)
         >>> flip(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[5.0, 0.0, 2.0, 3.0]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomHorizontalFlipWithBBox`.
     """
 
     def __init__(self, prob: float = 0.5) -> None:
@@ -94,8 +92,6 @@ class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
         >>> flip = RandomVerticalFlipWithBBox(1.0)
         >>> flip(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[1.0, 1.0, 2.0, 3.0]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomVerticalFlipWithBBox`.
     """
 
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
@@ -117,8 +113,6 @@ class ResizeWithBBox(BoxOperation):
         >>> import numpy as np
         >>> ResizeWithBBox((8, 4))(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[0.5, 0.0, 1.0, 6.0]]
-
-    Source: MindSpore, `mindspore.dataset.vision.ResizeWithBBox`.
     """
 
     def __init__(self, size: int | Sequence[int], interpolation: Inter = Inter.LINEAR) -> None:
@@ -140,8 +134,6 @@ class RandomResizeWithBBox(ResizeWithBBox):
         >>> import numpy as np
         >>> RandomResizeWithBBox(2)(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[0.5, 0.0, 1.0, 1.5]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomResizeWithBBox`.
     """
 
     def __init__(self, size: int | Sequence[int]) -> None:
@@ -163,8 +155,6 @@ class RandomCropWithBBox(BoxOperation):
         >>> crop = RandomCropWithBBox((6, 10), padding=1)
         >>> crop(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[2.0, 1.0, 2.0, 3.0]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomCropWithBBox`.
     """
 
     def __init__(
@@ -217,8 +207,6 @@ class RandomResizedCropWithBBox(BoxOperation):
         >>> crop = RandomResizedCropWithBBox((8, 8), (1.0, 1.0), (1.0, 1.0))
         >>> crop(np.zeros((4, 4)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[2.0, 0.0, 4.0, 6.0]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomResizedCropWithBBox`.
     """
 
     def __init__(
@@ -252,8 +240,6 @@ class BoundingBoxAugment(BoxOperation):
         >>> augment = BoundingBoxAugment(Invert(), 1.0)
         >>> augment(np.zeros((1, 3), np.uint8), np.array([[1.0, 0.0, 2.0, 1.0]]))[0].tolist()
         [[0, 255, 255]]
-
-    Source: MindSpore, `mindspore.dataset.vision.BoundingBoxAugment`.
     """
 
     def __init__(self, transform: Any, ratio: float = 0.3) -> None:

@@ -18,8 +18,6 @@ class Decode(layout.Decode):
     Example:
         >>> Decode(rgb=True).to_pil
         False
-
-    Source: MindSpore, `mindspore.dataset.vision.c_transforms.Decode`.
     """
 
     def __init__(self, rgb: bool = True) -> None:

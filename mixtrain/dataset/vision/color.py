@@ -46,8 +46,6 @@ class AdjustBrightness(_Adjust):
         >>> import numpy as np
         >>> AdjustBrightness(2.0)(np.full((1, 1, 3), 100, np.uint8)).tolist()
         [[[200, 200, 200]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.AdjustBrightness`.
     """
 
     argument = "brightness_factor"
@@ -67,8 +65,6 @@ class AdjustContrast(_Adjust):
         >>> import numpy as np
         >>> AdjustContrast(0.0)(np.full((1, 1, 3), 100, np.uint8)).tolist()
         [[[100, 100, 100]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.AdjustContrast`.
     """
 
     argument = "contrast_factor"
@@ -88,8 +84,6 @@ class AdjustSaturation(_Adjust):
         >>> import numpy as np
         >>> AdjustSaturation(1.0)(np.full((1, 1, 3), 100, np.uint8)).tolist()
         [[[100, 100, 100]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.AdjustSaturation`.
     """
 
     argument = "saturation_factor"
@@ -109,8 +103,6 @@ class AdjustHue(_Adjust):
         >>> import numpy as np
         >>> AdjustHue(0.5)(np.array([[[1.0, 0.0, 0.0]]], np.float32)).tolist()
         [[[0.0, 1.0, 1.0]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.AdjustHue`.
     """
 
     argument = "hue_factor"
@@ -138,8 +130,6 @@ class RandomColorAdjust(ImageOperation):
         >>> import numpy as np
         >>> RandomColorAdjust(brightness=(2, 2))(np.full((1, 1, 3), 100, np.uint8)).tolist()
         [[[200, 200, 200]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomColorAdjust`.
     """
 
     rgb_only = True
@@ -199,8 +189,6 @@ class RandomColor(ImageOperation):
         >>> import numpy as np
         >>> RandomColor((1.0, 1.0))(np.full((1, 1, 3), 9, np.uint8)).tolist()
         [[[9, 9, 9]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomColor`.
     """
 
     rgb_only = True
@@ -224,8 +212,6 @@ class RandomLighting(ImageOperation):
         >>> import numpy as np
         >>> RandomLighting(0.0)(np.full((1, 1, 3), 9, np.uint8)).tolist()
         [[[9, 9, 9]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomLighting`.
     """
 
     rgb_only = True

@@ -46,8 +46,6 @@ class ConvertColor(TensorOperation):
         >>> from mixtrain.dataset.vision import ConvertMode
         >>> ConvertColor(ConvertMode.COLOR_RGB2BGR)(np.array([[[1, 2, 3]]], np.uint8)).tolist()
         [[[3, 2, 1]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.ConvertColor`.
     """
 
     def __init__(self, convert_mode: ConvertMode) -> None:
@@ -81,8 +79,6 @@ class Grayscale(ImageOperation):
         >>> import numpy as np
         >>> Grayscale(3)(np.array([[[255, 0, 0]]], np.uint8)).tolist()
         [[[76, 76, 76]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.Grayscale`.
     """
 
     rgb_only = True
@@ -106,8 +102,6 @@ class RandomGrayscale(ImageOperation):
         >>> import numpy as np
         >>> RandomGrayscale(1.0)(np.array([[[255, 0, 0]]], np.uint8)).tolist()
         [[[76, 76, 76]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomGrayscale`.
     """
 
     rgb_only = True
@@ -133,8 +127,6 @@ class HsvToRgb(TensorOperation):
         >>> import numpy as np
         >>> HsvToRgb(is_hwc=True)(np.array([[[0.0, 1.0, 1.0]]], np.float32)).tolist()
         [[[1.0, 0.0, 0.0]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.HsvToRgb`.
     """
 
     _to_rgb: ClassVar[bool] = True
@@ -165,8 +157,6 @@ class RgbToHsv(HsvToRgb):
         >>> import numpy as np
         >>> RgbToHsv(is_hwc=True)(np.array([[[1.0, 0.0, 0.0]]], np.float32)).tolist()
         [[[0.0, 1.0, 1.0]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RgbToHsv`.
     """
 
     _to_rgb = False

@@ -65,8 +65,6 @@ class CenterCrop(TwofoldOperation):
         >>> import numpy as np
         >>> CenterCrop((1, 2))(np.arange(16).reshape(4, 4)).tolist()
         [[5, 6]]
-
-    Source: MindSpore, `mindspore.dataset.vision.CenterCrop`.
     """
 
     batched = True
@@ -102,8 +100,6 @@ class Crop(ImageOperation):
         >>> import numpy as np
         >>> Crop((0, 1), (1, 2))(np.arange(16).reshape(4, 4)).tolist()
         [[1, 2]]
-
-    Source: MindSpore, `mindspore.dataset.vision.Crop`.
     """
 
     pictures: ClassVar[PictureMode] = "ends"
@@ -137,8 +133,6 @@ class RandomCrop(ImageOperation):
         >>> import numpy as np
         >>> RandomCrop(32, padding=4)(np.zeros((32, 32, 3), np.uint8)).shape
         (32, 32, 3)
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomCrop`.
     """
 
     random = True

@@ -16,8 +16,6 @@ class Inter(enum.IntEnum):
     Example:
         >>> Inter.LINEAR is Inter.BILINEAR
         True
-
-    Source: MindSpore, `mindspore.dataset.vision.Inter`.
     """
 
     NEAREST = 0
@@ -34,8 +32,6 @@ class Border(str, enum.Enum):
     Example:
         >>> Border("edge")
         <Border.EDGE: 'edge'>
-
-    Source: MindSpore, `mindspore.dataset.vision.Border`.
     """
 
     CONSTANT = "constant"
@@ -50,8 +46,6 @@ class ConvertMode(enum.IntEnum):
     Example:
         >>> ConvertMode.COLOR_RGB2BGR is ConvertMode.COLOR_BGR2RGB
         True
-
-    Source: MindSpore, `mindspore.dataset.vision.ConvertMode`.
     """
 
     COLOR_BGR2BGRA = COLOR_RGB2RGBA = 0
@@ -74,8 +68,6 @@ class SliceMode(enum.IntEnum):
     Example:
         >>> SliceMode.DROP.value
         1
-
-    Source: MindSpore, `mindspore.dataset.vision.SliceMode`.
     """
 
     PAD = 0
@@ -88,8 +80,6 @@ class ImageReadMode(enum.IntEnum):
     Example:
         >>> ImageReadMode.COLOR.value
         2
-
-    Source: MindSpore, `mindspore.dataset.vision.ImageReadMode`.
     """
 
     UNCHANGED = 0
@@ -103,8 +93,6 @@ class ImageBatchFormat(enum.IntEnum):
     Example:
         >>> ImageBatchFormat.NCHW.value
         1
-
-    Source: MindSpore, `mindspore.dataset.vision.ImageBatchFormat`.
     """
 
     NHWC = 0

@@ -31,8 +31,6 @@ class CutOut(TensorOperation):
         >>> import numpy as np
         >>> CutOut(8)(np.ones((4, 4, 3), np.uint8)).shape
         (4, 4, 3)
-
-    Source: MindSpore, `mindspore.dataset.vision.CutOut`.
     """
 
     def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True) -> None:
@@ -75,8 +73,6 @@ class RandomErasing(TensorOperation):
         >>> import numpy as np
         >>> RandomErasing(prob=0.0)(np.ones((3, 1, 1), np.float32)).tolist()
         [[[1.0]], [[1.0]], [[1.0]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomErasing`.
     """
 
     def __init__(
@@ -144,8 +140,6 @@ class Erase(ImageOperation):
         >>> import numpy as np
         >>> Erase(0, 0, 1, 1, value=9)(np.array([[1, 2]], np.uint8)).tolist()
         [[9, 2]]
-
-    Source: MindSpore, `mindspore.dataset.vision.Erase`.
     """
 
     pictures: ClassVar[PictureMode] = "ends"

@@ -28,8 +28,6 @@ def read_file(filename: str) -> np.ndarray:
     Example:
         >>> read_file(__file__)[:3].tobytes()
         b'\"""'
-
-    Source: MindSpore, `mindspore.dataset.vision.read_file`.
     """
     return np.fromfile(checks.instance("read_file", "filename", filename, str, 'filename="a.png"'), np.uint8)
 
@@ -46,8 +44,6 @@ def write_file(filename: str, data: TensorLike) -> None:
 
     Example:
         >>> write_file(os.devnull, np.zeros(3, np.uint8))
-
-    Source: MindSpore, `mindspore.dataset.vision.write_file`.
     """
     checks.instance("write_file", "filename", filename, str, 'filename="a.png"')
     array = read_value("write_file", data)
@@ -70,8 +66,6 @@ def encode_jpeg(image: TensorLike, quality: int = 75) -> np.ndarray:
     Example:
         >>> encode_jpeg(np.zeros((4, 5, 3), np.uint8))[:2].tobytes()
         b'\\xff\\xd8'
-
-    Source: MindSpore, `mindspore.dataset.vision.encode_jpeg`.
     """
     checks.integer("encode_jpeg", "quality", quality, at_least=1, example=75)
     if quality > 100:
@@ -92,8 +86,6 @@ def encode_png(image: TensorLike, compression_level: int = 6) -> np.ndarray:
     Example:
         >>> encode_png(np.zeros((4, 5, 3), np.uint8))[1:4].tobytes()
         b'PNG'
-
-    Source: MindSpore, `mindspore.dataset.vision.encode_png`.
     """
     checks.integer("encode_png", "compression_level", compression_level, at_least=0, example=6)
     if compression_level > 9:
@@ -112,8 +104,6 @@ def write_jpeg(filename: str, image: TensorLike, quality: int = 75) -> None:
 
     Example:
         >>> write_jpeg(os.devnull, np.zeros((4, 5, 3), np.uint8))
-
-    Source: MindSpore, `mindspore.dataset.vision.write_jpeg`.
     """
     write_file(filename, encode_jpeg(image, quality))
 
@@ -128,8 +118,6 @@ def write_png(filename: str, image: TensorLike, compression_level: int = 6) -> N
 
     Example:
         >>> write_png(os.devnull, np.zeros((4, 5, 3), np.uint8))
-
-    Source: MindSpore, `mindspore.dataset.vision.write_png`.
     """
     write_file(filename, encode_png(image, compression_level))
 
@@ -151,8 +139,6 @@ def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> 
         >>> write_png(path, np.zeros((4, 5), np.uint8))
         >>> read_image(path).shape, read_image(path, ImageReadMode.COLOR).shape
         ((4, 5, 1), (4, 5, 3))
-
-    Source: MindSpore, `mindspore.dataset.vision.read_image`.
     """
     checks.instance("read_image", "filename", filename, str, 'filename="a.png"')
     enum_member("read_image", "mode", mode, ImageReadMode)
@@ -180,8 +166,6 @@ def get_image_size(image: Any) -> list[int]:
     Example:
         >>> get_image_size(np.zeros((4, 5, 3)))
         [4, 5]
-
-    Source: MindSpore, `mindspore.dataset.vision.get_image_size`.
     """
     if is_picture(image):
         return [image.size[1], image.size[0]]
@@ -203,8 +187,6 @@ def get_image_num_channels(image: Any) -> int:
     Example:
         >>> get_image_num_channels(np.zeros((4, 5, 3))), get_image_num_channels(np.zeros((4, 5)))
         (3, 1)
-
-    Source: MindSpore, `mindspore.dataset.vision.get_image_num_channels`.
     """
     if is_picture(image):
         return len(image.getbands())

@@ -18,8 +18,6 @@ class HorizontalFlip(ImageOperation):
         >>> import numpy as np
         >>> HorizontalFlip()(np.array([[1, 2, 3]])).tolist()
         [[3, 2, 1]]
-
-    Source: MindSpore, `mindspore.dataset.vision.HorizontalFlip`.
     """
 
     batched = True
@@ -32,10 +30,7 @@ class HorizontalFlip(ImageOperation):
 
 
 class VerticalFlip(HorizontalFlip):
-    """The image flipped vertically. Example: ``VerticalFlip()(image)``.
-
-    Source: MindSpore, `mindspore.dataset.vision.VerticalFlip`.
-    """
+    """The image flipped vertically. Example: ``VerticalFlip()(image)``."""
 
     axis = "vertical"
 
@@ -54,8 +49,6 @@ class RandomHorizontalFlip(ImageOperation):
         >>> import numpy as np
         >>> RandomHorizontalFlip(1.0)(np.array([[1, 2, 3]])).tolist()
         [[3, 2, 1]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomHorizontalFlip`.
     """
 
     random = True
@@ -81,8 +74,6 @@ class RandomVerticalFlip(RandomHorizontalFlip):
         >>> import numpy as np
         >>> RandomVerticalFlip(1.0)(np.array([[1], [2]])).tolist()
         [[2], [1]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomVerticalFlip`.
     """
 
     axis = "vertical"

@@ -32,8 +32,6 @@ class HWC2CHW(BlockOperation):
         >>> import numpy as np
         >>> HWC2CHW()(np.zeros((28, 30, 3))).shape
         (3, 28, 30)
-
-    Source: MindSpore, `mindspore.dataset.vision.HWC2CHW`.
     """
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
@@ -51,8 +49,6 @@ class ToTensor(BlockOperation):
         >>> import numpy as np
         >>> ToTensor()(np.full((2, 2), 255, np.uint8)).tolist()
         [[[1.0, 1.0], [1.0, 1.0]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.ToTensor`.
     """
 
     def __init__(self, output_type: DTypeLike = np.float32) -> None:
@@ -74,8 +70,6 @@ class ToPIL(BlockOperation):
         >>> import numpy as np
         >>> ToPIL()(np.zeros((28, 30, 3), np.uint8)).size
         (30, 28)
-
-    Source: MindSpore, `mindspore.dataset.vision.ToPIL`.
     """
 
     pictures: ClassVar[PictureMode] = "makes"
@@ -92,8 +86,6 @@ class ToNumpy(BlockOperation):
         >>> import numpy as np
         >>> ToNumpy()(np.zeros((2, 2), np.uint8)).shape
         (2, 2)
-
-    Source: MindSpore, `mindspore.dataset.vision.ToNumpy`.
     """
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
@@ -112,8 +104,6 @@ class ToType(TypeCast):
         >>> import numpy as np
         >>> ToType(np.float32)(np.array([1, 2])).dtype
         dtype('float32')
-
-    Source: MindSpore, `mindspore.dataset.vision.ToType`.
     """
 
 
@@ -133,8 +123,6 @@ class Decode(TensorOperation):
         ...                       "00000000000000000000000000000000" "0000ff00")
         >>> Decode()(np.frombuffer(pixel, np.uint8)).tolist()
         [[[255, 0, 0]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.Decode`.
     """
 
     opens = True

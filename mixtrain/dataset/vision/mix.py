@@ -51,8 +51,6 @@ class MixUpBatch(TensorOperation):
         >>> import numpy as np
         >>> MixUpBatch(0.5)(np.zeros((2, 4, 4, 3), np.uint8), np.eye(2))[1].sum().item()
         2.0
-
-    Source: MindSpore, `mindspore.dataset.vision.MixUpBatch`.
     """
 
     def __init__(self, alpha: float = 1.0) -> None:
@@ -82,8 +80,6 @@ class CutMixBatch(TensorOperation):
         >>> cut = CutMixBatch(ImageBatchFormat.NHWC, 1.0, 0.5)
         >>> cut(np.zeros((2, 4, 4, 3), np.uint8), np.eye(2))[1].sum().item()
         2.0
-
-    Source: MindSpore, `mindspore.dataset.vision.CutMixBatch`.
     """
 
     def __init__(self, image_batch_format: ImageBatchFormat, alpha: float = 1.0, prob: float = 1.0) -> None:
@@ -126,8 +122,6 @@ class MixUp(TensorOperation):
         >>> import numpy as np
         >>> MixUp(2, 0.2)(np.zeros((2, 4, 4, 3)), np.eye(2))[1].sum().item()
         2.0
-
-    Source: MindSpore, `mindspore.dataset.vision.MixUp`.
     """
 
     def __init__(self, batch_size: int, alpha: float, is_single: bool = True) -> None:

@@ -30,8 +30,6 @@ class Pad(ImageOperation):
         >>> import numpy as np
         >>> Pad((1, 0), fill_value=7)(np.array([[1, 2]])).tolist()
         [[7, 1, 2, 7]]
-
-    Source: MindSpore, `mindspore.dataset.vision.Pad`.
     """
 
     batched = True
@@ -67,8 +65,6 @@ class PadToSize(ImageOperation):
         >>> import numpy as np
         >>> PadToSize((1, 4), offset=(0, 1))(np.array([[1, 2]])).tolist()
         [[0, 1, 2, 0]]
-
-    Source: MindSpore, `mindspore.dataset.vision.PadToSize`.
     """
 
     batched = True

@@ -27,8 +27,6 @@ class FiveCrop(TensorOperation):
         >>> import numpy as np
         >>> [part.tolist() for part in FiveCrop(1)(np.arange(9).reshape(3, 3))]
         [[[0]], [[2]], [[6]], [[8]], [[4]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.FiveCrop`.
     """
 
     same_size = False
@@ -73,8 +71,6 @@ class TenCrop(FiveCrop):
         >>> import numpy as np
         >>> len(TenCrop(2)(np.arange(9).reshape(3, 3)))
         10
-
-    Source: MindSpore, `mindspore.dataset.vision.TenCrop`.
     """
 
     def __init__(self, size: int | Sequence[int], use_vertical_flip: bool = False) -> None:
@@ -99,8 +95,6 @@ class SlicePatches(TensorOperation):
         >>> import numpy as np
         >>> [patch.tolist() for patch in SlicePatches(1, 2)(np.arange(3)[None])]
         [[[0, 1]], [[2, 0]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.SlicePatches`.
     """
 
     same_size = False

@@ -41,8 +41,6 @@ class Perspective(TensorOperation):
         >>> moved = [[1, 0], [3, 0], [3, 2], [1, 2]]
         >>> Perspective(corners, moved, Inter.NEAREST)(np.array([[1, 2, 3]], np.uint8)).tolist()
         [[0, 1, 2]]
-
-    Source: MindSpore, `mindspore.dataset.vision.Perspective`.
     """
 
     def __init__(self, start_points: Points, end_points: Points, interpolation: Inter = Inter.BILINEAR) -> None:
@@ -71,8 +69,6 @@ class RandomPerspective(TensorOperation):
         >>> import numpy as np
         >>> RandomPerspective(0.5, 1.0, Inter.BILINEAR)(np.zeros((8, 6, 3), np.uint8)).shape
         (8, 6, 3)
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomPerspective`.
     """
 
     def __init__(

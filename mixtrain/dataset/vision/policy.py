@@ -29,8 +29,6 @@ class RandomSelectSubpolicy(Compound):
         >>> from mixtrain.dataset.vision import Invert
         >>> RandomSelectSubpolicy([[(Invert(), 1.0)]])(np.array([[255]], np.uint8)).tolist()
         [[0]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomSelectSubpolicy`.
     """
 
     def __init__(self, policy: Sequence[Sequence[tuple[Any, float]]]) -> None:
@@ -92,8 +90,6 @@ class UniformAugment(Compound):
         >>> from mixtrain.dataset.vision import Invert
         >>> UniformAugment([Invert()])(np.zeros((1, 1), np.uint8)).shape
         (1, 1)
-
-    Source: MindSpore, `mindspore.dataset.vision.UniformAugment`.
     """
 
     def __init__(self, transforms: Sequence[Any], num_ops: int = 2) -> None:

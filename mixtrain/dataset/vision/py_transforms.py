@@ -8,10 +8,7 @@ from mixtrain.dataset.vision import erase, layout, scale
 
 
 class Decode(layout.Decode):
-    """The Pillow image in the contents of a file. Example: ``Decode()``.
-
-    Source: MindSpore, `mindspore.dataset.vision.py_transforms.Decode`.
-    """
+    """The Pillow image in the contents of a file. Example: ``Decode()``."""
 
     def __init__(self) -> None:
         super().__init__(to_pil=True)
@@ -27,8 +24,6 @@ class Normalize(scale.Normalize):
     Example:
         >>> Normalize([0.5], [0.5]).is_hwc
         False
-
-    Source: MindSpore, `mindspore.dataset.vision.py_transforms.Normalize`.
     """
 
     def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
@@ -45,8 +40,6 @@ class Cutout(erase.CutOut):
     Example:
         >>> Cutout(8).is_hwc
         False
-
-    Source: MindSpore, `mindspore.dataset.vision.py_transforms.Cutout`.
     """
 
     def __init__(self, length: int, num_patches: int = 1) -> None:

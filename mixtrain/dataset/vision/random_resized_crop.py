@@ -35,8 +35,6 @@ class RandomResizedCrop(Resizing):
         >>> import numpy as np
         >>> RandomResizedCrop(8)(np.zeros((20, 30, 3), np.uint8)).shape
         (8, 8, 3)
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomResizedCrop`.
     """
 
     batched = True
@@ -107,8 +105,6 @@ class RandomCropDecodeResize(RandomResizedCrop):
     Example:
         >>> RandomCropDecodeResize(224).size
         (224, 224)
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomCropDecodeResize`.
     """
 
     batched = False

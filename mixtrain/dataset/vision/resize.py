@@ -40,8 +40,6 @@ class Resize(Resizing):
         >>> import numpy as np
         >>> Resize((32, 48))(np.zeros((28, 28, 1), np.uint8)).shape
         (32, 48, 1)
-
-    Source: MindSpore, `mindspore.dataset.vision.Resize`.
     """
 
     batched = True
@@ -75,8 +73,6 @@ class RandomResize(Resizing):
         >>> import numpy as np
         >>> RandomResize((4, 6))(np.zeros((28, 28, 3), np.uint8)).shape
         (4, 6, 3)
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomResize`.
     """
 
     random = True
@@ -111,8 +107,6 @@ class ResizedCrop(Resizing):
         >>> import numpy as np
         >>> ResizedCrop(0, 0, 1, 2, (2, 2), Inter.NEAREST)(np.array([[1, 2], [3, 4]])).tolist()
         [[1, 2], [1, 2]]
-
-    Source: MindSpore, `mindspore.dataset.vision.ResizedCrop`.
     """
 
     batched = True

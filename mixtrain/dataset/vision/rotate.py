@@ -83,8 +83,6 @@ class Rotate(_Rotation):
         >>> import numpy as np
         >>> Rotate(90)(np.array([[1, 2], [3, 4]], np.uint8)).tolist()
         [[2, 4], [1, 3]]
-
-    Source: MindSpore, `mindspore.dataset.vision.Rotate`.
     """
 
     pictures: ClassVar[PictureMode] = "ends"
@@ -123,8 +121,6 @@ class RandomRotation(_Rotation):
         >>> import numpy as np
         >>> RandomRotation((90, 90))(np.array([[1, 2], [3, 4]], np.uint8)).tolist()
         [[2, 4], [1, 3]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomRotation`.
     """
 
     random = True
@@ -166,8 +162,6 @@ class RandomAffine(ImageOperation):
         >>> import numpy as np
         >>> RandomAffine(0, translate=(0.5, 0.5))(np.array([[1, 2]], np.uint8)).tolist()
         [[0, 1]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomAffine`.
     """
 
     random = True
@@ -217,8 +211,6 @@ class Affine(ImageOperation):
         >>> import numpy as np
         >>> Affine(0.0, (0.5, 0.0), 1.0, 0.0)(np.array([[1, 2]], np.uint8)).tolist()
         [[0, 1]]
-
-    Source: MindSpore, `mindspore.dataset.vision.Affine`.
     """
 
     pictures: ClassVar[PictureMode] = "ends"

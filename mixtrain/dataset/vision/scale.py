@@ -29,8 +29,6 @@ class Rescale(BlockOperation):
         >>> import numpy as np
         >>> Rescale(1 / 255, -0.5)(np.array([0, 255], np.uint8)).tolist()
         [-0.5, 0.5]
-
-    Source: MindSpore, `mindspore.dataset.vision.Rescale`.
     """
 
     def __init__(self, rescale: float, shift: float) -> None:
@@ -59,8 +57,6 @@ class Normalize(BlockOperation):
         >>> import numpy as np
         >>> Normalize(mean=[10.0], std=[2.0])(np.array([[10, 12]], np.uint8)).tolist()
         [[0.0, 1.0]]
-
-    Source: MindSpore, `mindspore.dataset.vision.Normalize`.
     """
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], is_hwc: bool = True) -> None:
@@ -100,8 +96,6 @@ class LinearTransformation(TensorOperation):
         >>> import numpy as np
         >>> LinearTransformation(2 * np.eye(4), np.ones(4))(np.array([[1, 2], [3, 4]])).tolist()
         [[0.0, 2.0], [4.0, 6.0]]
-
-    Source: MindSpore, `mindspore.dataset.vision.LinearTransformation`.
     """
 
     def __init__(self, transformation_matrix: np.ndarray, mean_vector: np.ndarray) -> None:
@@ -135,8 +129,6 @@ class NormalizePad(Normalize):
         >>> import numpy as np
         >>> NormalizePad([1.0], [2.0])(np.full((1, 1, 3), 3, np.uint8)).tolist()
         [[[1.0, 1.0, 1.0, 0.0]]]
-
-    Source: MindSpore, `mindspore.dataset.vision.NormalizePad`.
     """
 
     def __init__(

@@ -16,10 +16,7 @@ from mixtrain.typing import Tensor
 
 
 class Invert(ImageOperation):
-    """255 minus the image. Example: ``Invert()(image)``.
-
-    Source: MindSpore, `mindspore.dataset.vision.Invert`.
-    """
+    """255 minus the image. Example: ``Invert()(image)``."""
 
     batched = True
 
@@ -43,8 +40,6 @@ class AdjustGamma(ImageOperation):
         >>> import numpy as np
         >>> AdjustGamma(2.0)(np.array([[0, 51, 255]], np.uint8)).tolist()
         [[0, 10, 255]]
-
-    Source: MindSpore, `mindspore.dataset.vision.AdjustGamma`.
     """
 
     batched = True
@@ -63,10 +58,7 @@ class AdjustGamma(ImageOperation):
 
 
 class Equalize(TwofoldOperation):
-    """A uint8 image with the histogram of each channel equalized. Example: ``Equalize()(image)``.
-
-    Source: MindSpore, `mindspore.dataset.vision.Equalize`.
-    """
+    """A uint8 image with the histogram of each channel equalized. Example: ``Equalize()(image)``."""
 
     uint8_only = True
 
@@ -90,8 +82,6 @@ class AutoContrast(ImageOperation):
         >>> import numpy as np
         >>> AutoContrast()(np.array([[100, 110]], np.uint8)).tolist()
         [[0, 255]]
-
-    Source: MindSpore, `mindspore.dataset.vision.AutoContrast`.
     """
 
     uint8_only = True
@@ -116,8 +106,6 @@ class Solarize(ImageOperation):
         >>> import numpy as np
         >>> Solarize(100)(np.array([[99, 100]], np.uint8)).tolist()
         [[99, 155]]
-
-    Source: MindSpore, `mindspore.dataset.vision.Solarize`.
     """
 
     batched = True
@@ -143,8 +131,6 @@ class RandomSolarize(ImageOperation):
         >>> import numpy as np
         >>> RandomSolarize((100, 100))(np.array([[99, 100]], np.uint8)).tolist()
         [[99, 155]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomSolarize`.
     """
 
     random = True
@@ -175,8 +161,6 @@ class Posterize(ImageOperation):
         >>> import numpy as np
         >>> Posterize(1)(np.array([[100, 200]], np.uint8)).tolist()
         [[0, 128]]
-
-    Source: MindSpore, `mindspore.dataset.vision.Posterize`.
     """
 
     batched = True
@@ -202,8 +186,6 @@ class RandomPosterize(ImageOperation):
         >>> import numpy as np
         >>> RandomPosterize((1, 1))(np.array([[100, 200]], np.uint8)).tolist()
         [[0, 128]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomPosterize`.
     """
 
     uint8_only = True
@@ -246,8 +228,6 @@ class RandomInvert(_RandomlyApplied):
         >>> import numpy as np
         >>> RandomInvert(1.0)(np.array([[0, 55]], np.uint8)).tolist()
         [[255, 200]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomInvert`.
     """
 
     def __init__(self, prob: float = 0.5) -> None:
@@ -264,8 +244,6 @@ class RandomEqualize(_RandomlyApplied):
         >>> import numpy as np
         >>> RandomEqualize(0.0)(np.array([[0, 55]], np.uint8)).tolist()
         [[0, 55]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomEqualize`.
     """
 
     def __init__(self, prob: float = 0.5) -> None:
@@ -284,8 +262,6 @@ class RandomAutoContrast(_RandomlyApplied):
         >>> import numpy as np
         >>> RandomAutoContrast(prob=1.0)(np.array([[100, 110]], np.uint8)).tolist()
         [[0, 255]]
-
-    Source: MindSpore, `mindspore.dataset.vision.RandomAutoContrast`.
     """
 
     def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None, prob: float = 0.5) -> None:

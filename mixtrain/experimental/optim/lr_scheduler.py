@@ -63,7 +63,6 @@ class LRScheduler(_BaseScheduler):
         TypeError: `optimizer` is of another kind.
 
     Example: ``lr_scheduler.StepLR(optimizer, step_size=30)``.
-    Source: MindSpore, `mindspore.experimental.optim.lr_scheduler.LRScheduler`.
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -114,7 +113,7 @@ class _Factor(LRScheduler):
 class StepLR(_Factor):
     """Multiply the rates by `gamma` every `step_size` steps; `optimizer` and `last_epoch` as in `LRScheduler`.
 
-    Example: ``StepLR(optimizer, 30, 0.1)``. Source: MindSpore, `lr_scheduler.StepLR`.
+    Example: ``StepLR(optimizer, 30, 0.1)``.
     """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
@@ -128,7 +127,7 @@ class StepLR(_Factor):
 class MultiStepLR(_Factor):
     """Multiply the rates by `gamma` at each of the `milestones`; `optimizer`, `last_epoch` as in `LRScheduler`.
 
-    Example: ``MultiStepLR(optimizer, [30, 80])``. Source: MindSpore, `lr_scheduler.MultiStepLR`.
+    Example: ``MultiStepLR(optimizer, [30, 80])``.
     """
 
     def __init__(
@@ -144,7 +143,7 @@ class MultiStepLR(_Factor):
 class ExponentialLR(_Factor):
     """Multiply the rates by `gamma` every step; `optimizer` and `last_epoch` as in `LRScheduler`.
 
-    Example: ``ExponentialLR(optimizer, 0.9)``. Source: MindSpore, `lr_scheduler.ExponentialLR`.
+    Example: ``ExponentialLR(optimizer, 0.9)``.
     """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
@@ -158,7 +157,7 @@ class ExponentialLR(_Factor):
 class ConstantLR(_Factor):
     """Multiply the rates by `factor` during `total_iters` steps; `optimizer` and `last_epoch` as in `LRScheduler`.
 
-    Example: ``ConstantLR(optimizer, 0.5, 4)``. Source: MindSpore, `lr_scheduler.ConstantLR`.
+    Example: ``ConstantLR(optimizer, 0.5, 4)``.
     """
 
     def __init__(
@@ -181,7 +180,7 @@ class LinearLR(_Factor):
         total_iters: Number of steps.
         last_epoch: As in `LRScheduler`.
 
-    Example: ``LinearLR(optimizer, 0.5, total_iters=4)``. Source: MindSpore, `lr_scheduler.LinearLR`.
+    Example: ``LinearLR(optimizer, 0.5, total_iters=4)``.
     """
 
     def __init__(
@@ -209,7 +208,7 @@ class PolynomialLR(_Factor):
         power: The degree.
         last_epoch: As in `LRScheduler`.
 
-    Example: ``PolynomialLR(optimizer, 10)``. Source: MindSpore, `lr_scheduler.PolynomialLR`.
+    Example: ``PolynomialLR(optimizer, 10)``.
     """
 
     def __init__(
@@ -247,7 +246,7 @@ class _Lambdas(LRScheduler):
 class LambdaLR(_Lambdas):
     """Set the rates to the initial ones times ``lr_lambda(step)``; the arguments are those of `MultiplicativeLR`.
 
-    Example: ``LambdaLR(optimizer, lambda step: 0.9 ** step)``. Source: MindSpore, `lr_scheduler.LambdaLR`.
+    Example: ``LambdaLR(optimizer, lambda step: 0.9 ** step)``.
     """
 
     def get_lr(self) -> list[float]:
@@ -258,7 +257,7 @@ class LambdaLR(_Lambdas):
 class MultiplicativeLR(_Lambdas):
     """Multiply the rates by ``lr_lambda(step)``.
 
-    Example: ``MultiplicativeLR(optimizer, lambda step: 0.9)``. Source: MindSpore, `lr_scheduler.MultiplicativeLR`.
+    Example: ``MultiplicativeLR(optimizer, lambda step: 0.9)``.
     """
 
     def get_lr(self) -> list[float]:
@@ -277,7 +276,7 @@ class CosineAnnealingLR(LRScheduler):
         eta_min: Minimum rate.
         last_epoch: As in `LRScheduler`.
 
-    Example: ``CosineAnnealingLR(optimizer, 10)``. Source: MindSpore, `lr_scheduler.CosineAnnealingLR`.
+    Example: ``CosineAnnealingLR(optimizer, 10)``.
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -314,7 +313,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         last_epoch: As in `LRScheduler`.
 
     Example: ``CosineAnnealingWarmRestarts(optimizer, 2)``.
-    Source: MindSpore, `lr_scheduler.CosineAnnealingWarmRestarts`.
     """
 
     def __init__(
@@ -361,7 +359,7 @@ class CyclicLR(LRScheduler):
         scale_mode: Whether `scale_fn` is a function of the "cycle" or the "iterations".
         last_epoch: As in `LRScheduler`.
 
-    Example: ``CyclicLR(optimizer, 0.01, 0.1)``. Source: MindSpore, `lr_scheduler.CyclicLR`.
+    Example: ``CyclicLR(optimizer, 0.01, 0.1)``.
     """
 
     def __init__(
@@ -409,7 +407,7 @@ class SequentialLR(_BaseScheduler):
     Raises:
         ValueError: A scheduler has another optimizer, or the number of milestones is wrong.
 
-    Example: ``SequentialLR(optimizer, [first, second], [5])``. Source: MindSpore, `lr_scheduler.SequentialLR`.
+    Example: ``SequentialLR(optimizer, [first, second], [5])``.
     """
 
     def __init__(
@@ -450,7 +448,7 @@ class ReduceLROnPlateau(_BaseScheduler):
         min_lr: Minimum rate, one or one per group.
         eps: Minimum reduction; smaller ones are not applied.
 
-    Example: ``ReduceLROnPlateau(optimizer, patience=2)``. Source: MindSpore, `lr_scheduler.ReduceLROnPlateau`.
+    Example: ``ReduceLROnPlateau(optimizer, patience=2)``.
     """
 
     def __init__(

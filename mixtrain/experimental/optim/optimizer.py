@@ -39,8 +39,6 @@ class Optimizer(StepOptimizer):
         >>> w = mixtrain.Parameter(np.ones(2, np.float32), name="w")
         >>> optim.SGD([w], lr=0.5).param_groups[0]["lr"].asnumpy().tolist()
         0.5
-
-    Source: MindSpore, `mindspore.experimental.optim.Optimizer`.
     """
 
     def __init__(self, params: ParamsLike, defaults: dict[str, Any]) -> None:

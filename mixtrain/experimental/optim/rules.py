@@ -30,7 +30,6 @@ class SGD(Optimizer):
         maximize: Whether to maximize the objective.
 
     Example: ``optim.SGD(net.trainable_params(), lr=0.1, momentum=0.9)``.
-    Source: MindSpore, `mindspore.experimental.optim.SGD`.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class Adam(Optimizer):
         amsgrad: Whether to use the maximum of all mean squares so far.
         maximize: Whether to maximize the objective.
 
-    Example: ``optim.Adam(net.trainable_params(), lr=1e-3)``. Source: MindSpore, `mindspore.experimental.optim.Adam`.
+    Example: ``optim.Adam(net.trainable_params(), lr=1e-3)``.
     """
 
     _decoupled = False
@@ -121,7 +120,7 @@ class AdamW(Adam):
         amsgrad: Whether to use the maximum of all mean squares so far.
         maximize: Whether to maximize the objective.
 
-    Example: ``optim.AdamW(net.trainable_params(), lr=1e-3)``. Source: MindSpore, `mindspore.experimental.optim.AdamW`.
+    Example: ``optim.AdamW(net.trainable_params(), lr=1e-3)``.
     """
 
     _decoupled = True
@@ -144,7 +143,7 @@ class NAdam(Optimizer):
         weight_decay: L2 penalty.
         momentum_decay: Decay of the momentum schedule.
 
-    Example: ``optim.NAdam(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.NAdam`.
+    Example: ``optim.NAdam(net.trainable_params())``.
     """
 
     def __init__(
@@ -189,7 +188,7 @@ class RAdam(Optimizer):
         eps: Added to the denominator.
         weight_decay: L2 penalty.
 
-    Example: ``optim.RAdam(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.RAdam`.
+    Example: ``optim.RAdam(net.trainable_params())``.
     """
 
     def __init__(
@@ -231,7 +230,7 @@ class Adamax(Optimizer):
         weight_decay: L2 penalty.
         maximize: Whether to maximize the objective.
 
-    Example: ``optim.Adamax(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.Adamax`.
+    Example: ``optim.Adamax(net.trainable_params())``.
     """
 
     def __init__(
@@ -269,7 +268,7 @@ class Adagrad(Optimizer):
         eps: Added to the denominator.
         maximize: Whether to maximize the objective.
 
-    Example: ``optim.Adagrad(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.Adagrad`.
+    Example: ``optim.Adagrad(net.trainable_params())``.
     """
 
     def __init__(
@@ -306,7 +305,7 @@ class Adadelta(Optimizer):
         weight_decay: L2 penalty.
         maximize: Whether to maximize the objective.
 
-    Example: ``optim.Adadelta(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.Adadelta`.
+    Example: ``optim.Adadelta(net.trainable_params())``.
     """
 
     def __init__(
@@ -345,7 +344,7 @@ class RMSprop(Optimizer):
         centered: Whether to use the variance instead of the mean square.
         maximize: Whether to maximize the objective.
 
-    Example: ``optim.RMSprop(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.RMSprop`.
+    Example: ``optim.RMSprop(net.trainable_params())``.
     """
 
     def __init__(
@@ -387,7 +386,7 @@ class Rprop(Optimizer):
         step_sizes: Minimum and maximum step size.
         maximize: Whether to maximize the objective.
 
-    Example: ``optim.Rprop(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.Rprop`.
+    Example: ``optim.Rprop(net.trainable_params())``.
     """
 
     def __init__(
@@ -430,7 +429,7 @@ class ASGD(Optimizer):
     Attributes:
         ax: The averages, one Parameter per weight.
 
-    Example: ``optim.ASGD(net.trainable_params(), lr=0.1)``. Source: MindSpore, `mindspore.experimental.optim.ASGD`.
+    Example: ``optim.ASGD(net.trainable_params(), lr=0.1)``.
     """
 
     def __init__(

@@ -60,8 +60,6 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
     Example:
         >>> get_activation("relu6")
         ReLU6()
-
-    Source: MindSpore, `mindspore.nn.get_activation`.
     """
     if name is None:
         return None

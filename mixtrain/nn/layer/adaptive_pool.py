@@ -70,8 +70,6 @@ class AdaptiveAvgPool1d(_AdaptivePool):
         >>> import mixtrain, mixtrain.nn as nn
         >>> nn.AdaptiveAvgPool1d(2)(mixtrain.Tensor([[1.0, 3.0, 2.0, 0.0]])).numpy().tolist()
         [[2.0, 1.0]]
-
-    Source: MindSpore, `mindspore.nn.AdaptiveAvgPool1d`.
     """
 
     _rank: ClassVar[int] = 1
@@ -98,8 +96,6 @@ class AdaptiveAvgPool2d(_AdaptivePool):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.AdaptiveAvgPool2d((1, None))(mixtrain.Tensor(np.ones((2, 3, 5, 4), np.float32))).shape)
         (2, 3, 1, 4)
-
-    Source: MindSpore, `mindspore.nn.AdaptiveAvgPool2d`.
     """
 
     _function = staticmethod(keras.ops.mean)
@@ -125,8 +121,6 @@ class AdaptiveMaxPool1d(_AdaptivePool):
         >>> import mixtrain, mixtrain.nn as nn
         >>> nn.AdaptiveMaxPool1d(2)(mixtrain.Tensor([[1.0, 3.0, 2.0, 0.0]])).numpy().tolist()
         [[3.0, 2.0]]
-
-    Source: MindSpore, `mindspore.nn.AdaptiveMaxPool1d`.
     """
 
     _rank: ClassVar[int] = 1

@@ -40,8 +40,6 @@ class MatMul(Cell):
         >>> import mixtrain, mixtrain.nn as nn
         >>> nn.MatMul(transpose_x2=True)(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[3.0, 4.0]])).numpy().tolist()
         [[11.0]]
-
-    Source: MindSpore, `mindspore.nn.MatMul`.
     """
 
     precision_family: ClassVar[Family] = "matmul"
@@ -81,8 +79,6 @@ class Norm(Cell):
         >>> import mixtrain, mixtrain.nn as nn
         >>> float(nn.Norm()(mixtrain.Tensor([3.0, 4.0])))
         5.0
-
-    Source: MindSpore, `mindspore.nn.Norm`.
     """
 
     def __init__(self, axis: int | tuple[int, ...] = (), keep_dims: bool = False) -> None:
@@ -127,8 +123,6 @@ class OneHot(Cell):
         >>> import mixtrain, mixtrain.nn as nn
         >>> nn.OneHot(depth=3)(mixtrain.Tensor([1])).numpy().tolist()
         [[0.0, 1.0, 0.0]]
-
-    Source: MindSpore, `mindspore.nn.OneHot`.
     """
 
     def __init__(
@@ -165,8 +159,6 @@ class Range(Cell):
         >>> import mixtrain.nn as nn
         >>> nn.Range(1, 8, 2)().numpy().tolist()
         [1, 3, 5, 7]
-
-    Source: MindSpore, `mindspore.nn.Range`.
     """
 
     def __init__(self, start: float, limit: float | None = None, delta: float = 1) -> None:

@@ -64,8 +64,6 @@ class AvgPool2d(_AvgPool):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.AvgPool2d(2, 2)(mixtrain.Tensor(np.ones((1, 3, 8, 8), np.float32))).shape)
         (1, 3, 4, 4)
-
-    Source: MindSpore, `mindspore.nn.AvgPool2d`.
     """
 
     def __init__(
@@ -109,8 +107,6 @@ class AvgPool1d(_AvgPool):
         >>> import mixtrain, mixtrain.nn as nn
         >>> nn.AvgPool1d(2, 2)(mixtrain.Tensor([[1.0, 3.0, 2.0, 0.0]])).numpy().tolist()
         [[2.0, 1.0]]
-
-    Source: MindSpore, `mindspore.nn.AvgPool1d`.
     """
 
     _rank: ClassVar[int] = 1

@@ -44,8 +44,6 @@ class BatchNorm3d(Cell):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.BatchNorm3d(3)(mixtrain.Tensor(np.ones((2, 3, 2, 2, 2), np.float32))).shape)
         (2, 3, 2, 2, 2)
-
-    Source: MindSpore, `mindspore.nn.BatchNorm3d`.
     """
 
     precision_family: ClassVar[Family] = "normalization"

@@ -72,8 +72,6 @@ class Conv2dBnAct(_BnAct):
         >>> block = nn.Conv2dBnAct(1, 2, 3, has_bn=True, activation="relu")
         >>> tuple(block(mixtrain.Tensor(np.ones((1, 1, 4, 4), np.float32))).shape)
         (1, 2, 4, 4)
-
-    Source: MindSpore, `mindspore.nn.Conv2dBnAct`.
     """
 
     def __init__(
@@ -138,8 +136,6 @@ class DenseBnAct(_BnAct):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.DenseBnAct(4, 2, activation="relu")(mixtrain.Tensor(np.ones((3, 4), np.float32))).shape)
         (3, 2)
-
-    Source: MindSpore, `mindspore.nn.DenseBnAct`.
     """
 
     def __init__(

@@ -33,8 +33,6 @@ class ClipByNorm(Cell):
         >>> import mixtrain, mixtrain.nn as nn
         >>> nn.ClipByNorm()(mixtrain.Tensor([3.0, 4.0]), 1.0).numpy().round(3)
         array([0.6, 0.8], dtype=float32)
-
-    Source: MindSpore, `mindspore.nn.ClipByNorm`.
     """
 
     def __init__(self, axis: int | Sequence[int] | None = None) -> None:

@@ -137,8 +137,6 @@ class SequentialCell(_Cells):
         >>> net = nn.SequentialCell([nn.Dense(4, 2), nn.ReLU()])
         >>> [parameter.name for parameter in net.trainable_params()]
         ['0.weight', '0.bias']
-
-    Source: MindSpore, `mindspore.nn.SequentialCell`.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -186,8 +184,6 @@ class CellList(_Cells):
         >>> blocks = nn.CellList([nn.Dense(4, 4) for _ in range(3)])
         >>> len(blocks), blocks[-1].weight.name
         (3, '2.weight')
-
-    Source: MindSpore, `mindspore.nn.CellList`.
     """
 
     def __init__(self, *args: Any, auto_prefix: bool = True) -> None:
@@ -236,8 +232,6 @@ class CellDict(Cell):
 
     Args:
         args: A mapping, or pairs of a name and a Cell.
-
-    Source: MindSpore, `mindspore.nn.CellDict`.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -59,8 +59,6 @@ class Conv1d(_Conv):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.Conv1d(2, 4, 3)(mixtrain.Tensor(np.ones((1, 2, 8), np.float32))).shape)
         (1, 4, 8)
-
-    Source: MindSpore, `mindspore.nn.Conv1d`.
     """
 
     _rank: ClassVar[int] = 1
@@ -119,8 +117,6 @@ class Conv2d(_Conv):
         >>> conv = nn.Conv2d(1, 6, 5, pad_mode="valid")
         >>> tuple(conv(mixtrain.Tensor(np.ones((2, 1, 32, 32), np.float32))).shape)
         (2, 6, 28, 28)
-
-    Source: MindSpore, `mindspore.nn.Conv2d`.
     """
 
     def __init__(
@@ -177,8 +173,6 @@ class Conv3d(_Conv):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.Conv3d(1, 2, 3)(mixtrain.Tensor(np.ones((1, 1, 4, 4, 4), np.float32))).shape)
         (1, 2, 4, 4, 4)
-
-    Source: MindSpore, `mindspore.nn.Conv3d`.
     """
 
     _rank: ClassVar[int] = 3

@@ -106,8 +106,6 @@ class Conv1dTranspose(_ConvTranspose):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.Conv1dTranspose(2, 4, 3, 2)(mixtrain.Tensor(np.ones((1, 2, 8), np.float32))).shape)
         (1, 4, 16)
-
-    Source: MindSpore, `mindspore.nn.Conv1dTranspose`.
     """
 
     _rank: ClassVar[int] = 1
@@ -165,8 +163,6 @@ class Conv2dTranspose(_ConvTranspose):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.Conv2dTranspose(2, 4, 3, 2)(mixtrain.Tensor(np.ones((1, 2, 8, 8), np.float32))).shape)
         (1, 4, 16, 16)
-
-    Source: MindSpore, `mindspore.nn.Conv2dTranspose`.
     """
 
     def __init__(
@@ -230,8 +226,6 @@ class Conv3dTranspose(_ConvTranspose):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.Conv3dTranspose(1, 2, 3, 2)(mixtrain.Tensor(np.ones((1, 1, 4, 4, 4), np.float32))).shape)
         (1, 2, 8, 8, 8)
-
-    Source: MindSpore, `mindspore.nn.Conv3dTranspose`.
     """
 
     _rank: ClassVar[int] = 3

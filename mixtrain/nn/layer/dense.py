@@ -46,8 +46,6 @@ class Dense(Cell):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.Dense(4, 2, activation="relu")(mixtrain.Tensor(np.ones((3, 4), np.float32))).shape)
         (3, 2)
-
-    Source: MindSpore, `mindspore.nn.Dense`.
     """
 
     precision_family: ClassVar[Family] = "matmul"
@@ -118,8 +116,6 @@ class BiDense(Cell):
         >>> x = mixtrain.Tensor(np.ones((3, 4), np.float32))
         >>> tuple(nn.BiDense(4, 4, 2)(x, x).shape)
         (3, 2)
-
-    Source: MindSpore, `mindspore.nn.BiDense`.
     """
 
     precision_family: ClassVar[Family] = "matmul"

@@ -42,7 +42,7 @@ class Elementwise(Cell):
 
 
 class ReLU(Elementwise):
-    """max(x, 0). Example: ``nn.ReLU()(x)``. Source: MindSpore, `mindspore.nn.ReLU`."""
+    """max(x, 0). Example: ``nn.ReLU()(x)``."""
 
     _of = staticmethod(_ops.relu)
 
@@ -52,37 +52,37 @@ class ReLU(Elementwise):
 
 
 class ReLU6(Elementwise):
-    """min(max(x, 0), 6). Example: ``nn.ReLU6()(x)``. Source: MindSpore, `mindspore.nn.ReLU6`."""
+    """min(max(x, 0), 6). Example: ``nn.ReLU6()(x)``."""
 
     _of = staticmethod(_ops.relu6)
 
 
 class Sigmoid(Elementwise):
-    """1 / (1 + exp(-x)). Example: ``nn.Sigmoid()(x)``. Source: MindSpore, `mindspore.nn.Sigmoid`."""
+    """1 / (1 + exp(-x)). Example: ``nn.Sigmoid()(x)``."""
 
     _of = staticmethod(_ops.sigmoid)
 
 
 class LogSigmoid(Elementwise):
-    """log(sigmoid(x)), kept finite. Example: ``nn.LogSigmoid()(x)``. Source: MindSpore, `mindspore.nn.LogSigmoid`."""
+    """log(sigmoid(x)), kept finite. Example: ``nn.LogSigmoid()(x)``."""
 
     _of = staticmethod(_ops.log_sigmoid)
 
 
 class HSigmoid(Elementwise):
-    """relu6(x + 3) / 6. Example: ``nn.HSigmoid()(x)``. Source: MindSpore, `mindspore.nn.HSigmoid`."""
+    """relu6(x + 3) / 6. Example: ``nn.HSigmoid()(x)``."""
 
     _of = staticmethod(_ops.hard_sigmoid)
 
 
 class HSwish(Elementwise):
-    """x * relu6(x + 3) / 6. Example: ``nn.HSwish()(x)``. Source: MindSpore, `mindspore.nn.HSwish`."""
+    """x * relu6(x + 3) / 6. Example: ``nn.HSwish()(x)``."""
 
     _of = staticmethod(_ops.hard_silu)
 
 
 class SiLU(Elementwise):
-    """x * sigmoid(x). Example: ``nn.SiLU()(x)``. Source: MindSpore, `mindspore.nn.SiLU`."""
+    """x * sigmoid(x). Example: ``nn.SiLU()(x)``."""
 
     _of = staticmethod(_ops.silu)
 
@@ -94,25 +94,25 @@ class Mish(Elementwise):
 
 
 class SeLU(Elementwise):
-    """The self-normalizing ELU. Example: ``nn.SeLU()(x)``. Source: MindSpore, `mindspore.nn.SeLU`."""
+    """The self-normalizing ELU. Example: ``nn.SeLU()(x)``."""
 
     _of = staticmethod(_ops.selu)
 
 
 class Tanh(Elementwise):
-    """The hyperbolic tangent. Example: ``nn.Tanh()(x)``. Source: MindSpore, `mindspore.nn.Tanh`."""
+    """The hyperbolic tangent. Example: ``nn.Tanh()(x)``."""
 
     _of = staticmethod(_ops.tanh)
 
 
 class Tanhshrink(Elementwise):
-    """x - tanh(x). Example: ``nn.Tanhshrink()(x)``. Source: MindSpore, `mindspore.nn.Tanhshrink`."""
+    """x - tanh(x). Example: ``nn.Tanhshrink()(x)``."""
 
     _of = staticmethod(_ops.tanh_shrink)
 
 
 class Softsign(Elementwise):
-    """x / (1 + abs(x)). Example: ``nn.Softsign()(x)``. Source: MindSpore, `mindspore.nn.Softsign`."""
+    """x / (1 + abs(x)). Example: ``nn.Softsign()(x)``."""
 
     _of = staticmethod(_ops.softsign)
 
@@ -174,8 +174,6 @@ class LeakyReLU(_AlphaActivation):
         >>> import mixtrain.nn as nn
         >>> nn.LeakyReLU()
         LeakyReLU(alpha=0.2)
-
-    Source: MindSpore, `mindspore.nn.LeakyReLU`.
     """
 
     _of = staticmethod(_ops.leaky_relu)
@@ -218,25 +216,19 @@ class _Shrink(Elementwise):
 
 
 class SoftShrink(_Shrink):
-    """x moved toward zero by `lambd`, but not past it. Example: ``nn.SoftShrink(0.5)(x)``.
-
-    Source: MindSpore, `mindspore.nn.SoftShrink`.
-    """
+    """x moved toward zero by `lambd`, but not past it. Example: ``nn.SoftShrink(0.5)(x)``."""
 
     _of = staticmethod(_ops.soft_shrink)
 
 
 class HShrink(_Shrink):
-    """x, or 0 within `lambd` of zero. Example: ``nn.HShrink(0.5)(x)``. Source: MindSpore, `mindspore.nn.HShrink`."""
+    """x, or 0 within `lambd` of zero. Example: ``nn.HShrink(0.5)(x)``."""
 
     _of = staticmethod(_ops.hard_shrink)
 
 
 class Hardtanh(Elementwise):
-    """x clipped to [`min_val`, `max_val`]. Example: ``nn.Hardtanh(-1.0, 1.0)(x)``.
-
-    Source: MindSpore, `mindspore.nn.Hardtanh`.
-    """
+    """x clipped to [`min_val`, `max_val`]. Example: ``nn.Hardtanh(-1.0, 1.0)(x)``."""
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
         super().__init__()
@@ -248,10 +240,7 @@ class Hardtanh(Elementwise):
 
 
 class Threshold(Elementwise):
-    """x where x > `threshold`, else `value`. Example: ``nn.Threshold(0.1, 20.0)(x)``.
-
-    Source: MindSpore, `mindspore.nn.Threshold`.
-    """
+    """x where x > `threshold`, else `value`. Example: ``nn.Threshold(0.1, 20.0)(x)``."""
 
     def __init__(self, threshold: float, value: float) -> None:
         super().__init__()

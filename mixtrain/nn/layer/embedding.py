@@ -79,8 +79,6 @@ class Embedding(_Table):
         >>> import mixtrain, mixtrain.nn as nn
         >>> tuple(nn.Embedding(10, 4)(mixtrain.Tensor([[1, 2, 3]])).shape)
         (1, 3, 4)
-
-    Source: MindSpore, `mindspore.nn.Embedding`.
     """
 
     def __init__(
@@ -153,8 +151,6 @@ class EmbeddingLookup(_Table):
         >>> import mixtrain, mixtrain.nn as nn
         >>> tuple(nn.EmbeddingLookup(10, 4)(mixtrain.Tensor([[1, 2, 3]])).shape)
         (1, 3, 4)
-
-    Source: MindSpore, `mindspore.nn.EmbeddingLookup`.
     """
 
     BATCH_SLICE: ClassVar[str] = "batch_slice"

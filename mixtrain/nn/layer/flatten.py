@@ -34,8 +34,6 @@ class Flatten(Cell):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.Flatten()(mixtrain.Tensor(np.ones((2, 3, 4, 5)))).shape)
         (2, 60)
-
-    Source: MindSpore, `mindspore.nn.Flatten`.
     """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:

@@ -7,7 +7,7 @@ from mixtrain.typing import Tensor
 
 
 class Identity(Cell):
-    """Return the input. Example: ``nn.Identity()(x)``. Source: MindSpore, `mindspore.nn.Identity`."""
+    """Return the input. Example: ``nn.Identity()(x)``."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -76,8 +76,6 @@ class MaxPool2d(_MaxPool):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.MaxPool2d(2, 2)(mixtrain.Tensor(np.ones((1, 3, 8, 8), np.float32))).shape)
         (1, 3, 4, 4)
-
-    Source: MindSpore, `mindspore.nn.MaxPool2d`.
     """
 
     def __init__(
@@ -122,8 +120,6 @@ class MaxPool1d(_MaxPool):
         >>> import mixtrain, mixtrain.nn as nn
         >>> nn.MaxPool1d(2, 2)(mixtrain.Tensor([[1.0, 3.0, 2.0, 0.0]])).numpy().tolist()
         [[3.0, 2.0]]
-
-    Source: MindSpore, `mindspore.nn.MaxPool1d`.
     """
 
     _rank: ClassVar[int] = 1

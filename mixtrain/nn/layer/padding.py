@@ -36,8 +36,6 @@ class Pad(Cell):
         >>> import mixtrain, mixtrain.nn as nn
         >>> nn.Pad(((0, 0), (1, 2)))(mixtrain.Tensor([[5.0]])).numpy().tolist()
         [[0.0, 5.0, 0.0, 0.0]]
-
-    Source: MindSpore, `mindspore.nn.Pad`.
     """
 
     def __init__(

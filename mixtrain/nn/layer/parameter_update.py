@@ -24,8 +24,6 @@ class ParameterUpdate(Cell):
         >>> done = nn.ParameterUpdate(weight)(mixtrain.Tensor([1.0, 2.0]))
         >>> weight.asnumpy().tolist()
         [1.0, 2.0]
-
-    Source: MindSpore, `mindspore.nn.ParameterUpdate`.
     """
 
     def __init__(self, param: Parameter) -> None:

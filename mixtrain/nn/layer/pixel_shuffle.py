@@ -54,10 +54,7 @@ class PixelShuffle(Cell):
 
 
 class PixelUnshuffle(Cell):
-    """The inverse of `PixelShuffle` by `downscale_factor`. Example: ``nn.PixelUnshuffle(2)(x)``.
-
-    Source: MindSpore, `mindspore.nn.PixelUnshuffle`.
-    """
+    """The inverse of `PixelShuffle` by `downscale_factor`. Example: ``nn.PixelUnshuffle(2)(x)``."""
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()

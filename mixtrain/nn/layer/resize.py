@@ -89,8 +89,6 @@ class Upsample(Cell):
         >>> import mixtrain, mixtrain.nn as nn
         >>> nn.Upsample(scale_factor=2.0)(mixtrain.Tensor([[[1.0, 3.0]]])).numpy().tolist()
         [[[1.0, 1.0, 3.0, 3.0]]]
-
-    Source: MindSpore, `mindspore.nn.Upsample`.
     """
 
     def __init__(

@@ -76,8 +76,6 @@ class _ReplicationPad(_ConstantPad):
 
 class ConstantPad1d(_ConstantPad):
     """Pad the last axis with `value`; `padding` is an int or (left, right). Example: ``nn.ConstantPad1d(1, 0.5)(x)``.
-
-    Source: MindSpore, `mindspore.nn.ConstantPad1d`.
     """
 
     _axes = 1
@@ -86,7 +84,7 @@ class ConstantPad1d(_ConstantPad):
 class ConstantPad2d(_ConstantPad):
     """Pad the last two axes with `value`; `padding` is an int or (left, right, top, bottom).
 
-    Example: ``nn.ConstantPad2d(1, 0.5)(x)``. Source: MindSpore, `mindspore.nn.ConstantPad2d`.
+    Example: ``nn.ConstantPad2d(1, 0.5)(x)``.
     """
 
     _axes = 2
@@ -94,8 +92,6 @@ class ConstantPad2d(_ConstantPad):
 
 class ConstantPad3d(_ConstantPad):
     """Pad the last three axes with `value`; `padding` is an int or six ints. Example: ``nn.ConstantPad3d(1, 0.5)(x)``.
-
-    Source: MindSpore, `mindspore.nn.ConstantPad3d`.
     """
 
     _axes = 3
@@ -104,7 +100,7 @@ class ConstantPad3d(_ConstantPad):
 class ZeroPad2d(_ConstantPad):
     """Pad the last two axes with zeros; `padding` is an int or (left, right, top, bottom).
 
-    Example: ``nn.ZeroPad2d(1)(x)``. Source: MindSpore, `mindspore.nn.ZeroPad2d`.
+    Example: ``nn.ZeroPad2d(1)(x)``.
     """
 
     _axes = 2
@@ -114,18 +110,13 @@ class ZeroPad2d(_ConstantPad):
 
 
 class ReflectionPad1d(_ReflectionPad):
-    """Pad the last axis with mirrored elements; `padding` is an int or two. Example: ``nn.ReflectionPad1d(1)(x)``.
-
-    Source: MindSpore, `mindspore.nn.ReflectionPad1d`.
-    """
+    """Pad the last axis with mirrored elements; `padding` is an int or two. Example: ``nn.ReflectionPad1d(1)(x)``."""
 
     _axes = 1
 
 
 class ReflectionPad2d(_ReflectionPad):
     """Pad the last two axes with mirrored elements; `padding` is an int or four. Example: ``nn.ReflectionPad2d(1)(x)``.
-
-    Source: MindSpore, `mindspore.nn.ReflectionPad2d`.
     """
 
     _axes = 2
@@ -134,34 +125,25 @@ class ReflectionPad2d(_ReflectionPad):
 class ReflectionPad3d(_ReflectionPad):
     """Pad the last three axes with mirrored elements; `padding` is an int or six.
 
-    Example: ``nn.ReflectionPad3d(1)(x)``. Source: MindSpore, `mindspore.nn.ReflectionPad3d`.
+    Example: ``nn.ReflectionPad3d(1)(x)``.
     """
 
     _axes = 3
 
 
 class ReplicationPad1d(_ReplicationPad):
-    """Pad the last axis with its edges; `padding` is an int or two. Example: ``nn.ReplicationPad1d(1)(x)``.
-
-    Source: MindSpore, `mindspore.nn.ReplicationPad1d`.
-    """
+    """Pad the last axis with its edges; `padding` is an int or two. Example: ``nn.ReplicationPad1d(1)(x)``."""
 
     _axes = 1
 
 
 class ReplicationPad2d(_ReplicationPad):
-    """Pad the last two axes with their edges; `padding` is an int or four. Example: ``nn.ReplicationPad2d(1)(x)``.
-
-    Source: MindSpore, `mindspore.nn.ReplicationPad2d`.
-    """
+    """Pad the last two axes with their edges; `padding` is an int or four. Example: ``nn.ReplicationPad2d(1)(x)``."""
 
     _axes = 2
 
 
 class ReplicationPad3d(_ReplicationPad):
-    """Pad the last three axes with their edges; `padding` is an int or six. Example: ``nn.ReplicationPad3d(1)(x)``.
-
-    Source: MindSpore, `mindspore.nn.ReplicationPad3d`.
-    """
+    """Pad the last three axes with their edges; `padding` is an int or six. Example: ``nn.ReplicationPad3d(1)(x)``."""
 
     _axes = 3

@@ -17,10 +17,7 @@ from mixtrain.typing import Tensor
 
 
 class ReduceLogSumExp(Cell):
-    """log(sum(exp(x))) along `axis`, kept with `keep_dims`. Example: ``nn.ReduceLogSumExp(1)(x)``.
-
-    Source: MindSpore, `mindspore.nn.ReduceLogSumExp`.
-    """
+    """log(sum(exp(x))) along `axis`, kept with `keep_dims`. Example: ``nn.ReduceLogSumExp(1)(x)``."""
 
     def __init__(self, axis: int | Sequence[int], keep_dims: bool = False) -> None:
         super().__init__()
@@ -47,7 +44,7 @@ class ChannelShuffle(Cell):
 
 
 class LGamma(Cell):
-    """The logarithm of the gamma function. Example: ``nn.LGamma()(x)``. Source: MindSpore, `mindspore.nn.LGamma`."""
+    """The logarithm of the gamma function. Example: ``nn.LGamma()(x)``."""
 
     def construct(self, x: Tensor) -> Tensor:
         """Compute the function of `x`."""
@@ -55,10 +52,7 @@ class LGamma(Cell):
 
 
 class LBeta(Cell):
-    """The logarithm of the beta function of `x` and `y`. Example: ``nn.LBeta()(x, y)``.
-
-    Source: MindSpore, `mindspore.nn.LBeta`.
-    """
+    """The logarithm of the beta function of `x` and `y`. Example: ``nn.LBeta()(x, y)``."""
 
     def construct(self, x: Tensor, y: Tensor) -> Tensor:
         """Compute the function of `x` and `y`."""
@@ -66,10 +60,7 @@ class LBeta(Cell):
 
 
 class IGamma(Cell):
-    """The lower regularized incomplete gamma function of `a` at `x`. Example: ``nn.IGamma()(a, x)``.
-
-    Source: MindSpore, `mindspore.nn.IGamma`.
-    """
+    """The lower regularized incomplete gamma function of `a` at `x`. Example: ``nn.IGamma()(a, x)``."""
 
     def construct(self, a: Tensor, x: Tensor) -> Tensor:
         """Compute the function of `a` and `x`."""
@@ -77,7 +68,7 @@ class IGamma(Cell):
 
 
 class DiGamma(Cell):
-    """The derivative of `LGamma`. Example: ``nn.DiGamma()(x)``. Source: MindSpore, `mindspore.nn.DiGamma`."""
+    """The derivative of `LGamma`. Example: ``nn.DiGamma()(x)``."""
 
     def construct(self, x: Tensor) -> Tensor:
         """Compute the function of `x`."""
@@ -90,8 +81,6 @@ class Unflatten(Cell):
     Args:
         axis: The axis to split.
         unflattened_size: A tuple of ints.
-
-    Source: MindSpore, `mindspore.nn.Unflatten`.
     """
 
     def __init__(self, axis: int, unflattened_size: Sequence[int]) -> None:
@@ -106,10 +95,7 @@ class Unflatten(Cell):
 
 
 class L1Regularizer(Cell):
-    """`scale` times the sum of absolute values. Example: ``nn.L1Regularizer(0.5)(weight)``.
-
-    Source: MindSpore, `mindspore.nn.L1Regularizer`.
-    """
+    """`scale` times the sum of absolute values. Example: ``nn.L1Regularizer(0.5)(weight)``."""
 
     def __init__(self, scale: float) -> None:
         super().__init__()

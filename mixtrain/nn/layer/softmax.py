@@ -50,8 +50,6 @@ class Softmax(_AlongAxis):
         >>> import mixtrain, mixtrain.nn as nn
         >>> nn.Softmax()(mixtrain.Tensor([0.0, 0.0])).numpy().tolist()
         [0.5, 0.5]
-
-    Source: MindSpore, `mindspore.nn.Softmax`.
     """
 
     _function = staticmethod(keras.ops.softmax)
@@ -71,15 +69,13 @@ class LogSoftmax(_AlongAxis):
         >>> import mixtrain, mixtrain.nn as nn
         >>> nn.LogSoftmax()(mixtrain.Tensor([[3.0]])).numpy().tolist()
         [[0.0]]
-
-    Source: MindSpore, `mindspore.nn.LogSoftmax`.
     """
 
     _function = staticmethod(keras.ops.log_softmax)
 
 
 class Softmin(_AlongAxis):
-    """`Softmax` of -x along `axis`. Example: ``nn.Softmin(-1)(x)``. Source: MindSpore, `mindspore.nn.Softmin`."""
+    """`Softmax` of -x along `axis`. Example: ``nn.Softmin(-1)(x)``."""
 
     _function = staticmethod(lambda x, axis: keras.ops.softmax(-x, axis=axis))
 
@@ -94,10 +90,7 @@ class GLU(_AlongAxis):
 
 
 class Softmax2d(Cell):
-    """`Softmax` over the channels of images (N, C, H, W). Example: ``nn.Softmax2d()(x)``.
-
-    Source: MindSpore, `mindspore.nn.Softmax2d`.
-    """
+    """`Softmax` over the channels of images (N, C, H, W). Example: ``nn.Softmax2d()(x)``."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -47,8 +47,6 @@ class SyncBatchNorm(BatchNorm):
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
         >>> tuple(nn.SyncBatchNorm(3)(mixtrain.Tensor(np.ones((2, 3, 4, 4), np.float32))).shape)
         (2, 3, 4, 4)
-
-    Source: MindSpore, `mindspore.nn.SyncBatchNorm`.
     """
 
     _ranks: ClassVar[tuple[int, ...]] = (2, 4)

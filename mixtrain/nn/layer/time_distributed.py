@@ -34,8 +34,6 @@ class TimeDistributed(Cell):
         >>> steps = mixtrain.Tensor(np.ones((4, 5, 3), np.float32))
         >>> tuple(nn.TimeDistributed(nn.Dense(3, 6), time_axis=1, reshape_with_axis=0)(steps).shape)
         (4, 5, 6)
-
-    Source: MindSpore, `mindspore.nn.TimeDistributed`.
     """
 
     def __init__(self, layer: Layer, time_axis: int, reshape_with_axis: int | None = None) -> None:

@@ -27,8 +27,6 @@ class LossBase(Cell):
         >>> class Quartic(nn.LossBase):
         ...     def construct(self, logits, labels):
         ...         return self.get_loss(keras.ops.power(logits - labels, 4))
-
-    Source: MindSpore, `mindspore.nn.LossBase`.
     """
 
     _reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")

@@ -35,8 +35,6 @@ class BCELoss(LossBase):
         >>> import mixtrain, mixtrain.nn as nn
         >>> round(float(nn.BCELoss()(mixtrain.Tensor([0.5]), mixtrain.Tensor([1.0]))), 4)
         0.6931
-
-    Source: MindSpore, `mindspore.nn.BCELoss`.
     """
 
     def __init__(self, weight: TensorLike | None = None, reduction: str = "mean") -> None:
@@ -76,8 +74,6 @@ class BCEWithLogitsLoss(LossBase):
         >>> import mixtrain, mixtrain.nn as nn
         >>> round(float(nn.BCEWithLogitsLoss()(mixtrain.Tensor([0.0]), mixtrain.Tensor([1.0]))), 4)
         0.6931
-
-    Source: MindSpore, `mindspore.nn.BCEWithLogitsLoss`.
     """
 
     def __init__(

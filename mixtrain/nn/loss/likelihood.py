@@ -37,8 +37,6 @@ class NLLLoss(LossBase):
         >>> import mixtrain, mixtrain.nn as nn
         >>> float(nn.NLLLoss()(mixtrain.Tensor([[-1.0, -2.0]]), mixtrain.Tensor([1])))
         2.0
-
-    Source: MindSpore, `mindspore.nn.NLLLoss`.
     """
 
     def __init__(self, weight: TensorLike | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
@@ -96,8 +94,6 @@ class KLDivLoss(LossBase):
         >>> import mixtrain, mixtrain.nn as nn
         >>> float(nn.KLDivLoss("sum")(mixtrain.Tensor([-1.0, -2.0]), mixtrain.Tensor([1.0, 0.0])))
         1.0
-
-    Source: MindSpore, `mindspore.nn.KLDivLoss`.
     """
 
     _reductions: ClassVar[tuple[str, ...]] = ("mean", "batchmean", "sum", "none")

@@ -32,8 +32,6 @@ class SoftMarginLoss(LossBase):
         >>> import mixtrain, mixtrain.nn as nn
         >>> round(float(nn.SoftMarginLoss()(mixtrain.Tensor([0.0]), mixtrain.Tensor([1.0]))), 4)
         0.6931
-
-    Source: MindSpore, `mindspore.nn.SoftMarginLoss`.
     """
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -64,8 +62,6 @@ class HingeEmbeddingLoss(LossBase):
         >>> import mixtrain, mixtrain.nn as nn
         >>> float(nn.HingeEmbeddingLoss()(mixtrain.Tensor([0.25]), mixtrain.Tensor([-1.0])))
         0.75
-
-    Source: MindSpore, `mindspore.nn.HingeEmbeddingLoss`.
     """
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
@@ -103,8 +99,6 @@ class CosineEmbeddingLoss(LossBase):
         >>> x, y = mixtrain.Tensor([[1.0, 0.0]]), mixtrain.Tensor([[0.0, 1.0]])
         >>> float(nn.CosineEmbeddingLoss()(x, y, mixtrain.Tensor([1])))
         1.0
-
-    Source: MindSpore, `mindspore.nn.CosineEmbeddingLoss`.
     """
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
@@ -149,8 +143,6 @@ class MarginRankingLoss(LossBase):
         >>> x1, x2 = mixtrain.Tensor([1.0]), mixtrain.Tensor([3.0])
         >>> float(nn.MarginRankingLoss()(x1, x2, mixtrain.Tensor([1.0])))
         2.0
-
-    Source: MindSpore, `mindspore.nn.MarginRankingLoss`.
     """
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
@@ -188,8 +180,6 @@ class TripletMarginWithDistanceLoss(LossBase):
         >>> near, far = mixtrain.Tensor([[0.0, 0.0]]), mixtrain.Tensor([[3.0, 4.0]])
         >>> float(nn.TripletMarginWithDistanceLoss(margin=6.0)(near, near, far))
         1.0
-
-    Source: MindSpore, `mindspore.nn.TripletMarginWithDistanceLoss`.
     """
 
     def __init__(

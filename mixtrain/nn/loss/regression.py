@@ -42,8 +42,6 @@ class MSELoss(_RegressionLoss):
         >>> import mixtrain, mixtrain.nn as nn
         >>> float(nn.MSELoss()(mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([1.0, 4.0])))
         2.0
-
-    Source: MindSpore, `mindspore.nn.MSELoss`.
     """
 
     def _elements(self, difference: Tensor) -> Tensor:
@@ -69,8 +67,6 @@ class L1Loss(_RegressionLoss):
         >>> import mixtrain, mixtrain.nn as nn
         >>> float(nn.L1Loss()(mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([1.0, 4.0])))
         1.0
-
-    Source: MindSpore, `mindspore.nn.L1Loss`.
     """
 
     def _elements(self, difference: Tensor) -> Tensor:
@@ -96,8 +92,6 @@ class MAELoss(LossBase):
         >>> import mixtrain, mixtrain.nn as nn
         >>> float(nn.MAELoss()(mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([1.0, 4.0])))
         1.0
-
-    Source: MindSpore, `mindspore.nn.MAELoss`.
     """
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
@@ -106,10 +100,7 @@ class MAELoss(LossBase):
 
 
 class RMSELoss(LossBase):
-    """Root mean squared error. Example: ``nn.RMSELoss()(logits, label)``.
-
-    Source: MindSpore, `mindspore.nn.RMSELoss`.
-    """
+    """Root mean squared error. Example: ``nn.RMSELoss()(logits, label)``."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -33,8 +33,6 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         >>> loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
         >>> round(float(loss(mixtrain.Tensor([[0.0, 0.0]]), mixtrain.Tensor([1]))), 4)
         0.6931
-
-    Source: MindSpore, `mindspore.nn.SoftmaxCrossEntropyWithLogits`.
     """
 
     def __init__(self, sparse: bool = False, reduction: str = "none") -> None:

@@ -24,8 +24,6 @@ class Accuracy(EvaluationBase):
         >>> metric = Accuracy()
         >>> metric([[0.2, 0.8], [0.9, 0.1]], [1, 1])
         0.5
-
-    Source: MindSpore, `mindspore.train.Accuracy`.
     """
 
     def __init__(self, eval_type: EvalType = "classification") -> None:

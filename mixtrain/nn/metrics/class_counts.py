@@ -95,8 +95,6 @@ class Precision(_ClassCounts):
     Example:
         >>> Precision()([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]], [1, 0, 0]).tolist()
         [1.0, 0.5]
-
-    Source: MindSpore, `mindspore.train.Precision`.
     """
 
     def __init__(self, eval_type: EvalType = "classification") -> None:
@@ -118,8 +116,6 @@ class Recall(_ClassCounts):
     Example:
         >>> Recall()([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]], [1, 0, 0]).tolist()
         [0.5, 1.0]
-
-    Source: MindSpore, `mindspore.train.Recall`.
     """
 
     def __init__(self, eval_type: EvalType = "classification") -> None:
@@ -142,8 +138,6 @@ class Fbeta(_ClassCounts):
     Example:
         >>> Fbeta(1.0)([[0.2, 0.8], [0.9, 0.1]], [1, 1]).round(4).tolist()
         [0.0, 0.6667]
-
-    Source: MindSpore, `mindspore.train.Fbeta`.
     """
 
     def __init__(self, beta: float) -> None:
@@ -156,7 +150,7 @@ class Fbeta(_ClassCounts):
 
 
 class F1(Fbeta):
-    """`Fbeta` with beta 1. Example: ``F1()(predictions, labels)``. Source: MindSpore, `mindspore.train.F1`."""
+    """`Fbeta` with beta 1. Example: ``F1()(predictions, labels)``."""
 
     def __init__(self) -> None:
         super().__init__(1.0)

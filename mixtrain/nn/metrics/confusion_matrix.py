@@ -31,8 +31,6 @@ class ConfusionMatrix(Metric):
     Example:
         >>> ConfusionMatrix(2)([0, 1, 1], [0, 1, 0]).tolist()
         [[1.0, 1.0], [0.0, 1.0]]
-
-    Source: MindSpore, `mindspore.train.ConfusionMatrix`.
     """
 
     def __init__(self, num_classes: int, normalize: Normalize = "no_norm", threshold: float = 0.5) -> None:

@@ -35,8 +35,6 @@ class ConfusionMatrixMetric(Metric):
         >>> metric = ConfusionMatrixMetric(metric_name="tpr")
         >>> metric([[[0], [1]], [[0], [1]]], [[[0], [1]], [[1], [0]]]).tolist()
         [0.5]
-
-    Source: MindSpore, `mindspore.train.ConfusionMatrixMetric`.
     """
 
     def __init__(

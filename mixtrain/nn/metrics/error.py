@@ -58,8 +58,6 @@ class MAE(_ErrorPerRow):
     Example:
         >>> MAE()([[1.0, 2.0], [3.0, 4.0]], [[1.5, 2.0], [3.0, 3.0]])
         0.75
-
-    Source: MindSpore, `mindspore.train.MAE`.
     """
 
     def _error(self, difference: np.ndarray) -> np.ndarray:
@@ -72,8 +70,6 @@ class MSE(_ErrorPerRow):
     Example:
         >>> MSE()([[1.0, 2.0], [3.0, 4.0]], [[1.5, 2.0], [3.0, 3.0]])
         0.625
-
-    Source: MindSpore, `mindspore.train.MSE`.
     """
 
     def _error(self, difference: np.ndarray) -> np.ndarray:

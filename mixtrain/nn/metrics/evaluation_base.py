@@ -26,8 +26,6 @@ class EvaluationBase(Metric):
     Example:
         >>> EvaluationBase("multilabel").eval_type
         'multilabel'
-
-    Source: MindSpore, `mindspore.train.metrics.metric.EvaluationBase`.
     """
 
     def __init__(self, eval_type: EvalType) -> None:

@@ -72,8 +72,6 @@ def names() -> list[str]:
     Example:
         >>> names()[:4]
         ['F1', 'acc', 'accuracy', 'auc']
-
-    Source: MindSpore, `mindspore.train.names`.
     """
     return sorted(_BY_NAME)
 
@@ -92,8 +90,6 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
     Example:
         >>> type(get_metric_fn("topk", 3)).__name__
         'TopKCategoricalAccuracy'
-
-    Source: MindSpore, `mindspore.train.get_metric_fn`.
     """
     _check_name("get_metric_fn", name)
     return _BY_NAME[name](*args, **kwargs)

@@ -16,8 +16,6 @@ class Loss(Metric):
         >>> metric.update([0.5, 1.0])
         >>> metric.eval()
         0.5
-
-    Source: MindSpore, `mindspore.train.Loss`.
     """
 
     def __init__(self) -> None:

@@ -63,8 +63,6 @@ class Metric:
         ...         return self.rows
         >>> Count()([1, 2, 3])
         3
-
-    Source: MindSpore, `mindspore.train.Metric`.
     """
 
     def __init__(self) -> None:
@@ -182,8 +180,6 @@ def rearrange_inputs(func: _FunctionT) -> _FunctionT:
         ...         return inputs
         >>> First().set_indexes([1, 0]).update(5, 9)
         (9, 5)
-
-    Source: MindSpore, `mindspore.train.rearrange_inputs`.
     """
 
     @functools.wraps(func)

@@ -23,8 +23,6 @@ class Perplexity(Metric):
     Example:
         >>> round(Perplexity()([[0.25, 0.75], [0.5, 0.5]], [0, 1]), 4)
         2.8284
-
-    Source: MindSpore, `mindspore.train.Perplexity`.
     """
 
     def __init__(self, ignore_label: int | None = None) -> None:

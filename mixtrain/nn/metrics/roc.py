@@ -27,8 +27,6 @@ class ROC(Metric):
         >>> fpr, tpr, thresholds = ROC(pos_label=1)([0.1, 0.4, 0.8], [0, 1, 1])
         >>> fpr.tolist(), tpr.tolist()
         ([0.0, 0.0, 0.0, 1.0], [0.0, 0.5, 1.0, 1.0])
-
-    Source: MindSpore, `mindspore.train.ROC`.
     """
 
     def __init__(self, class_num: int | None = None, pos_label: int | None = None) -> None:
@@ -118,8 +116,6 @@ def auc(x: TensorLike, y: TensorLike, reorder: bool = False) -> float:
     Example:
         >>> auc(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0, 1.0]))
         0.75
-
-    Source: MindSpore, `mindspore.train.auc`.
     """
     for name, values in (("x", x), ("y", y)):
         checks.instance("auc", name, values, np.ndarray, f"np.array({name})")

@@ -26,8 +26,6 @@ class CosineSimilarity(Metric):
     Example:
         >>> CosineSimilarity(similarity="dot")([[1.0, 2.0], [3.0, 0.0]]).tolist()
         [[0.0, 3.0], [3.0, 0.0]]
-
-    Source: MindSpore, `mindspore.train.CosineSimilarity`.
     """
 
     def __init__(
@@ -88,8 +86,6 @@ class Dice(Metric):
     Example:
         >>> round(Dice()([[0.0, 1.0, 1.0]], [[0.0, 1.0, 0.0]]), 4)
         0.6667
-
-    Source: MindSpore, `mindspore.train.Dice`.
     """
 
     def __init__(self, smooth: float = 1e-5) -> None:

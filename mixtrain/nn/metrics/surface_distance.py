@@ -96,8 +96,6 @@ class HausdorffDistance(_SurfaceDistance):
     Example:
         >>> HausdorffDistance()([[1, 0, 0, 0]], [[0, 0, 0, 1]], 1)
         3.0
-
-    Source: MindSpore, `mindspore.train.HausdorffDistance`.
     """
 
     def __init__(
@@ -145,8 +143,6 @@ class MeanSurfaceDistance(_SurfaceDistance):
     Example:
         >>> MeanSurfaceDistance()([[1, 0, 1, 0]], [[0, 0, 0, 1]], 1)
         2.0
-
-    Source: MindSpore, `mindspore.train.MeanSurfaceDistance`.
     """
 
     def __init__(self, symmetric: bool = False, distance_metric: _DistanceMetric = "euclidean") -> None:

@@ -22,8 +22,6 @@ class TopKCategoricalAccuracy(Metric):
     Example:
         >>> TopKCategoricalAccuracy(2)([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]], [1, 2])
         0.5
-
-    Source: MindSpore, `mindspore.train.TopKCategoricalAccuracy`.
     """
 
     def __init__(self, k: int) -> None:
@@ -82,8 +80,6 @@ class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
     Example:
         >>> Top1CategoricalAccuracy()([[0.1, 0.9], [0.8, 0.2]], [1, 1])
         0.5
-
-    Source: MindSpore, `mindspore.train.Top1CategoricalAccuracy`.
     """
 
     def __init__(self) -> None:
@@ -96,8 +92,6 @@ class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
     Example:
         >>> Top5CategoricalAccuracy()([[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]], [0])
         0.0
-
-    Source: MindSpore, `mindspore.train.Top5CategoricalAccuracy`.
     """
 
     def __init__(self) -> None:

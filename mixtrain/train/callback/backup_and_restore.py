@@ -37,8 +37,6 @@ class BackupAndRestore(Callback):
         >>> folder = tempfile.mkdtemp()
         >>> BackupAndRestore(folder).backup_file == os.path.join(os.path.realpath(folder), "backup.ckpt")
         True
-
-    Source: MindSpore, `mindspore.train.BackupAndRestore`.
     """
 
     def __init__(

@@ -47,8 +47,6 @@ class Callback:
         ...         print("step", run_context.original_args().cur_step_num)
         >>> Announce().on_train_step_end(RunContext({"cur_step_num": 7}))
         step 7
-
-    Source: MindSpore, `mindspore.train.Callback`.
     """
 
     observes_only: ClassVar[bool] = False

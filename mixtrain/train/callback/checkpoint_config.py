@@ -45,8 +45,6 @@ class CheckpointConfig:
         >>> config = CheckpointConfig(save_checkpoint_steps=100, keep_checkpoint_max=3)
         >>> config.save_checkpoint_steps, config.keep_checkpoint_max
         (100, 3)
-
-    Source: MindSpore, `mindspore.train.CheckpointConfig`.
     """
 
     def __init__(

@@ -26,8 +26,6 @@ class InternalCallbackParam(dict[str, Any]):
         >>> cb_params.cur_step_num = 3
         >>> cb_params["cur_step_num"], RunContext(cb_params).original_args().cur_step_num
         (3, 3)
-
-    Source: MindSpore, `mindspore.train.callback._callback.InternalCallbackParam`.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -55,8 +53,6 @@ class CallbackManager:
         >>> manager = CallbackManager([LambdaCallback(on_train_begin=lambda run_context: print("begin"))])
         >>> manager.on_train_begin(RunContext({}))
         begin
-
-    Source: MindSpore, `mindspore.train.callback._callback.CallbackManager`.
     """
 
     def __init__(self, callbacks: Callback | Sequence[Callback] | None) -> None:
@@ -96,7 +92,6 @@ def set_cur_net(net: Network) -> None:
     """Do nothing: checkpoints are written from the network that a callback is given.
 
     Example: ``set_cur_net(cb_params.train_network)``.
-    Source: MindSpore, `mindspore.train.callback._callback.set_cur_net`.
     """
 
 
@@ -104,7 +99,6 @@ def handle_loss(loss: Tree) -> Any:
     """Return the loss of a step's outputs: the mean of a Tensor as a float, or the first Tensor of several.
 
     Example: ``handle_loss((loss, overflow, scale))``.
-    Source: MindSpore, `mindspore.train.callback._callback._handle_loss`.
     """
     if isinstance(loss, (tuple, list)):
         return loss[0] if isinstance(loss[0], Tensor) else loss

@@ -43,8 +43,6 @@ class EarlyStopping(Callback):
         False
         False
         True
-
-    Source: MindSpore, `mindspore.train.EarlyStopping`.
     """
 
     def __init__(

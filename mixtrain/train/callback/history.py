@@ -26,8 +26,6 @@ class History(Callback):
         >>> history.epoch_end(RunContext({"cur_epoch_num": 1, "net_outputs": 0.5, "metrics": {"accuracy": 0.75}}))
         >>> history.epoch, history.history
         ({'epoch': [1]}, {'net_output': [0.5], 'accuracy': [0.75]})
-
-    Source: MindSpore, `mindspore.train.History`.
     """
 
     observes_only: ClassVar[bool] = True

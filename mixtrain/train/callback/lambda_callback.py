@@ -35,8 +35,6 @@ class LambdaCallback(Callback):
         >>> tell = LambdaCallback(on_train_epoch_end=lambda context: print(context.original_args().cur_epoch_num))
         >>> tell.on_train_epoch_end(RunContext({"cur_epoch_num": 3}))
         3
-
-    Source: MindSpore, `mindspore.train.LambdaCallback`.
     """
 
     def __init__(

@@ -30,8 +30,6 @@ class LearningRateScheduler(Callback):
         >>> halve.step_end(RunContext({"optimizer": optimizer, "cur_step_num": 10}))
         >>> float(optimizer.learning_rate)
         0.25
-
-    Source: MindSpore, `mindspore.train.LearningRateScheduler`.
     """
 
     def __init__(self, learning_rate_function: Callable[[float, int], float]) -> None:

@@ -31,8 +31,6 @@ class LossMonitor(Callback):
         >>> state = {"cur_epoch_num": 1, "cur_step_num": 2, "batch_num": 4, "net_outputs": np.float32(0.1)}
         >>> LossMonitor().step_end(RunContext(state))
         epoch: 1 step: 2, loss is 0.1
-
-    Source: MindSpore, `mindspore.train.LossMonitor`.
     """
 
     observes_only: ClassVar[bool] = True

@@ -49,8 +49,6 @@ class ModelCheckpoint(Callback):
         >>> import tempfile
         >>> ModelCheckpoint("lenet", tempfile.mkdtemp(), CheckpointConfig(100)).latest_ckpt_file_name
         ''
-
-    Source: MindSpore, `mindspore.train.ModelCheckpoint`.
     """
 
     observes_only: ClassVar[bool] = True

@@ -56,8 +56,6 @@ class OnRequestExit(Callback):
         >>> import tempfile
         >>> OnRequestExit(save_mindir=False, file_name="lenet", directory=tempfile.mkdtemp()).exit
         False
-
-    Source: MindSpore, `mindspore.train.OnRequestExit`.
     """
 
     def __init__(

@@ -44,8 +44,6 @@ class ReduceLROnPlateau(Callback):
         ...     reduce.on_train_epoch_end(RunContext({"optimizer": optimizer, "net_outputs": loss}))
         >>> float(optimizer.learning_rate)
         0.25
-
-    Source: MindSpore, `mindspore.train.ReduceLROnPlateau`.
     """
 
     def __init__(

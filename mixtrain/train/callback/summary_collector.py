@@ -59,8 +59,6 @@ class SummaryCollector(Callback):
         >>> import tempfile
         >>> SummaryCollector(tempfile.mkdtemp(), collect_freq=100).observes_only
         True
-
-    Source: MindSpore, `mindspore.SummaryCollector`.
     """
 
     observes_only: ClassVar[bool] = True

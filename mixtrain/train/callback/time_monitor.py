@@ -25,8 +25,6 @@ class TimeMonitor(Callback):
 
     Example:
         >>> TimeMonitor(data_size=100).epoch_begin(RunContext({"mode": "train"}))
-
-    Source: MindSpore, `mindspore.train.TimeMonitor`.
     """
 
     observes_only: ClassVar[bool] = True
