@@ -21,7 +21,7 @@ from mixtrain.cell.layer import CellLayer
 from mixtrain.cell.setup import CellSetup
 from mixtrain.cell.state import CellState
 from mixtrain.cell.tree import CellTree, name_of
-from mixtrain.common.referenced_layers import referenced_variables
+from mixtrain.network.referenced_layers import referenced_variables
 from mixtrain.network.unique_names import unique_names
 from mixtrain.ops.custom_backward import custom_backward
 from mixtrain.ops.repeated_forward import note_forward

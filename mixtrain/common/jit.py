@@ -15,8 +15,8 @@ import numpy as np
 from mixtrain import backend, boundary, checks, context
 from mixtrain.autocast.casting import parameter_read_dtype
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.common.referenced_layers import referenced_layers
 from mixtrain.common.uncompiled import Reason, reasons
+from mixtrain.network.referenced_layers import referenced_layers
 from mixtrain.trace_version import TraceState
 from mixtrain.typing import BackendTensor, Tree
 

@@ -11,8 +11,8 @@ import keras
 
 from mixtrain import backend
 from mixtrain.boundary import to_backend_tensors
-from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.network.interpose import Forward, interpose
+from mixtrain.network.referenced_layers import referenced_variables
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.seed import stream_states
 from mixtrain.typing import Network, Tensor, Tree, Variable

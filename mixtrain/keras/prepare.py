@@ -9,12 +9,12 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.amp.train_network import LEVEL_DEFAULT, check_manager, default_manager, planned, warn_unscaled
-from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.dtype import DType
 from mixtrain.keras.epoch_results import EpochResults
 from mixtrain.keras.optimizer import UPDATE_SCOPE, WHERE, PreparedOptimizer
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, LossScaleManager
 from mixtrain.network.interpose import Forward, interpose
+from mixtrain.network.referenced_layers import referenced_variables
 from mixtrain.network.walk import all_built
 from mixtrain.precision.apply import AppliedPlan, applied_plan, put_in_force
 from mixtrain.precision.levels import AmpLevel

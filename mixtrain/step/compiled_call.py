@@ -7,7 +7,7 @@ from typing import Any
 
 from mixtrain import backend, boundary, context
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.common.referenced_layers import referenced_layers
+from mixtrain.network.referenced_layers import referenced_layers
 from mixtrain.precision.dtypes import choose_step_jit
 from mixtrain.trace_version import TraceState
 from mixtrain.typing import Network

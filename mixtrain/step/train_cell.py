@@ -13,11 +13,11 @@ from mixtrain import backend, checks, context
 from mixtrain.boundary import is_any_tensor, library
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import variable_names
-from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.distribution.data_parallel import DataParallel, in_force
 from mixtrain.distribution.processes import ProcessParallel, all_rows, batch_rows, share_values
 from mixtrain.dtype import float32
 from mixtrain.loss_scale.step_scale import StepScale
+from mixtrain.network.referenced_layers import referenced_variables
 from mixtrain.network.walk import tree_of
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.ops.hyper_map import HyperMap

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator
 
 from mixtrain import backend
-from mixtrain.common.referenced_layers import referenced_variables
+from mixtrain.network.referenced_layers import referenced_variables
 from mixtrain.seed import stream_states
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.feed import Feed

@@ -12,10 +12,10 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks, context
 from mixtrain.cell.cell import Cell
-from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.compat.oneflow.graph_config import GraphConfig
 from mixtrain.compat.oneflow.graph_optimizers import GraphOptimizers
 from mixtrain.loss_scale.grad_scaler import GradScaler
+from mixtrain.network.referenced_layers import referenced_variables
 from mixtrain.network.walk import all_built, tree_of
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.precision.apply import under_plan

@@ -11,7 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import nn
-from mixtrain.common.referenced_layers import referenced_layers
+from mixtrain.network.referenced_layers import referenced_layers
 
 L = keras.layers
 NET = nn.Dense(2, 1)
