@@ -10,7 +10,8 @@ import keras
 
 from mixtrain import checks
 from mixtrain.cell.inner_operators import inner_operator
-from mixtrain.common.parameter import Parameter, ParameterTuple, variable_names
+from mixtrain.common.parameter import Parameter, ParameterTuple
+from mixtrain.network.unique_names import variable_names
 from mixtrain.trace_version import layer_changed
 from mixtrain.typing import Layer, Variable
 

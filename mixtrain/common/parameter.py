@@ -9,14 +9,13 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import backend, boundary, checks
+from mixtrain import backend, boundary, checks, faces
 from mixtrain.autocast.casting import parameter_read_dtype
 from mixtrain.common import uncompiled, views
 from mixtrain.common.initializer import Initializer, initializer
 from mixtrain.common.tensor import Tensor, initial_value
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, int32, is_float
-from mixtrain.network.unique_names import unique_names
 from mixtrain.ops import indexing
 from mixtrain.typing import BackendTensor, TensorLike, Variable
 
@@ -239,11 +238,7 @@ class Parameter(TensorMethods, keras.Variable):
         )
 
 
-def variable_names(variables: Iterable[Variable]) -> list[str]:
-    """Return a unique name of each variable: the name of a Parameter, the path of another Keras variable."""
-    return unique_names(
-        variable.name if isinstance(variable, Parameter) else variable.path for variable in variables
-    )
+faces.use_variables_of(Parameter)
 
 
 class ParameterTuple(tuple[Parameter, ...]):

@@ -10,13 +10,12 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.amp.train_network import host_driven
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.rule import Count
 from mixtrain.loss_scale.scaling import scaled, unscaled_gradients
-from mixtrain.loss_scale.step_scale import StepScale
-from mixtrain.optim.adapter import apply_gradients, check_averages
+from mixtrain.loss_scale.step_scale import StepScale, scale_of
 from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.step.optimizer_driver import apply_gradients, check_averages
 from mixtrain.typing import Tensor
 
 WHERE: Final = "mixtrain.keras.prepare"
@@ -281,14 +280,14 @@ def _step_scale(manager: LossScaleManager | None) -> StepScale | None:
     """Return the scale that a compiled step updates; None if no step is skipped."""
     if manager is None or not manager.get_drop_overflow_update():
         return None
-    cell = None if host_driven(manager) else manager.get_update_cell()
-    if cell is None:
+    scale = scale_of(WHERE, manager)
+    if scale is None:
         raise checks.fail_value(
             WHERE, "a manager's scale must be moved inside the step, which keras.Model.fit compiles", manager,
             "get_update_cell() of it to return a nn.Cell that moves the scale, or use mixtrain.Model, which calls "
             "update_loss_scale after every step",
         )
-    return StepScale(WHERE, cell)
+    return scale
 
 
 def _manager_config(manager: LossScaleManager | None) -> Any:

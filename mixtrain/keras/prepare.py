@@ -8,7 +8,6 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.amp.train_network import LEVEL_DEFAULT, check_manager, default_manager, planned, warn_unscaled
 from mixtrain.dtype import DType
 from mixtrain.keras.epoch_results import EpochResults
 from mixtrain.keras.optimizer import UPDATE_SCOPE, WHERE, PreparedOptimizer
@@ -19,7 +18,9 @@ from mixtrain.network.walk import all_built
 from mixtrain.precision.apply import AppliedPlan, applied_plan, put_in_force
 from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.precision.planned import planned
 from mixtrain.seed import stream_states
+from mixtrain.step.scaling_choice import LEVEL_DEFAULT, check_manager, default_manager, warn_unscaled
 from mixtrain.typing import Optimizer
 
 _RESTORE: Final = "_mixtrain_restore_train_step"

@@ -7,10 +7,9 @@ import numbers
 import warnings
 from typing import Any, Final, Literal
 
-from mixtrain import backend, checks
-from mixtrain.loss_scale.arguments import checked_rule, checked_scale
+from mixtrain import backend, checks, faces
+from mixtrain.loss_scale.arguments import STATIC, checked_rule, checked_scale
 from mixtrain.loss_scale.rule import LossScaleState
-from mixtrain.loss_scale.update_cell import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 
 # The scale at which the search of init_loss_scale="auto" starts; it only goes down from there.
 _SEARCHED_FROM: Final = 2.0**24
@@ -81,9 +80,13 @@ class FixedLossScaleManager(LossScaleManager):
         """Whether an overflowing step is skipped."""
         return self._drop_overflow_update
 
-    def get_update_cell(self) -> FixedLossScaleUpdateCell | None:
+    def get_update_cell(self) -> Any:
         """Return the update cell, or None if overflowing steps are not skipped."""
-        return FixedLossScaleUpdateCell(self._loss_scale) if self._drop_overflow_update else None
+        return faces.face("fixed_update_cell", self._loss_scale) if self._drop_overflow_update else None
+
+    def new_state(self) -> LossScaleState:
+        """Return the state of a training run."""
+        return LossScaleState(self._loss_scale, STATIC)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments."""
@@ -175,15 +178,40 @@ class DynamicLossScaleManager(LossScaleManager):
         """Return True: an overflowing step is always skipped."""
         return True
 
-    def get_update_cell(self) -> DynamicLossScaleUpdateCell:
+    def get_update_cell(self) -> Any:
         """Return the update cell of one training run; for another run, one with a new state at the first scale."""
+        state = self.new_state()
+        return faces.face("dynamic_update_cell", self._init, self._rule.factor, self._rule.window, state=state)
+
+    def new_state(self) -> LossScaleState:
+        """Return the state of one training run; for another run, a new one at the first scale."""
         if self._handed_out:
             warnings.warn(
                 "DynamicLossScaleManager: this manager already drives a Model, which keeps its own loss scale; the new "
                 "one starts again from the first scale, and get_loss_scale() follows it. "
                 "Write a new DynamicLossScaleManager(...) for each Model.",
-                stacklevel=2,
+                stacklevel=3,
             )
             self._state = LossScaleState(self._init, self._rule)
         self._handed_out = True
-        return DynamicLossScaleUpdateCell(self._init, self._rule.factor, self._rule.window, state=self._state)
+        return self._state
+
+
+def owner_of_update_cell(manager: LossScaleManager) -> type:
+    """Return the class that defines a manager's `get_update_cell`."""
+    return next(base for base in type(manager).__mro__ if "get_update_cell" in vars(base))
+
+
+def host_driven(manager: LossScaleManager) -> bool:
+    """Whether a manager's scale must be updated from Python after every step.
+
+    This is the case without an update cell, and for a subclass that overrides `update_loss_scale` or `get_loss_scale`
+    of a class whose update cell does not know the override.
+    """
+    if not manager.get_drop_overflow_update():
+        return False
+    owner, mro = owner_of_update_cell(manager), type(manager).__mro__
+    if owner is LossScaleManager:
+        return True
+    subclasses = mro[: mro.index(owner)]
+    return any(name in vars(base) for base in subclasses for name in ("update_loss_scale", "get_loss_scale"))

@@ -11,8 +11,7 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import backend
-from mixtrain.common.parameter import Parameter
+from mixtrain import backend, faces
 from mixtrain.typing import Tensor
 
 SMALLEST_SCALE: Final = 1.0
@@ -154,8 +153,8 @@ class LossScaleState:
         self.rule = rule
         # A rule that may change is a variable, so that compiled steps follow without being recompiled.
         self._rule_variable = _variable(_rule_values(rule), "rule") if changeable else None
-        # A Parameter, as scripts read and set `scale_sense` of their train cell.
-        self.loss_scale = Parameter(np.float32(loss_scale), name="loss_scale", requires_grad=False)
+        # Scripts read and set it, as `scale_sense` of their train cell.
+        self.loss_scale = faces.visible_variable(np.float32(loss_scale), "loss_scale")
         self.counts = _variable(np.zeros(len(Count), np.int32), "counts")
         self.before_reading: Callable[[], None] = _nothing
 

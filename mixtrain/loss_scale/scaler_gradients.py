@@ -12,7 +12,7 @@ from mixtrain.dtype import float32
 from mixtrain.loss_scale.arguments import checked_scale
 from mixtrain.loss_scale.rule import LARGEST_SCALE, SMALLEST_NORMAL
 from mixtrain.loss_scale.scaling import scaled, unscaled, unscaled_gradients
-from mixtrain.optim.adapter import OptimizerDriver, drive
+from mixtrain.step.optimizer_driver import OptimizerDriver, drive
 from mixtrain.typing import Optimizer, Tensor, TensorLike, Tree, Variable
 
 

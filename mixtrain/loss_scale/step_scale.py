@@ -2,63 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 
-from mixtrain import checks
-from mixtrain.boundary import is_any_tensor
-from mixtrain.cell.cell import Cell
-from mixtrain.common.parameter import Parameter
-from mixtrain.loss_scale.arguments import STATIC
+from mixtrain import faces
+from mixtrain.loss_scale.manager import LossScaleManager, host_driven, owner_of_update_cell
 from mixtrain.loss_scale.rule import LossScaleState
-from mixtrain.loss_scale.update_cell import LossScaleUpdateCell
-from mixtrain.typing import Tensor, TensorLike
+from mixtrain.typing import Tensor
 
 
 class StepScale:
     """Loss scale of a training step and its counters.
 
-    A user's own update cell updates a variable of its own; `state` then mirrors that scale and keeps the counters.
-
     Args:
-        where: Name of the caller, for errors.
-        scale_sense: A loss-scale update cell, or a scalar tensor for a constant loss scale.
+        state: The scale and its counters.
 
     Attributes:
-        state: The scale and its counters.
+        state: As passed.
         variable: The scale that the next step uses.
-        update: The user's own update cell, or None.
-
-    Raises:
-        TypeError: `scale_sense` is neither.
-        ValueError: `scale_sense` is a tensor that is not a scalar.
     """
 
-    def __init__(self, where: str, scale_sense: Any) -> None:
-        self._where = where
-        self.update: Cell | None = None
-        if isinstance(scale_sense, LossScaleUpdateCell):
-            self.state = scale_sense.state
-        elif isinstance(scale_sense, Cell):
-            start = float(scale_sense.get_loss_scale())  # type: ignore[attr-defined]
-            self.state, self.update = LossScaleState(start, STATIC), scale_sense
-        elif is_any_tensor(scale_sense):
-            self.state = LossScaleState(float(self.scalar(scale_sense)), STATIC)
-        else:
-            raise checks.fail_type(
-                where, "scale_sense must be an update cell or a scalar tensor", scale_sense,
-                "nn.DynamicLossScaleUpdateCell(2**24, 2, 2000)",
-            )
-        self.variable: keras.Variable = self.state.loss_scale
-        if self.update is not None:
-            self.variable = Parameter(start, name="scale_sense", requires_grad=False)
+    def __init__(self, state: LossScaleState) -> None:
+        self.state = state
+        self.variable: keras.Variable = state.loss_scale
+
+    def own_variables(self) -> list[keras.Variable]:
+        """Return the variables that an update of the user's own has beside `state`."""
+        return []
 
     def variables(self) -> list[keras.Variable]:
         """Return the variables that a step updates, the counts first."""
-        if self.update is None:
-            return [self.state.counts, self.state.loss_scale]
-        return [self.state.counts, self.state.loss_scale, self.variable, *self.update.get_parameters()]
+        return [self.state.counts, self.state.loss_scale, *self.own_variables()]
 
     def advance(self, finite: Tensor) -> None:
         """Update the loss scale and the counts after a step.
@@ -66,21 +39,19 @@ class StepScale:
         Args:
             finite: Whether the gradients of the step are finite: a bool scalar tensor or a Python bool.
         """
-        if self.update is not None:
-            # The count of overflows at the smallest scale compares the user's scale.
-            self.state.loss_scale.assign(keras.ops.cast(self.scalar(self.variable), "float32"))
         self.state.advance(finite)
-        if self.update is not None:
-            self.update(self.variable, keras.ops.logical_not(finite))
 
-    def scalar(self, value: TensorLike) -> Tensor:
-        """Reshape a tensor of shape () or (1,) to a scalar.
 
-        Raises:
-            ValueError: The tensor has another shape.
-        """
-        if tuple(value.shape) not in ((), (1,)):
-            raise checks.fail_value(
-                self._where, "scale_sense must have shape () or (1,)", tuple(value.shape), "mixtrain.Tensor(1024.0)"
-            )
-        return keras.ops.reshape(value, ())
+def scale_of(where: str, manager: LossScaleManager) -> StepScale | None:
+    """Return the scale of a manager that the step itself updates; None if Python code updates it.
+
+    Args:
+        where: The caller, for errors.
+        manager: A manager that skips steps which overflow.
+    """
+    if host_driven(manager):
+        return None
+    if "new_state" in vars(owner_of_update_cell(manager)):
+        return StepScale(manager.new_state())  # type: ignore[attr-defined]
+    cell = manager.get_update_cell()
+    return None if cell is None else faces.face("scale_of_cell", where, cell)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mixtrain.typing import Variable
+
 
 def unique_names(names: Iterable[str]) -> list[str]:
     """Return the names in their order; one that is taken gets the lowest number from 2 on that makes it free.
@@ -22,3 +24,9 @@ def unique_names(names: Iterable[str]) -> list[str]:
         numbers[free] = 1
         unique.append(free)
     return unique
+
+
+def variable_names(variables: Iterable[Variable]) -> list[str]:
+    """Return a unique name of each variable: the name of a Parameter, the path of another Keras variable."""
+    # Only a Parameter knows whether it was named.
+    return unique_names(variable.name if hasattr(variable, "named") else variable.path for variable in variables)

@@ -69,6 +69,26 @@ def sublayers(layer: keras.Layer) -> list[keras.Layer]:
     return layer._layers  # type: ignore[no-any-return]
 
 
+def outermost_keras_layers(network: Network) -> list[keras.Layer]:
+    """Return the Keras layers of a network that no other Keras layer contains, each once."""
+    if isinstance(network, keras.Operation):
+        return [network]
+    found: dict[int, keras.Layer] = {}
+    seen: set[int] = set()
+
+    def collect(cell: Layer) -> None:
+        seen.add(id(cell))
+        for child in children_of(cell).values():
+            if isinstance(child, keras.Layer):
+                found[id(child)] = child
+            elif id(child) not in seen:
+                collect(child)
+
+    collect(network)
+    inner = {id(node.layer) for layer in found.values() for node in tree_of(layer).walk() if node.layer is not layer}
+    return [layer for key, layer in found.items() if key not in inner]
+
+
 def all_built(network: Network) -> bool:
     """Whether every Keras layer of a network has its variables."""
     layers = (node.layer for node in tree_of(network).walk())

@@ -4,7 +4,7 @@ from mixtrain.cell.cell import Cell, KerasCell
 from mixtrain.cell.layer import CellLayer
 from mixtrain.compat.mindspore.unsupported import GraphCell, MicroBatchInterleaved, PipelineCell
 from mixtrain.compat.oneflow.graph import Graph
-from mixtrain.loss_scale.update_cell import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
+from mixtrain.nn.wrap.update_cell import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 from mixtrain.nn.layer import (
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d,
     AvgPool1d, AvgPool2d, AvgPool3d, BatchNorm1d, BatchNorm2d, BatchNorm3d, BiDense, CELU, CTCLoss, CellDict, CellList,
@@ -65,10 +65,10 @@ from mixtrain.optim.learning_rate_schedule import (
     CosineDecayLR, ExponentialDecayLR, InverseDecayLR, LearningRateSchedule, NaturalExpDecayLR, PolynomialDecayLR,
     WarmUpLR,
 )
-from mixtrain.step.forward_value_and_grad import ForwardValueAndGrad, WithGradCell
-from mixtrain.step.grad_reducer import DistributedGradReducer
-from mixtrain.step.loss_cell import WithEvalCell, WithLossCell
-from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.nn.wrap.forward_value_and_grad import ForwardValueAndGrad, WithGradCell
+from mixtrain.nn.wrap.grad_reducer import DistributedGradReducer
+from mixtrain.nn.wrap.loss_cell import WithEvalCell, WithLossCell
+from mixtrain.nn.wrap.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 
 __all__ = [
     "ASGD", "Accuracy", "AdaFactor", "AdaMax", "Adadelta", "Adagrad", "Adam", "AdamOffload", "AdamWeightDecay",

@@ -1,5 +1,6 @@
 """Optimizers with MindSpore's update rules and parameter groups, and a driver interface shared with Keras's."""
 
+from mixtrain.optim import cell_driver as _cell_driver  # noqa: F401  Registers the driver.
 from mixtrain.optim.ada_delta import Adadelta
 from mixtrain.optim.ada_factor import AdaFactor
 from mixtrain.optim.ada_grad import Adagrad

@@ -46,11 +46,12 @@ def computed_dtypes(network: Network) -> frozenset[DType]:
     return frozenset(current_dtype(node.layer) for node in tree_of(network).walk())
 
 
-def choose_step_jit(network: Network) -> backend.JitChoice:
-    """Choose how to compile a training step of a network, by the dtypes and operations of its layers and the device."""
-    layers = [node.layer for node in tree_of(network).walk()]
+def choose_step_jit(*networks: Network) -> backend.JitChoice:
+    """Choose how to compile a step of networks, by the dtypes and operations of their layers and the device."""
+    layers = [node.layer for network in networks for node in tree_of(network).walk()]
     products = all(map(multiplies_by_backend, layers))
-    return backend.choose_jit(computed_dtypes(network), backend.describe_device(), compilable(network), products)
+    dtypes = frozenset[DType]().union(*map(computed_dtypes, networks))
+    return backend.choose_jit(dtypes, backend.describe_device(), all(map(compilable, networks)), products)
 
 
 def multiplies_by_backend(layer: Layer) -> bool:

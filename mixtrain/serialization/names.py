@@ -14,8 +14,8 @@ from mixtrain.cell.cell import Cell, KerasCell
 from mixtrain.common.parameter import Parameter
 from mixtrain.network.unique_names import unique_names
 from mixtrain.network.walk import children_of, is_cell
+from mixtrain.nn.wrap.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.optim.optimizer import Optimizer
-from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.typing import Layer, Network, Tensor, Variable
 
 Named = Iterator[tuple[str, Any]]
@@ -116,10 +116,9 @@ def _of_train_cell(cell: TrainOneStepCell, known: dict[int, str]) -> Named:
             yield f"accumulated.{known.get(id(weight), weight.name)}", total
     if isinstance(cell, TrainOneStepWithLossScaleCell):
         yield "scale_sense", cell.scale_sense
-        update = cell._step_scale.update
-        if update is not None:
-            for parameter in update.get_parameters():
-                yield parameter.name, parameter
+        for variable in cell._step.scale.own_variables():  # type: ignore[union-attr]
+            if variable is not cell.scale_sense:
+                yield variable.name, variable
 
 
 def _cell_states(network: Cell) -> Named:

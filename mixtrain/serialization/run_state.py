@@ -14,6 +14,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.errors import CheckpointError
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.network.walk import is_cell, tree_of
+from mixtrain.nn.wrap.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.precision.apply import applied_plan
 from mixtrain.precision.plan import PrecisionPlan
@@ -22,7 +23,6 @@ from mixtrain.serialization.checkpoint import RunState
 from mixtrain.serialization.manager_state import manager_facts
 from mixtrain.serialization.names import states_by_name
 from mixtrain.serialization.values import stored
-from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.typing import Network, Tensor
 
 

@@ -10,7 +10,7 @@ from mixtrain.autocast.state import autocast_in_force
 from mixtrain.network.referenced_layers import referenced_layers
 from mixtrain.precision.dtypes import choose_step_jit
 from mixtrain.trace_version import TraceState
-from mixtrain.typing import Network
+from mixtrain.typing import Layer
 
 
 class CompiledCall:
@@ -21,8 +21,8 @@ class CompiledCall:
 
     Args:
         function: Takes and returns tensors; runs the network.
-        network: The Cell or Keras layer that `function` runs.
-        choice: Returns how to compile for the current dtypes; None to decide by those of the network.
+        *layers: The Cells and Keras layers that `function` runs.
+        choice: Returns how to compile for the current dtypes; None to decide by those of the layers.
         compile_function: Compiles a function; takes it and `choice`.
         prepare: Called before each call; sets what the function depends on while it is traced.
     """
@@ -30,15 +30,14 @@ class CompiledCall:
     def __init__(
         self,
         function: Callable[..., Any],
-        network: Network,
+        *layers: Layer,
         choice: Callable[[], backend.JitChoice] | None = None,
-        *,
         compile_function: Callable[..., Any] = backend.compile_function,
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
         self._function = function
         self._labels = backend.ClassLabels(self._traced)
-        self._network = network
+        self._layers = layers
         self._choose = choice
         self._compile_function = compile_function
         self._prepare = prepare
@@ -84,12 +83,12 @@ class CompiledCall:
             self._labels.forget()
             self._state = None
             self._compiled = self._compile_function(self._labels, choice=self.choice())
-            self._settings, self._state = settings, TraceState(referenced_layers([self._network, self._function]))
+            self._settings, self._state = settings, TraceState(referenced_layers([*self._layers, self._function]))
         return self._compiled
 
     def choice(self) -> backend.JitChoice:
-        """Return how to compile for the dtypes that the network computes in now."""
-        return choose_step_jit(self._network) if self._choose is None else self._choose()
+        """Return how to compile for the dtypes that the layers compute in now."""
+        return choose_step_jit(*self._layers) if self._choose is None else self._choose()
 
     def ignored_labels(self) -> set[int]:
         """Return the label values that the losses inside ignore (`ignore_index`)."""

@@ -35,7 +35,8 @@ class _FunctionLoss(keras.losses.Loss):
     """A function ``(label, outputs)`` as in Keras's `compile`: ranks are aligned, values weighted and averaged."""
 
     def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
-        super().__init__()
+        # The default, after the class, is no name for a scope of TensorFlow: it begins with an underscore.
+        super().__init__(name="function_loss")
         self.function = function
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:

@@ -6,11 +6,11 @@ import itertools
 import math
 from typing import Final
 
+import keras
 import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
-from mixtrain.step.train_cell import TrainOneStepWithLossScaleCell
 from mixtrain.train.model import Model
 from mixtrain.train.stepper import Stepper
 from mixtrain.typing import Batch, DatasetLike
@@ -53,17 +53,17 @@ def calibrate_loss_scale(model: Model, dataset: DatasetLike, steps: int = 8) -> 
     checks.integer(_WHERE, "steps", steps, at_least=1, example=8)
     networks = model._networks
     with model._ready_for(_WHERE, dataset) as feed:
-        train = networks.train_network
-        if not isinstance(train, TrainOneStepWithLossScaleCell):
+        scale = networks.step.scale
+        if scale is None:
             raise checks.fail_value(
                 _WHERE, "the model must have loss scaling that skips", model.loss_scale_manager,
                 "Model(..., loss_scale_manager=DynamicLossScaleManager())",
             )
-        previous = backend.to_numpy(train.scale_sense).copy()
+        previous = backend.to_numpy(scale.variable).copy()
         largest = _MAX_EXPONENT
         try:
             for batch in itertools.islice(feed.batches(), steps):
-                exponent = _largest_exponent(model._compiled.stepper, train, batch, largest)
+                exponent = _largest_exponent(model._compiled.stepper, scale.variable, batch, largest)
                 if exponent is None:
                     finding = model._compiled.diagnosis(batch, 1.0)
                     raise ValueError(
@@ -72,15 +72,15 @@ def calibrate_loss_scale(model: Model, dataset: DatasetLike, steps: int = 8) -> 
                     )
                 largest = exponent
         finally:
-            train.scale_sense.assign(previous)
+            scale.variable.assign(previous)
     return DynamicLossScaleManager(max(2.0**largest / _MARGIN, 1.0))
 
 
-def _largest_exponent(stepper: Stepper, train: TrainOneStepWithLossScaleCell, batch: Batch, limit: int) -> int | None:
+def _largest_exponent(stepper: Stepper, scale: keras.Variable, batch: Batch, limit: int) -> int | None:
     """Return the largest exponent of two, up to `limit`, whose scale does not overflow; None if all do."""
 
     def overflows(exponent: int) -> bool:
-        train.scale_sense.assign(np.float32(math.ldexp(1.0, exponent)))
+        scale.assign(np.float32(math.ldexp(1.0, exponent)))
         return bool(stepper.trial(batch).overflow[0])
 
     if not overflows(limit):

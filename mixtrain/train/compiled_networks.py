@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import keras
 
 from mixtrain import boundary, checks
-from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
+from mixtrain.network.walk import is_cell
 from mixtrain.precision.cast import cast_floats
 from mixtrain.precision.plan_inputs import PlanInputs
 from mixtrain.step.compiled_call import CompiledCall
+from mixtrain.step.network_loss import NetworkLoss
 from mixtrain.step.output_losses import is_keras_loss
 from mixtrain.step.own_loss import refuse_overridden
 from mixtrain.trace_version import Versions
@@ -19,21 +21,25 @@ from mixtrain.train.columns import network_inputs
 from mixtrain.train.diagnosis import OverflowDiagnosis
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
 from mixtrain.train.feed import Feed
+from mixtrain.train.later import Later
 from mixtrain.train.networks import Networks
 from mixtrain.train.range_sampler import RangeSampler
 from mixtrain.train.stepper import Stepper
-from mixtrain.typing import TensorLike, Tree
+from mixtrain.typing import Layer, TensorLike, Tree
 
 
 class NetworkMode:
-    """Sets the mode of a network's cells; the cells are collected again only if the network has changed."""
+    """Sets the mode of the Cells among layers, which a Keras network gets with each call.
 
-    def __init__(self, network: Cell) -> None:
-        self._network = network
+    The cells below them are collected again only if one of them has changed.
+    """
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self._roots = [layer for layer in layers if is_cell(layer)]
         self._collect_cells()
 
     def _collect_cells(self) -> None:
-        self._cells = [cell for _, cell in self._network.cells_and_names()]
+        self._cells = [cell for root in self._roots for _, cell in root.cells_and_names()]
         self._versions = Versions(self._cells, plans=False)
 
     def set(self, training: bool) -> None:
@@ -42,7 +48,8 @@ class NetworkMode:
             self._collect_cells()
         for cell in self._cells:
             if cell.training is not training:
-                self._network.set_train(training)
+                for root in self._roots:
+                    root.set_train(training)
                 return
 
 
@@ -67,14 +74,14 @@ class CompiledNetworks:
         if needs not in self._steppers:
             networks = self._networks
             self._steppers[needs] = Stepper(
-                networks.train_network, scaled=networks.scaled, needs=needs, prepare=networks.precision.enforce
+                networks.step, needs=needs, prepare=networks.precision.enforce
             )
         return self._steppers[needs]
 
     @functools.cached_property
     def train_mode(self) -> NetworkMode:
         """The mode of the train network."""
-        return NetworkMode(self._networks.train_network)
+        return NetworkMode(self._networks.step.layers)
 
     @functools.cached_property
     def range_sampler(self) -> RangeSampler:
@@ -90,12 +97,17 @@ class CompiledNetworks:
     @functools.cached_property
     def evaluating(self) -> CompiledCall:
         """The eval network, compiled."""
-        network = self._networks.eval_network
-        return CompiledCall(with_masks(network), network, prepare=self._networks.precision.enforce)
+        evaluated = self._networks.evaluated
+        return CompiledCall(with_masks(evaluated), *self._evaluated_layers, prepare=self._networks.precision.enforce)
+
+    @property
+    def _evaluated_layers(self) -> list[Layer]:
+        evaluated = self._networks.evaluated
+        return evaluated.layers if isinstance(evaluated, NetworkLoss) else [evaluated]
 
     @functools.cached_property
     def _eval_mode(self) -> NetworkMode:
-        return NetworkMode(self._networks.eval_network)
+        return NetworkMode(self._evaluated_layers)
 
     def evaluation(
         self, where: str, feed: Feed, metrics: EvaluationMetrics, *, weighted: bool = False
@@ -121,7 +133,7 @@ class CompiledNetworks:
         in_keras = isinstance(networks.network, keras.Layer)
         by_rows = no_eval_network and is_keras_loss(networks.loss_fn, keras_network=in_keras)
         return Evaluation(
-            feed, self.evaluating, networks.eval_network, self._eval_mode.set, metrics,
+            feed, self.evaluating, Later(lambda: networks.eval_network), self._eval_mode.set, metrics,
             weighted=no_eval_network and (weighted or networks.sample_weight or networks.own_loss),
             by_rows=by_rows, in_keras=by_rows and in_keras,
         )
@@ -130,16 +142,17 @@ class CompiledNetworks:
     @functools.cached_property
     def predicting(self) -> CompiledCall:
         """The network with its outputs in float32, compiled."""
-        network = self._networks.predict_network
+        network = self._networks.network
+        mode = {"training": False} if isinstance(network, keras.Layer) else {}
 
         def predict(*inputs: TensorLike) -> Tree:
-            return boundary.to_backend_tensors(cast_floats(network(*inputs), float32))
+            return boundary.to_backend_tensors(cast_floats(network(*inputs, **mode), float32))
 
         return CompiledCall(predict, network, prepare=self._networks.precision.enforce)
 
     @functools.cached_property
     def _predict_mode(self) -> NetworkMode:
-        return NetworkMode(self._networks.predict_network)
+        return NetworkMode([self._networks.network])
 
     def predict(self, inputs: Tree) -> Tree:
         """Run the network in inference mode.

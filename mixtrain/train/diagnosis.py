@@ -11,7 +11,6 @@ from mixtrain import backend, context
 from mixtrain.diagnostics.finding import Finding
 from mixtrain.diagnostics.non_finite import StepCounts, find_non_finite
 from mixtrain.diagnostics.replay import Replay
-from mixtrain.precision.dtypes import choose_step_jit
 from mixtrain.train.networks import Networks
 from mixtrain.typing import Tensor
 
@@ -50,7 +49,7 @@ class OverflowDiagnosis:
         networks = self._networks
         factor, minimum = _FACTOR, 1.0
         if networks.scaled:
-            rule = networks.train_network.state.rule
+            rule = networks.step.state.rule
             rule_factor = rule.factor if rule.backoff is None else 1.0 / rule.backoff
             factor, minimum = (rule_factor if rule_factor > 1 else _FACTOR), rule.minimum
         networks.precision.enforce()
@@ -66,7 +65,7 @@ class OverflowDiagnosis:
 
     def _counts_by_layer(self, replay: Replay, non_finite_counts: np.ndarray) -> StepCounts:
         """Return the counts of a step's gradients that are not finite, by the layers that own the weights."""
-        weights = self._networks.train_network.weights
+        weights = self._networks.step.weights
         counts = {id(weight): int(count) for weight, count in zip(weights, non_finite_counts, strict=True)}
         return {path: [counts.get(id(weight)) for weight in owned] for path, owned in replay.parameters.items()}
 
@@ -77,7 +76,7 @@ class OverflowDiagnosis:
             return self._make_replay(None)
         plan = networks.precision.plan
         if self._compiled is None or self._compiled[0] is not plan:
-            choice = choose_step_jit(networks.train_network)
+            choice = networks.step.jit_choice()
             self._compiled = plan, self._make_replay(lambda run: backend.compile_function(run, choice=choice))
         return self._compiled[1]
 

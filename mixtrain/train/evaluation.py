@@ -14,7 +14,7 @@ import numpy as np
 from mixtrain import backend, boundary, checks
 from mixtrain.nn.metrics import KerasMetric, Loss, Metric, MetricLike
 from mixtrain.step.compiled_call import CompiledCall
-from mixtrain.step.loss_cell import WithEvalCell
+from mixtrain.step.network_loss import NetworkLoss
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
 from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics, flat_results, masks_of, metrics_of_layers
@@ -24,20 +24,23 @@ from mixtrain.train.stepper import num_rows
 from mixtrain.typing import Network, Tensor, Tree
 
 
-def with_masks(network: Network) -> Callable[..., Any]:
+def with_masks(network: NetworkLoss | Network) -> Callable[..., Any]:
     """Return a function that runs an eval network: its outputs, their masks and the losses of several outputs."""
 
     def call(*batch: Tree) -> tuple[Tree, list[Tensor | None], dict[str, Any]]:
         losses: dict[str, Tensor] = {}
-        if isinstance(network, WithEvalCell):
-            results, batch_outputs = network.with_outputs(*batch)
+        if isinstance(network, NetworkLoss):
+            with boundary.in_mode("backend"), network.recording_outputs() as batches:
+                results = network.evaluated(batch, training=False)
+            batch_outputs = batches[-1]
             losses = batch_outputs.output_losses
-            if isinstance(network._loss_fn, dict) or not isinstance(batch_outputs.outputs, dict):
+            if isinstance(network.loss_fn, dict) or not isinstance(batch_outputs.outputs, dict):
                 # A plain dict that leaves a compiled call on JAX comes back with its keys sorted. With one loss for
                 # the outputs of a dict, that is Keras's order too.
                 losses = collections.OrderedDict(losses)
         else:
-            results = network(*batch)
+            mode = {"training": False} if isinstance(network, keras.Layer) else {}
+            results = network(*batch, **mode)
         outputs = boundary.to_backend_tensors(results)
         return outputs, masks_of(outputs), losses
 

@@ -7,8 +7,7 @@ from typing import Final
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.amp.train_network import host_driven
-from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager
+from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager, host_driven
 from mixtrain.loss_scale.rule import Count, LossScaleState
 from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.train.stepper import CallResult, Stepper

@@ -14,7 +14,6 @@ from mixtrain import backend, context
 from mixtrain.loss_scale.guard import OverflowGuard
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.serialization.latest import load_latest_checkpoint
-from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.agreement import Agreement
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.compiled_networks import CompiledNetworks
@@ -68,15 +67,14 @@ class TrainingLoop:
         evaluation: Evaluation | None = None,
     ) -> None:
         self._training = training
-        self._train_network = networks.train_network
+        self._train_step = networks.step
         self._mode = compiled.train_mode
         self._diagnosis = compiled.diagnosis
         self._sampler = compiled.range_sampler
         self._guard = make_guard(networks, self._diagnosis, bad_step_max)
-        self._host_manager = networks.host_manager
         finds_scale = isinstance(networks.manager, DynamicLossScaleManager) and networks.manager.finds_scale
         self._finds_scale = finds_scale or (networks.manager_by_default and networks.manager is not None)
-        self._retries = retries and isinstance(networks.train_network, TrainOneStepWithLossScaleCell)
+        self._retries = retries and networks.scaled
         self._first_scale: FirstScale | None = None
         self._metrics = networks.observer
         self._evaluation = evaluation
@@ -93,7 +91,8 @@ class TrainingLoop:
             mode="train",
             shows_tensors=networks.of_cells,
             network=networks.network,
-            train_network=self._train_network,
+            train_network=Later(lambda: networks.train_network),
+            _step=networks.step,
             loss_fn=networks.loss_fn,
             optimizer=networks.optimizer,
             loss_scale_manager=networks.manager,
@@ -129,8 +128,7 @@ class TrainingLoop:
         """
         history = EpochHistory(self._arguments.network, self._callbacks.keras_params())
         warned = False
-        if isinstance(self._train_network, TrainOneStepCell):
-            warn_of_changed_weights(self._training.where, self._train_network)
+        warn_of_changed_weights(self._training.where, self._train_step)
         if self._training.resume is not None:
             self._resume(self._training.where, self._training.resume)
         self._mode.set(True)
@@ -148,7 +146,7 @@ class TrainingLoop:
                 records = self._run_epoch(epoch)
                 if not len(records):
                     continue  # Data of unknown size, and the checkpoint was written after the last batch of an epoch.
-                warned = warned or warn_of_non_finite(epoch, records, getattr(self._train_network, "weights", ()))
+                warned = warned or warn_of_non_finite(epoch, records, self._train_step.weights)
                 values = epoch_values(records) | self._evaluate_after(epoch)
                 number = epoch - self._training.in_keras_style
                 history.add(number, values)
@@ -160,9 +158,9 @@ class TrainingLoop:
                     self._agreement.check_rate(self._context)
                 if self._stopped(in_epoch=False):
                     break
-            if isinstance(self._train_network, TrainOneStepCell):
+            if self._train_step.driver is not None:
                 # Keras's optimizers may replace the weights by their moving averages at the end of training.
-                self._train_network.driver.finish(self._train_network.weights)
+                self._train_step.driver.finish(self._train_step.weights)
             callbacks.on_train_end(self._context)
         return history
 
@@ -229,9 +227,8 @@ class TrainingLoop:
                 self._arguments._set(net_outputs=outputs, step_results=records)
                 self._callbacks.on_train_step_end(self._context)
                 epoch_records.add(records)
-        if isinstance(self._train_network, TrainOneStepCell):
-            # The last batches of the epoch may not fill a window of accumulated gradients.
-            self._train_network.end_window()
+        # The last batches of the epoch may not fill a window of accumulated gradients.
+        self._train_step.end_window()
         steps, size = self._step - first, self._feed.size
         if self._sink is None and size is not None and steps < size and not self._context.get_stop_requested():
             raise _ended_early(f"after {steps}", size, epoch)
@@ -315,7 +312,7 @@ class TrainingLoop:
     @property
     def _may_group(self) -> bool:
         """Whether steps may run in groups: nothing needs control after every single step."""
-        return not self._callbacks.needs_control and self._host_manager is None and context.graph_mode()
+        return not self._callbacks.needs_control and self._train_step.host_manager is None and context.graph_mode()
 
     # ---- sink feed --------------------------------------------------------------------------------------------
     def _sink_calls(self, epoch: int) -> _Calls:
@@ -360,11 +357,11 @@ class TrainingLoop:
     # ---- single steps -----------------------------------------------------------------------------------------
     def _make_first_scale(self) -> FirstScale | None:
         """Return the search for the first loss scale; None if the user chose it, or an earlier run has found it."""
-        network = self._train_network
-        if not self._finds_scale or not isinstance(network, TrainOneStepWithLossScaleCell):
+        step = self._train_step
+        if not self._finds_scale or step.scale is None:
             return None
-        trained = int(backend.to_numpy(network.state.applied_steps)) > 0
-        return None if trained else FirstScale(self._stepper, network.state, network.window)
+        trained = int(backend.to_numpy(step.state.applied_steps)) > 0
+        return None if trained else FirstScale(self._stepper, step.state, step.window)
 
     def _step_call(self, step: int) -> Callable[[Batch], CallResult]:
         """Return the function that trains on the batch of a step, after callbacks have sampled it."""
@@ -392,7 +389,7 @@ class TrainingLoop:
         if self._first_scale is not None and not self._first_scale.done:
             return self._first_scale.step
         if self._retries:
-            return functools.partial(step_with_retries, self._stepper, self._train_network.state)
+            return functools.partial(step_with_retries, self._stepper, self._train_step.state)
         return self._stepper.step
 
     def _with_retry(self, call: Callable[[], CallResult], batch: Batch | Later) -> Callable[[], CallResult]:
@@ -412,7 +409,7 @@ class TrainingLoop:
             return result
         *before, last = result.records.each()
         retried = step_with_retries(
-            self._stepper, self._train_network.state, batch, CallResult(last, result.outputs)
+            self._stepper, self._train_step.state, batch, CallResult(last, result.outputs)
         )
         return CallResult(StepRecords.joined([*before, retried.records]), retried.outputs)
 
@@ -434,7 +431,7 @@ class TrainingLoop:
         # Until the guard may end the run, a callback samples a batch, or a user's manager sets the scale.
         free = math.inf if self._guard is None else self._guard.free_steps
         to_sample = 1 + self._callbacks.steps_to_sample(done + 1) if sampled else self._callbacks.steps_to_sample(done)
-        return int(min(free, to_sample, sys.maxsize if self._host_manager is None else 1))
+        return int(min(free, to_sample, sys.maxsize if self._train_step.host_manager is None else 1))
 
     def _after_steps(self, records: StepRecords, step: int, batch: Batch | None) -> None:
         """Update a user's loss-scale manager, call the overflow hooks and check the overflow guard, in this order.
@@ -448,11 +445,11 @@ class TrainingLoop:
         def last_batch() -> Batch:
             return self._feed.first() if batch is None else now(batch)  # type: ignore[no-any-return]
 
-        if self._host_manager is not None:
-            manager, set_scale = self._host_manager
+        manager = self._train_step.host_manager
+        if manager is not None:
             for overflow in records.overflow:
                 manager.update_loss_scale(bool(overflow))
-            set_scale(backend.to_tensor(float(manager.get_loss_scale())))
+            self._train_step.scale.variable.assign(float(manager.get_loss_scale()))  # type: ignore[union-attr]
         if self._callbacks.has_overflow_hooks and batch is not None and records.overflow[-1]:
             last = records.each()[-1]
             explain = functools.partial(self._diagnosis, now(batch), float(last.loss_scale[0]), last.non_finite_counts)
@@ -480,10 +477,7 @@ class TrainingLoop:
 
 def make_guard(networks: Networks, diagnosis: OverflowDiagnosis, limit: int) -> OverflowGuard | None:
     """Return the overflow guard of a run whose steps may be skipped, else None."""
-    train_network = networks.train_network
-    if not isinstance(train_network, TrainOneStepWithLossScaleCell):
-        return None
-    return OverflowGuard(train_network.state, diagnosis, limit=limit)
+    return OverflowGuard(networks.step.state, diagnosis, limit=limit) if networks.scaled else None
 
 
 def _ended_early(when: str, size: int, epoch: int) -> RuntimeError:

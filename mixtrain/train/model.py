@@ -12,7 +12,6 @@ from typing import Any, Literal, NoReturn
 import keras
 
 from mixtrain import backend, boundary, checks, context
-from mixtrain.amp.train_network import LEVEL_DEFAULT, named_optimizer, unwrap_loss_scale_optimizer
 from mixtrain.diagnostics.report import report_html
 from mixtrain.dtype import DType
 from mixtrain.loss_scale.manager import LossScaleManager
@@ -20,6 +19,8 @@ from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.nn.metrics.factory import MetricsLike
 from mixtrain.precision.levels import AmpLevel, check_level
 from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.step.optimizer_driver import named_optimizer
+from mixtrain.step.scaling_choice import LEVEL_DEFAULT, unwrap_loss_scale_optimizer
 from mixtrain.train.accumulation import checked_accumulation
 from mixtrain.train.callback.callback import CallbacksLike
 from mixtrain.train.callback.callback_list import CallbackList
@@ -156,7 +157,7 @@ class Model(KerasCalls):
         self._lease = self._networks.precision.lease()
         if self._networks.built:
             self._networks.precision.apply()
-            self._networks.train_network  # noqa: B018  (built now, so that its errors are raised here)
+            self._networks.step  # noqa: B018  (built now, so that its errors are raised here)
 
     @property
     def train_network(self) -> Network:

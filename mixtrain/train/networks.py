@@ -11,26 +11,25 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
-from mixtrain.amp.train_network import (
-    LEVEL_DEFAULT,
-    check_manager,
-    default_manager,
-    make_train_cell,
-    warn_unscaled,
-    watching_manager,
-)
-from mixtrain.cell.cell import Cell, KerasCell
-from mixtrain.common.parameter import variable_names
+from mixtrain import backend, checks, faces
 from mixtrain.distribution.data_parallel import DataParallel, in_force, putting_in_force
 from mixtrain.distribution.processes import ProcessParallel
 from mixtrain.loss_scale.manager import LossScaleManager
+from mixtrain.network.unique_names import variable_names
 from mixtrain.network.walk import is_cell
 from mixtrain.precision.apply import under_plan
 from mixtrain.precision.planner import plan_precision
-from mixtrain.step.loss_cell import WithEvalCell, WithLossCell
+from mixtrain.step.network_loss import NetworkLoss
 from mixtrain.step.own_loss import computes_loss, refuse_overridden
-from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.step.scaled_step import scaled_step
+from mixtrain.step.scaling_choice import (
+    LEVEL_DEFAULT,
+    check_manager,
+    default_manager,
+    warn_unscaled,
+    watching_manager,
+)
+from mixtrain.step.train_step import ForeignStep, Step, TrainStep, step_of, trainable_variables
 from mixtrain.train.feed import DictBatches, dicts_of
 from mixtrain.train.plan_in_force import PlanInForce, PrecisionOptions
 from mixtrain.train.training_metrics import TrainingMetrics
@@ -92,7 +91,6 @@ class Networks:
         if eval_network is not None:
             _check_network("eval_network", eval_network)
         self.network = network
-        self._cell = KerasCell(network) if isinstance(network, keras.Layer) else network
         self.loss_fn = loss_fn
         self._loss = _checked_loss(loss, loss_fn, network)
         self.optimizer = optimizer
@@ -113,7 +111,7 @@ class Networks:
             raise checks.fail_value(
                 "Model", "loss_scale_manager needs an optimizer", manager, "Model(network, loss_fn, optimizer, ...)"
             )
-        elif isinstance(network, TrainOneStepCell) and options.amp_level != "O0":
+        elif step_of(network).driver is not None and options.amp_level != "O0":
             raise checks.fail_value(
                 "Model", "amp_level of a network that is its own train step must be O0", options.amp_level,
                 f'amp.auto_mixed_precision(network, "{options.amp_level}") before the train step is made of it',
@@ -150,7 +148,7 @@ class Networks:
             with keras.StatelessScope():
                 self.network(*keras.tree.map_structure(lambda column: column[:1], inputs))
         self.precision.apply()
-        self.train_network  # noqa: B018  (made now, so that its errors are raised before any step)
+        self.step  # noqa: B018  (made now, so that its errors are raised before any step)
 
     @property
     def in_processes(self) -> bool:
@@ -183,21 +181,24 @@ class Networks:
             raise checks.fail_value(
                 where, "the Model must have an optimizer to train", None, "Model(network, loss_fn, optimizer)"
             )
-        parallel_cell = isinstance(self.network, TrainOneStepCell) and self.network.spread
-        if self.optimizer is None and isinstance(self._parallel, DataParallel) and not parallel_cell:
+        if self.optimizer is None and isinstance(self._parallel, DataParallel) and self.step.parallel is None:
             raise checks.fail_value(
                 where, "a network that is its own train step must be a TrainOneStepCell made inside data_parallel",
                 self.network, "Model(network, loss_fn, optimizer), or the Model outside of data_parallel",
             )
 
     @functools.cached_property
-    def train_network(self) -> Cell:
-        """The cell that trains on a batch; without an optimizer, the network itself."""
-        with_loss = self._cell
-        if self.loss_fn is not None or self.own_loss:
-            with_loss = WithLossCell(self._cell, self.loss_fn, loss_weights=self._loss.weights)
+    def network_loss(self) -> NetworkLoss:
+        """The network with its loss."""
+        return NetworkLoss(self.network, self.loss_fn, self._loss.weights)
+
+    @functools.cached_property
+    def step(self) -> Step:
+        """The step that trains on a batch; without an optimizer, the network itself."""
+        own = self.loss_fn is None and not self.own_loss
         if self.optimizer is None:
-            return with_loss
+            # Made now, so that its errors are raised here.
+            return step_of(self.network) if own else ForeignStep(self.network_loss.network)
         self.precision.apply()
         if self.manager_by_default and self.manager is None:
             # Layers that were created by building the network may have a dtype policy of their own.
@@ -207,18 +208,29 @@ class Networks:
         if self._watched and self.manager is None:
             self.manager = watching_manager(self.optimizer)
         with putting_in_force(self._parallel):
-            cell = make_train_cell(with_loss, self.optimizer, self.manager)
-        cell.observe(self.observer)
-        cell.accumulate(self._accumulate_steps)
-        return cell
+            step = scaled_step(self.network if own else self.network_loss, self.optimizer, self.manager)
+        step.observe(self.observer)
+        step.accumulate(self._accumulate_steps)
+        return step
 
     @functools.cached_property
-    def eval_network(self) -> Cell:
-        """The cell whose outputs the metrics are computed from."""
+    def train_network(self) -> Network:
+        """The step as the cell that scripts see; without an optimizer, the network itself, with its loss if any."""
+        if isinstance(self.step, TrainStep) and self.optimizer is not None:
+            return faces.face("train_cell", self.step)
+        own = self.loss_fn is None and not self.own_loss
+        return self.network if own else faces.face("loss_cell", self.network_loss)
+
+    @functools.cached_property
+    def eval_network(self) -> Network:
+        """The cell that scripts see, whose outputs the metrics are computed from."""
         network = self._user_eval_network
-        if network is None:
-            return WithEvalCell(self._cell, self.loss_fn, loss_weights=self._loss.weights)
-        return KerasCell(network) if isinstance(network, keras.Layer) else network  # type: ignore[no-any-return]
+        return faces.face("eval_cell", self.network_loss) if network is None else network
+
+    @property
+    def evaluated(self) -> NetworkLoss | Network:
+        """What is evaluated: the network with its loss, or an eval network of the user's."""
+        return self.network_loss if self._user_eval_network is None else self._user_eval_network
 
     @property
     def evaluates_itself(self) -> bool:
@@ -226,14 +238,9 @@ class Networks:
         return self._user_eval_network is None
 
     @property
-    def predict_network(self) -> Cell:
-        """The network as a cell."""
-        return self._cell  # type: ignore[no-any-return]
-
-    @property
     def scaled(self) -> bool:
         """Whether the three outputs of a step are ``(loss, overflow, loss_scale)``."""
-        return isinstance(self.train_network, TrainOneStepWithLossScaleCell)
+        return self.step.scale is not None
 
     @property
     def loss_scale(self) -> float:
@@ -243,32 +250,25 @@ class Networks:
     @property
     def scale_tensor(self) -> Tensor | None:
         """`loss_scale` as a scalar tensor, without waiting for the device."""
-        scale = getattr(self.train_network, "scale_sense", None)
-        return backend.to_tensor(np.float32(1)) if scale is None else backend.snapshot(scale)
+        scale = self.step.scale
+        return backend.to_tensor(np.float32(1)) if scale is None else backend.snapshot(scale.variable)
 
     def in_float32(self) -> contextlib.AbstractContextManager[None]:
         """Return a context manager under which the network computes at O0; the user's `to_float` calls still apply."""
         return under_plan(self.network, plan_precision(self.network, "O0"))
 
     @property
-    def host_manager(self) -> Any:
-        """A manager that is updated from Python, and the function that sets its scale; None for other managers."""
-        manager = getattr(self.train_network, "host_manager", None)
-        return None if manager is None else (manager, self.train_network.set_sense_scale)
-
-    @property
-    def with_loss(self) -> Network:
-        """The network with its loss, as the train cell runs it."""
-        train = self.train_network
-        return train.network if isinstance(train, TrainOneStepCell) else train
+    def with_loss(self) -> NetworkLoss | Network:
+        """The network with its loss, as the step runs it."""
+        own = self.loss_fn is None and not self.own_loss
+        return self.network_loss if self.optimizer is None and not own else self.step.loss
 
     @property
     def examined(self) -> Network:
         """The network that diagnostics run layer by layer: the user's, without train step and loss."""
-        if self.optimizer is not None:
+        if self.optimizer is not None or isinstance(self.with_loss, NetworkLoss):
             return self.network
-        with_loss = self.with_loss
-        return with_loss.backbone_network if isinstance(with_loss, WithLossCell) else with_loss
+        return getattr(self.with_loss, "backbone_network", self.with_loss)
 
 
 def _checked_loss(loss: LossOptions, loss_fn: LossFn | None, network: Network) -> LossOptions:
@@ -281,11 +281,14 @@ def _checked_loss(loss: LossOptions, loss_fn: LossFn | None, network: Network) -
     return loss
 
 
-def warn_of_changed_weights(where: str, cell: TrainOneStepCell) -> None:
-    """Warn if weights were frozen, or made trainable, after a train cell chose its weights."""
-    trainable = cell.driver.select(cell.network.trainable_params())
-    before, now = ({id(weight) for weight in weights} for weights in (cell.weights, trainable))
-    changed = [weight for weight in (*cell.weights, *trainable) if (id(weight) in before) != (id(weight) in now)]
+def warn_of_changed_weights(where: str, step: Step) -> None:
+    """Warn if weights were frozen, or made trainable, after a train step chose its weights."""
+    if step.driver is None:
+        return
+    layers = [step.loss] if isinstance(step, ForeignStep) else step.layers
+    trainable = step.driver.select(trainable_variables(layers))
+    before, now = ({id(weight) for weight in weights} for weights in (step.weights, trainable))
+    changed = [weight for weight in (*step.weights, *trainable) if (id(weight) in before) != (id(weight) in now)]
     if changed:
         names = checks.join_names(variable_names(changed))
         warnings.warn(

@@ -6,10 +6,10 @@ import dataclasses
 import weakref
 from typing import Any
 
-from mixtrain.amp.train_network import planned
 from mixtrain.precision.apply import AppliedPlan, Lease, applied_plan, kept_plans, put_in_force, undo_soon
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.plan_inputs import PlanInputs
+from mixtrain.precision.planned import planned
 from mixtrain.trace_version import layer_changed
 from mixtrain.typing import Network
 

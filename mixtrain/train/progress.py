@@ -11,7 +11,6 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.step.train_cell import TrainOneStepWithLossScaleCell
 from mixtrain.train.callback import Callback, LossMonitor
 from mixtrain.train.callback.callback import CallbacksLike
 from mixtrain.train.records import EpochRecords, StepRecords
@@ -117,8 +116,8 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
 
 def _skips(arguments: CallbackArguments) -> str:
     """Describe the skipped steps of an epoch and how the loss scale changed."""
-    records, network = arguments.epoch_results, arguments.train_network
-    last = backend.to_numpy(network.scale_sense) if isinstance(network, TrainOneStepWithLossScaleCell) else None
+    records, scale = arguments.epoch_results, arguments._step.scale
+    last = None if scale is None else backend.to_numpy(scale.variable)
     return skips_of(records, None if last is None else float(last.reshape(())))
 
 

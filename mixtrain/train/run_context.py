@@ -92,6 +92,7 @@ class CallbackArguments:
     dataset_sink_mode: bool
     verbose: int
     list_callback: Any
+    _step: Any
     parallel_mode: str
     device_number: int
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -16,11 +15,11 @@ import numpy as np
 from mixtrain import backend, boundary
 from mixtrain.loss_scale.rule import Count
 from mixtrain.step.compiled_call import CompiledCall
-from mixtrain.step.train_cell import NON_FINITE, TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.step.train_step import NON_FINITE, Step
 from mixtrain.train.later import Later
 from mixtrain.train.records import StepRecords
 from mixtrain.train.steps_per_call import StepsPerCall
-from mixtrain.typing import Batch, Network, Tensor, Tree
+from mixtrain.typing import Batch, Tensor, Tree
 
 _log = logging.getLogger("mixtrain")
 
@@ -56,11 +55,10 @@ class Group:
 
 
 class Stepper:
-    """Runs a train network, compiled once for all ways of feeding it.
+    """Runs a train step, compiled once for all ways of feeding it.
 
     Args:
-        network: A Cell that takes the columns of a batch and returns its outputs.
-        scaled: Whether three outputs are ``(loss, overflow, loss_scale)``.
+        step: The step.
         needs: Names of the tensors, such as "gradients", that callbacks need of each step beside scalars.
         prepare: Called before each call, by `CompiledCall`.
 
@@ -70,18 +68,16 @@ class Stepper:
 
     def __init__(
         self,
-        network: Network,
+        step: Step,
         *,
-        scaled: bool,
         needs: Collection[str] = (),
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
-        self._network = network
-        self._scaled = scaled
+        self._step = step
         self._needs = needs
-        choice = functools.partial(network.jit_choice, network) if isinstance(network, TrainOneStepCell) else None
         self._training = CompiledCall(
-            self._flat_step, network, choice, compile_function=backend.CompiledSteps, prepare=prepare
+            self._flat_step, *step.layers, choice=step.jit_choice, compile_function=backend.CompiledSteps,
+            prepare=prepare,
         )
         # The compiled call and the state variables that its trace found.
         self._state_of: tuple[Any, list[keras.Variable]] = None, []
@@ -93,11 +89,8 @@ class Stepper:
         self.steps_per_call = StepsPerCall(backend.GROUPS)
 
     def _flat_step(self, *batch: Tree) -> tuple[Tensor, ...]:
-        """Run the network; return its outputs and its report as one flat tuple of tensors."""
-        if isinstance(self._network, TrainOneStepCell):
-            outputs, report = self._network.run_with_report(*batch, needs=self._needs)
-        else:
-            outputs, report = self._network(*batch), {}
+        """Run the step; return its outputs and its report as one flat tuple of tensors."""
+        outputs, report = self._step.run_with_report(*batch, needs=self._needs)
         self._output_structure, self._report_structure = boundary.to_backend_tensors((outputs, report))
         values, reported = keras.tree.flatten(self._output_structure), keras.tree.flatten(self._report_structure)
         self._output_count, self._report_count = len(values), len(reported)
@@ -182,17 +175,16 @@ class Stepper:
     @property
     def counter(self) -> keras.Variable | None:
         """The variable with the optimizer's count of updates; None if the network has no optimizer."""
-        return self._network.driver.counter if isinstance(self._network, TrainOneStepCell) else None
+        return None if self._step.driver is None else self._step.driver.counter
 
     def steps_done(self) -> int:
         """Return how many steps the network has counted; 0 if it counts updates of several batches, or nothing."""
-        network = self._network
-        if not isinstance(network, TrainOneStepCell) or network.window is not None:
+        if self._step.driver is None or self._step.window is not None:
             return 0
-        if isinstance(network, TrainOneStepWithLossScaleCell):
-            counts = backend.to_numpy(network.state.counts)
+        if self._step.scale is not None:
+            counts = backend.to_numpy(self._step.state.counts)
             return int(counts[Count.APPLIED_STEPS] + counts[Count.SKIPPED_STEPS])
-        return int(backend.to_numpy(network.driver.counter).item())
+        return int(backend.to_numpy(self._step.driver.counter).item())
 
     @contextlib.contextmanager
     def _restoring_state(self) -> Iterator[None]:
@@ -215,8 +207,8 @@ class Stepper:
     def _state(self) -> list[keras.Variable]:
         """Return the network's state variables, which are collected again after the step was recompiled."""
         compiled = self._training.compiled()
-        if self._state_of[0] is not compiled and isinstance(self._network, TrainOneStepCell):
-            self._state_of = compiled, self._network.network_state()
+        if self._state_of[0] is not compiled:
+            self._state_of = compiled, self._step.network_state()
         return self._state_of[1]
 
     def _unpack(self, values: Sequence[Tensor]) -> tuple[Tree, dict[str, Any], list[Tensor]]:
@@ -240,7 +232,7 @@ class Stepper:
         return StepRecords(**columns, rows=rows, stacked=column is not _as_column)
 
     def _has_overflow(self, outputs: Tree) -> bool:
-        return self._scaled and isinstance(outputs, (tuple, list)) and len(outputs) == 3
+        return self._step.scale is not None and isinstance(outputs, (tuple, list)) and len(outputs) == 3
 
     def traces(self) -> int:
         """Return how many times the step was traced."""

@@ -7,9 +7,6 @@ import itertools
 from collections.abc import Iterator
 
 from mixtrain import backend
-from mixtrain.network.referenced_layers import referenced_variables
-from mixtrain.seed import stream_states
-from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.feed import Feed
 from mixtrain.train.networks import Networks
 from mixtrain.typing import Batch
@@ -24,14 +21,7 @@ def first_batches(feed: Feed, count: int) -> list[Batch]:
 @contextlib.contextmanager
 def restoring_variables(networks: Networks) -> Iterator[None]:
     """Restore the values of all variables that training writes, at the end of the block."""
-    train = networks.train_network
-    variables = [*referenced_variables([train]), *stream_states()]
-    if isinstance(train, TrainOneStepCell):
-        variables += [*train.weights, *train.driver.state_variables(), train.driver.counter]
-    if isinstance(train, TrainOneStepWithLossScaleCell):
-        variables += train.state.variables()
-    unique = {id(variable): variable for variable in variables}.values()
-    values = [(variable, backend.to_numpy(variable).copy()) for variable in unique]
+    values = [(variable, backend.to_numpy(variable).copy()) for variable in networks.step.variables()]
     try:
         yield
     finally:

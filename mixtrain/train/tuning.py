@@ -127,7 +127,7 @@ def tune(
 def _measure(model: Model, batches: Sequence[Batch]) -> list[TunedLevel]:
     networks = model._networks
     plans = [plan_precision(networks.network, level, cast_model_type=half) for level, half in _VARIANTS]
-    steppers = [Stepper(networks.train_network, scaled=networks.scaled, prepare=lambda: None) for _ in plans]
+    steppers = [Stepper(networks.step) for _ in plans]
     errors, peaks = [], []
     times: list[list[float]] = [[] for _ in plans]
     scale = networks.loss_scale

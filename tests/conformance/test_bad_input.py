@@ -48,7 +48,7 @@ def model() -> mixtrain.Model:
 def state(trained: mixtrain.Model) -> list[np.ndarray]:
     cells = [trained.train_network, trained.train_network.optimizer]
     values = [parameter.asnumpy().copy() for cell in cells for parameter in cell.get_parameters()]
-    return [*values, np.float32(trained.train_network.scaling().loss_scale())]
+    return [*values, trained.train_network.scale_sense.asnumpy()]
 
 
 BAD_BATCHES: dict[str, tuple[Callable[[], Any], str]] = {

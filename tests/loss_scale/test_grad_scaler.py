@@ -353,7 +353,7 @@ def test_a_bad_argument_is_refused_with_what_to_write(call: Any, error: type[Exc
     [
         (lambda s, o, w: s.step(o, Tensor([1.0]), [w]), TypeError, "step: grads must be a tuple or list"),
         (lambda s, o, w: s.unscale_(None, o), TypeError, "unscale_: grads must be a tuple or list"),
-        (lambda s, o, w: s.unscale_(o, [Tensor(1.0)]), TypeError, "must be a Optimizer or Optimizer"),
+        (lambda s, o, w: s.unscale_(o, [Tensor(1.0)]), TypeError, "must be an optimizer of mixtrain or Keras"),
         (lambda s, o, w: s.step(o, [None], [w]), ValueError, "the loss must depend on some of the optimizer's"),
         (lambda s, o, w: s.step(o, [Tensor(1.0)] * 2, [w]), ValueError, "each of the 1 variables; got '2 grad"),
         (lambda s, o, w: s.step(keras.optimizers.SGD(), [Tensor([1.0])]), ValueError, "variables must be given"),

@@ -25,7 +25,7 @@ def _call(net: Any) -> tuple[CompiledCall, list[str]]:
         asked.append(str(net(X).dtype))
         return backend.JitChoice(False, "a test")
 
-    return CompiledCall(net, net, choice), asked
+    return CompiledCall(net, net, choice=choice), asked
 
 
 def test_calls_of_one_form_are_traced_once_and_the_choice_is_asked_for_once() -> None:
@@ -67,7 +67,7 @@ def test_a_failure_to_choose_leaves_the_next_call_to_choose_again() -> None:
             raise answer
         return answer
 
-    call = CompiledCall(lambda x: x + 1.0, nn.Identity(), choice)
+    call = CompiledCall(lambda x: x + 1.0, nn.Identity(), choice=choice)
     with pytest.raises(ValueError, match="no"):
         call(X)
     assert (backend.to_numpy(call(X)) == 2).all()
@@ -81,7 +81,8 @@ def test_another_way_to_compile_may_be_given() -> None:
         return function
 
     call = CompiledCall(
-        lambda x: x * 3.0, nn.Identity(), lambda: backend.JitChoice(False, "a test"), compile_function=compile_function
+        lambda x: x * 3.0, nn.Identity(), choice=lambda: backend.JitChoice(False, "a test"),
+        compile_function=compile_function,
     )
     assert (backend.to_numpy(call(X)) == 3).all() and given == ["a test"]
 

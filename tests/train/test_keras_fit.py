@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mixtrain import Model, Tensor, backend, nn
-from mixtrain.step.loss_cell import WithLossCell
+from mixtrain.nn.wrap.loss_cell import WithLossCell
 from tests.backends import on_jax_only_some, quick_every
 
 layers, optimizers = keras.layers, keras.optimizers

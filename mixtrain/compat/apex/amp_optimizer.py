@@ -11,10 +11,11 @@ from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.loss_scale.grad_scaler import GradScaler
 from mixtrain.loss_scale.scaler_gradients import apply
-from mixtrain.optim.adapter import OptimizerDriver, drive
+from mixtrain.optim.cell_driver import CellDriver
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.optim.trained import TrainedParameters
 from mixtrain.precision.master_weights import compute_updates_in_float32, updating_masters
+from mixtrain.step.optimizer_driver import OptimizerDriver, drive, register_driver
 from mixtrain.typing import Network, Tensor, Variable
 
 ScaledBy = Literal["amp.scale_loss", "a train step"]
@@ -204,3 +205,20 @@ def trained_by(optimizer: Optimizer, network: Network) -> list[Variable]:
     if isinstance(optimizer, Optimizer):
         return list(optimizer.parameters)
     return list(network.trainable_weights if isinstance(network, keras.Layer) else network.trainable_params())
+
+
+class _AmpDriver(CellDriver):
+    """The driver of an `AmpOptimizer`, whose scaler a train step takes over."""
+
+    optimizer: AmpOptimizer
+    chosen_scaling = True
+
+    @property
+    def own_scaler(self) -> Any:  # type: ignore[override]
+        return None if self.optimizer.scaler is None else self.optimizer.scaler.state
+
+    def claim_scaler(self) -> None:
+        self.optimizer.claim("a train step")
+
+
+register_driver(AmpOptimizer, _AmpDriver)

@@ -19,13 +19,12 @@ from mixtrain.optim.optimizer import Optimizer
 from mixtrain.precision.apply import apply_plan
 from mixtrain.precision.cast import cast_floats
 from mixtrain.precision.master_weights import keep_in_half, master_value
-from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.precision.planned import decide_plan, decided_plan
 from mixtrain.precision.planner import plan_precision
 from mixtrain.trace_version import network_changed
 from mixtrain.typing import Network, Tree, Variable
 
 _WHERE: Final = "amp.initialize"
-_ATTRIBUTE: Final = "_mixtrain_initialized"
 
 
 def initialize(
@@ -187,11 +186,6 @@ def master_params(optimizer: AmpOptimizer) -> Iterator[Variable]:
         yield master_value(parameter)
 
 
-def initialized_plan(network: Network) -> PrecisionPlan | None:
-    """Return the plan that `initialize` applied to a network, or None."""
-    return vars(network).get(_ATTRIBUTE)
-
-
 def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
@@ -216,7 +210,7 @@ def _check_network(network: Any) -> None:
         raise checks.fail_value(
             _WHERE, "a Keras network must have its variables", "one that is not built", "network.build(input_shape)"
         )
-    if initialized_plan(network) is not None:
+    if decided_plan(network) is not None:
         raise checks.fail_value(
             _WHERE, "a network is initialized once", type(network).__name__, "one call with all that is to hold"
         )
@@ -236,7 +230,7 @@ def _apply_options(network: Network, options: Options) -> None:
         keep_in_half(network, plan, masters=options.master_weights)
     if options.patch_torch_functions:
         interpose(network, lambda forward: _under_autocast(forward, options.cast_model_type))
-    object.__setattr__(network, _ATTRIBUTE, plan)
+    decide_plan(network, plan)
     network_changed(network)
 
 

@@ -173,7 +173,7 @@ class Graph(Cell):
         if backend.is_tracing() or not context.graph_mode():
             return super().__call__(*values)
         if self._compiled is None:
-            self._compiled = CompiledCall(super().__call__, self, self._jit_choice)
+            self._compiled = CompiledCall(super().__call__, self, choice=self._jit_choice)
         return self._compiled(*values)
 
     def _jit_choice(self) -> backend.JitChoice:

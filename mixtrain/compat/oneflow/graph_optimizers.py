@@ -10,9 +10,9 @@ import keras
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
-from mixtrain.optim.adapter import OptimizerDriver, drive
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.optim.schedule import as_learning_rate
+from mixtrain.step.optimizer_driver import OptimizerDriver, drive
 from mixtrain.typing import Tensor, Variable
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import keras
 
-from mixtrain.step.train_cell import Need
+from mixtrain.step.train_step import Need
 from mixtrain.train.run_context import RunContext
 
 _CallbackT = TypeVar("_CallbackT", bound="Callback")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 import keras
 
 from mixtrain import checks
-from mixtrain.step.train_cell import NON_FINITE, Need
+from mixtrain.step.train_step import NON_FINITE, Need
 from mixtrain.train.callback.callback import HOOKS, Callback, CallbacksLike, declares_observing
 from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter, added_to_logs, keras_params
 from mixtrain.train.run_context import CallbackArguments, RunContext

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mixtrain import backend, checks
-from mixtrain.step.train_cell import TrainOneStepCell
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.monitored import Mode, direction, monitored_value
 from mixtrain.train.run_context import RunContext
@@ -107,7 +106,8 @@ class EarlyStopping(Callback):
 def _snapshot(train_network: Network) -> list[tuple[Variable, Tensor]]:
     """Return every variable of a train network and its optimizer with a copy of its value."""
     variables = list(train_network.get_parameters())
-    if isinstance(train_network, TrainOneStepCell):
-        variables += train_network.driver.state_variables()
+    driver = getattr(train_network, "driver", None)
+    if driver is not None:
+        variables += driver.state_variables()
     distinct = {id(variable): variable for variable in variables}
     return [(variable, backend.snapshot(variable)) for variable in distinct.values()]

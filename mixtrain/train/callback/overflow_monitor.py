@@ -81,7 +81,7 @@ class OverflowMonitor(Callback):
         """Run the batch again, and record and print what overflowed."""
         arguments = run_context.original_args()
         scale = float(arguments.step_results.loss_scale[-1])  # type: ignore[union-attr]
-        next_scale = float(backend.to_numpy(arguments.train_network.scale_sense))
+        next_scale = float(backend.to_numpy(arguments._step.scale.variable))
         finding = arguments.explain_overflow()
         record = OverflowRecord(arguments.cur_epoch_num, arguments.cur_step_num, scale, next_scale, finding)
         repeats = bool(self.records) and self.records[-1].finding == finding

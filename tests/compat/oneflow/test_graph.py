@@ -346,7 +346,7 @@ def test_what_a_graph_is_made_of_is_checked() -> None:
     with pytest.raises(NotImplementedError, match="a Graph must define its step"):
         Bare()(X)
     graph = Bare()
-    with pytest.raises(TypeError, match="it must be a Optimizer"):
+    with pytest.raises(TypeError, match="it must be an optimizer of mixtrain or Keras"):
         graph.add_optimizer(network)
     with pytest.raises(ValueError, match="the optimizer must not do it as well; got 'loss_scale=8'"):
         graph.add_optimizer(nn.SGD(network.trainable_params(), 0.1, loss_scale=8.0))

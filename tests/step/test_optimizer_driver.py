@@ -10,7 +10,7 @@ import pytest
 
 from mixtrain import backend
 from mixtrain.optim import SGD, Momentum
-from mixtrain.optim.adapter import drive
+from mixtrain.step.optimizer_driver import drive
 from tests.optim.setting import parameter, tensors, values
 
 PLAIN = backend.JitChoice(False, "test")
@@ -99,5 +99,5 @@ def test_a_keras_loss_scale_optimizer_is_refused_by_name() -> None:
 
 
 def test_what_is_no_optimizer_is_refused() -> None:
-    with pytest.raises(TypeError, match="it must be a Optimizer or Optimizer; got str 'sgd'"):
+    with pytest.raises(TypeError, match="it must be an optimizer of mixtrain or Keras; got str 'sgd'"):
         drive("sgd")

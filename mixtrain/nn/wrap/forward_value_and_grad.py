@@ -7,8 +7,8 @@ from typing import Any
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import ParameterTuple
+from mixtrain.nn.wrap.loss_cell import WithLossCell
 from mixtrain.ops.gradient import check_function, differentiate, like_weights, split_sens, tensor_positions, weights_of
-from mixtrain.step.loss_cell import WithLossCell
 from mixtrain.typing import LossFn, Network, Tree
 
 

@@ -1,15 +1,14 @@
-"""One interface through which a train step drives mixtrain's and Keras's optimizers."""
+"""One interface through which a train step drives optimizers of any library, and the driver of Keras's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.typing import Tensor, Variable
+from mixtrain.typing import Optimizer, Tensor, Variable
 
 
 class OptimizerDriver(Protocol):
@@ -24,11 +23,13 @@ class OptimizerDriver(Protocol):
             (Keras's ``loss_scale_factor``); None if it expects none.
         iterations: Updates applied so far, a scalar int tensor.
         counter: The variable that counts the updates, or the batches with Keras's gradient accumulation.
+        own_scaler: The `LossScaleState` of a scaler that the optimizer brings; None if it brings none.
+        chosen_scaling: Whether whoever made the optimizer has decided how the loss is scaled.
         learning_rate: Rate of the next update, a scalar tensor or number. With parameter groups it is the optimizer's
             default rate. None for an optimizer that has no single rate.
     """
 
-    optimizer: Optimizer | keras.optimizers.Optimizer
+    optimizer: Optimizer
 
     @property
     def loss_scale(self) -> float: ...
@@ -44,6 +45,12 @@ class OptimizerDriver(Protocol):
 
     @property
     def counter(self) -> keras.Variable: ...
+
+    @property
+    def own_scaler(self) -> Any: ...
+
+    @property
+    def chosen_scaling(self) -> bool: ...
 
     @property
     def learning_rate(self) -> Tensor | float | None: ...
@@ -64,9 +71,37 @@ class OptimizerDriver(Protocol):
         """Return the variables that belong to the optimizer."""
         ...
 
+    def claim_scaler(self) -> None:
+        """Record that a train step scales the loss by `own_scaler`; nothing else may from then on."""
+        ...
+
     def finish(self, variables: Sequence[Variable]) -> None:
         """Run the optimizer's end-of-training step (Keras overwrites the weights with their moving averages)."""
         ...
+
+
+class ScaledByOthers:
+    """The part of the driver of an optimizer without a scaler."""
+
+    own_scaler: Any = None
+    chosen_scaling: bool = False
+
+    def claim_scaler(self) -> None:
+        """Do nothing: there is none."""
+
+
+# The driver of each kind of optimizer, by its class; a library with optimizers of its own adds a row.
+_DRIVERS: dict[type, Callable[[Any], OptimizerDriver]] = {}
+
+
+def register_driver(kind: type, driver: Callable[[Any], OptimizerDriver]) -> None:
+    """Set the driver of the optimizers of a class and its subclasses."""
+    _DRIVERS[kind] = driver
+
+
+def is_optimizer(value: Any) -> bool:
+    """Whether `value` is an optimizer that has a driver."""
+    return isinstance(value, (*_DRIVERS, keras.optimizers.Optimizer))
 
 
 def drive(optimizer: Any) -> OptimizerDriver:
@@ -84,72 +119,37 @@ def drive(optimizer: Any) -> OptimizerDriver:
         >>> drive(keras.optimizers.SGD(0.1)).loss_scale
         1.0
     """
-    if isinstance(optimizer, Optimizer):
-        return _CellDriver(optimizer)
+    for base in type(optimizer).__mro__:
+        if base in _DRIVERS:
+            return _DRIVERS[base](optimizer)
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
         inner = type(optimizer.inner_optimizer).__name__
         raise checks.fail_value(
             "optimizer", "mixtrain scales the loss itself, so the optimizer must not do it as well",
             type(optimizer).__name__, f"optimizer=keras.optimizers.{inner}(...), and loss_scale_manager=... beside it",
         )
-    checks.instance(
-        "optimizer", "it", optimizer, (Optimizer, keras.optimizers.Optimizer),
-        "optimizer=nn.Momentum(network.trainable_params(), 0.01, 0.9) or keras.optimizers.SGD(0.01)",
-    )
+    if not isinstance(optimizer, keras.optimizers.Optimizer):
+        raise checks.fail_type(
+            "optimizer", "it must be an optimizer of mixtrain or Keras", optimizer,
+            "optimizer=nn.Momentum(network.trainable_params(), 0.01, 0.9) or keras.optimizers.SGD(0.01)",
+        )
     return _KerasDriver(optimizer)
 
 
-class _CellDriver:
-    """Driver of a `mixtrain.nn.Optimizer`, which is created with its parameters."""
+def named_optimizer(name: str) -> Optimizer:
+    """Return Keras's optimizer of a name.
 
-    def __init__(self, optimizer: Optimizer) -> None:
-        self.optimizer = optimizer
-
-    @property
-    def loss_scale(self) -> float:
-        return float(self.optimizer.loss_scale)
-
-    @property
-    def divides_by_loss_scale(self) -> bool:
-        return True
-
-    @property
-    def expected_loss_scale(self) -> float | None:
-        return None
-
-    @property
-    def iterations(self) -> Tensor:
-        return keras.ops.reshape(self.optimizer.global_step, ())
-
-    @property
-    def counter(self) -> keras.Variable:
-        return self.optimizer._counter  # type: ignore[no-any-return]
-
-    @property
-    def learning_rate(self) -> Tensor | float | None:
-        return self.optimizer._own_lr()
-
-    def select(self, variables: Sequence[Variable]) -> list[Variable]:
-        return [parameter for parameter in self.optimizer.parameters if parameter.trainable]
-
-    def build(self, variables: Sequence[Variable]) -> None:
-        known = {id(parameter) for parameter in self.optimizer.parameters}
-        foreign = [variable.name for variable in variables if id(variable) not in known]
-        if foreign:
-            raise checks.fail_value(
-                type(self.optimizer).__name__, "it must hold the variables it is to update", foreign,
-                "the optimizer with network.trainable_params()",
-            )
-
-    def apply(self, gradients: Sequence[Tensor | None], variables: Sequence[Variable]) -> None:
-        by_id = {id(variable): gradient for variable, gradient in zip(variables, gradients, strict=True)}
-        self.optimizer(tuple(by_id.get(id(parameter)) for parameter in self.optimizer.parameters))
-
-    def state_variables(self) -> list[Variable]:
-        return list(self.optimizer.state_variables())
-
-    def finish(self, variables: Sequence[Variable]) -> None:
-        return None
+    Raises:
+        ValueError: There is none; the error offers the nearest name.
+    """
+    try:
+        return keras.optimizers.get(name)
+    except ValueError:
+        names = [item.lower() for item in vars(keras.optimizers) if item[0].isupper()]
+        (near,) = checks.nearest(name, names)
+        raise checks.fail_value(
+            "Model", "optimizer must be the name of one of Keras's optimizers", name, f'optimizer="{near}"'
+        ) from None
 
 
 def apply_gradients(
@@ -174,7 +174,7 @@ def check_averages(optimizer: keras.optimizers.Optimizer, variables: Sequence[Va
         )
 
 
-class _KerasDriver:
+class _KerasDriver(ScaledByOthers):
     """Driver of a `keras.optimizers.Optimizer`, which receives its variables from the step."""
 
     def __init__(self, optimizer: keras.optimizers.Optimizer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keras
 
+from mixtrain import faces
 from mixtrain.cell.cell import Cell
 from mixtrain.loss_scale.arguments import STATIC, checked_rule, checked_scale
 from mixtrain.loss_scale.rule import SMALLEST_SCALE, LossScaleState
@@ -103,3 +104,7 @@ class FixedLossScaleUpdateCell(LossScaleUpdateCell):
         start = checked_scale(type(self).__name__, "loss_scale_value", loss_scale_value, example=128.0)
         super().__init__(LossScaleState(start, STATIC), start)
         self.loss_scale_value = start
+
+
+faces.register("dynamic_update_cell", DynamicLossScaleUpdateCell)
+faces.register("fixed_update_cell", FixedLossScaleUpdateCell)
