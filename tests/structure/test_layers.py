@@ -18,7 +18,7 @@ LAYERS = [
      "compat.mindspore.refused_names", "log", "text_table", "typing", "version"},
     {"backend"},
     {"autocast", "boundary", "communication", "distribution", "network", "seed"},
-    {"trace_version"},
+    {"metrics", "trace_version"},
     {"summaries"},
     {"ops"},
     {"common"},

@@ -18,8 +18,9 @@ from tests.structure.test_layers import FILES, KNOWN, ROOT, module_name, named, 
 SIDES = {
     "engine": {
         "auto_parallel", "autocast", "backend", "boundary", "checks", "communication", "context", "diagnostics",
-        "distribution", "dtype", "errors", "keras", "log", "loss_scale", "network", "precision", "process_group",
-        "seed", "serialization", "step", "summaries", "text_table", "trace_version", "train", "typing", "version",
+        "distribution", "dtype", "errors", "keras", "log", "loss_scale", "metrics", "network", "precision",
+        "process_group", "seed", "serialization", "step", "summaries", "text_table", "trace_version", "train", "typing",
+        "version",
     },
     "surface": {
         "amp", "cell", "common", "compat", "experimental", "mindrecord", "nn", "numpy", "ops", "optim",
@@ -65,21 +66,13 @@ train/callback/custom_loop.py -> common.tensor
 train/callback/keras_view.py -> optim.optimizer
 train/callback/summary_collector.py -> optim.optimizer
 train/compiled_networks.py -> cell.cell
-train/evaluation.py -> nn.metrics
 train/feed.py -> ops.inputs
 train/first_scale.py -> amp.train_network
-train/keras_metrics.py -> nn.metrics
-train/keras_metrics.py -> nn.metrics.keras_metric
-train/keras_metrics.py -> nn.metrics.metric
 train/model.py -> amp.train_network
-train/model.py -> nn.metrics.factory
-train/model_metrics.py -> nn.metrics
-train/model_metrics.py -> nn.metrics.metric
 train/networks.py -> amp.train_network
 train/networks.py -> cell.cell
 train/networks.py -> common.parameter
 train/plan_in_force.py -> amp.train_network
-train/training_metrics.py -> nn.metrics
 """
 
 

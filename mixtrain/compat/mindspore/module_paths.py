@@ -75,6 +75,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         ".linalg_ops", ".math_ops", ".nn_ops", ".other_ops", ".random_ops", ".sparse_ops",
     )), ("mixtrain.ops.unlisted", "mixtrain.ops")),
     "mixtrain.nn.metrics": ("mixtrain.nn",),
+    "mixtrain.nn.metrics.metric": ("mixtrain.nn.metrics",),
     "mixtrain": (_INNER,),
     **dict.fromkeys(
         ("mixtrain.parallel._auto_parallel_context", "mixtrain.parallel._utils"),
