@@ -60,7 +60,6 @@ step/train_cell.py -> common.parameter
 step/train_cell.py -> ops.gradient
 step/train_cell.py -> ops.hyper_map
 step/train_cell.py -> optim.adapter
-train/__init__.py -> nn.metrics
 train/callback/checkpoint_config.py -> cell.cell
 train/callback/custom_loop.py -> common.tensor
 train/callback/keras_view.py -> optim.optimizer

@@ -105,6 +105,9 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.utils.dlpack": ("mixtrain",),
 })
 
+# The `__getattr__` that modules with names of their own to load had before `install_homes`.
+_LOADERS: Final[dict[str, Callable[[str], Any]]] = {}
+
 
 def install_homes() -> None:
     """Make the modules of `HOMES` importable, and suggest the nearest name for one that a public module lacks."""
@@ -123,6 +126,8 @@ def install_homes() -> None:
             parent, _, name = path.rpartition(".")
             if name not in vars(sys.modules[parent]) and stub(parent, name) is None:
                 setattr(sys.modules[parent], name, module)
+        if "__getattr__" in vars(module):
+            _LOADERS[path] = vars(module)["__getattr__"]
         homes = [sys.modules[home] for home in HOMES.get(path, ())]
         module.__getattr__ = _finder(module, homes)  # type: ignore[method-assign]
         if homes and "__all__" not in vars(module):
@@ -141,9 +146,11 @@ def _finder(module: types.ModuleType, homes: list[types.ModuleType]) -> Callable
 
     def find(name: str) -> Any:
         if not name.startswith("__"):
-            for home in homes:
+            for home in (module, *homes):
                 if name in vars(home):
                     return vars(home)[name]
+                if home.__name__ in _LOADERS and name in public_names(home):
+                    return _LOADERS[home.__name__](name)
             for home in (module, *homes):
                 refused = stub(home.__name__, name)
                 if refused is not None:
