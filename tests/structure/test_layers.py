@@ -17,7 +17,7 @@ LAYERS = [
     {"dtype", "errors", "checks", "context", "auto_parallel", "process_group", "compat.mindspore.module_paths",
      "compat.mindspore.refused_names", "log", "text_table", "typing", "version"},
     {"backend"},
-    {"autocast", "boundary", "communication", "distribution", "network", "seed"},
+    {"autocast", "boundary", "class_labels", "communication", "distribution", "network", "seed"},
     {"metrics", "trace_version"},
     {"summaries"},
     {"ops"},

@@ -17,10 +17,10 @@ from tests.structure.test_layers import FILES, KNOWN, ROOT, module_name, named, 
 # A name that is longer beats a shorter one: `compat.apex` is interop, the rest of `compat` is surface.
 SIDES = {
     "engine": {
-        "auto_parallel", "autocast", "backend", "boundary", "checks", "communication", "context", "diagnostics",
-        "distribution", "dtype", "errors", "keras", "log", "loss_scale", "metrics", "network", "precision",
-        "process_group", "seed", "serialization", "step", "summaries", "text_table", "trace_version", "train", "typing",
-        "version",
+        "auto_parallel", "autocast", "backend", "boundary", "checks", "class_labels", "communication", "context",
+        "diagnostics", "distribution", "dtype", "errors", "keras", "log", "loss_scale", "metrics", "network",
+        "precision", "process_group", "seed", "serialization", "step", "summaries", "text_table", "trace_version",
+        "train", "typing", "version",
     },
     "surface": {
         "amp", "cell", "common", "compat", "experimental", "mindrecord", "nn", "numpy", "ops", "optim",
@@ -54,7 +54,6 @@ step/forward_value_and_grad.py -> common.parameter
 step/forward_value_and_grad.py -> ops.gradient
 step/grad_reducer.py -> cell.cell
 step/loss_cell.py -> cell.cell
-step/output_losses.py -> ops.labels
 step/train_cell.py -> cell.cell
 step/train_cell.py -> common.parameter
 step/train_cell.py -> ops.gradient
@@ -65,7 +64,6 @@ train/callback/custom_loop.py -> common.tensor
 train/callback/keras_view.py -> optim.optimizer
 train/callback/summary_collector.py -> optim.optimizer
 train/compiled_networks.py -> cell.cell
-train/feed.py -> ops.inputs
 train/first_scale.py -> amp.train_network
 train/model.py -> amp.train_network
 train/networks.py -> amp.train_network
