@@ -24,7 +24,7 @@ LAYERS = [
     {"common"},
     {"precision", "diagnostics", "dataset", "numpy"},
     {"cell", "mindrecord"},
-    {"autocast.scope", "compat", "compat.mindspore", "optim"},
+    {"compat", "compat.mindspore", "compat.pytorch", "optim"},
     {"loss_scale", "experimental"},
     {"step"},
     {"compat.oneflow", "compat.apex"},

@@ -26,7 +26,7 @@ SIDES = {
         "amp", "cell", "common", "compat", "experimental", "mindrecord", "nn", "numpy", "ops", "optim",
     },
     "data": {"dataset"},
-    "interop": {"autocast.scope", "compat.apex", "compat.oneflow"},
+    "interop": {"compat.apex", "compat.oneflow", "compat.pytorch"},
     "front door": {"__init__", "__main__"},
 }
 SIDE_OF = {name: side for side, names in SIDES.items() for name in names}
