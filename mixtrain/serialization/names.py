@@ -10,11 +10,9 @@ from typing import Any
 import keras
 
 from mixtrain import checks
-from mixtrain.cell.cell import Cell, KerasCell
-from mixtrain.common.parameter import Parameter
+from mixtrain.boundary import UserTensor
 from mixtrain.network.unique_names import unique_names
-from mixtrain.network.walk import children_of, is_cell
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.network.walk import children_of, is_cell, is_layer, is_optimizer_cell, wrapped_layer
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.typing import Layer, Network, Tensor, Variable
 
@@ -36,7 +34,7 @@ def parameters_by_name(where: str, network: Network) -> dict[str, Variable]:
         TypeError: `network` is neither.
         ValueError: A Keras layer is not built.
     """
-    if not isinstance(network, (Cell, keras.Layer)):
+    if not is_layer(network):
         raise checks.fail_type(where, "it must be a Cell or a built Keras model", network, _suggestion(network))
     if isinstance(network, keras.Layer):
         return _unique(_of_keras_layer(where, network, ""))
@@ -68,7 +66,7 @@ def _unique(named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # ---- Cells ----------------------------------------------------------------------------------------------------
-def _of_cell(where: str, network: Cell) -> Named:
+def _of_cell(where: str, network: Network) -> Named:
     """Yield (name, variable) for a cell and its children; the network comes before its optimizer."""
     known: dict[int, str] = {}
     for _, cell in network.cells_and_names():
@@ -80,10 +78,10 @@ def _of_cell(where: str, network: Cell) -> Named:
             yield from _of_train_cell(cell, known)
 
 
-def _own_variables(where: str, cell: Cell, known: dict[int, str]) -> Named:
-    if isinstance(cell, KerasCell):
-        yield from _of_keras_layer(where, cell.keras_layer, cell.name_prefix)
-    elif isinstance(cell, Optimizer):
+def _own_variables(where: str, cell: Layer, known: dict[int, str]) -> Named:
+    if (layer := wrapped_layer(cell)) is not None:
+        yield from _of_keras_layer(where, layer, cell.name_prefix)
+    elif is_optimizer_cell(cell):
         # Slots are named after the parameters, so they are renamed where the network has other names for those.
         new_names = {
             name: known[id(parameter)]
@@ -91,7 +89,8 @@ def _own_variables(where: str, cell: Cell, known: dict[int, str]) -> Named:
             if known.get(id(parameter), name) != name
         }
         for attribute, variable in cell.own_parameters().items():
-            name = variable.name if isinstance(variable, Parameter) else attribute
+            is_parameter = isinstance(variable, UserTensor)
+            name = variable.name if is_parameter else attribute
             suffix = max((old for old in new_names if name.endswith(f".{old}")), key=len, default=None)
             yield (name if suffix is None else f"{name.removesuffix(suffix)}{new_names[suffix]}"), variable
     else:
@@ -122,11 +121,11 @@ def _of_train_cell(cell: TrainOneStepCell, known: dict[int, str]) -> Named:
                 yield parameter.name, parameter
 
 
-def _cell_states(network: Cell) -> Named:
+def _cell_states(network: Network) -> Named:
     for _, cell in network.cells_and_names():
         prefix = cell.name_prefix
-        if isinstance(cell, KerasCell):
-            yield from _keras_states(cell.keras_layer, prefix)
+        if (layer := wrapped_layer(cell)) is not None:
+            yield from _keras_states(layer, prefix)
         if isinstance(cell, TrainOneStepWithLossScaleCell):
             yield "loss_scale.counts", cell.state.counts
         for name, value in vars(cell).items():

@@ -6,15 +6,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.cell.cell import Cell
 from mixtrain.errors import CheckpointError
 from mixtrain.loss_scale.manager import LossScaleManager
-from mixtrain.network.walk import is_cell, tree_of
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.network.walk import is_cell, is_layer, is_optimizer_cell, tree_of
 from mixtrain.precision.apply import applied_plan
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.seed import seed_state
@@ -28,9 +25,9 @@ from mixtrain.typing import Network, Tensor
 
 def trains(network: Network) -> bool:
     """Whether a network is a train cell: a cell that contains an optimizer."""
-    if not is_cell(network) or isinstance(network, Optimizer):
+    if not is_cell(network) or is_optimizer_cell(network):
         return False
-    return any(isinstance(cell, (TrainOneStepCell, Optimizer)) for _, cell in network.cells_and_names())
+    return any(isinstance(cell, TrainOneStepCell) or is_optimizer_cell(cell) for _, cell in network.cells_and_names())
 
 
 def take_run_state(network: Network, position: Mapping[str, int]) -> RunState:
@@ -49,7 +46,7 @@ def take_run_state(network: Network, position: Mapping[str, int]) -> RunState:
     return RunState(arrays, facts)
 
 
-def host_managers(network: Cell) -> list[LossScaleManager]:
+def host_managers(network: Network) -> list[LossScaleManager]:
     """Return the loss-scale managers that are updated from Python: that of a train cell, or none."""
     cells = [cell for _, cell in network.cells_and_names() if isinstance(cell, TrainOneStepWithLossScaleCell)]
     return [cell.host_manager for cell in cells if cell.host_manager is not None][:1]
@@ -66,7 +63,7 @@ def check_loss_scale(network: Network, values: Sequence[tuple[Tensor, Tensor]], 
     Raises:
         CheckpointError: A scale is not a finite number above 0, or a count is less than 0.
     """
-    if not isinstance(network, Cell):
+    if not is_cell(network):
         return
     new_values = {id(variable): value for variable, value in values}
     for _, cell in network.cells_and_names():
@@ -99,7 +96,7 @@ def warn_of_another_plan(network: Network, facts: Mapping[str, Any]) -> None:
 
 def plan_in_force(network: Network) -> PrecisionPlan | None:
     """Return the precision plan applied to a network or to a layer in it."""
-    if not isinstance(network, (Cell, keras.Layer)):
+    if not is_layer(network):
         return None
     for node in tree_of(network).walk():
         applied = applied_plan(node.layer)

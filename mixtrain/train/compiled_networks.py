@@ -7,7 +7,6 @@ import functools
 import keras
 
 from mixtrain import boundary, checks
-from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
 from mixtrain.precision.cast import cast_floats
 from mixtrain.precision.plan_inputs import PlanInputs
@@ -22,13 +21,13 @@ from mixtrain.train.feed import Feed
 from mixtrain.train.networks import Networks
 from mixtrain.train.range_sampler import RangeSampler
 from mixtrain.train.stepper import Stepper
-from mixtrain.typing import TensorLike, Tree
+from mixtrain.typing import Network, TensorLike, Tree
 
 
 class NetworkMode:
     """Sets the mode of a network's cells; the cells are collected again only if the network has changed."""
 
-    def __init__(self, network: Cell) -> None:
+    def __init__(self, network: Network) -> None:
         self._network = network
         self._collect_cells()
 

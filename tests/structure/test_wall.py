@@ -42,13 +42,7 @@ loss_scale/step_scale.py -> common.parameter
 loss_scale/update_cell.py -> cell.cell
 serialization/export.py -> cell.cell
 serialization/export.py -> common.tensor
-serialization/names.py -> cell.cell
-serialization/names.py -> common.parameter
-serialization/names.py -> optim.optimizer
 serialization/read.py -> common.parameter
-serialization/run_state.py -> cell.cell
-serialization/run_state.py -> optim.optimizer
-serialization/save.py -> cell.cell
 step/forward_value_and_grad.py -> cell.cell
 step/forward_value_and_grad.py -> common.parameter
 step/forward_value_and_grad.py -> ops.gradient
@@ -59,11 +53,6 @@ step/train_cell.py -> common.parameter
 step/train_cell.py -> ops.gradient
 step/train_cell.py -> ops.hyper_map
 step/train_cell.py -> optim.adapter
-train/callback/checkpoint_config.py -> cell.cell
-train/callback/custom_loop.py -> common.tensor
-train/callback/keras_view.py -> optim.optimizer
-train/callback/summary_collector.py -> optim.optimizer
-train/compiled_networks.py -> cell.cell
 train/first_scale.py -> amp.train_network
 train/model.py -> amp.train_network
 train/networks.py -> amp.train_network
