@@ -10,13 +10,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-import keras
-
 from mixtrain import checks
 from mixtrain.diagnostics.report import report_html
 from mixtrain.dtype import as_dtype, float_format
 from mixtrain.errors import MixtrainError
-from mixtrain.network.walk import is_cell
+from mixtrain.network.walk import is_layer
 from mixtrain.precision.levels import LEVEL_NAMES
 from mixtrain.precision.planner import plan_precision
 from mixtrain.serialization.checkpoint import Checkpoint
@@ -92,15 +90,11 @@ def _network(name: str) -> Network:
             network = getattr(network, attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{where}: cannot find {name!r}: {error}. Write {example}.") from error
-    if isinstance(network, type) or not _is_network(network) and callable(network):
+    if isinstance(network, type) or not is_layer(network) and callable(network):
         network = network()
-    if not _is_network(network):
+    if not is_layer(network):
         raise checks.fail_type(where, f"{name} must be a Cell or a Keras layer, or create one", network, example)
     return network
-
-
-def _is_network(value: Any) -> bool:
-    return isinstance(value, keras.Layer) or is_cell(value)
 
 
 def _formats(options: argparse.Namespace) -> tuple[dict[str, Any], str]:

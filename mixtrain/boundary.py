@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import keras
+import numpy as np
 
-from mixtrain import backend
-from mixtrain.typing import BackendTensor, Tensor, Tree
+from mixtrain import backend, checks
+from mixtrain.typing import BackendTensor, Tensor, TensorLike, Tree
 
 Mode = Literal["outside", "tensors", "backend"]
 
@@ -40,6 +41,27 @@ class UserTensor:
 def is_any_tensor(value: Any) -> bool:
     """Whether `value` is a Tensor, a Parameter, a backend tensor or a Keras variable."""
     return isinstance(value, (*backend.TENSOR_TYPES, keras.Variable))
+
+
+def tensor(where: str, value: TensorLike) -> Tensor:
+    """Return `value` as a tensor; Python floats give float32.
+
+    Raises:
+        TypeError: It cannot become one.
+    """
+    if isinstance(value, backend.TENSOR_TYPES):
+        return value
+    if isinstance(value, (np.ndarray, np.generic, keras.Variable)):
+        return backend.to_tensor(value)
+    if isinstance(value, (list, tuple)) and any(backend.is_tensor(item) for item in value):
+        return keras.ops.stack([tensor(where, item) for item in value])
+    try:
+        array = np.asarray(value)
+    except ValueError:  # A list whose parts have several shapes.
+        array = np.array(None)
+    if array.dtype.kind not in "biufc":
+        raise checks.fail_type(where, "a Tensor, NumPy array or number was needed", value, "mixtrain.Tensor([1.0])")
+    return backend.to_tensor(array.astype(np.float32) if array.dtype == np.float64 else array)
 
 
 def mode() -> Mode:

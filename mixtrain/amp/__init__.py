@@ -7,9 +7,9 @@ from mixtrain.amp.mixed_precision import (
     get_white_list,
 )
 from mixtrain.amp.train_network import build_train_network
-from mixtrain.autocast.scope.autocast import OperatorTable, autocast, is_autocast_enabled, list_operators
 from mixtrain.compat.apex.amp_optimizer import AmpOptimizer
 from mixtrain.compat.apex.initialize import initialize, master_params, scale_loss
+from mixtrain.compat.pytorch.autocast import OperatorTable, autocast, is_autocast_enabled, list_operators
 from mixtrain.loss_scale.grad_scaler import GradScaler
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.scaler import DynamicLossScaler, LossScaler, StaticLossScaler, all_finite

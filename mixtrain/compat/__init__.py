@@ -1,1 +1,1 @@
-"""Compatibility APIs of apex, OneFlow and MindSpore."""
+"""Compatibility APIs of apex, OneFlow, PyTorch and MindSpore."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 import keras
 
@@ -35,7 +36,23 @@ class Node:
 def is_cell(layer: Layer) -> bool:
     """Whether `layer` is a Cell rather than a Keras layer."""
     # By its methods: this package is below the one that defines Cells.
-    return not isinstance(layer, keras.Operation) and hasattr(layer, "child_layers") and hasattr(layer, "construct")
+    is_other = isinstance(layer, (keras.Operation, type))
+    return not is_other and hasattr(layer, "child_layers") and hasattr(layer, "construct")
+
+
+def is_layer(value: Any) -> bool:
+    """Whether `value` is a Cell or a Keras layer."""
+    return isinstance(value, keras.Layer) or is_cell(value)
+
+
+def wrapped_layer(cell: Layer) -> keras.Layer | None:
+    """Return the Keras layer that a Cell stands for; None for any other Cell."""
+    return vars(cell).get("keras_layer")
+
+
+def is_optimizer_cell(value: Any) -> bool:
+    """Whether `value` is an optimizer that is a Cell, rather than Keras's."""
+    return is_cell(value) and hasattr(value, "get_lr") and hasattr(value, "state_variables")
 
 
 def children_of(layer: Layer) -> dict[str, Layer]:

@@ -11,29 +11,9 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.boundary import tensor as tensor
 from mixtrain.dtype import DType, as_dtype, bool_, complex64, float32, int64, is_complex, is_float, is_half, promoted
 from mixtrain.typing import Tensor, TensorLike
-
-
-def tensor(where: str, value: TensorLike) -> Tensor:
-    """Return `value` as a tensor; Python floats give float32.
-
-    Raises:
-        TypeError: It cannot become one.
-    """
-    if isinstance(value, backend.TENSOR_TYPES):
-        return value
-    if isinstance(value, (np.ndarray, np.generic, keras.Variable)):
-        return backend.to_tensor(value)
-    if isinstance(value, (list, tuple)) and any(backend.is_tensor(item) for item in value):
-        return keras.ops.stack([tensor(where, item) for item in value])
-    try:
-        array = np.asarray(value)
-    except ValueError:  # A list whose parts have several shapes.
-        array = np.array(None)
-    if array.dtype.kind not in "biufc":
-        raise checks.fail_type(where, "a Tensor, NumPy array or number was needed", value, "mixtrain.Tensor([1.0])")
-    return backend.to_tensor(array.astype(np.float32) if array.dtype == np.float64 else array)
 
 
 def is_number(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.class_labels import require_classes
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
 from mixtrain.typing import Tensor, TensorLike
 
@@ -101,29 +102,6 @@ def check_class_numbers(
         )
     require_classes(where, labels, classes, ignored)
     return labels if as_dtype(labels.dtype) in (int32, int64) else keras.ops.cast(labels, int32)
-
-
-def require_classes(
-    where: str, labels: Tensor, classes: int | None, ignored: int | None = None, weights: Tensor | None = None
-) -> None:
-    """Check that labels are class numbers: now, or while compiling, in each batch before the compiled step runs.
-
-    Args:
-        where: Name of the caller, for errors.
-        labels: The labels of the batch, unchanged.
-        classes: The number of classes; None if it is not known.
-        ignored: The label to ignore.
-        weights: Weights of the labels; labels of weight 0 are ignored.
-
-    Raises:
-        LabelOutOfRange: A label is out of range.
-    """
-    if backend.is_symbolic(labels):
-        backend.note_class_labels(labels, classes, ignored, weights)
-    elif classes is not None:
-        outside = backend.first_outside(labels, classes, () if ignored is None else (ignored,), weights)
-        if outside is not None:
-            raise backend.LabelOutOfRange(where, outside[1], classes)
 
 
 def check_range(where: str, name: str, value: Tensor, low: float, high: float) -> None:

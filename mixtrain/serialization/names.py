@@ -10,12 +10,10 @@ from typing import Any
 import keras
 
 from mixtrain import checks
-from mixtrain.cell.cell import Cell, KerasCell
-from mixtrain.common.parameter import Parameter
+from mixtrain.boundary import UserTensor
 from mixtrain.network.unique_names import unique_names
-from mixtrain.network.walk import children_of, is_cell
-from mixtrain.nn.wrap.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.network.walk import children_of, is_cell, is_layer, is_optimizer_cell, wrapped_layer
+from mixtrain.step.train_step import TrainStep, held_step
 from mixtrain.typing import Layer, Network, Tensor, Variable
 
 Named = Iterator[tuple[str, Any]]
@@ -36,11 +34,11 @@ def parameters_by_name(where: str, network: Network) -> dict[str, Variable]:
         TypeError: `network` is neither.
         ValueError: A Keras layer is not built.
     """
-    if not isinstance(network, (Cell, keras.Layer)):
+    if not is_layer(network):
         raise checks.fail_type(where, "it must be a Cell or a built Keras model", network, _suggestion(network))
     if isinstance(network, keras.Layer):
         return _unique(_of_keras_layer(where, network, ""))
-    if not isinstance(network, TrainOneStepCell):  # Whose optimizer has the names that the network's parameters had.
+    if held_step(network) is None:  # The optimizer of a train cell has the names that the parameters had.
         network.ensure_unique_names()
     return _unique(_of_cell(where, network))
 
@@ -68,7 +66,7 @@ def _unique(named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # ---- Cells ----------------------------------------------------------------------------------------------------
-def _of_cell(where: str, network: Cell) -> Named:
+def _of_cell(where: str, network: Network) -> Named:
     """Yield (name, variable) for a cell and its children; the network comes before its optimizer."""
     known: dict[int, str] = {}
     for _, cell in network.cells_and_names():
@@ -76,14 +74,15 @@ def _of_cell(where: str, network: Cell) -> Named:
             known.setdefault(id(variable), name)
             yield name, variable
     for _, cell in network.cells_and_names():
-        if isinstance(cell, TrainOneStepCell):
-            yield from _of_train_cell(cell, known)
+        step = held_step(cell)
+        if step is not None:
+            yield from _of_step(step, known)
 
 
-def _own_variables(where: str, cell: Cell, known: dict[int, str]) -> Named:
-    if isinstance(cell, KerasCell):
-        yield from _of_keras_layer(where, cell.keras_layer, cell.name_prefix)
-    elif isinstance(cell, Optimizer):
+def _own_variables(where: str, cell: Layer, known: dict[int, str]) -> Named:
+    if (layer := wrapped_layer(cell)) is not None:
+        yield from _of_keras_layer(where, layer, cell.name_prefix)
+    elif is_optimizer_cell(cell):
         # Slots are named after the parameters, so they are renamed where the network has other names for those.
         new_names = {
             name: known[id(parameter)]
@@ -91,7 +90,8 @@ def _own_variables(where: str, cell: Cell, known: dict[int, str]) -> Named:
             if known.get(id(parameter), name) != name
         }
         for attribute, variable in cell.own_parameters().items():
-            name = variable.name if isinstance(variable, Parameter) else attribute
+            is_parameter = isinstance(variable, UserTensor)
+            name = variable.name if is_parameter else attribute
             suffix = max((old for old in new_names if name.endswith(f".{old}")), key=len, default=None)
             yield (name if suffix is None else f"{name.removesuffix(suffix)}{new_names[suffix]}"), variable
     else:
@@ -99,35 +99,36 @@ def _own_variables(where: str, cell: Cell, known: dict[int, str]) -> Named:
             yield parameter.name, parameter
 
 
-def _of_train_cell(cell: TrainOneStepCell, known: dict[int, str]) -> Named:
+def _of_step(step: TrainStep, known: dict[int, str]) -> Named:
     # An optimizer that wraps another one (as after `amp.initialize`) has it as `inner`.
-    if isinstance(getattr(cell.optimizer, "inner", cell.optimizer), keras.optimizers.Optimizer):
+    if isinstance(getattr(step.optimizer, "inner", step.optimizer), keras.optimizers.Optimizer):
         # Keras names a slot after the path of its weight: "dense_kernel_momentum".
-        names = {weight.path.replace("/", "_"): known[id(weight)] for weight in cell.weights if id(weight) in known}
+        names = {weight.path.replace("/", "_"): known[id(weight)] for weight in step.weights if id(weight) in known}
         longest_first = sorted(names, key=len, reverse=True)
-        for variable in cell.driver.state_variables():
+        for variable in step.driver.state_variables():
             path = next((path for path in longest_first if variable.name.startswith(f"{path}_")), None)
             name = variable.name if path is None else f"{variable.name.removeprefix(path)[1:]}.{names[path]}"
             yield name, variable
-    if cell.window is not None:
-        counts, rows, *sums = cell.window.variables()
+    if step.window is not None:
+        counts, rows, *sums = step.window.variables()
         yield from (("accumulated.counts", counts), ("accumulated.rows", rows))
-        for weight, total in zip(cell.weights, sums, strict=True):
+        for weight, total in zip(step.weights, sums, strict=True):
             yield f"accumulated.{known.get(id(weight), weight.name)}", total
-    if isinstance(cell, TrainOneStepWithLossScaleCell):
-        yield "scale_sense", cell.scale_sense
-        for variable in cell._step.scale.own_variables():  # type: ignore[union-attr]
-            if variable is not cell.scale_sense:
+    if step.scale is not None:
+        yield "scale_sense", step.scale.variable
+        for variable in step.scale.own_variables():
+            if variable is not step.scale.variable:
                 yield variable.name, variable
 
 
-def _cell_states(network: Cell) -> Named:
+def _cell_states(network: Network) -> Named:
     for _, cell in network.cells_and_names():
         prefix = cell.name_prefix
-        if isinstance(cell, KerasCell):
-            yield from _keras_states(cell.keras_layer, prefix)
-        if isinstance(cell, TrainOneStepWithLossScaleCell):
-            yield "loss_scale.counts", cell.state.counts
+        if (layer := wrapped_layer(cell)) is not None:
+            yield from _keras_states(layer, prefix)
+        step = held_step(cell)
+        if step is not None and step.scale is not None:
+            yield "loss_scale.counts", step.state.counts
         for name, value in vars(cell).items():
             values = value if isinstance(value, (list, tuple)) else (value,)
             for index, generator in enumerate(values):

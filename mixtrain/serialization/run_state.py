@@ -6,16 +6,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.cell.cell import Cell
 from mixtrain.errors import CheckpointError
 from mixtrain.loss_scale.manager import LossScaleManager
-from mixtrain.network.walk import is_cell, tree_of
-from mixtrain.nn.wrap.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.network.walk import is_cell, is_layer, is_optimizer_cell, tree_of
 from mixtrain.precision.apply import applied_plan
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.seed import seed_state
@@ -23,14 +19,15 @@ from mixtrain.serialization.checkpoint import RunState
 from mixtrain.serialization.manager_state import manager_facts
 from mixtrain.serialization.names import states_by_name
 from mixtrain.serialization.values import stored
+from mixtrain.step.train_step import TrainStep, held_step
 from mixtrain.typing import Network, Tensor
 
 
 def trains(network: Network) -> bool:
     """Whether a network is a train cell: a cell that contains an optimizer."""
-    if not is_cell(network) or isinstance(network, Optimizer):
+    if not is_cell(network) or is_optimizer_cell(network):
         return False
-    return any(isinstance(cell, (TrainOneStepCell, Optimizer)) for _, cell in network.cells_and_names())
+    return bool(_steps_in(network)) or any(is_optimizer_cell(cell) for _, cell in network.cells_and_names())
 
 
 def take_run_state(network: Network, position: Mapping[str, int]) -> RunState:
@@ -49,10 +46,16 @@ def take_run_state(network: Network, position: Mapping[str, int]) -> RunState:
     return RunState(arrays, facts)
 
 
-def host_managers(network: Cell) -> list[LossScaleManager]:
+def host_managers(network: Network) -> list[LossScaleManager]:
     """Return the loss-scale managers that are updated from Python: that of a train cell, or none."""
-    cells = [cell for _, cell in network.cells_and_names() if isinstance(cell, TrainOneStepWithLossScaleCell)]
-    return [cell.host_manager for cell in cells if cell.host_manager is not None][:1]
+    managers = [step.host_manager for step in _steps_in(network)]
+    return [manager for manager in managers if manager is not None][:1]
+
+
+def _steps_in(network: Network) -> list[TrainStep]:
+    """Return the steps that the train cells of a network hold."""
+    steps = [held_step(cell) for _, cell in network.cells_and_names()]
+    return [step for step in steps if step is not None]
 
 
 def check_loss_scale(network: Network, values: Sequence[tuple[Tensor, Tensor]], file: str) -> None:
@@ -66,12 +69,12 @@ def check_loss_scale(network: Network, values: Sequence[tuple[Tensor, Tensor]], 
     Raises:
         CheckpointError: A scale is not a finite number above 0, or a count is less than 0.
     """
-    if not isinstance(network, Cell):
+    if not is_cell(network):
         return
     new_values = {id(variable): value for variable, value in values}
-    for _, cell in network.cells_and_names():
-        if isinstance(cell, TrainOneStepWithLossScaleCell):
-            scale, counts = new_values.get(id(cell.scale_sense)), new_values.get(id(cell.state.counts))
+    for step in _steps_in(network):
+        if step.scale is not None:
+            scale, counts = new_values.get(id(step.scale.variable)), new_values.get(id(step.state.counts))
             for name, value, expected, is_valid in (
                 ("scale_sense", scale, "a finite number above 0", lambda array: np.isfinite(array) & (array > 0)),
                 ("loss_scale.counts", counts, "at least 0", lambda array: array >= 0),
@@ -99,7 +102,7 @@ def warn_of_another_plan(network: Network, facts: Mapping[str, Any]) -> None:
 
 def plan_in_force(network: Network) -> PrecisionPlan | None:
     """Return the precision plan applied to a network or to a layer in it."""
-    if not isinstance(network, (Cell, keras.Layer)):
+    if not is_layer(network):
         return None
     for node in tree_of(network).walk():
         applied = applied_plan(node.layer)

@@ -11,8 +11,8 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.boundary import is_any_tensor
-from mixtrain.cell.cell import Cell
 from mixtrain.dtype import as_dtype
+from mixtrain.network.walk import is_layer
 from mixtrain.serialization.background import finish_writing, in_background
 from mixtrain.serialization.checkpoint import Checkpoint, RunState
 from mixtrain.serialization.names import parameters_by_name
@@ -86,7 +86,7 @@ def write_checkpoint(
     entries = _entries(save_obj).items()
     values = {name: stored(value) for name, value in entries if choice_func is None or choice_func(name)}
     values |= {name: stored(value) for name, value in check_append_dict(_WHERE, append_dict).items()}
-    if isinstance(save_obj, (Cell, keras.Layer)):
+    if is_layer(save_obj):
         state = take_run_state(save_obj, position or {})
     else:
         state = save_obj.run_state if isinstance(save_obj, Checkpoint) else RunState()

@@ -10,7 +10,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.boundary import run_users
-from mixtrain.ops.labels import require_classes
+from mixtrain.class_labels import require_classes
 from mixtrain.step.loss_order import loss_order
 from mixtrain.typing import LossFn, Tensor, Tree
 

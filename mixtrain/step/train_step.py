@@ -396,6 +396,12 @@ def step_of(network: Network) -> Step:
     return ForeignStep(network) if inner is None else inner(network)
 
 
+def held_step(cell: Network) -> TrainStep | None:
+    """Return the step that a train cell holds; None for any other network."""
+    step = vars(cell).get("_step")
+    return step if isinstance(step, TrainStep) else None
+
+
 def unreportable(cell: Network, needs: Collection[str]) -> ValueError:
     """Return the error for tensors that a user's own step, or a user's own network with loss, cannot report."""
     return checks.fail_value(

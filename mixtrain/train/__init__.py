@@ -1,35 +1,9 @@
 """`Model`, its training loop, data adapters, callbacks and metrics."""
 
-from mixtrain.nn import metrics
-from mixtrain.nn.metrics import (
-    F1,
-    MAE,
-    MSE,
-    ROC,
-    Accuracy,
-    BleuScore,
-    ConfusionMatrix,
-    ConfusionMatrixMetric,
-    CosineSimilarity,
-    Dice,
-    Fbeta,
-    HausdorffDistance,
-    Loss,
-    MeanSurfaceDistance,
-    Metric,
-    OcclusionSensitivity,
-    Perplexity,
-    Precision,
-    Recall,
-    RootMeanSquareDistance,
-    Top1CategoricalAccuracy,
-    Top5CategoricalAccuracy,
-    TopKCategoricalAccuracy,
-    auc,
-    get_metric_fn,
-    names,
-    rearrange_inputs,
-)
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from mixtrain.train import callback
 from mixtrain.train.calibration import calibrate_loss_scale
 from mixtrain.train.callback import (
@@ -58,6 +32,38 @@ from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.suggestion import suggest_rules
 from mixtrain.train.summary_record import SummaryRecord
 from mixtrain.train.tuning import tune
+
+if TYPE_CHECKING:
+    from mixtrain.nn import metrics
+    from mixtrain.nn.metrics import (
+        F1,
+        MAE,
+        MSE,
+        ROC,
+        Accuracy,
+        BleuScore,
+        ConfusionMatrix,
+        ConfusionMatrixMetric,
+        CosineSimilarity,
+        Dice,
+        Fbeta,
+        HausdorffDistance,
+        Loss,
+        MeanSurfaceDistance,
+        Metric,
+        OcclusionSensitivity,
+        Perplexity,
+        Precision,
+        Recall,
+        RootMeanSquareDistance,
+        Top1CategoricalAccuracy,
+        Top5CategoricalAccuracy,
+        TopKCategoricalAccuracy,
+        auc,
+        get_metric_fn,
+        names,
+        rearrange_inputs,
+    )
 
 __all__ = [
     "F1",
@@ -116,3 +122,17 @@ __all__ = [
     "OcclusionSensitivity",
     "RootMeanSquareDistance",
 ]
+
+# MindSpore has the names of its metrics here, too. They are loaded when one is used.
+_OF_METRICS = frozenset(__all__) - globals().keys()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_METRICS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+    module = import_module("mixtrain.nn.metrics")
+    return module if name == "metrics" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, boundary, checks
-from mixtrain.nn.metrics import KerasMetric, Loss, Metric, MetricLike
+from mixtrain.metrics import KerasMetric, Metric, MetricLike
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.network_loss import NetworkLoss
 from mixtrain.train.callback.callback_list import CallbackList
@@ -124,7 +124,7 @@ class EvaluationMetrics:
         for metric in self._host:
             if indexes is None or getattr(metric, "indexes", None) is not None:
                 metric.update(*self._convert(outputs))
-            elif isinstance(metric, Loss):
+            elif getattr(metric, "_takes_loss", False):
                 metric.update(outputs[indexes[0]])
             else:
                 metric.update(*self._convert((prediction, label)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.backend import Pipeline
-from mixtrain.ops.inputs import tensor
+from mixtrain.boundary import tensor
 from mixtrain.train.held_batches import HeldBatches, borrow
 from mixtrain.train.read_ahead import read_ahead
 from mixtrain.typing import Batch, DatasetLike, Network, Tensor, TensorLike, Tree

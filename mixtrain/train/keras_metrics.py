@@ -10,9 +10,9 @@ import keras
 
 from mixtrain import backend, checks, context
 from mixtrain.backend import JitChoice
-from mixtrain.nn.metrics import KerasMetric, Metric
-from mixtrain.nn.metrics.keras_metric import SPARSE_METRICS
-from mixtrain.nn.metrics.metric import SparseLabels, class_indices
+from mixtrain.metrics import KerasMetric, Metric
+from mixtrain.metrics.keras_metric import SPARSE_METRICS
+from mixtrain.metrics.metric import SparseLabels, class_indices
 from mixtrain.step.output_losses import one_of_outputs, outputs_by_name
 from mixtrain.typing import Network, Tensor, Tree
 

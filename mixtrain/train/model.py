@@ -16,7 +16,7 @@ from mixtrain.diagnostics.report import report_html
 from mixtrain.dtype import DType
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
-from mixtrain.nn.metrics.factory import MetricsLike
+from mixtrain.metrics.factory import MetricsLike
 from mixtrain.precision.levels import AmpLevel, check_level
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.step.optimizer_driver import named_optimizer

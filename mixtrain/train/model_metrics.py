@@ -8,8 +8,8 @@ from typing import Any, Final
 import keras
 
 from mixtrain import checks
-from mixtrain.nn.metrics import Metric, MetricLike, as_metrics
-from mixtrain.nn.metrics.metric import SparseLabels
+from mixtrain.metrics import Metric, MetricLike, as_metrics
+from mixtrain.metrics.metric import SparseLabels
 from mixtrain.step.network_loss import output_names
 from mixtrain.step.output_losses import is_keras_loss, one_of_outputs, outputs_by_name
 from mixtrain.train.keras_metrics import CompileMetric, checked_weighted, is_keras_metric, keras_results, metric_name

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.nn.metrics import KerasMetric
+from mixtrain.metrics import KerasMetric
 from mixtrain.step.network_loss import BatchOutputs
 from mixtrain.train.keras_metrics import (
     NOT_FOR_A_GRAPH,

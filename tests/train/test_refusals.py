@@ -28,7 +28,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no network": (lambda: Model(None), TypeError, "Model: network must be a mixtrain.nn.Cell or a keras.Model; got N"),
     "a function": (lambda: Model(len, nn.MSELoss()), TypeError, "network must be a mixtrain.nn.Cell or a keras.Model"),
     "eval_network": (lambda: Model(_dense(), eval_network=5), TypeError, "eval_network must be a mixtrain.nn.Cell or"),
-    "optimizer": (lambda: Model(_dense(), nn.MSELoss(), 5), TypeError, "optimizer: it must be an optimizer of mixtrain"),
+    "optimizer": (lambda: Model(_dense(), None, 5), TypeError, "it must be an optimizer of mixtrain or Keras"),
     "optimizer's name": (lambda: Model(_dense(), nn.MSELoss(), "nope"), ValueError, "nope"),
     "loss": (lambda: Model(_dense(), 5, "sgd"), TypeError, "loss_fn must be a Cell, a Keras loss or a function"),
     "loss class": (lambda: Model(_dense(), nn.MSELoss, "sgd"), TypeError, "Write loss_fn=nn.MSELoss()"),

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from mixtrain import checks
-from mixtrain.autocast.scope.autocast import autocast
 from mixtrain.compat.apex.amp_optimizer import AmpOptimizer, checked_driver, trained_by
 from mixtrain.compat.apex.opt_level import DYNAMIC, Options, OptLevel, options_table, resolve_options
 from mixtrain.compat.apex.scale_range import scale_in_range
+from mixtrain.compat.pytorch.autocast import autocast
 from mixtrain.dtype import DType, as_dtype, float32
 from mixtrain.loss_scale.grad_scaler import GradScaler
 from mixtrain.network.interpose import Forward, interpose

@@ -75,6 +75,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         ".linalg_ops", ".math_ops", ".nn_ops", ".other_ops", ".random_ops", ".sparse_ops",
     )), ("mixtrain.ops.unlisted", "mixtrain.ops")),
     "mixtrain.nn.metrics": ("mixtrain.nn",),
+    "mixtrain.nn.metrics.metric": ("mixtrain.nn.metrics",),
     "mixtrain": (_INNER,),
     **dict.fromkeys(
         ("mixtrain.parallel._auto_parallel_context", "mixtrain.parallel._utils"),
@@ -104,6 +105,9 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.utils.dlpack": ("mixtrain",),
 })
 
+# The `__getattr__` that modules with names of their own to load had before `install_homes`.
+_LOADERS: Final[dict[str, Callable[[str], Any]]] = {}
+
 
 def install_homes() -> None:
     """Make the modules of `HOMES` importable, and suggest the nearest name for one that a public module lacks."""
@@ -122,6 +126,8 @@ def install_homes() -> None:
             parent, _, name = path.rpartition(".")
             if name not in vars(sys.modules[parent]) and stub(parent, name) is None:
                 setattr(sys.modules[parent], name, module)
+        if "__getattr__" in vars(module):
+            _LOADERS[path] = vars(module)["__getattr__"]
         homes = [sys.modules[home] for home in HOMES.get(path, ())]
         module.__getattr__ = _finder(module, homes)  # type: ignore[method-assign]
         if homes and "__all__" not in vars(module):
@@ -140,9 +146,11 @@ def _finder(module: types.ModuleType, homes: list[types.ModuleType]) -> Callable
 
     def find(name: str) -> Any:
         if not name.startswith("__"):
-            for home in homes:
+            for home in (module, *homes):
                 if name in vars(home):
                     return vars(home)[name]
+                if home.__name__ in _LOADERS and name in public_names(home):
+                    return _LOADERS[home.__name__](name)
             for home in (module, *homes):
                 refused = stub(home.__name__, name)
                 if refused is not None:

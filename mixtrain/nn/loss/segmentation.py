@@ -5,10 +5,11 @@ from __future__ import annotations
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.class_labels import require_classes
 from mixtrain.dtype import is_float
 from mixtrain.nn.layer.activation import ActivationLike, activation_of
 from mixtrain.nn.loss.base import LossBase
-from mixtrain.ops.labels import as_float32, check_same_shape, require_classes, shape_of
+from mixtrain.ops.labels import as_float32, check_same_shape, shape_of
 from mixtrain.typing import Tensor, TensorLike
 
 

@@ -1,15 +1,14 @@
 """Evaluation metrics under MindSpore's names, and an adapter of Keras's metrics."""
 
+from mixtrain.metrics import KerasMetric, Metric, MetricLike, as_metrics, get_metric_fn, names, rearrange_inputs
+from mixtrain.metrics.factory import register_metrics
 from mixtrain.nn.metrics.accuracy import Accuracy
 from mixtrain.nn.metrics.bleu_score import BleuScore
 from mixtrain.nn.metrics.class_counts import F1, Fbeta, Precision, Recall
 from mixtrain.nn.metrics.confusion_matrix import ConfusionMatrix
 from mixtrain.nn.metrics.confusion_matrix_metric import ConfusionMatrixMetric
 from mixtrain.nn.metrics.error import MAE, MSE
-from mixtrain.nn.metrics.factory import as_metrics, get_metric_fn, names
-from mixtrain.nn.metrics.keras_metric import KerasMetric
 from mixtrain.nn.metrics.loss import Loss
-from mixtrain.nn.metrics.metric import Metric, MetricLike, rearrange_inputs
 from mixtrain.nn.metrics.occlusion_sensitivity import OcclusionSensitivity
 from mixtrain.nn.metrics.perplexity import Perplexity
 from mixtrain.nn.metrics.roc import ROC, auc
@@ -49,3 +48,34 @@ __all__ = [
     "names",
     "rearrange_inputs",
 ]
+
+register_metrics(
+    {
+        "F1": F1,
+        "accuracy": Accuracy,
+        "acc": Accuracy,
+        "auc": auc,
+        "bleu_score": BleuScore,
+        "confusion_matrix": ConfusionMatrix,
+        "confusion_matrix_metric": ConfusionMatrixMetric,
+        "cosine_similarity": CosineSimilarity,
+        "dice": Dice,
+        "hausdorff_distance": HausdorffDistance,
+        "loss": Loss,
+        "mae": MAE,
+        "mean_surface_distance": MeanSurfaceDistance,
+        "mse": MSE,
+        "occlusion_sensitivity": OcclusionSensitivity,
+        "perplexity": Perplexity,
+        "precision": Precision,
+        "recall": Recall,
+        "roc": ROC,
+        "root_mean_square_distance": RootMeanSquareDistance,
+        "top_1_accuracy": Top1CategoricalAccuracy,
+        "top_5_accuracy": Top5CategoricalAccuracy,
+        "topk": TopKCategoricalAccuracy,
+    },
+    required_arguments={
+        TopKCategoricalAccuracy: "TopKCategoricalAccuracy(5)", ConfusionMatrix: "ConfusionMatrix(num_classes=10)",
+    },
+)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mixtrain.metrics.metric import SparseLabels, class_indices, rearrange_inputs
 from mixtrain.nn.metrics.evaluation_base import EvalType, EvaluationBase
-from mixtrain.nn.metrics.metric import SparseLabels, class_indices, rearrange_inputs
 from mixtrain.typing import TensorLike
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import Metric, rearrange_inputs
 
 
 class BleuScore(Metric):

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from mixtrain import checks
+from mixtrain.metrics.metric import rearrange_inputs
 from mixtrain.nn.metrics.evaluation_base import EvalType, EvaluationBase
-from mixtrain.nn.metrics.metric import rearrange_inputs
 from mixtrain.typing import TensorLike
 
 # Added to a denominator, it turns 0 / 0 into 0 and changes no other ratio.

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from mixtrain import checks
+from mixtrain.metrics.metric import Metric, rearrange_inputs
 from mixtrain.nn.metrics.confusion_ratios import Counts, ratio_by_name
-from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
 from mixtrain.typing import TensorLike
 
 Decrease = Literal["none", "mean", "sum", "mean_batch", "sum_batch", "mean_channel", "sum_channel"]

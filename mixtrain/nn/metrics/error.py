@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import Metric, rearrange_inputs
 from mixtrain.typing import TensorLike
 
 

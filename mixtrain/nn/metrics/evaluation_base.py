@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.nn.metrics.metric import Metric, is_one_hot
+from mixtrain.metrics.metric import Metric, is_one_hot
 
 EvalType = Literal["classification", "multilabel"]
 

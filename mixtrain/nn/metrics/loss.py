@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mixtrain import checks
-from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import Metric, rearrange_inputs
 from mixtrain.typing import TensorLike
 
 
@@ -17,6 +17,8 @@ class Loss(Metric):
         >>> metric.eval()
         0.5
     """
+
+    _takes_loss = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.common.tensor import Tensor
-from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import Metric, rearrange_inputs
 
 
 class OcclusionSensitivity(Metric):

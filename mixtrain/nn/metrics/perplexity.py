@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.nn.metrics.metric import Metric, SparseLabels, rearrange_inputs
+from mixtrain.metrics.metric import Metric, SparseLabels, rearrange_inputs
 from mixtrain.typing import TensorLike
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import Metric, rearrange_inputs
 from mixtrain.typing import TensorLike
 
 

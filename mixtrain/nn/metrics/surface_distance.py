@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import Metric, rearrange_inputs
 
 _DISTANCE_METRICS: Final = ("euclidean", "chessboard", "taxicab")
 # Maximum number of pairs of edge points whose distances are computed at a time, to bound memory.

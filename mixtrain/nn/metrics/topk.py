@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_indices, is_one_hot, rearrange_inputs
+from mixtrain.metrics.metric import Metric, SparseLabels, class_indices, is_one_hot, rearrange_inputs
 from mixtrain.typing import TensorLike
 
 

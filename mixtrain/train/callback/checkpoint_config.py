@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import keras
-
 from mixtrain import checks
-from mixtrain.cell.cell import Cell
+from mixtrain.network.walk import is_layer
 from mixtrain.serialization.save import check_append_dict, check_async_save, check_encryption, check_options
 from mixtrain.typing import Network
 
@@ -80,8 +78,10 @@ class CheckpointConfig:
             )
         check_options(where, {**kwargs, "crc_check": crc_check, "remove_redundancy": remove_redundancy})
         check_encryption(where, enc_key, enc_mode)
-        if saved_network is not None:
-            checks.instance(where, "saved_network", saved_network, (Cell, keras.Layer), "saved_network=network")
+        if saved_network is not None and not is_layer(saved_network):
+            raise checks.fail_type(
+                where, "saved_network must be a Cell or Layer", saved_network, "saved_network=network"
+            )
         self.save_checkpoint_steps = save_checkpoint_steps
         self.save_checkpoint_seconds = None if save_checkpoint_steps else save_checkpoint_seconds
         self.keep_checkpoint_max = keep_checkpoint_max

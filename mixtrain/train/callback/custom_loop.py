@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from mixtrain import checks
-from mixtrain.common.tensor import Tensor
+from mixtrain import backend, checks
+from mixtrain.boundary import UserTensor
 from mixtrain.train.callback.callback import HOOKS, Callback
 from mixtrain.train.run_context import RunContext
 from mixtrain.typing import Network, Tree
@@ -101,8 +101,8 @@ def handle_loss(loss: Tree) -> Any:
     Example: ``handle_loss((loss, overflow, scale))``.
     """
     if isinstance(loss, (tuple, list)):
-        return loss[0] if isinstance(loss[0], Tensor) else loss
-    return float(np.mean(loss.asnumpy())) if isinstance(loss, Tensor) else loss
+        return loss[0] if isinstance(loss[0], UserTensor) else loss
+    return float(np.mean(backend.to_numpy(loss))) if isinstance(loss, UserTensor) else loss
 
 
 # The names that scripts import.

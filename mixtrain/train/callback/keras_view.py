@@ -10,12 +10,12 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.network.walk import is_optimizer_cell
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.keras_optimizer_view import OptimizerView
-from mixtrain.typing import Layer, Network, TensorLike, Tree, Variable
+from mixtrain.typing import Layer, Network, Optimizer, TensorLike, Tree, Variable
 
 _MISSING = object()
 
@@ -30,7 +30,7 @@ class ModelView:
 
     def __init__(self, model: Network, optimizer: Optimizer) -> None:
         self.model = model
-        self._optimizer = OptimizerView(optimizer) if isinstance(optimizer, Optimizer) else optimizer
+        self._optimizer = OptimizerView(optimizer) if is_optimizer_cell(optimizer) else optimizer
         self._previous_optimizer: Any = None
         self._replaced = False
         self._previous_epoch: Any = None

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.network.walk import is_optimizer_cell
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.checkpoint_files import make_folder
 from mixtrain.train.callback.steps import steps_of
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.summary_record import SummaryRecord, check_export_options
-from mixtrain.typing import Tensor, Variable
+from mixtrain.typing import Optimizer, Tensor, Variable
 
 _CollectorT = TypeVar("_CollectorT", bound="SummaryCollector")
 _WHERE: Final = "SummaryCollector"
@@ -184,7 +184,7 @@ def learning_rates(optimizer: Optimizer) -> dict[str, float]:
     """Return the learning rate of the next step by tag, or the distinct rates of parameter groups."""
     if optimizer is None:
         return {}
-    rates = optimizer.get_lr() if isinstance(optimizer, Optimizer) else optimizer.learning_rate
+    rates = optimizer.get_lr() if is_optimizer_cell(optimizer) else optimizer.learning_rate
     if not isinstance(rates, tuple):
         return {"learning_rate": float(rates)}
     distinct = dict.fromkeys(float(rate) for rate in rates)

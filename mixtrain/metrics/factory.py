@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
@@ -9,54 +10,14 @@ from typing import Any, Final, TypeAlias
 import keras
 
 from mixtrain import checks
-from mixtrain.nn.metrics.accuracy import Accuracy
-from mixtrain.nn.metrics.bleu_score import BleuScore
-from mixtrain.nn.metrics.class_counts import F1, Precision, Recall
-from mixtrain.nn.metrics.confusion_matrix import ConfusionMatrix
-from mixtrain.nn.metrics.confusion_matrix_metric import ConfusionMatrixMetric
-from mixtrain.nn.metrics.error import MAE, MSE
-from mixtrain.nn.metrics.keras_metric import KerasMetric
-from mixtrain.nn.metrics.loss import Loss
-from mixtrain.nn.metrics.metric import Metric, MetricLike
-from mixtrain.nn.metrics.occlusion_sensitivity import OcclusionSensitivity
-from mixtrain.nn.metrics.perplexity import Perplexity
-from mixtrain.nn.metrics.roc import ROC, auc
-from mixtrain.nn.metrics.similarity import CosineSimilarity, Dice
-from mixtrain.nn.metrics.surface_distance import HausdorffDistance, MeanSurfaceDistance, RootMeanSquareDistance
-from mixtrain.nn.metrics.topk import Top1CategoricalAccuracy, Top5CategoricalAccuracy, TopKCategoricalAccuracy
+from mixtrain.metrics.keras_metric import KerasMetric
+from mixtrain.metrics.metric import Metric, MetricLike
 
-_BY_NAME: Final[dict[str, Callable[..., Any]]] = {
-    "F1": F1,
-    "accuracy": Accuracy,
-    "acc": Accuracy,
-    "auc": auc,
-    "bleu_score": BleuScore,
-    "confusion_matrix": ConfusionMatrix,
-    "confusion_matrix_metric": ConfusionMatrixMetric,
-    "cosine_similarity": CosineSimilarity,
-    "dice": Dice,
-    "hausdorff_distance": HausdorffDistance,
-    "loss": Loss,
-    "mae": MAE,
-    "mean_surface_distance": MeanSurfaceDistance,
-    "mse": MSE,
-    "occlusion_sensitivity": OcclusionSensitivity,
-    "perplexity": Perplexity,
-    "precision": Precision,
-    "recall": Recall,
-    "roc": ROC,
-    "root_mean_square_distance": RootMeanSquareDistance,
-    "top_1_accuracy": Top1CategoricalAccuracy,
-    "top_5_accuracy": Top5CategoricalAccuracy,
-    "topk": TopKCategoricalAccuracy,
-}
-# By lowercase name. "auc" is excluded: here it is a function of a curve, so the name resolves to Keras's AUC.
-_METRICS: Final[dict[str, type[Metric]]] = {
-    name.lower(): item for name, item in _BY_NAME.items() if isinstance(item, type)
-}
-_REQUIRED_ARGUMENTS: Final = {
-    TopKCategoricalAccuracy: "TopKCategoricalAccuracy(5)", ConfusionMatrix: "ConfusionMatrix(num_classes=10)",
-}
+# MindSpore's metrics, which are loaded by the first lookup of a name: most users of Keras never name one.
+_NAMED_METRICS: Final = "mixtrain.nn.metrics"
+# What that package registers: classes and functions by name, and what to write for a class that needs an argument.
+_BY_NAME: Final[dict[str, Callable[..., Any]]] = {}
+_REQUIRED_ARGUMENTS: Final[dict[Callable[..., Any], str]] = {}
 _AnyMetric: TypeAlias = MetricLike | keras.metrics.Metric
 # Names and metrics, or a mapping from names to metrics.
 MetricsLike: TypeAlias = Iterable[str | _AnyMetric] | Mapping[str, _AnyMetric]
@@ -66,6 +27,24 @@ _NOT_METRICS: Final = ("get", "serialize", "deserialize")
 _WRITE = 'metrics={"accuracy": Accuracy()}, or a list of names and metrics'
 
 
+def register_metrics(
+    by_name: Mapping[str, Callable[..., Any]], required_arguments: Mapping[Callable[..., Any], str]
+) -> None:
+    """Add metrics to those that can be named.
+
+    Args:
+        by_name: Classes of metrics by name; a function can be called by its name, but is not a metric of a `Model`.
+        required_arguments: For a class that cannot be created without an argument, an example of its call.
+    """
+    _BY_NAME.update(by_name)
+    _REQUIRED_ARGUMENTS.update(required_arguments)
+
+
+def _metrics_by_name() -> Mapping[str, Callable[..., Any]]:
+    importlib.import_module(_NAMED_METRICS)
+    return _BY_NAME
+
+
 def names() -> list[str]:
     """Return the sorted names that `get_metric_fn` accepts.
 
@@ -73,7 +52,7 @@ def names() -> list[str]:
         >>> names()[:4]
         ['F1', 'acc', 'accuracy', 'auc']
     """
-    return sorted(_BY_NAME)
+    return sorted(_metrics_by_name())
 
 
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -92,7 +71,7 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
         'TopKCategoricalAccuracy'
     """
     _check_name("get_metric_fn", name)
-    return _BY_NAME[name](*args, **kwargs)
+    return _metrics_by_name()[name](*args, **kwargs)
 
 
 def as_metrics(metrics: Any) -> dict[str, MetricLike]:
@@ -149,8 +128,10 @@ def _as_metric(item: Any) -> MetricLike:
         return KerasMetric(item)
     if not isinstance(item, str):
         raise checks.fail_type("metrics", "each must be a metric or its name", item, _WRITE)
-    # Names of MindSpore take precedence: Keras's class Accuracy compares values instead of classes.
-    metric = _METRICS.get(item.lower())
+    # Names of MindSpore take precedence: Keras's class Accuracy compares values instead of classes. A function such as
+    # "auc" is no metric, so the name resolves to Keras's AUC.
+    by_lowercase = {name.lower(): kind for name, kind in _metrics_by_name().items() if isinstance(kind, type)}
+    metric = by_lowercase.get(item.lower())
     if metric is None:
         return KerasMetric(_keras_metric(item))
     if metric in _REQUIRED_ARGUMENTS:
@@ -158,7 +139,7 @@ def _as_metric(item: Any) -> MetricLike:
             "metrics", f"{metric.__name__} needs an argument", item,
             f'metrics={{"{item}": {_REQUIRED_ARGUMENTS[metric]}}}',
         )
-    return metric()
+    return metric()  # type: ignore[no-any-return]
 
 
 def _keras_metric(name: str) -> keras.metrics.Metric:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend
-from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_indices, rearrange_inputs
+from mixtrain.metrics.metric import Metric, SparseLabels, class_indices, rearrange_inputs
 from mixtrain.typing import TensorLike
 
 # Keras metrics that interpret labels as class indices.

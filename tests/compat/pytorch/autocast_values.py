@@ -11,7 +11,7 @@ import numpy as np
 import mixtrain
 import mixtrain.nn as nn
 import mixtrain.ops as ops
-from tests.autocast.autocast_cases import CASES
+from tests.compat.pytorch.autocast_cases import CASES
 
 SHAPES: dict[str, tuple[int, ...]] = {
     "x": (2, 4), "z": (2, 4), "y": (4, 3), "v": (4,), "s": (2, 5, 4), "b": (2, 2, 4), "c": (2, 4, 3),

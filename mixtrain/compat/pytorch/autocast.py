@@ -12,9 +12,9 @@ import keras
 
 from mixtrain import checks, ops
 from mixtrain.autocast.operator_lists import OPERATOR_CLASSES, TABLE, OperatorClass, normal, rows
-from mixtrain.autocast.scope.interposition import INTERPOSITION
 from mixtrain.autocast.state import Autocast, autocast_in_force, enter_autocast, leave_autocast
 from mixtrain.cell.cell import Cell
+from mixtrain.compat.pytorch.interposition import INTERPOSITION
 from mixtrain.dtype import HALF_DTYPES, DType, as_dtype, float16
 
 _HEADINGS: Final[dict[OperatorClass, str]] = {

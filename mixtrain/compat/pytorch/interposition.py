@@ -19,8 +19,8 @@ from typing import Any, Final
 import keras
 
 from mixtrain.autocast.operator_lists import normal, rows
-from mixtrain.autocast.scope.keras_layers import compute_dtype_of, layer_call, operation_call, operator_call, takes_all
 from mixtrain.autocast.state import autocast_in_force, is_symbolic
+from mixtrain.compat.pytorch.keras_layers import compute_dtype_of, layer_call, operation_call, operator_call, takes_all
 
 # The operators of `keras.Variable` that do more than promote, and their rows in the table.
 _VARIABLE_OPERATORS: Final = {"__matmul__": "matmul", "__rmatmul__": "matmul", "__pow__": "pow", "__rpow__": "pow"}

@@ -9,8 +9,8 @@ import keras
 import pytest
 
 from mixtrain import amp, backend, boundary
-from tests.autocast.autocast_values import KNOWN, modules, names_for
 from tests.backends import ON_TENSORFLOW
+from tests.compat.pytorch.autocast_values import KNOWN, modules, names_for
 
 if ON_TENSORFLOW:
     pytest.skip("about what JAX traces", allow_module_level=True)

@@ -12,9 +12,9 @@ import pytest
 
 from mixtrain import amp, boundary
 from mixtrain.autocast.operator_lists import RECURRENT, normal
-from tests.autocast.autocast_cases import CASES
-from tests.autocast.autocast_values import KNOWN, modules, names_for
 from tests.backends import ON_TENSORFLOW
+from tests.compat.pytorch.autocast_cases import CASES
+from tests.compat.pytorch.autocast_values import KNOWN, modules, names_for
 
 if not ON_TENSORFLOW:
     pytest.skip("it reads graphs; test_autocast_jaxpr.py reads what JAX traces", allow_module_level=True)

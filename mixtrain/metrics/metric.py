@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -64,6 +64,9 @@ class Metric:
         >>> Count()([1, 2, 3])
         3
     """
+
+    # Whether evaluation passes the loss of a batch rather than the prediction and the label.
+    _takes_loss: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._indexes: list[int] | None = None

@@ -1,1 +1,0 @@
-"""The public `autocast` scope, and what it replaces in Keras while it is in force."""
