@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from mixtrain import backend, checks, process_group
+from mixtrain.lazy_names import serve_names
 
 HCCL_WORLD_COMM_GROUP: Final = process_group.WORLD_NAMES[0]
 NCCL_WORLD_COMM_GROUP: Final = process_group.WORLD_NAMES[1]
@@ -160,3 +161,6 @@ def _group(where: str, name: str) -> process_group.ProcessGroup:
     if group.size > 1:
         checks.one_of(where, "group", name, process_group.WORLD_NAMES)
     return group
+
+
+serve_names(__name__)

@@ -16,6 +16,7 @@ from mixtrain.auto_parallel import (  # noqa: F401  MindSpore has these names in
     set_auto_parallel_context,
     set_ps_context,
 )
+from mixtrain.lazy_names import serve_names
 
 GRAPH_MODE: Final = 0
 PYNATIVE_MODE: Final = 1
@@ -139,3 +140,6 @@ def warn_missing_device(used: str) -> None:
         else:
             why = f"is not on this machine; {used} is used instead."
         warnings.warn(f'set_context: device_target="{target}" {why}', stacklevel=3)
+
+
+serve_names(__name__)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixtrain import checks
+from mixtrain.lazy_names import serve_names
 from mixtrain.typing import DTypeLike
 
 
@@ -405,3 +406,6 @@ def float_format(name: str) -> FloatFormat:
 
 def _numpy_dtype(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, name, name))
+
+
+serve_names(__name__)

@@ -16,7 +16,7 @@ Kind = Literal["fixed_update_cell", "dynamic_update_cell", "scale_of_cell", "tra
 
 _makers: dict[Kind, Callable[..., Any]] = {}
 # Imports the surface; the front door sets it.
-_loaders: Final[list[Callable[[], None]]] = []
+_loaders: Final[list[Callable[[], Any]]] = []
 _variable_classes: Final[list[type[keras.Variable]]] = []
 
 
@@ -25,7 +25,7 @@ def register(kind: Kind, maker: Callable[..., Any]) -> None:
     _makers[kind] = maker
 
 
-def load_with(loader: Callable[[], None]) -> None:
+def load_with(loader: Callable[[], Any]) -> None:
     """Set the function that imports the surface when a face is requested before anything else did."""
     _loaders[:] = [loader]
 
@@ -38,7 +38,7 @@ def face(kind: Kind, *args: Any, **kwargs: Any) -> Any:
 
 
 def use_variables_of(kind: type[keras.Variable]) -> None:
-    """Make the variables that scripts may see of a class with MindSpore's methods."""
+    """Make the variables that scripts may see of a class with MindSpore's methods, from now on."""
     _variable_classes[:] = [kind]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.pickled_batch import read_batch
 from mixtrain.dataset.row_files import RowFile, RowSchema, append_rows, file_names, write_header
+from mixtrain.lazy_names import serve_names
 
 __all__ = ["Cifar10ToMR", "FileWriter"]
 
@@ -190,3 +191,6 @@ def _jpeg(image: np.ndarray) -> bytes:
     file = io.BytesIO()
     Image.fromarray(image).save(file, "JPEG")
     return file.getvalue()
+
+
+serve_names(__name__)

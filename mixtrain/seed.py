@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.lazy_names import serve_names
 
 
 class _Streams:
@@ -125,3 +126,6 @@ def restore_seed_state(state: Mapping[str, Any]) -> None:
             stream.state.assign(np.array(_Streams.restored.pop((name, seed)), np.uint32))
         elif _Streams.seed is not None:  # Created since then.
             _start(name, seed)
+
+
+serve_names(__name__)

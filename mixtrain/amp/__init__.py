@@ -10,6 +10,7 @@ from mixtrain.amp.train_network import build_train_network
 from mixtrain.compat.apex.amp_optimizer import AmpOptimizer
 from mixtrain.compat.apex.initialize import initialize, master_params, scale_loss
 from mixtrain.compat.pytorch.autocast import OperatorTable, autocast, is_autocast_enabled, list_operators
+from mixtrain.lazy_names import serve_names
 from mixtrain.loss_scale.grad_scaler import GradScaler
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.scaler import DynamicLossScaler, LossScaler, StaticLossScaler, all_finite
@@ -46,3 +47,6 @@ __all__ = [
     "plan_precision",
     "scale_loss",
 ]
+
+
+serve_names(__name__)

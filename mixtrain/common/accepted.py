@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from mixtrain import checks
 from mixtrain.context import set_context
+from mixtrain.lazy_names import serve_names
 from mixtrain.typing import Tree
 
 # How much of Python's syntax a compiled function may use; there is no difference here.
@@ -132,3 +133,6 @@ def launch_blocking() -> None:
 
     Example: ``mixtrain.runtime.launch_blocking()``.
     """
+
+
+serve_names(__name__)

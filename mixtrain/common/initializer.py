@@ -11,6 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32
+from mixtrain.lazy_names import serve_names
 from mixtrain.seed import generator
 from mixtrain.typing import DTypeLike, Tensor
 
@@ -377,3 +378,6 @@ def _register(*aliases: str) -> Callable[[type[Initializer]], type[Initializer]]
         return cls
 
     return register
+
+
+serve_names(__name__)

@@ -16,6 +16,7 @@ from mixtrain.common.initializer import Initializer, initializer
 from mixtrain.common.tensor import Tensor, initial_value
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, int32, is_float
+from mixtrain.lazy_names import serve_names
 from mixtrain.ops import indexing
 from mixtrain.typing import BackendTensor, TensorLike, Variable
 
@@ -269,3 +270,6 @@ class ParameterTuple(tuple[Parameter, ...]):
             clone.name = f"{prefix}.{parameter.name}"
             clones.append(clone)
         return ParameterTuple(clones)
+
+
+serve_names(__name__)

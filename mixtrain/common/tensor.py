@@ -15,6 +15,7 @@ from mixtrain.common.initializer import Initializer
 from mixtrain.common.operators import is_numeric
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, is_complex
+from mixtrain.lazy_names import serve_names
 from mixtrain.ops import indexing
 from mixtrain.ops.hook_backward import hook_gradients
 from mixtrain.ops.inputs import dtype_of, tensor as as_tensor
@@ -349,3 +350,6 @@ def tensor(
 def from_numpy(array: np.ndarray) -> Tensor:
     """Return a Tensor with the values of a NumPy array."""
     return Tensor.from_numpy(array)
+
+
+serve_names(__name__)

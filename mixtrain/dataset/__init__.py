@@ -25,6 +25,7 @@ from mixtrain.dataset.samplers import (
 from mixtrain.dataset.schema import Schema
 from mixtrain.dataset.shuffle_mode import Shuffle
 from mixtrain.dataset.tfrecord_dataset import TFRecordDataset
+from mixtrain.lazy_names import serve_names
 
 __all__ = [
     "BatchInfo",
@@ -58,3 +59,6 @@ __all__ = [
     "vision",
     "zip",
 ]
+
+
+serve_names(__name__)

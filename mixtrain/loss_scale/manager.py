@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import numbers
 import warnings
 from typing import Any, Final, Literal
@@ -133,8 +134,13 @@ class DynamicLossScaleManager(LossScaleManager):
                 f"{where}(init_loss_scale=2**24, scale_factor={self._init:g}, scale_window={int(scale_factor)}).",
                 stacklevel=2,
             )
-        self._state = LossScaleState(self._init, self._rule)
         self._handed_out = False
+
+    @functools.cached_property
+    def _state(self) -> LossScaleState:
+        # Made when it is used: a script may make the manager before it imports the layers whose Parameters the scale
+        # then is one of.
+        return LossScaleState(self._init, self._rule)
 
     @property
     def finds_scale(self) -> bool:

@@ -1,5 +1,6 @@
 """Cells, losses, optimizers and train steps, under MindSpore's names."""
 
+from mixtrain.lazy_names import serve_names
 from mixtrain.cell.cell import Cell, KerasCell
 from mixtrain.cell.layer import CellLayer
 from mixtrain.compat.mindspore.unsupported import GraphCell, MicroBatchInterleaved, PipelineCell
@@ -105,3 +106,6 @@ __all__ = [
     "exponential_decay_lr", "get_activation", "get_metric_fn", "inverse_decay_lr", "names", "natural_exp_decay_lr",
     "opt_init_args_register", "piecewise_constant_lr", "polynomial_decay_lr", "rearrange_inputs", "thor", "warmup_lr",
 ]
+
+
+serve_names(__name__)

@@ -1,5 +1,6 @@
 """Operations with MindSpore's names, as functions and as primitives, which are classes that hold settings."""
 
+from mixtrain.lazy_names import serve_names
 from mixtrain.ops.activation import (
     Elu, FastGeLU, GeLU, Gelu, HSigmoid, HSwish, LogSigmoid, Mish, PReLU, ReLU, ReLU6, SeLU, Sigmoid, Softplus,
     Softsign, Tanh, celu, elu, fast_gelu, gelu, hardshrink, hardsigmoid, hardswish, hardtanh, leaky_relu,
@@ -399,3 +400,6 @@ __all__ = [
 ]
 
 _make_operators(__all__)
+
+
+serve_names(__name__)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from mixtrain import checks
+from mixtrain.lazy_names import serve_names
 from mixtrain.ops.operator import of_this_package, primitive_call
 from mixtrain.typing import Tree
 
@@ -234,3 +235,6 @@ def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
     )
     body = {"__init__": __init__, "__call__": __call__, "__doc__": doc, "__module__": _caller()}
     return type(name, (Primitive,), body)
+
+
+serve_names(__name__)

@@ -11,6 +11,7 @@ import keras
 
 from mixtrain import checks, ops
 from mixtrain.dtype import as_dtype, int32
+from mixtrain.lazy_names import serve_names
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import REQUIRED, Primitive, configured, primitive
 from mixtrain.ops.updates import read, write
@@ -191,3 +192,6 @@ def add_flags(fn: Callable[..., Any] | None = None, **flags: Any) -> Any:
 
 
 core: Final = add_flags
+
+
+serve_names(__name__)

@@ -1,9 +1,8 @@
 """`Model`, its training loop, data adapters, callbacks and metrics."""
 
-import sys
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mixtrain.lazy_names import serve_names
 from mixtrain.train import callback
 from mixtrain.train.calibration import calibrate_loss_scale
 from mixtrain.train.callback import (
@@ -123,15 +122,10 @@ __all__ = [
     "RootMeanSquareDistance",
 ]
 
-# MindSpore has the names of its metrics here, too. They are loaded when one is used.
-_OF_METRICS = frozenset(__all__) - globals().keys()
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _OF_METRICS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
-    module = import_module("mixtrain.nn.metrics")
-    return module if name == "metrics" else getattr(module, name)
+# MindSpore has the names of its metrics here, too.
+serve_names(__name__, {
+    **{name: "mixtrain.nn.metrics" for name in __all__ if name not in globals()}, "metrics": "mixtrain.nn.metrics:",
+})
 
 
 def __dir__() -> list[str]:

@@ -14,6 +14,7 @@ import keras
 from mixtrain import backend, boundary, checks, context
 from mixtrain.diagnostics.report import report_html
 from mixtrain.dtype import DType
+from mixtrain.lazy_names import serve_names
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.metrics.factory import MetricsLike
@@ -494,3 +495,6 @@ class Model(KerasCalls):
         if dataset is None:
             raise checks.fail_value("Model.build", "a dataset must be given", None, "model.build(train_dataset)")
         self._make_ready("Model.build", Feed(dataset, "Model.build", dicts=self._networks.dicts))
+
+
+serve_names(__name__)

@@ -15,7 +15,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # A subpackage that is named here is a package of its own.
 LAYERS = [
     {"dtype", "errors", "checks", "context", "auto_parallel", "process_group", "compat.mindspore.module_paths",
-     "compat.mindspore.refused_names", "log", "text_table", "typing", "version"},
+     "compat.mindspore.refused_names", "lazy_names", "log", "text_table", "typing", "version"},
     {"backend"},
     {"autocast", "boundary", "class_labels", "communication", "distribution", "faces", "network", "seed",
      "step.optimizer_driver"},

@@ -18,9 +18,9 @@ from tests.structure.test_layers import FILES, KNOWN, ROOT, module_name, named, 
 SIDES = {
     "engine": {
         "auto_parallel", "autocast", "backend", "boundary", "checks", "class_labels", "communication", "context",
-        "diagnostics", "distribution", "dtype", "errors", "faces", "keras", "log", "loss_scale", "metrics", "network",
-        "precision", "process_group", "seed", "serialization", "step", "summaries", "text_table", "trace_version",
-        "train", "typing", "version",
+        "diagnostics", "distribution", "dtype", "errors", "faces", "keras", "lazy_names", "log", "loss_scale",
+        "metrics", "network", "precision", "process_group", "seed", "serialization", "step", "summaries",
+        "text_table", "trace_version", "train", "typing", "version",
     },
     "surface": {
         "amp", "cell", "common", "compat", "experimental", "mindrecord", "nn", "numpy", "ops", "optim",
@@ -31,11 +31,7 @@ SIDES = {
 }
 SIDE_OF = {name: side for side, names in SIDES.items() for name in names}
 
-CROSSINGS = """
-serialization/export.py -> cell.cell
-serialization/export.py -> common.tensor
-serialization/read.py -> common.parameter
-"""
+CROSSINGS = ""
 
 
 def side_of(module: str) -> str | None:
@@ -78,6 +74,15 @@ def crossings() -> list[str]:
     )
 
 
+# Modules that an engine file loads when a script asks for one of MindSpore's names or classes, not before.
+LOADED_ON_DEMAND = {
+    "metrics/factory.py -> mixtrain.nn.metrics",
+    "serialization/__init__.py -> mixtrain.compat.mindspore.export",
+    "serialization/read.py -> mixtrain.common.parameter",
+    "train/__init__.py -> mixtrain.nn.metrics",
+}
+
+
 def test_every_module_is_on_a_side_of_the_wall() -> None:
     assert {local_name(path) for path in FILES if side_of(local_name(path)) is None} == set()
 
@@ -86,12 +91,22 @@ def test_only_the_listed_imports_cross_the_wall() -> None:
     assert crossings() == CROSSINGS.split("\n")[1:-1], "a new crossing is a mistake; take out of the list what is cut"
 
 
+def test_only_the_listed_modules_of_the_other_sides_are_loaded_on_demand() -> None:
+    assert {
+        f"{named(path)} -> {node.value}"
+        for path, tree in trees().items() if side_of(local_name(path)) == "engine"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in KNOWN - {"mixtrain"}
+        and side_of(node.value.removeprefix("mixtrain.")) != "engine"
+    } == LOADED_ON_DEMAND
+
+
 # Lines of mixtrain that a program may load: today's numbers. The goals are 34,000 for training a Keras network with
 # `Model`, 20,000 for `prepare` and 9,000 for the rule of loss scaling.
 BUDGETS = {
-    "model": 80_500,
-    "prepare": 80_500,
-    "rule": 80_500,
+    "model": 34_000,
+    "prepare": 20_000,
+    "rule": 9_000,
 }
 NETWORK = """
 import keras, numpy as np

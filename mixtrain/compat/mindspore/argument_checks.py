@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Final, TypeVar
 
 from mixtrain import checks
+from mixtrain.lazy_names import serve_names
 
 _ValueT = TypeVar("_ValueT")
 
@@ -170,3 +171,6 @@ def twice(x: Any) -> tuple[Any, ...]:
 
 # MindSpore's name before 2.0.
 Validator: Final = types.SimpleNamespace(**{name: value for name, value in globals().items() if name[:5] == "check"})
+
+
+serve_names(__name__)

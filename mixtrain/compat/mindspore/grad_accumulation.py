@@ -10,6 +10,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import int32
+from mixtrain.lazy_names import serve_names
 from mixtrain.typing import Optimizer, Variable
 
 __all__ = ["GradientAccumulation", "gradient_accumulation_op", "gradient_clear_op"]
@@ -72,3 +73,6 @@ class GradientAccumulation(Cell):
         self.optimizer(self._grad_accumulation)
         self.hyper_map(gradient_clear_op, self._grad_accumulation)
         self._accumulation_step.assign(0)
+
+
+serve_names(__name__)

@@ -27,6 +27,7 @@ from mixtrain.dtype import (
     uint32,
     uint64,
 )
+from mixtrain.lazy_names import serve_names
 from mixtrain.ops import Primitive
 from mixtrain.seed import get_seed
 
@@ -91,3 +92,6 @@ class _Executor:
 
 
 _pynative_executor: Final = _Executor()
+
+
+serve_names(__name__)

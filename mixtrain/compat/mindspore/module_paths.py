@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import pathlib
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from mixtrain import checks
 from mixtrain.compat.mindspore.refused_names import REFUSED, stub
+from mixtrain.lazy_names import find_with, serve_names
 
 _INNER: Final = "mixtrain.compat.mindspore.inner_names"
 
@@ -105,34 +107,31 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.utils.dlpack": ("mixtrain",),
 })
 
-# The `__getattr__` that modules with names of their own to load had before `install_homes`.
-_LOADERS: Final[dict[str, Callable[[str], Any]]] = {}
+_ROOT: Final = pathlib.Path(__file__).parents[3]
 
 
 def install_homes() -> None:
-    """Make the modules of `HOMES` importable, and suggest the nearest name for one that a public module lacks."""
-    named = {home for homes in HOMES.values() for home in homes}
-    for home in sorted(named - HOMES.keys()):
-        importlib.import_module(home)
-    for path in sorted({*HOMES, *REFUSED, *named}):
-        module = sys.modules.get(path)
-        if module is None:
-            doc = f"The names of {' and '.join(HOMES[path])}, where MindSpore has them." if path in HOMES else (
-                "MindSpore names that are not available here; using one says what to write instead."
-            )
-            module = types.ModuleType(path, doc)
-            module.__path__ = []  # Makes it a package, so that modules below it can be imported.
-            sys.modules[path] = module
-            parent, _, name = path.rpartition(".")
-            if name not in vars(sys.modules[parent]) and stub(parent, name) is None:
-                setattr(sys.modules[parent], name, module)
-        if "__getattr__" in vars(module):
-            _LOADERS[path] = vars(module)["__getattr__"]
-        homes = [sys.modules[home] for home in HOMES.get(path, ())]
-        module.__getattr__ = _finder(module, homes)  # type: ignore[method-assign]
-        if homes and "__all__" not in vars(module):
-            names = {name for home in homes for name in public_names(home)}
-            module.__all__ = sorted(names)  # type: ignore[attr-defined]
+    """Make the modules of `HOMES` importable, and suggest the nearest name for one that a public module lacks.
+
+    They import the modules with their names when one is used.
+    """
+    for path in sorted({*HOMES, *REFUSED}):
+        if path in sys.modules or _is_file(path):
+            continue  # Serves its names itself.
+        doc = f"The names of {' and '.join(HOMES[path])}, where MindSpore has them." if path in HOMES else (
+            "MindSpore names that are not available here; using one says what to write instead."
+        )
+        module = types.ModuleType(path, doc)
+        module.__path__ = []  # Makes it a package, so that modules below it can be imported.
+        sys.modules[path] = module
+        serve_names(path)
+    find_with(_find)
+
+
+def _is_file(path: str) -> bool:
+    """Whether a module of mixtrain is a file or a folder."""
+    place = _ROOT / path.replace(".", "/")
+    return place.with_suffix(".py").is_file() or place.is_dir()
 
 
 def public_names(module: types.ModuleType) -> list[str]:
@@ -141,23 +140,30 @@ def public_names(module: types.ModuleType) -> list[str]:
     return list(names)
 
 
-def _finder(module: types.ModuleType, homes: list[types.ModuleType]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module: names of its homes, else an error with the nearest name."""
+def _find(module: types.ModuleType, name: str) -> Any:
+    """Return a name that a module does not define: a module below, or a name of its homes.
 
-    def find(name: str) -> Any:
-        if not name.startswith("__"):
-            for home in (module, *homes):
-                if name in vars(home):
-                    return vars(home)[name]
-                if home.__name__ in _LOADERS and name in public_names(home):
-                    return _LOADERS[home.__name__](name)
-            for home in (module, *homes):
-                refused = stub(home.__name__, name)
-                if refused is not None:
-                    return refused
-        names = {other for home in (module, *homes) for other in public_names(home)}
-        matches = [] if name.startswith("_") else checks.nearest(name, sorted(names), cutoff=0.6)
-        advice = f"Write {module.__name__}.{matches[0]}" if matches else "docs/from_mindspore.md lists what there is"
-        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}. {advice}.", name=name, obj=module)
-
-    return find
+    Raises:
+        AttributeError: There is none; it suggests the nearest name.
+    """
+    path = module.__name__
+    below = f"{path}.{name}"
+    if _is_file(below):
+        return importlib.import_module(below)
+    if below in sys.modules and stub(path, name) is None:
+        return sys.modules[below]
+    homes = [importlib.import_module(home) for home in HOMES.get(path, ())]
+    if name == "__all__" and homes:
+        return sorted({other for home in homes for other in public_names(home)})
+    if not name.startswith("__"):
+        for home in homes:
+            if name in vars(home) or name in public_names(home):
+                return getattr(home, name)
+        for home in (module, *homes):
+            refused = stub(home.__name__, name)
+            if refused is not None:
+                return refused
+    names = {other for home in (module, *homes) for other in public_names(home)}
+    matches = [] if name.startswith("_") else checks.nearest(name, sorted(names), cutoff=0.6)
+    advice = f"Write {path}.{matches[0]}" if matches else "docs/from_mindspore.md lists what there is"
+    raise AttributeError(f"module {path!r} has no attribute {name!r}. {advice}.", name=name, obj=module)

@@ -7,6 +7,7 @@ from typing import Any
 
 from mixtrain import process_group
 from mixtrain.auto_parallel import get_auto_parallel_context, is_set, set_auto_parallel_context
+from mixtrain.lazy_names import serve_names
 
 __all__ = ["auto_parallel_context"]
 
@@ -78,3 +79,6 @@ def _is_in_auto_parallel_mode() -> bool:
 
 
 _is_sharding_propagation = _is_in_auto_parallel_mode
+
+
+serve_names(__name__)

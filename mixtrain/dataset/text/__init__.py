@@ -20,6 +20,7 @@ from mixtrain.dataset.text.tokenizers import (
     WhitespaceTokenizer,
 )
 from mixtrain.dataset.text.vocab import Lookup, Vocab
+from mixtrain.lazy_names import serve_names
 
 __all__ = [
     "BasicTokenizer",
@@ -40,3 +41,6 @@ __all__ = [
     "to_bytes",
     "to_str",
 ]
+
+
+serve_names(__name__)

@@ -6,6 +6,7 @@ from mixtrain.dataset.transforms.one_hot import OneHot
 from mixtrain.dataset.transforms.operation import PyTensorOperation, TensorOperation
 from mixtrain.dataset.transforms.random_choice import RandomApply, RandomChoice, RandomOrder
 from mixtrain.dataset.transforms.type_cast import TypeCast
+from mixtrain.lazy_names import serve_names
 
 __all__ = [
     "Compose",
@@ -25,3 +26,6 @@ __all__ = [
     "TypeCast",
     "Unique",
 ]
+
+
+serve_names(__name__)

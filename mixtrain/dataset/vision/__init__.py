@@ -59,6 +59,7 @@ from mixtrain.dataset.vision.tone import (
     RandomSolarize,
     Solarize,
 )
+from mixtrain.lazy_names import serve_names
 
 __all__ = [
     "AdjustBrightness",
@@ -154,3 +155,6 @@ __all__ = [
     "write_jpeg",
     "write_png",
 ]
+
+
+serve_names(__name__)

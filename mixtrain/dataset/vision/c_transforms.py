@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mixtrain import checks
 from mixtrain.dataset.vision import layout
+from mixtrain.lazy_names import serve_names
 
 
 class Decode(layout.Decode):
@@ -24,3 +25,6 @@ class Decode(layout.Decode):
         if not checks.boolean("Decode", "rgb", rgb):
             raise checks.fail_value("Decode", "rgb must be True", rgb, "ConvertColor(COLOR_RGB2BGR) after it")
         super().__init__()
+
+
+serve_names(__name__)

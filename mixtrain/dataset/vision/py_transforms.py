@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mixtrain.dataset.vision import erase, layout, scale
+from mixtrain.lazy_names import serve_names
 
 
 class Decode(layout.Decode):
@@ -47,3 +48,6 @@ class Cutout(erase.CutOut):
 
 
 CutOut = Cutout
+
+
+serve_names(__name__)

@@ -1,5 +1,6 @@
 """Layers: cells with MindSpore's names, arguments, defaults and initial values."""
 
+from mixtrain.lazy_names import serve_names
 from mixtrain.nn.layer.activation import get_activation
 from mixtrain.nn.layer.adaptive_pool import AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveMaxPool1d
 from mixtrain.nn.layer.arithmetic import MatMul, Norm, OneHot, Range
@@ -94,3 +95,6 @@ __all__ = [
     "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Tril",
     "TripletMarginLoss", "Triu", "Unflatten", "Unfold", "Upsample", "ZeroPad2d", "get_activation",
 ]
+
+
+serve_names(__name__)

@@ -1,5 +1,6 @@
 """Losses: cells that compute in float32, with MindSpore's names, arguments and defaults."""
 
+from mixtrain.lazy_names import serve_names
 from mixtrain.nn.loss.base import LossBase, _Loss
 from mixtrain.nn.loss.binary_cross_entropy import BCELoss, BCEWithLogitsLoss
 from mixtrain.nn.loss.cross_entropy import CrossEntropyLoss
@@ -39,3 +40,6 @@ __all__ = [
     "TripletMarginWithDistanceLoss",
     "_Loss",
 ]
+
+
+serve_names(__name__)

@@ -1,5 +1,6 @@
 """Evaluation metrics under MindSpore's names, and an adapter of Keras's metrics."""
 
+from mixtrain.lazy_names import serve_names
 from mixtrain.metrics import KerasMetric, Metric, MetricLike, as_metrics, get_metric_fn, names, rearrange_inputs
 from mixtrain.metrics.factory import register_metrics
 from mixtrain.nn.metrics.accuracy import Accuracy
@@ -79,3 +80,6 @@ register_metrics(
         TopKCategoricalAccuracy: "TopKCategoricalAccuracy(5)", ConfusionMatrix: "ConfusionMatrix(num_classes=10)",
     },
 )
+
+
+serve_names(__name__)

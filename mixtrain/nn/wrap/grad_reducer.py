@@ -11,6 +11,7 @@ from mixtrain.boundary import library
 from mixtrain.cell.cell import Cell
 from mixtrain.communication import GlobalComm
 from mixtrain.dtype import float32
+from mixtrain.lazy_names import serve_names
 from mixtrain.step.recipe import in_dtype
 from mixtrain.typing import Tensor, Tree
 
@@ -69,3 +70,6 @@ class DistributedGradReducer(Cell):
             return backend.map_values(lambda value: keras.ops.cast(value * weight, gradient.dtype), next(sums))
 
         return keras.tree.pack_sequence_as(grads, [reduced(gradient) for gradient in flat])
+
+
+serve_names(__name__)

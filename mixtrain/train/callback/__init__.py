@@ -1,5 +1,6 @@
 """Callbacks: the base class, mixtrain's callbacks, the list that calls them, and adapters for Keras callbacks."""
 
+from mixtrain.lazy_names import serve_names
 from mixtrain.train.callback.backup_and_restore import BackupAndRestore
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.callback_list import CallbackList
@@ -42,3 +43,6 @@ __all__ = [
     "SummaryCollector",
     "TimeMonitor",
 ]
+
+
+serve_names(__name__)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.boundary import UserTensor
+from mixtrain.lazy_names import serve_names
 from mixtrain.train.callback.callback import HOOKS, Callback
 from mixtrain.train.run_context import RunContext
 from mixtrain.typing import Network, Tree
@@ -109,3 +110,6 @@ def handle_loss(loss: Tree) -> Any:
 _CallbackManager, _InternalCallbackParam, _set_cur_net, _handle_loss = (
     CallbackManager, InternalCallbackParam, set_cur_net, handle_loss
 )
+
+
+serve_names(__name__)

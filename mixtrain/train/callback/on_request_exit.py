@@ -8,10 +8,10 @@ import signal
 import threading
 from typing import Any, Final
 
-from mixtrain import checks
+from mixtrain import checks, serialization
 from mixtrain.serialization.background import finish_writing
-from mixtrain.serialization.export import export
-from mixtrain.serialization.read import load_checkpoint
+from mixtrain.serialization.into_net import load_param_into_net
+from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.run_state import trains
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.callback import Callback
@@ -101,7 +101,7 @@ class OnRequestExit(Callback):
         arguments = run_context.original_args()
         resumed = arguments.get("epochs_done") is not None
         if self.save_ckpt and not resumed and os.path.isfile(f"{self.train_name}.ckpt"):
-            resume_run(_WHERE, load_checkpoint(f"{self.train_name}.ckpt"), arguments, verbose=True)
+            resume_run(_WHERE, read_checkpoint(f"{self.train_name}.ckpt"), arguments, verbose=True)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Save and end the run, if requested."""
@@ -129,7 +129,7 @@ class OnRequestExit(Callback):
         self._install_handler()
         for name in (self.eval_name, self.train_name) if self.save_ckpt else ():
             if os.path.isfile(f"{name}.ckpt"):
-                load_checkpoint(f"{name}.ckpt", arguments.network)
+                load_param_into_net(arguments.network, read_checkpoint(f"{name}.ckpt"))
                 return
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
@@ -181,7 +181,7 @@ class OnRequestExit(Callback):
         if self.save_mindir and not trains(arguments.network):
             batch = Feed(dataset, _WHERE, dicts=dicts_of(arguments.network)).first()
             inputs = batch if arguments.get("loss_fn") is None else batch[:1]
-            export(arguments.network, *inputs, file_name=name, file_format="SAVED_MODEL")
+            serialization.export(arguments.network, *inputs, file_name=name, file_format="SAVED_MODEL")
 
 
 def _requests_exit(path: str | os.PathLike[str]) -> bool:
