@@ -1,7 +1,8 @@
-"""Whether classes and functions are Keras's own, by the top-level package of their module."""
+"""Whether classes, functions and methods are Keras's own."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import keras
@@ -20,3 +21,10 @@ def keras_owns(thing: Any) -> bool:
         (True, True, False)
     """
     return str(getattr(thing, "__module__", "")).partition(".")[0] == keras.__name__
+
+
+def overrides(network: keras.Model, method: str) -> bool:
+    """Whether a Keras model, or its class, has its own method of this name instead of `keras.Model`'s."""
+    # `mixtrain.keras.prepare` wraps methods of the model by functions that name what they wrap.
+    own = inspect.unwrap(getattr(network, method))
+    return getattr(own, "__func__", own) is not inspect.unwrap(getattr(keras.Model, method))

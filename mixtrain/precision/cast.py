@@ -24,11 +24,13 @@ class CastRule:
         inputs: Dtype that floating-point inputs are cast to.
         parameters: Dtype in which floating-point parameters are read.
         outputs: Dtype that floating-point outputs are cast to.
+        step_outputs: Dtype that they are cast to where a train step calls the layer, not another layer of the network.
     """
 
     inputs: DType | None = None
     parameters: DType | None = None
     outputs: DType | None = None
+    step_outputs: DType | None = None
 
 
 def cast_floats(values: Tree, dtype: DType | None) -> Tree:

@@ -12,6 +12,7 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import DType, float32
 from mixtrain.errors import PrecisionRuleError
+from mixtrain.network.keras_own import overrides
 from mixtrain.network.output_calls import CallSite, output_calls
 from mixtrain.network.walk import Node, is_cell, tree_of
 from mixtrain.precision.cast import CastRule
@@ -29,6 +30,8 @@ from mixtrain.typing import Layer, Network
 # Size of a weight matrix from which on bfloat16 pays on a CPU that multiplies it in hardware, as measured by
 # `python -m benchmarks.tune_choices`.
 _SMALL_PRODUCT: Final = 2**14
+# The methods of a Keras model in which a user calls its layers one by one.
+_STEPS: Final = ("train_step", "test_step", "predict_step", "compute_loss")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +158,11 @@ class _Planner:
         self._kept = kept or {}
         # The ids of the layers whose dtype policy the user chose.
         self._chosen = chosen_policies(root)
-        self._final = FinalProbabilities(root.layer)
+        # The layers that a step of the user's may call, with the network itself.
+        called = _called_by_step(root)
+        self._called = set(map(id, called))
+        models = [node.layer for node in root.children if isinstance(node.layer, keras.Model)] if called else []
+        self._final = FinalProbabilities(root.layer, *models)
         self._decided: dict[int, tuple[Node, _Decision]] = {}
         self._outputs: dict[int, tuple[DType, bool]] = {}
 
@@ -308,6 +315,8 @@ class _Planner:
                 cast = CastRule()
             if is_cast:
                 cast = dataclasses.replace(cast, outputs=output)
+            if id(layer) in self._called and decision.rule != TO_FLOAT:
+                cast = dataclasses.replace(cast, step_outputs=float32)
         kernel = _kernel(layer)
         return PlanRow(
             path=node.path,
@@ -361,6 +370,18 @@ class _Planner:
         """Whether a layer normalizes in float32 between neighbors that compute in half."""
         in_half_network = self._level.default == "half" and self._lists is None
         return in_half_network and family_of(layer) == "normalization" and decision.rule not in (TO_FLOAT, DTYPE_POLICY)
+
+
+def _called_by_step(root: Node) -> list[Layer]:
+    """Return a Keras model, its layers and all models below if it has a step of its own, which may call each of them.
+
+    As the network's own outputs, those that such a step gets are float32.
+    """
+    network = root.layer
+    if not isinstance(network, keras.Model) or not any(overrides(network, method) for method in _STEPS):
+        return []
+    models = (node.layer for node in root.walk() if isinstance(node.layer, keras.Model))
+    return [*(child.layer for child in root.children), *models]
 
 
 def _joint_dtype(dtypes: set[DType]) -> DType:

@@ -52,13 +52,15 @@ class FinalProbabilities:
 
     Args:
         network: A Cell, Keras layer or model.
+        *others: Layers inside of it whose outputs leave the network too.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, *others: Layer) -> None:
         self._computed: dict[int, str] = {}
         self._passed: dict[int, str] = {}
         self._traced: dict[tuple[int, int], str | None] = {}
-        self._returned_by(network)
+        for ending in (network, *others):
+            self._returned_by(ending)
 
     def computed_by(self, layer: Layer) -> bool:
         """Whether a layer computes such probabilities."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
@@ -79,13 +80,43 @@ def _apply_to_layer(row: PlanRow, cast: CastRule, undo: list[Undo]) -> None:
     if cast.outputs is not None:
         outputs = CastRule(outputs=cast.outputs)
         undo.append(interpose(layer, lambda forward: _casting(forward, outputs)))
+    if cast.step_outputs is not None:
+        step_outputs = CastRule(outputs=cast.step_outputs)
+        undo.append(interpose(layer, lambda forward: _casting_for_step(forward, step_outputs)))
 
 
 def _casting(forward: Forward, cast: CastRule) -> Forward:
     """Return `forward` with its float inputs and outputs cast."""
 
+    @functools.wraps(forward)
     def call(*args: Any, **kwargs: Any) -> Any:
         outputs = forward(*cast_floats(args, cast.inputs), **cast_floats(kwargs, cast.inputs))
+        return cast_floats(outputs, cast.outputs)
+
+    return call
+
+
+class _Calls(threading.local):
+    """Whether this thread is inside the call of a layer whose outputs are cast for a train step."""
+
+    inside = False
+
+
+_calls: Final = _Calls()
+
+
+def _casting_for_step(forward: Forward, cast: CastRule) -> Forward:
+    """Return `forward` with its float outputs cast, unless the call is inside that of another such layer."""
+
+    @functools.wraps(forward)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _calls.inside:
+            return forward(*args, **kwargs)
+        _calls.inside = True
+        try:
+            outputs = forward(*args, **kwargs)
+        finally:
+            _calls.inside = False
         return cast_floats(outputs, cast.outputs)
 
     return call

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.network.keras_own import keras_owns
 from mixtrain.typing import Optimizer, Tensor, Variable
 
 
@@ -158,6 +159,10 @@ def apply_gradients(
     """Update variables by a Keras optimizer, which may override `apply_gradients`, `apply` or what that calls."""
     # Keras's own `fit` calls it on TensorFlow, and it calls `apply`; on JAX Keras never calls it.
     if variables:
+        if not keras_owns(optimizer.apply_gradients):
+            # In a branch of a graph, tensors of the branch: TensorFlow's `all_reduce`, which Keras calls, refuses
+            # gradients that the user computed there beside ones of the graph around it.
+            gradients = [keras.ops.copy(value) if backend.is_tensor(value) else value for value in gradients]
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
 
 

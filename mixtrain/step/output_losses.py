@@ -95,7 +95,8 @@ class OutputLosses:
     """The weighted sum of the losses of a network's outputs.
 
     Args:
-        losses: A dict or list of losses, or one Keras loss for every output.
+        losses: A dict or list of losses, or one Keras loss for every output. Dicts may be nested as the outputs
+            are.
         weights: A dict or list of numbers, one number for all outputs, or None for 1.
         names: Names of the outputs of a network that returns a list.
         keras_network: Whether the network is a Keras layer or model.
@@ -103,10 +104,11 @@ class OutputLosses:
 
     def __init__(self, losses: Any, weights: Any, names: Sequence[str], *, keras_network: bool) -> None:
         self._loss_fn = losses
-        self._weights = weights
+        self._weights = by_path(weights)
         self._names = list(names)
         self._losses: Any
         if isinstance(losses, dict):
+            losses = by_path(losses)
             self._losses = {name: _optional_loss_call(loss, keras_network) for name, loss in losses.items()}
         elif isinstance(losses, (list, tuple)):
             self._losses = [_optional_loss_call(loss, keras_network) for loss in losses]
@@ -125,6 +127,13 @@ class OutputLosses:
             terms: Receives the unweighted loss of each output, by Keras's name for it.
         """
         named = outputs_by_name(outputs, self._names)
+        if isinstance(outputs, dict) and len(named) != len(outputs):  # Nested, so are the labels.
+            label, sample_weight = by_path(label), by_path(sample_weight)
+        if len(named) == 1 and isinstance(self._losses, list) and len(self._losses) > 1:
+            raise checks.fail_value(
+                "Model", "a list must have a loss for each output; Keras would use the first alone for the only output",
+                f"{len(self._losses)} losses", "loss_fn=lambda y_true, y_pred: ..., a function that adds them",
+            )
         if len(named) == 1 and isinstance(label, (list, tuple)) and len(label) > 1 and callable(self._losses):
             label = [label]  # The only loss takes a label of several parts.
         losses, weights = _for_each("loss_fn", self._losses, named), _for_each("loss_weights", self._weights, named)
@@ -153,12 +162,28 @@ class OutputLosses:
 
 
 def outputs_by_name(outputs: Tree, names: Sequence[str]) -> dict[Any, Tensor]:
-    """Return the outputs of a network by name, or by index if they have no names."""
+    """Return the outputs of a network by name, those in nested dicts by path, or by index if they have no names."""
     if isinstance(outputs, dict):
-        return dict(outputs)
+        return by_path(outputs)  # type: ignore[no-any-return]
     values = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
     keys = names if len(names) == len(values) else range(len(values))
     return dict(zip(keys, values, strict=True))
+
+
+def by_path(values: Any) -> Any:
+    """Return nested dicts as one dict by path, as Keras names nested outputs; other values unchanged.
+
+    Example:
+        >>> by_path({"a": 1, "b": {"c": 2, "d": 3}})
+        {'a': 1, 'b/c': 2, 'b/d': 3}
+    """
+    if not isinstance(values, dict):
+        return values
+    paths: dict[Any, Any] = {}
+    for name, value in values.items():
+        inner = by_path(value)
+        paths |= {f"{name}/{path}": item for path, item in inner.items()} if isinstance(inner, dict) else {name: value}
+    return paths
 
 
 def one_of_outputs(what: str, values: Any, name: Any, names: Sequence[Any]) -> Any:

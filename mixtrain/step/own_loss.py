@@ -11,6 +11,7 @@ from typing import Final, Literal
 import keras
 
 from mixtrain import checks
+from mixtrain.network.keras_own import overrides
 from mixtrain.step.output_losses import LossCall
 from mixtrain.typing import Network, Tensor, Tree
 
@@ -51,7 +52,7 @@ def refuse_overridden(network: Network, use: Literal["train", "test", "predict"]
             "its fit, and compile with mixtrain.keras.prepare(network, optimizer, amp_level=...)."
         )
     for method in (f"{use}_step", *(() if use == "predict" else ("compute_metrics", "get_metrics_result"))):
-        if _overrides(network, method):
+        if overrides(network, method):
             raise TypeError(
                 f"Model: {method} of {type(network).__name__} is overridden, and mixtrain's own step would ignore it. "
                 f"Write {_NOT_CALLED[method]}."
@@ -60,7 +61,7 @@ def refuse_overridden(network: Network, use: Literal["train", "test", "predict"]
 
 def computes_loss(network: Network) -> bool:
     """Whether a network is a Keras model that overrides `compute_loss`."""
-    return isinstance(network, keras.Model) and _overrides(network, "compute_loss")
+    return isinstance(network, keras.Model) and overrides(network, "compute_loss")
 
 
 def computed_loss(
@@ -162,12 +163,6 @@ def inputs_of(network: Network, columns: Sequence[Tree]) -> Sequence[Tree]:
         )
     names = (parameter.name for parameter in tensors)
     return [by_name[name] for name in itertools.takewhile(by_name.__contains__, names)]
-
-
-def _overrides(network: keras.Model, method: str) -> bool:
-    # `mixtrain.keras.prepare` wraps methods of the model by functions that name what they wrap.
-    own = inspect.unwrap(getattr(network, method))
-    return getattr(own, "__func__", own) is not inspect.unwrap(getattr(keras.Model, method))
 
 
 @contextlib.contextmanager

@@ -74,7 +74,7 @@ def model_metrics(
         TypeError: One is neither a name nor a metric.
         ValueError: A name is unknown, or used by two metrics.
     """
-    names, outputs = output_names(network), _outputs(network, loss_fn)
+    names, outputs = output_names(network), _outputs(network, loss_fn, metrics)
     in_keras = isinstance(network, keras.Layer) and is_keras_loss(loss_fn, keras_network=True)
     by_output: dict[Any, Any] | None = _by_output("metrics", names, outputs, metrics, in_keras)
     plain = [
@@ -101,11 +101,16 @@ def model_metrics(
     return {name: item[2] for name, item in zip([*plain_names, *weighted_names], [*plain, *weighted], strict=True)}
 
 
-def _outputs(network: Network, loss_fn: LossFn) -> list[Any]:
+def _outputs(network: Network, loss_fn: LossFn, metrics: Any) -> list[Any]:
     """Return the names, or else the indexes, of a network's several outputs; an empty list for a single output."""
     names = output_names(network)
     if len(names) > 1:
         return list(names)
+    if names and _is_list(loss_fn) or isinstance(network, keras.Sequential):
+        return []
+    if not isinstance(loss_fn, (dict, list, tuple)) and isinstance(metrics, dict) and len(metrics) > 1:
+        # Lists by name are Keras's form, for the dict that a model returns which is not functional.
+        return sorted(metrics) if any(map(_is_list, metrics.values())) else []
     return list(loss_fn) if isinstance(loss_fn, dict) else list(range(len(loss_fn))) if _is_list(loss_fn) else []
 
 
@@ -119,7 +124,8 @@ def _by_output(
         if len(outputs) < 2 and in_keras and (set(metrics) == set(names) or any(map(_is_list, metrics.values()))):
             return {None: keras.tree.flatten(metrics)}
         by_name = bool(metrics) and set(metrics) <= set(outputs)
-        return {name: _as_list(item) for name, item in metrics.items()} if by_name else None
+        in_order = [name for name in outputs if name in metrics] if by_name else []
+        return {name: _as_list(metrics[name]) for name in in_order} if by_name else None
     if not _is_list(metrics):
         return {None: _as_list(metrics)} if in_keras and not isinstance(metrics, (set, frozenset)) else None
     if len(outputs) < 2 and in_keras:

@@ -184,6 +184,33 @@ class CentralizedInApply(optimizers.SGD):
         super().apply([gradient - keras.ops.mean(gradient) for gradient in grads], trainable_variables)
 
 
+class CentralizedKernels(optimizers.RMSprop):
+    """Subtracts the means of the gradients of kernels alone, which TensorFlow reduces with those of biases."""
+
+    def apply_gradients(self, grads_and_vars: Any) -> Any:
+        return super().apply_gradients(
+            [(g - keras.ops.mean(g, 0, keepdims=True) if len(g.shape) > 1 else g, v) for g, v in grads_and_vars]
+        )
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_an_optimizer_that_changes_some_of_the_gradients_trains(level: Any) -> None:
+    def network() -> keras.Model:
+        keras.utils.set_random_seed(0)
+        return keras.Sequential([keras.Input((4,)), keras.layers.Dense(6, "relu"), keras.layers.Dense(1)])
+
+    x = np.random.default_rng(0).standard_normal((16, 4)).astype(np.float32)
+    y, fit = x.sum(1, keepdims=True), {"batch_size": 4, "epochs": 2, "shuffle": False, "verbose": 0}
+    ours, at_o0 = network(), network()
+    history = Model(ours, "mse", CentralizedKernels(0.01), amp_level=level).fit(x, y, **fit).history
+    if keras.backend.backend() == "tensorflow":  # On JAX Keras's `fit` does not call `apply_gradients`.
+        at_o0.compile(CentralizedKernels(0.01), "mse")
+        expected = at_o0.fit(x, y, **fit).history["loss"]
+    else:
+        expected = Model(at_o0, "mse", CentralizedKernels(0.01)).fit(x, y, **fit).history["loss"]
+    np.testing.assert_allclose(history["loss"], expected, rtol=1e-5 if level == "O0" else 2e-3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["O0", "O2"])
 @pytest.mark.parametrize("kind", [Centralized, CentralizedInApply])

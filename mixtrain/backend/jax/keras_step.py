@@ -38,8 +38,11 @@ def without_skipped_steps(
     del own, likely
 
     def step(state: Any, data: Any) -> Any:
-        logs, (weights, others, slots, metrics) = train_step(state, data)
         _, old_others, old_slots, old_metrics = state
+        # Keras takes the values of the variables away during a step. `scale_loss` reads the scale, also where the
+        # user's step calls it without a scope of the optimizer's state.
+        with keras.StatelessScope(state_mapping=zip(model.optimizer.variables, old_slots, strict=True)):
+            logs, (weights, others, slots, metrics) = train_step(state, data)
         index = _index_of(model.optimizer.variables, skipped())
         applied = slots[index][-1] == old_slots[index][-1]
 

@@ -113,6 +113,8 @@ def to_tensor(value: Any, dtype: str | None = None) -> Tensor:
     value = backend_value(value)
     if isinstance(value, keras.Variable):
         value = value.value
+    elif type(value).__name__ == "RaggedTensor":  # TensorFlow's, of a `tf.data.Dataset`: with zeros, as in Keras.
+        value = value.to_tensor()
     if dtype is not None:
         dtype = canonical_dtype(dtype)
     elif isinstance(value, (np.ndarray, np.generic)):
