@@ -14,6 +14,7 @@ import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, backend, nn
 from mixtrain.amp import GradScaler
 from mixtrain.distribution import data_parallel
+from tests.backends import ON_TENSORFLOW
 from tests.distribution.networks import values_of
 
 SCALE = 1024.0
@@ -194,13 +195,15 @@ def test_an_overflow_that_the_layer_clips_is_seen_and_explained() -> None:
     layer = keras.layers.Dense(1, use_bias=False, name="d1")
     network = keras.Sequential([keras.Input((16,)), layer])
     layer.quantize("float8")
-    # 100 times the scale is finite from 2**121 on.
+    # 100 times the scale is finite from 2**121 on. XLA divides by the 16 rows first: the output's gradient is finite from
+    # 2**125 on, and is clipped until the amax history knows it; then the weights' gradient, a sum of rows, overflows.
+    skipped = 6 if ON_TENSORFLOW else 5
     model = Model(
         network, lambda output, label: keras.ops.mean(output) * 100.0, keras.optimizers.SGD(0.0),
         loss_scale_manager=DynamicLossScaleManager(2.0**127, 2, 5), explain_overflow=True,
     )
     history = model.train(1, batches())
-    assert history["skipped_steps"][0] == 6
+    assert history["skipped_steps"][0] == skipped
     assert "gradient of" in str(model.overflows[0]) and "forward finite" in str(model.overflows[0])
     assert all(np.isfinite(value).all() for value in values_of(network))
 
