@@ -195,8 +195,8 @@ def test_an_overflow_that_the_layer_clips_is_seen_and_explained() -> None:
     layer = keras.layers.Dense(1, use_bias=False, name="d1")
     network = keras.Sequential([keras.Input((16,)), layer])
     layer.quantize("float8")
-    # 100 times the scale is finite from 2**121 on. XLA divides by the 16 rows first: the output's gradient is finite from
-    # 2**125 on, and is clipped until the amax history knows it; then the weights' gradient, a sum of rows, overflows.
+    # 100 times the scale is finite from 2**121 on. XLA divides by the 16 rows first: the output's gradient is finite
+    # from 2**125 on, and clipped until the amax history knows it; then the weights' gradient, a sum of rows, overflows.
     skipped = 6 if ON_TENSORFLOW else 5
     model = Model(
         network, lambda output, label: keras.ops.mean(output) * 100.0, keras.optimizers.SGD(0.0),
