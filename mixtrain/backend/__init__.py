@@ -26,7 +26,13 @@ from mixtrain.backend.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.backend.forked import forked_after_start, note_forks
 from mixtrain.backend.info import DeviceInfo, GroupInfo, JitChoice
 from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
-from mixtrain.backend.next_value import next_values, takes_next_value, without_next_values
+from mixtrain.backend.next_value import (
+    is_next_value,
+    mark_next_value,
+    next_values,
+    takes_next_value,
+    without_next_values,
+)
 from mixtrain.backend.processor import processors
 from mixtrain.backend.refused_batch import EmptyBatch, RefusedBatch, naming_position, refuse_empty
 from mixtrain.backend.row_part import RowPart, error_subject
@@ -276,7 +282,9 @@ __all__ = [
     "all_finite",
     "all_gather",
     "all_reduce",
+    "mark_next_value",
     "next_values",
+    "is_next_value",
     "takes_next_value",
     "without_autograph",
     "backend_value",
