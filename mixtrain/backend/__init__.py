@@ -21,14 +21,20 @@ from mixtrain.backend.class_labels import (
     LabelOutOfRange,
     first_outside,
     note_class_labels,
-    naming_position,
 )
 from mixtrain.backend.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.backend.forked import forked_after_start, note_forks
 from mixtrain.backend.info import DeviceInfo, GroupInfo, JitChoice
 from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
-from mixtrain.backend.next_value import next_values, takes_next_value, without_next_values
+from mixtrain.backend.next_value import (
+    is_next_value,
+    mark_next_value,
+    next_values,
+    takes_next_value,
+    without_next_values,
+)
 from mixtrain.backend.processor import processors
+from mixtrain.backend.refused_batch import EmptyBatch, RefusedBatch, naming_position, refuse_empty
 from mixtrain.backend.row_part import RowPart, error_subject
 from mixtrain.backend.share import SEED_STRIDE, Share, is_one_number, merge_of
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
@@ -252,6 +258,7 @@ __all__ = [
     "CompiledSteps",
     "DeviceInfo",
     "DevicePut",
+    "EmptyBatch",
     "EndOfStream",
     "ExampleColumn",
     "Examples",
@@ -260,6 +267,7 @@ __all__ = [
     "LabelOutOfRange",
     "LiveValue",
     "RecordedWrites",
+    "RefusedBatch",
     "Pipeline",
     "Replicas",
     "Rollback",
@@ -274,7 +282,9 @@ __all__ = [
     "all_finite",
     "all_gather",
     "all_reduce",
+    "mark_next_value",
     "next_values",
+    "is_next_value",
     "takes_next_value",
     "without_autograph",
     "backend_value",
@@ -349,6 +359,7 @@ __all__ = [
     "read_storage",
     "reduce_axes",
     "reduce_scatter",
+    "refuse_empty",
     "refuse_unstorable",
     "text_for_numbers",
     "register_tensor",

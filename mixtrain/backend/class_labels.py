@@ -11,10 +11,11 @@ from typing import Any
 import keras
 import numpy as np
 
+from mixtrain.backend.refused_batch import RefusedBatch
 from mixtrain.typing import Tensor, Tree
 
 
-class LabelOutOfRange(ValueError):
+class LabelOutOfRange(RefusedBatch):
     """A label is not a class number.
 
     Args:
@@ -28,30 +29,14 @@ class LabelOutOfRange(ValueError):
     def __init__(self, where: str, label: int, classes: int, index: int = 0, place: str = "") -> None:
         super().__init__(
             f"{where}: labels must be from 0 to {classes - 1}; got {label}{place}, where there are {classes} classes. "
-            "Write labels in that range, or a network with an output for each class."
+            "Write labels in that range, or a network with an output for each class.",
+            index,
         )
-        self.label, self.classes, self.index = label, classes, index
+        self.label, self.classes = label, classes
 
     def located(self, where: str, place: str) -> LabelOutOfRange:
         """Return the error with the function that ran the batches, and the position of the batch in words."""
         return LabelOutOfRange(where, self.label, self.classes, self.index, f" in {place}")
-
-
-@contextlib.contextmanager
-def naming_position(where: str, place: Callable[[int], str]) -> Iterator[None]:
-    """Add the function that runs the batches, and the position of the batch, to a `LabelOutOfRange`.
-
-    Args:
-        where: The function that runs the batches.
-        place: Returns the position of a batch in words, given its index among those that run inside.
-
-    Raises:
-        LabelOutOfRange: A label is not a class number.
-    """
-    try:
-        yield
-    except LabelOutOfRange as error:
-        raise error.located(where, place(error.index)) from None
 
 
 @dataclasses.dataclass(frozen=True)

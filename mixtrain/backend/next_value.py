@@ -7,10 +7,18 @@ replicas), the largest is stored: a history of magnitudes then covers all of the
 
 from __future__ import annotations
 
+import functools
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import keras
+
+from mixtrain.backend.tensor_base import backend_value
 from mixtrain.typing import Tensor
+
+# The tensors that `mark_next_value` was called with, by id: tensors of JAX cannot be hashed, nor take an attribute.
+_marked: dict[int, weakref.ref[Any]] = {}
 
 
 def takes_next_value(variable: Any) -> bool:
@@ -22,6 +30,41 @@ def takes_next_value(variable: Any) -> bool:
         False
     """
     return bool(getattr(variable, "overwrite_with_gradient", False))
+
+
+def mark_next_value(value: Tensor) -> Tensor:
+    """Mark a tensor as a next value, for code that gets it without its variable; return it.
+
+    What is computed from it, even by dividing by 1, has no mark.
+
+    Example:
+        >>> import keras
+        >>> value = mark_next_value(keras.ops.ones(2))
+        >>> is_next_value(value), is_next_value(value / 1)
+        (True, False)
+    """
+    tensor = _subject(value)
+    _marked[id(tensor)] = weakref.ref(tensor, functools.partial(_forget, id(tensor)))
+    return value
+
+
+def _subject(value: Any) -> Any:
+    """Return what a mark is on: a variable itself, of a Tensor its backend tensor."""
+    return value if isinstance(value, keras.Variable) else backend_value(value)
+
+
+def _forget(key: int, reference: weakref.ref[Any]) -> None:
+    if _marked.get(key) is reference:
+        del _marked[key]
+
+
+def is_next_value(value: Any) -> bool:
+    """Whether a tensor was marked as a next value."""
+    if not _marked:
+        return False
+    tensor = _subject(value)
+    reference = _marked.get(id(tensor))
+    return reference is not None and reference() is tensor
 
 
 def without_next_values(gradients: Sequence[Tensor | None], variables: Sequence[Any]) -> list[Tensor | None]:

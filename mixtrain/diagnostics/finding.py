@@ -73,6 +73,11 @@ class Finding:
         if self.largest is None:
             return f"{self.count:,} of {self.size:,} values not finite"
         limit = float_format(self.dtype).max
+        if self.largest <= limit:  # A sum of them, or what they were computed from, overflowed.
+            return (
+                f"{self.count:,} of {self.size:,} values not finite, though the largest would be {self.largest:.2g}: "
+                "an overflow on the way to them"
+            )
         return f"{self.count:,} of {self.size:,} values above {limit:.6g}, the largest {self.largest:.2g}"
 
 

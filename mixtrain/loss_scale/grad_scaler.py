@@ -96,7 +96,8 @@ class GradScaler:
             optimizer: The mixtrain or Keras optimizer that gets the gradients.
 
         Returns:
-            A tuple or list of the same length, in at least float32. `step` will not unscale them again.
+            A tuple or list of the same length, in at least float32. `step` will not unscale them again. In place of the
+            next values of float8 scales there are zeros, which count in no norm; `step` applies the values.
 
         Raises:
             RuntimeError: It, or `step`, was already called since the last `update`; or `scale` was never called.
@@ -115,7 +116,7 @@ class GradScaler:
                 f"step(); got a call after {'step()' if stage.stepped else 'unscale_()'}. Write scaler.update() at the "
                 "end of each iteration, and unscale_() once before step()."
             )
-        unscaled, finite = gradients.all_unscaled(grads, self.state.loss_scale)
+        unscaled, finite = gradients.unscaled_to_clip(grads, self.state.loss_scale, optimizer)
         self._count_check(finite)
         self._stages.put(OptimizerStage(optimizer, finite, grads))
         return _like_inputs(unscaled, grads)

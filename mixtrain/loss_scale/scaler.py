@@ -71,8 +71,11 @@ class _StateScaler(LossScaler):
         return run_library(_map_tensors, (scaled, inputs, self.state.loss_scale), {})
 
     def unscale(self, inputs: Tree) -> Tree:
-        """Return `inputs` divided by the scale, each tensor in its own dtype; None stays None."""
-        return run_library(_map_tensors, (unscaled, inputs, self.state.loss_scale), {})
+        """Return `inputs` divided by the scale, each tensor in its own dtype; None stays None.
+
+        The next values of float8 scales, which `value_and_grad` returns among gradients, stay as they are.
+        """
+        return run_library(_map_tensors, (_unscaled_gradient, inputs, self.state.loss_scale), {})
 
 
 class StaticLossScaler(_StateScaler):
@@ -139,6 +142,10 @@ class DynamicLossScaler(_StateScaler):
         return True
 
 
+def _unscaled_gradient(value: Tensor, loss_scale: Tensor) -> Tensor:
+    return value if backend.is_next_value(value) else unscaled(value, loss_scale)
+
+
 def _map_tensors(function: Callable[[Tensor, Tensor], Tensor], inputs: Tree, loss_scale: Tensor) -> Tree:
     """Apply a function of a tensor and the scale to each tensor of a structure, and cast the result back."""
 
@@ -147,6 +154,8 @@ def _map_tensors(function: Callable[[Tensor, Tensor], Tensor], inputs: Tree, los
             return None
         value = backend.to_tensor(value)
         result = function(value, loss_scale)
+        if result is value:
+            return value
         return backend.map_values(lambda values: keras.ops.cast(values, value.dtype), result)
 
     return keras.tree.map_structure(apply, inputs)

@@ -24,20 +24,47 @@ def all_scaled(losses: Tree, loss_scale: Tensor) -> Tree:
 
 
 def all_unscaled(
-    gradients: Sequence[Tensor], loss_scale: Tensor, variables: Sequence[Variable] | None = None
-) -> tuple[Any, Tensor]:
+    gradients: Sequence[Tensor], loss_scale: Tensor, variables: Sequence[Variable]
+) -> tuple[list[Tensor], Tensor]:
     """Divide gradients by the scale; return them, and whether all of them are finite.
 
     Args:
         gradients: The gradients.
         loss_scale: The scale.
-        variables: The variables that they belong to, some of which may take next values; None if unknown.
+        variables: The variables that they belong to, some of which may take next values.
     """
-    if variables is None:
-        results = [unscaled(gradient, loss_scale) for gradient in gradients]
-    else:
-        results = unscaled_gradients(gradients, variables, loss_scale)
-    return (tuple(results) if isinstance(gradients, tuple) else results), backend.all_finite(results)
+    results = unscaled_gradients(gradients, variables, loss_scale)
+    return results, backend.all_finite(results)
+
+
+def unscaled_to_clip(gradients: Sequence[Tensor], loss_scale: Tensor, optimizer: Optimizer) -> tuple[Any, Tensor]:
+    """Divide gradients by the scale, with zeros in place of next values; return them, and whether all are finite.
+
+    Which are next values is known by their marks, or by the variables of the optimizer, which a Keras optimizer has
+    once it is built.
+
+    Args:
+        gradients: The gradients.
+        loss_scale: The scale.
+        optimizer: The optimizer that gets them.
+    """
+    variables: Any = getattr(optimizer, "parameters", None) or getattr(optimizer, "_trainable_variables", ())
+    if len(variables) != len(gradients):
+        variables = [None] * len(gradients)
+    to_store = [
+        backend.is_next_value(gradient) or backend.takes_next_value(variable)
+        for gradient, variable in zip(gradients, variables, strict=True)
+    ]
+    results = [
+        keras.ops.zeros_like(gradient) if is_stored and gradient is not None else unscaled(gradient, loss_scale)
+        for gradient, is_stored in zip(gradients, to_store, strict=True)
+    ]
+    checked = [
+        gradient if is_stored else result
+        for gradient, result, is_stored in zip(gradients, results, to_store, strict=True)
+    ]
+    finite = backend.all_finite(checked)
+    return (tuple(results) if isinstance(gradients, tuple) else results), finite
 
 
 def scaled_driver(where: str, optimizer: Optimizer) -> OptimizerDriver:

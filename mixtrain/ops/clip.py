@@ -1,4 +1,4 @@
-"""Clip tensors by their global norm."""
+"""Clip tensors by their global norm, in which the next values of float8 scales do not count."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def clip_by_norm(x: TensorLike, max_norm: float, norm_type: float = 2.0, error_i
     ops, where = keras.ops, "ops.clip_by_norm"
     order = math.inf if norm_type == math.inf else checks.number(where, "norm_type", norm_type, above=0, example=2.0)
     values = [tensor(where, value) for value in (x if isinstance(x, (tuple, list)) else (x,))]
-    magnitudes = [ops.abs(ops.cast(value, float32)) for value in values]
+    magnitudes = [ops.abs(ops.cast(value, float32)) for value in values if not backend.is_next_value(value)]
     if order == math.inf:
         norm = ops.max(ops.stack([ops.max(magnitude) for magnitude in magnitudes]))
     else:
@@ -76,7 +76,10 @@ def clip_by_norm(x: TensorLike, max_norm: float, norm_type: float = 2.0, error_i
     if error_if_nonfinite and not bool(backend.to_numpy(ops.isfinite(norm))):
         raise RuntimeError(f"{where}: the norm is not finite. Write error_if_nonfinite=False.")
     factor = ops.minimum(max_norm / (norm + 1e-6), 1.0)
-    clipped = [ops.cast(ops.cast(value, float32) * factor, value.dtype) for value in values]
+    clipped = [
+        value if backend.is_next_value(value) else ops.cast(ops.cast(value, float32) * factor, value.dtype)
+        for value in values
+    ]
     return type(x)(clipped) if isinstance(x, (tuple, list)) else clipped[0]
 
 
@@ -92,10 +95,12 @@ def _clip(values: Sequence[Tensor], limit: float, use_norm: TensorLike | None) -
     def clip(value: Tensor) -> Tensor:
         return ops.cast(ops.cast(value, float32) * limit / divisor, value.dtype)
 
-    return tuple(None if value is None else backend.map_values(clip, value) for value in values)
+    return tuple(
+        value if value is None or backend.is_next_value(value) else backend.map_values(clip, value) for value in values
+    )
 
 
 def _global_norm(values: Sequence[Tensor]) -> Tensor:
     """Compute the Euclidean norm of all elements in float32."""
-    dense = [backend.densified(value) for value in values if value is not None]
+    dense = [backend.densified(value) for value in values if value is not None and not backend.is_next_value(value)]
     return keras.ops.sqrt(sum(keras.ops.sum(keras.ops.square(keras.ops.cast(value, float32))) for value in dense))

@@ -131,6 +131,9 @@ def differentiate(
             return next(tensor_gradients)
         return keras.ops.zeros_like(value) if backend.is_tensor(value) else value
 
+    for gradient, weight in zip(dense, weights, strict=False):
+        if backend.takes_next_value(weight):
+            backend.mark_next_value(gradient)
     by_input = tuple(keras.tree.map_structure(gradient_of, watched))
     results = outputs, by_input, tuple(dense[: len(weights)])
     if not wants:

@@ -88,6 +88,7 @@ class Optimizer(OptimizerCell):
             ValueError: The number of gradients, or the shape of one, does not match the parameters.
         """
         checked = self._checked_gradients(gradients)
+        self._refuse_changed_next_values(gradients)
         # A next value is stored as it is; to the rule, its decay and its momentum it is a gradient of zero.
         values = [pair for pair in backend.next_values(checked, self.parameters) if pair[0].trainable]
         true_gradients = backend.without_next_values(checked, self.parameters)
@@ -95,6 +96,19 @@ class Optimizer(OptimizerCell):
         for parameter, value in values:
             parameter.assign(value)
         return result
+
+    def _refuse_changed_next_values(self, gradients: Sequence[Any]) -> None:
+        """Refuse a Tensor that code of the user computed from a next value, as by dividing all gradients."""
+        for name, parameter, gradient in zip(self.parameters.names, self.parameters, gradients, strict=True):
+            if backend.takes_next_value(parameter) and isinstance(gradient, Tensor):
+                if not backend.is_next_value(gradient):
+                    raise checks.fail_value(
+                        type(self).__name__,
+                        f"the gradient of {name}, a scale of a float8 layer, is its next value, which must stay as "
+                        "value_and_grad returns it", "a Tensor computed from it",
+                        "scaler.unscale(grads) of amp.DynamicLossScaler or amp.StaticLossScaler, and "
+                        "ops.clip_by_global_norm(grads), which leave it as it is",
+                    )
 
     def construct(self, gradients: Sequence[Tensor]) -> Any:
         """Add weight decay, undo the loss scale, and apply the rule to each parameter."""

@@ -181,7 +181,7 @@ def evaluate(
         The metrics' values by name; without metrics, and for a Keras network, the mean loss as "loss".
 
     Raises:
-        ValueError: The eval network returned fewer outputs than its indexes name.
+        ValueError: The eval network returned fewer outputs than its indexes name, or a batch has no rows.
     """
     evaluation.set_train(False)
     metrics = evaluation.metrics
@@ -198,6 +198,7 @@ def evaluate(
         arguments._set(cur_step_num=step, eval_dataset_element=batch)
         callbacks.on_eval_step_begin(context)
         with _naming_batch(step):
+            backend.refuse_empty(batch)
             outputs, masks, losses = evaluation.call(*batch)
         arguments._set(net_outputs=outputs)
         checked = _checked_outputs(outputs, metrics.indexes)
@@ -250,7 +251,7 @@ def _update_metrics(
 
 
 def _naming_batch(number: int) -> contextlib.AbstractContextManager[None]:
-    """Add the number of the batch to an error about its labels."""
+    """Add the number of the batch to an error about its rows or its labels."""
     return backend.naming_position("Model.eval", lambda index: f"batch {number}")
 
 

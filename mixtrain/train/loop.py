@@ -219,7 +219,7 @@ class TrainingLoop:
                 self._callbacks.on_train_step_begin(self._context)
                 try:
                     records, outputs = call()
-                except backend.LabelOutOfRange as error:
+                except backend.RefusedBatch as error:
                     raise error.located("Model.train", f"step {self._step + 1 + error.index}, epoch {epoch}") from None
                 if self._sink is None:
                     self._after_steps(records, self._step + count, batch)
@@ -344,7 +344,7 @@ class TrainingLoop:
                     before=functools.partial(self._sample, step=step + 1) if peek else None,
                     at_overflow=self._after_overflow if self._ends_at_overflow else None,
                 )
-            except backend.LabelOutOfRange as error:
+            except backend.RefusedBatch as error:
                 error.index += done
                 raise
             except backend.EndOfStream:

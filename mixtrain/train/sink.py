@@ -92,7 +92,7 @@ class SinkData:
                     result = at_overflow(batch, result)
             else:
                 result = stepper.loop(self._iterator, count)
-        except backend.LabelOutOfRange:
+        except backend.RefusedBatch:
             raise
         except Exception:
             try:

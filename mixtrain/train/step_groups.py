@@ -44,7 +44,7 @@ class StreamedGroup:
         first, started = stepper.steps_done(), time.perf_counter()
         try:
             result = stepper.loop(self.batches.iterator, self.count)
-        except backend.LabelOutOfRange:
+        except backend.RefusedBatch:
             raise
         except Exception as error:
             self.batches.raise_pending()
@@ -234,7 +234,7 @@ def run_group(
         try:
             results.append(stepper.step(batch))
         except Exception as error:
-            if isinstance(error, backend.LabelOutOfRange):
+            if isinstance(error, backend.RefusedBatch):
                 error.index += index
             else:
                 _add_position_note(error, index, len(group))

@@ -197,7 +197,7 @@ class Stepper:
         values = [backend.snapshot(variable) for variable in variables]
         try:
             yield
-        except backend.LabelOutOfRange:  # Raised before the step with that label begins.
+        except backend.RefusedBatch:  # Raised before the step of that batch begins.
             raise
         except Exception:
             for variable, value in zip(variables, values, strict=True):

@@ -19,7 +19,8 @@ NEUTRAL = {
     "Share", "TensorBase", "UnreadableRecord", "Unstorable", "backend_value", "cast_keeping_layout", "elementwise",
     "first_outside", "forked_after_start", "is_one_number", "join_along", "merge_of", "nhwc_of", "note_class_labels",
     "processors", "public_tensor", "reduce_axes", "error_subject", "naming_position", "text_for_numbers",
-    "next_values", "takes_next_value", "to_channels_last", "without_next_values", "wrap_with",
+    "EmptyBatch", "RefusedBatch", "is_next_value", "mark_next_value", "next_values", "refuse_empty",
+    "takes_next_value", "to_channels_last", "without_next_values", "wrap_with",
 }
 MODULES = {"colors", "images", "row_random", "special", "warp"}
 # Methods and functions that only files of the same backend use.

@@ -50,6 +50,14 @@ def test_each_step_gives_its_elements(step, expected):
     assert labels(step(pipeline_of(rows_of(5), size=5))) == expected
 
 
+def test_a_row_may_have_a_dimension_of_0():
+    """An image without boxes: TensorFlow's `unbatch` ended the process."""
+    rows = [(np.ones((count, 4), np.float32), np.array(count, np.int64)) for count in (2, 0, 0, 3, 1)]
+    pipeline = pipeline_of(rows, size=5)
+    for read in (pipeline, pipeline.prefetch(), pipeline.map(lambda boxes, label: (boxes * 2, label))):
+        assert [tuple(row[0].shape) for row in read.iterate()] == [(2, 4), (0, 4), (0, 4), (3, 4), (1, 4)]
+
+
 def test_shuffle_with_a_seed_is_a_permutation_and_changes_from_pass_to_pass():
     pipeline = pipeline_of(rows_of(20)).shuffle(20, seed=1)
     first, second = labels(pipeline), labels(pipeline)

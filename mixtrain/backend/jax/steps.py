@@ -20,6 +20,7 @@ from mixtrain.backend.jax.passes import DevicePut, Stacked
 from mixtrain.backend.jax.state import Stateful
 from mixtrain.backend.jax.variables import store, stored
 from mixtrain.backend.jax.windows import with_fast_windows
+from mixtrain.backend.refused_batch import RefusedBatch, refuse_empty
 from mixtrain.typing import Tensor, Tree
 
 Row = tuple[Any, ...]
@@ -69,8 +70,9 @@ class CompiledSteps:
         """Run the step on a batch; return its results.
 
         Raises:
-            LabelOutOfRange: A label is not a class number; nothing has run.
+            RefusedBatch: The batch has no rows, or a label that is not a class number; nothing has run.
         """
+        refuse_empty(batch)
         if self._eager:
             return self._function(*batch)  # type: ignore[no-any-return]
         if self._labels.rules_of(batch) is None:
@@ -85,7 +87,7 @@ class CompiledSteps:
             The results of the steps, stacked on a new first axis of length `count`.
 
         Raises:
-            LabelOutOfRange: A label is not a class number; the steps before its batch have run.
+            RefusedBatch: A batch has no rows, or a label that is not a class number; the steps before it have run.
         """
         parts, _, _ = self._run_chunks(iterator, count, None)
         return self._concatenate_on_host(parts) if self._on_cpu else _concatenate(parts)
@@ -103,7 +105,7 @@ class CompiledSteps:
             The results of the steps that ran, stacked; and the batch of the last of them.
 
         Raises:
-            LabelOutOfRange: As `streamed`.
+            RefusedBatch: As `run_stream`.
         """
         parts, columns, index = self._run_chunks(iterator, count, last)
         results = self._concatenate_on_host(parts)
@@ -127,7 +129,7 @@ class CompiledSteps:
             The results of the steps that ran, stacked on a new first axis; and a function that restores all variables.
 
         Raises:
-            LabelOutOfRange: A label is not a class number; nothing has run.
+            RefusedBatch: The batch has no rows, or a label that is not a class number; nothing has run.
             Exception: Raised by a step; all variables are restored.
         """
         if isinstance(batches, Stacked):
@@ -135,6 +137,7 @@ class CompiledSteps:
         else:
             columns, first = _stack(batches, self._on_cpu), 0
         end = first + len(batches)
+        refuse_empty(columns, stacked=True)
         saved = self._saved_values(columns)
         self._labels.check(_slice_rows(columns, first, end), stacked=True)
         try:
@@ -203,7 +206,7 @@ class CompiledSteps:
             columns, first, available = iterator.peek_chunk(count - len(sizes))
             try:
                 rows, is_last = self._run_chunk(columns, first, first + available, last)
-            except LabelOutOfRange as error:
+            except RefusedBatch as error:
                 error.index += len(sizes)
                 raise
             num_steps = _num_rows(rows)
@@ -217,6 +220,7 @@ class CompiledSteps:
         self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None
     ) -> tuple[Row, bool]:
         """Run steps on stacked batches, up to the last step or the first batch that has a label out of range."""
+        refuse_empty(columns, stacked=True)
         if self._eager:
             rows = self._run_one_by_one(columns, first, end, last)
             return rows, last is not None and bool(last(_row_at(rows, -1)))

@@ -30,7 +30,9 @@ class PythonRows(CheckedRows):
     def dataset(self) -> tf.data.Dataset:
         """The rows as a `tf.data.Dataset`."""
         blocks = tuple(tf.TensorSpec([None, *spec.shape], spec.dtype) for spec in self.specs)
-        dataset = dataset_of(self.blocks, blocks).unbatch()
+        # `Dataset.unbatch` ends the process at a row with a dimension of 0, such as an image without boxes
+        # (TensorFlow 2.21, in `MaybeMoveSliceToElement`).
+        dataset = dataset_of(self.blocks, blocks).flat_map(_rows_of)
         if self.size is None:
             return dataset
         count = tf.data.INFINITE_CARDINALITY if self.size == math.inf else int(self.size)
@@ -55,6 +57,10 @@ class PythonRows(CheckedRows):
                 raise
             if block:
                 yield _stack(block)
+
+
+def _rows_of(*columns: tf.Tensor) -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensor_slices(columns)
 
 
 def row_specs(example: Sequence[np.ndarray]) -> tuple[tf.TensorSpec, ...]:

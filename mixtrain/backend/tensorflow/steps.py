@@ -13,9 +13,10 @@ import tensorflow as tf
 from mixtrain import context
 from mixtrain.backend.class_labels import ClassLabels
 from mixtrain.backend.info import GroupInfo, JitChoice
+from mixtrain.backend.refused_batch import RefusedBatch, refuse_empty
+from mixtrain.backend.tensorflow.batch_check import label_assertions, read_refusal, row_assertions
 from mixtrain.backend.tensorflow.compile import REFUSALS, Compilation, graph_function, log_choice, trace_count
 from mixtrain.backend.tensorflow.direct import DirectCall
-from mixtrain.backend.tensorflow.label_check import label_assertions, read_label
 from mixtrain.backend.tensorflow.passes import Stacked
 from mixtrain.backend.tensorflow.repeat import Row, once, repeated, repeated_until
 from mixtrain.typing import Tensor, Tree, Variable
@@ -57,8 +58,9 @@ class CompiledSteps:
         """Run the step on a batch; return its results.
 
         Raises:
-            LabelOutOfRange: A label is not a class number; nothing has run.
+            RefusedBatch: The batch has no rows, or a label that is not a class number; nothing has run.
         """
+        refuse_empty(batch)
         compilation = self._compilation
         # `Compilation.run` written out, as each step calls this: tests/train/test_call_depth.py counts the frames.
         try:
@@ -79,7 +81,7 @@ class CompiledSteps:
             The results of the steps, stacked on a new first axis of length `count`.
 
         Raises:
-            LabelOutOfRange: A label is not a class number; the steps before its batch have run.
+            RefusedBatch: A batch has no rows, or a label that is not a class number; the steps before it have run.
         """
         if not self._compilation.untried:
             return self._compilation.compiled.run_stream(iterator, count)  # type: ignore[no-any-return]
@@ -98,6 +100,7 @@ class CompiledSteps:
         spec = iterator.element_spec
         self._compilation.compiled.traced(spec)
         batch = iterator.get_next()
+        refuse_empty(batch)
         results = self._compilation.run(lambda steps: steps.first_streamed(spec, batch))
         return tuple(value[None] for value in results), batch
 
@@ -116,7 +119,7 @@ class CompiledSteps:
             The results of the steps that ran, stacked; and the batch of the last of them.
 
         Raises:
-            LabelOutOfRange: As `streamed`.
+            RefusedBatch: As `run_stream`.
         """
         if not self._compilation.untried:
             return self._compilation.compiled.run_stream_until(iterator, count, last)  # type: ignore[no-any-return]
@@ -135,7 +138,7 @@ class CompiledSteps:
             The results of the steps that ran, stacked on a new first axis; and a function that restores all variables.
 
         Raises:
-            LabelOutOfRange: A label is not a class number; nothing has run.
+            RefusedBatch: The batch has no rows, or a label that is not a class number; nothing has run.
             Exception: Raised by a step; all variables are restored.
         """
         return self._compilation.run(lambda steps: steps.several(batches, last))  # type: ignore[no-any-return]
@@ -202,6 +205,7 @@ class _Steps:
             columns = batches.columns
         else:
             columns = tf.nest.map_structure(lambda *values: tf.stack(values), *batches)
+        refuse_empty(columns, stacked=True)
         self._ensure_rules(tf.nest.map_structure(lambda column: column[0], columns))
         self._labels.check(columns, stacked=True)
         specs = tf.nest.map_structure(lambda value: tf.TensorSpec((None, *value.shape[1:]), value.dtype), columns)
@@ -223,14 +227,14 @@ class _Steps:
         return once(lambda: self.step(*batch))
 
     def _stream(self, iterator: Any, count: int) -> Row:
-        with _raise_label_errors():
+        with _raise_refusals():
             return self._loop.of_iterator(iterator, tf.constant(count))  # type: ignore[no-any-return]
 
     def _stream_until(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
         if self._loop_until is None:
             # Not an argument: each method object would be retraced.
             self._loop_until = graph_function(functools.partial(self._stream_loop_until, last))
-        with _raise_label_errors():
+        with _raise_refusals():
             return self._loop_until(iterator, tf.constant(count))  # type: ignore[no-any-return]
 
     def _stream_loop(self, iterator: Any, count: Any) -> Row:
@@ -246,22 +250,31 @@ class _Steps:
 
     def _checked_step(self, index: Any, batch: Row) -> Row:
         self._ensure_rules(batch)
-        assertions = label_assertions(self._labels.rules_of(batch) or (), batch, index)
+        rules = self._labels.rules_of(batch) or ()
+        assertions = [*row_assertions(batch, index), *label_assertions(rules, batch, index)]
         if assertions:
             # The batch waits for them, not the call of the step: weights are read meanwhile.
             with tf.control_dependencies(assertions):
                 batch = tf.nest.map_structure(tf.identity, batch, expand_composites=True)
         return self.step(*batch)  # type: ignore[no-any-return]
 
+    def _step_eagerly(self, index: int, batch: Row) -> Row:
+        try:
+            refuse_empty(batch)
+            return self.step(*batch)  # type: ignore[no-any-return]
+        except RefusedBatch as error:
+            error.index = index
+            raise
+
     def _stream_eagerly(self, iterator: Any, count: int) -> Row:
-        rows = [self.step(*next(iterator)) for _ in range(count)]
+        rows = [self._step_eagerly(index, next(iterator)) for index in range(count)]
         return tuple(tf.stack(column) for column in zip(*rows, strict=True))
 
     def _stream_until_eagerly(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
         rows: list[Row] = []
         while len(rows) < count and not (rows and bool(last(rows[-1]))):
             batch = next(iterator)
-            rows.append(self.step(*batch))
+            rows.append(self._step_eagerly(len(rows), batch))
         return tuple(tf.stack(column) for column in zip(*rows, strict=True)), batch
 
     def _stacked_loop(self, last: Callable[[Row], Tensor] | None, *columns: Any) -> Row:
@@ -282,15 +295,15 @@ class _Steps:
 
 
 @contextlib.contextmanager
-def _raise_label_errors() -> Iterator[None]:
-    """Raise an error of the label assertions in a graph as a `LabelOutOfRange`."""
+def _raise_refusals() -> Iterator[None]:
+    """Raise an error of the assertions about batches in a graph as a `RefusedBatch`."""
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
-        label_error = read_label(error)
-        if label_error is None:
+        refusal = read_refusal(error)
+        if refusal is None:
             raise
-        raise label_error from None
+        raise refusal from None
 
 
 def _reader(variables: Sequence[Variable]) -> Callable[[], Row]:

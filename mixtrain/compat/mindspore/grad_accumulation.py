@@ -58,13 +58,21 @@ class GradientAccumulation(Cell):
         self.weights = optimizer.parameters
         self.hyper_map = ops.HyperMap()
         self._grad_accumulation = self.weights.clone(prefix="grad_accumulation", init="zeros")
+        # Of the next values of float8 scales the largest is applied, as in Keras.
+        self._takes_largest = [*map(backend.takes_next_value, self.weights)]
+        for total, takes_largest in zip(self._grad_accumulation, self._takes_largest, strict=True):
+            if takes_largest:
+                backend.mark_next_value(total)
         self._accumulation_step = Parameter(Tensor(0, int32), name="accumulation_step", requires_grad=False)
 
     def construct(self, loss: Tensor, grads: Sequence[Tensor]) -> Any:
         """Add gradients, update after `max_accumulation_step` of them, and return the loss."""
-        self.hyper_map(
-            ops.partial(gradient_accumulation_op, self._max_accumulation_step), self._grad_accumulation, grads
-        )
+        accumulate = ops.partial(gradient_accumulation_op, self._max_accumulation_step)
+        for total, gradient, takes_largest in zip(self._grad_accumulation, grads, self._takes_largest, strict=True):
+            if takes_largest:  # A magnitude or a scale, at least 0.
+                ops.assign(total, ops.maximum(total, gradient))
+            else:
+                accumulate(total, gradient)
         self._accumulation_step.assign_add(1)
         backend.cond(self._accumulation_step.value >= self._max_accumulation_step, self._update, lambda: None)
         return loss

@@ -1,4 +1,4 @@
-"""Checks of class labels inside a graph that runs many steps."""
+"""Checks of batches inside a graph that runs many steps: that they have rows, and their class labels."""
 
 from __future__ import annotations
 
@@ -10,10 +10,28 @@ import keras
 import tensorflow as tf
 
 from mixtrain.backend.class_labels import ClassRule, LabelOutOfRange
+from mixtrain.backend.refused_batch import EmptyBatch, RefusedBatch
 from mixtrain.typing import Tensor
 
 _MARK: Final = "labels out of range"
 _MESSAGE: Final = re.compile(rf"\[{_MARK}\] \[(-?\d+)\] \[(-?\d+)\] \[(\d+)\] \[(\d+)\]")
+_NO_ROWS: Final = "batch without rows"
+_NO_ROWS_MESSAGE: Final = re.compile(rf"\[{_NO_ROWS}\] \[([\d ]+)\] \[(\d+)\]")
+
+
+def row_assertions(batch: Sequence[Tensor], index: Any) -> list[Any]:
+    """Return operations of the current graph that fail where a batch has no rows; none where it is known to have some.
+
+    Args:
+        batch: The columns of a batch.
+        index: The index of the step in the loop.
+    """
+    first = keras.tree.flatten(batch)[0]
+    if not isinstance(first, tf.Tensor) or not first.shape.rank or first.shape[0]:
+        return []
+    with tf.device("/CPU:0"):
+        shape = tf.shape(first)
+        return [tf.raw_ops.Assert(condition=shape[0] > 0, data=[_NO_ROWS, shape, index], summarize=-1)]
 
 
 def label_assertions(rules: Sequence[ClassRule], batch: Sequence[Tensor], index: Any) -> list[Any]:
@@ -40,8 +58,12 @@ def label_assertions(rules: Sequence[ClassRule], batch: Sequence[Tensor], index:
     return assertions
 
 
-def read_label(error: tf.errors.InvalidArgumentError) -> LabelOutOfRange | None:
-    """Return the error of a label assertion; None for another error."""
+def read_refusal(error: tf.errors.InvalidArgumentError) -> RefusedBatch | None:
+    """Return the error of an assertion about a batch; None for another error."""
+    no_rows = _NO_ROWS_MESSAGE.search(error.message)
+    if no_rows is not None:
+        shape, index = no_rows.groups()
+        return EmptyBatch("a compiled step", [*map(int, shape.split())], int(index))
     match = _MESSAGE.search(error.message)
     if match is None:
         return None
