@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import keras
 
@@ -68,27 +69,28 @@ class StepObserver(Protocol):
         """Return the results so far, scalar tensors by name."""
 
 
-def run_step(
-    loss_of: Callable[..., Any],
-    inputs: Sequence[Tree],
-    weights: Sequence[Variable],
-    *,
-    apply: Callable[[list[Tensor]], None],
-    written: Sequence[keras.Variable] = (),
-    scaling: Scaling | None = None,
-    auxiliary: bool = False,
-    observer: StepObserver | None = None,
-    replicas: backend.Replicas | ProcessReplicas | None = None,
-    reduce_dtype: DType = float32,
-    gradients_mean: bool = True,
-    window: GradientWindow | None = None,
-    rows: Callable[[], Tensor | int] = lambda: 1,
-) -> StepResult:
-    """Train on one batch.
+class _Batch(NamedTuple):
+    """What the forward and backward pass of a batch gave, the same on each replica.
 
-    Args:
-        loss_of: The network with its loss: takes `inputs`, returns the loss (any shape; its sum is differentiated).
-        inputs: The columns of the batch.
+    Attributes:
+        loss: The unscaled loss, float32: a scalar, or a value for each row.
+        gradients: In the order of the weights; divided by the scale unless the optimizer does it.
+        extra: What the loss function returned next to the loss.
+        undo: Restores what the forward pass wrote; None if the step is applied in any case.
+    """
+
+    loss: Tensor
+    gradients: list[Tensor]
+    extra: Tree
+    undo: Callable[[], None] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """A training step in four stages: `_terms`, `_reduced`, `_verdict` and `_settle`.
+
+    Attributes:
+        loss_of: The network with its loss: takes the columns of a batch, returns the loss (its sum is differentiated).
         weights: The variables to differentiate with respect to.
         apply: Updates the weights from a list of gradients, in their order; an entry may be None.
         written: The variables that `apply` writes.
@@ -100,37 +102,58 @@ def run_step(
         gradients_mean: Whether a scalar loss is a mean over rows, so that replicas weight it; otherwise a sum.
         window: Accumulates the gradients of several batches before they are applied; None to update on each batch.
         rows: Returns the number of rows of the batch, for the window.
-
-    Returns:
-        The result of the step.
-
-    Raises:
-        ValueError: The loss depends on none of the weights.
     """
-    scale = None if scaling is None else backend.to_tensor(scaling.loss_scale())
-    rollback = None if scaling is None else scaling.rollback
-    advance: Callable[[Tensor], None] = (lambda finite: None) if scaling is None else scaling.advance
 
-    def divided(gradients: list[Tensor]) -> list[Tensor]:
-        """Return gradients in float32, divided by the scale that the loss was multiplied by."""
-        gradients = [in_dtype(gradient, float32) for gradient in gradients]
-        if scaling is None or not scaling.divides:
-            return gradients
-        return unscaled_gradients(gradients, weights, scale)
+    loss_of: Callable[..., Any]
+    weights: Sequence[Variable]
+    apply: Callable[[list[Tensor]], None]
+    written: Sequence[keras.Variable] = ()
+    scaling: Scaling | None = None
+    auxiliary: bool = False
+    observer: StepObserver | None = None
+    replicas: backend.Replicas | ProcessReplicas | None = None
+    reduce_dtype: DType = float32
+    gradients_mean: bool = True
+    window: GradientWindow | None = None
+    rows: Callable[[], Tensor | int] = lambda: 1
 
-    def replica_terms(share: backend.Share, *columns: Tree) -> tuple[list[Tensor], tuple[Tensor, Tree]]:
+    def run(self, inputs: Sequence[Tree]) -> StepResult:
+        """Train on one batch.
+
+        Args:
+            inputs: The columns of the batch.
+
+        Raises:
+            ValueError: The loss depends on none of the weights.
+        """
+        scale = None if self.scaling is None else backend.to_tensor(self.scaling.loss_scale())
+        batch = self._reduced(inputs, scale)
+        gradients = backend.without_next_values(batch.gradients, self.weights)
+        finite, norm = self._verdict(batch.gradients, gradients)
+        self._settle(batch, finite)
+        if self.scaling is None:
+            return StepResult(batch.loss, gradients=gradients, grad_norm=norm, auxiliary=batch.extra)
+        if not self.scaling.divides:
+            # The optimizer divides for itself; what is reported is unscaled all the same.
+            gradients, norm = [unscaled(gradient, scale) for gradient in gradients], norm / scale
+        return StepResult(batch.loss, keras.ops.logical_not(finite), scale, gradients, norm, batch.extra)
+
+    # ---- 1. The terms of one replica ------------------------------------------------------------------------------
+    def _terms(
+        self, scale: Tensor | None, share: backend.Share, *columns: Tree
+    ) -> tuple[list[Tensor], tuple[Tensor, Tree]]:
         """Return the loss and gradients of one replica's rows: terms to sum over replicas, and values to join."""
 
         def forward() -> tuple[Tensor, Tree]:
-            outputs = loss_of(*columns)
-            value, extra = outputs if auxiliary else (outputs, None)
+            outputs = self.loss_of(*columns)
+            value, extra = outputs if self.auxiliary else (outputs, None)
             loss = keras.ops.cast(value, float32)
             # A mean is weighted before it is scaled, so that half gradients are as large as those of the whole batch.
-            if gradients_mean and backend.is_one_number(loss):
+            if self.gradients_mean and backend.is_one_number(loss):
                 loss = share.weighted(loss)
             return (loss if scale is None else scaled(loss, scale)), (loss, extra)
 
-        _, (loss, extra), gradients = backend.value_and_gradient(forward, weights)
+        _, (loss, extra), gradients = backend.value_and_gradient(forward, self.weights)
         if all(gradient is None for gradient in gradients):
             raise ValueError(
                 "train step: the loss must depend on parameters that the optimizer holds; got one that depends on "
@@ -138,63 +161,82 @@ def run_step(
             )
         # Each replica unscales its gradients in float32, then they are summed. A sum in half precision is unscaled
         # afterwards: the scale was chosen for the scaled gradients to fit the range of a half dtype.
-        if reduce_dtype == float32:
-            gradients = divided(gradients)
+        if self.reduce_dtype == float32:
+            gradients = self._divided(gradients, scale)
         else:
             gradients = [
-                gradient if backend.takes_next_value(weight) else in_dtype(gradient, reduce_dtype)
-                for gradient, weight in zip(gradients, weights, strict=True)
+                gradient if backend.takes_next_value(weight) else in_dtype(gradient, self.reduce_dtype)
+                for gradient, weight in zip(gradients, self.weights, strict=True)
             ]
         # A scalar loss is a term of the sum over replicas; a loss with a value for each row is joined along the rows.
         scalar = backend.is_one_number(loss)
         return [loss if scalar else None, *gradients], (None if scalar else loss, extra)
 
-    # The loss is the first term.
-    largest = [index for index, weight in enumerate(weights, 1) if backend.takes_next_value(weight)]
+    def _divided(self, gradients: list[Tensor], scale: Tensor | None) -> list[Tensor]:
+        """Return gradients in float32, divided by the scale that the loss was multiplied by."""
+        gradients = [in_dtype(gradient, float32) for gradient in gradients]
+        if self.scaling is None or not self.scaling.divides:
+            return gradients
+        return unscaled_gradients(gradients, self.weights, scale)
 
-    def batch_terms() -> tuple[list[Tensor], tuple[Tensor, Tree]]:
-        """Return the loss and gradients of the whole batch, reduced over replicas."""
-        if replicas is None:
-            return replica_terms(backend.Share(), *inputs)
-        return replicas.run(replica_terms, inputs, largest)
+    # ---- 2. Reduced over replicas ---------------------------------------------------------------------------------
+    def _reduced(self, inputs: Sequence[Tree], scale: Tensor | None) -> _Batch:
+        """Return the loss and the gradients of the whole batch."""
+        terms = functools.partial(self._terms, scale)
 
-    # Forward, loss and gradients. With a rollback, what the forward pass writes (moving statistics, random state) is
-    # noted, so that `undo` can restore it if the step overflows.
-    undo = None
-    if rollback is None:
-        (scalar_loss, *gradients), (row_losses, extra) = batch_terms()
-    else:
-        ((scalar_loss, *gradients), (row_losses, extra)), undo = rollback.run(batch_terms)
-    loss = row_losses if scalar_loss is None else scalar_loss
-    if reduce_dtype != float32:
-        gradients = divided(gradients)
+        def batch_terms() -> tuple[list[Tensor], tuple[Tensor, Tree]]:
+            if self.replicas is None:
+                return terms(backend.Share(), *inputs)
+            # Next values are not summed: the largest is taken. The loss is the first term.
+            largest = [index for index, weight in enumerate(self.weights, 1) if backend.takes_next_value(weight)]
+            return self.replicas.run(terms, inputs, largest)
 
-    observed = () if observer is None else observer.variables(extra)
-    # The rows of all replicas together, so that each replica accumulates the same mean.
-    batch_rows = rows() if window is not None and gradients_mean and backend.is_one_number(loss) else None
+        # With a rollback, what the forward pass writes (moving statistics, random state) is noted, so that `undo` can
+        # restore it if the step overflows.
+        rollback = None if self.scaling is None else self.scaling.rollback
+        results, undo = (batch_terms(), None) if rollback is None else rollback.run(batch_terms)
+        (scalar_loss, *gradients), (row_losses, extra) = results
+        if self.reduce_dtype != float32:
+            gradients = self._divided(gradients, scale)
+        return _Batch(row_losses if scalar_loss is None else scalar_loss, gradients, extra, undo)
 
-    def update() -> None:
-        if window is None:
-            apply(gradients)
-        else:
-            window.add(gradients, batch_rows, apply)
-        if observer is not None:
-            observer.update(extra)
+    # ---- 3. The verdict, one for all replicas ---------------------------------------------------------------------
+    def _verdict(
+        self, gradients: Sequence[Tensor], without_next_values: Sequence[Tensor | None]
+    ) -> tuple[Tensor | None, Tensor]:
+        """Return whether the gradients are finite, None without scaling; and their norm.
 
-    # One flag for all replicas. The norm cannot be the flag: the squares of finite gradients may have an infinite sum.
-    true_gradients = backend.without_next_values(gradients, weights)
-    if scaling is None:
-        finite, norm = None, backend.global_norm(true_gradients)
-    else:
-        finite, norm = finite_and_norm(gradients, weights)
+        The norm cannot be the flag: the squares of finite gradients may have an infinite sum.
+        """
+        if self.scaling is None:
+            return None, backend.global_norm(without_next_values)
+        return finite_and_norm(gradients, self.weights)
 
-    # Apply or skip; the next scale comes last.
-    if undo is None:
-        # A count of updates or a decay of weights does not depend on the batch: without an explicit order it would be
-        # written even where reading the batch fails.
-        backend.write_after(loss, update, weights)
-        advance(finite)
-    else:
+    # ---- 4. Apply or skip; the next scale comes last --------------------------------------------------------------
+    def _settle(self, batch: _Batch, finite: Tensor | None) -> None:
+        """Apply the update and show the batch to the observer, or undo the forward pass; then update the scale."""
+        window, observer, scaling = self.window, self.observer, self.scaling
+        observed = () if observer is None else observer.variables(batch.extra)
+        # The rows of all replicas together, so that each replica accumulates the same mean.
+        rows = self.rows() if window is not None and self.gradients_mean and backend.is_one_number(batch.loss) else None
+
+        def update() -> None:
+            if window is None:
+                self.apply(batch.gradients)
+            else:
+                window.add(batch.gradients, rows, self.apply)
+            if observer is not None:
+                observer.update(batch.extra)
+
+        if batch.undo is None:
+            # A count of updates or a decay of weights does not depend on the batch: without an explicit order it would
+            # be written even where reading the batch fails.
+            backend.write_after(batch.loss, update, self.weights)
+            if scaling is not None:
+                scaling.advance(finite)
+            return
+        undo, advance = batch.undo, scaling.advance  # type: ignore[union-attr]
+
         # Inside a branch it is known whether the step is good: with a Python bool most of the rule's operations vanish.
         def good() -> None:
             update()
@@ -207,14 +249,7 @@ def run_step(
             advance(False)
 
         accumulated = () if window is None else window.variables()
-        backend.cond(finite, good, overflowed, writes=[*weights, *written, *observed, *accumulated])
-
-    if scaling is None:
-        return StepResult(loss, gradients=true_gradients, grad_norm=norm, auxiliary=extra)
-    if not scaling.divides:
-        # The optimizer divides for itself; what is reported is unscaled all the same.
-        true_gradients, norm = [unscaled(gradient, scale) for gradient in true_gradients], norm / scale
-    return StepResult(loss, keras.ops.logical_not(finite), scale, true_gradients, norm, extra)
+        backend.cond(finite, good, overflowed, writes=[*self.weights, *self.written, *observed, *accumulated])
 
 
 def in_dtype(gradient: Tensor, dtype: DType) -> Tensor:

@@ -23,7 +23,7 @@ from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.step.network_loss import NetworkLoss
 from mixtrain.step.optimizer_driver import drive
-from mixtrain.step.recipe import Scaling, StepObserver, StepResult, run_step
+from mixtrain.step.recipe import Recipe, Scaling, StepObserver, StepResult
 from mixtrain.typing import Layer, Network, Optimizer, Tensor, Tree, Variable
 
 _log = logging.getLogger("mixtrain")
@@ -143,10 +143,9 @@ class TrainStep:
         sums = weights_rows and (
             (parallel is not None and not parallel.gradients_mean) or getattr(self.loss, "sums_rows", False)
         )
-        return run_step(
-            self.loss.with_outputs if needs_outputs else self.loss,
-            inputs,
-            self.weights,
+        recipe = Recipe(
+            loss_of=self.loss.with_outputs if needs_outputs else self.loss,
+            weights=self.weights,
             apply=apply,
             written=self.driver.state_variables(),
             scaling=self._scaling(),
@@ -158,6 +157,7 @@ class TrainStep:
             window=self.window,
             rows=lambda: (all_rows if isinstance(parallel, ProcessParallel) else batch_rows)(inputs),
         )
+        return recipe.run(inputs)
 
     def _scaling(self) -> Scaling | None:
         """Return how the loss is scaled: by the current scale, skipping steps that overflow; or by `sens`."""

@@ -10,7 +10,11 @@ import pytest
 
 import mixtrain
 from mixtrain import backend
-from mixtrain.step.recipe import Scaling, run_step
+from mixtrain.step.recipe import Recipe, Scaling, StepResult
+
+
+def run_step(loss_of: Any, inputs: list[Any], weights: list[Any], **options: Any) -> StepResult:
+    return Recipe(loss_of, weights, **options).run(inputs)
 
 
 def _parameter(*values: float) -> mixtrain.Parameter:

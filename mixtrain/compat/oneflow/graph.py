@@ -24,7 +24,7 @@ from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
 from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
-from mixtrain.step.recipe import Scaling, run_step
+from mixtrain.step.recipe import Recipe, Scaling
 from mixtrain.typing import Network, Tensor, Variable
 
 
@@ -204,11 +204,11 @@ class Graph(Cell):
                 output, loss = self._run_build(inputs)
                 return loss, output
 
-            result = run_step(
-                loss_of, inputs, self._optimizers.weights, apply=self._optimizers.apply,
+            recipe = Recipe(
+                loss_of, self._optimizers.weights, apply=self._optimizers.apply,
                 written=self._optimizers.state_variables(), scaling=self._scaling(), auxiliary=True,
             )
-            return result.auxiliary
+            return recipe.run(inputs).auxiliary
 
     def _run_build(self, inputs: Sequence[Any]) -> tuple[Any, Any]:
         """Run `build`; return its outputs and the loss passed to `backward`, None in a graph that evaluates."""
