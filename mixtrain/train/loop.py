@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import math
 import os
@@ -31,13 +32,12 @@ from mixtrain.train.resume import resume_run
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.sink import SinkData
 from mixtrain.train.step_groups import StreamedGroup, grouped, run_group, step_calls, until_overflow
-from mixtrain.train.stepper import CallResult
+from mixtrain.train.stepper import CallResult, StepCall
 from mixtrain.train.steps_per_call import MAX_STEPS, MAX_STREAMED_STEPS
 from mixtrain.train.training import Training
 from mixtrain.typing import Batch
 
-# The calls of an epoch: (batch, call, steps). The batch is that of the call's last step and may be a `Later`.
-_Calls = Generator[tuple[Any, Callable[[], CallResult], int], None, None]
+_Calls = Generator[StepCall, None, None]
 
 
 class TrainingLoop:
@@ -214,16 +214,17 @@ class TrainingLoop:
         if self._metrics is not None:
             self._metrics.reset()
         with contextlib.closing(self._host_calls(epoch) if self._sink is None else self._sink_calls(epoch)) as calls:
-            for batch, call, count in calls:
-                self._arguments._set(cur_step_num=self._step + count, train_dataset_element=batch)
+            for call in calls:
+                last_step = self._step + call.steps
+                self._arguments._set(cur_step_num=last_step, train_dataset_element=call.batch)
                 self._callbacks.on_train_step_begin(self._context)
                 try:
-                    records, outputs = call()
+                    records, outputs = call.run()
                 except backend.RefusedBatch as error:
                     raise error.located("Model.train", f"step {self._step + 1 + error.index}, epoch {epoch}") from None
                 if self._sink is None:
-                    self._after_steps(records, self._step + count, batch)
-                self._step += count
+                    self._after_steps(records, last_step, call.batch)
+                self._step = last_step
                 self._arguments._set(net_outputs=outputs, step_results=records)
                 self._callbacks.on_train_step_end(self._context)
                 epoch_records.add(records)
@@ -248,9 +249,10 @@ class TrainingLoop:
         hooks = self._callbacks.listens("on_train_step_begin") or self._callbacks.listens("on_train_step_end")
         for group in self._groups(epoch, streamed=not hooks and not self._ends_at_overflow and backend.GROUPS.reads):
             if isinstance(group, StreamedGroup):
-                yield None, functools.partial(group.run, self._stepper), len(group)
+                yield StepCall(functools.partial(group.run, self._stepper), len(group))
             elif len(group) == 1:
-                yield group[0], functools.partial(self._step_call(self._step + 1), group[0]), 1
+                step = self._step_call(self._step + 1)
+                yield StepCall(functools.partial(step, group[0]), batch=group[0])
             else:
                 yield from self._group_calls(group, hooks)
             if self._stopped(in_epoch=True):
@@ -267,12 +269,11 @@ class TrainingLoop:
         for part, run in parts:
             if hooks:
                 with contextlib.closing(step_calls(stepper, part, run)) as calls:
-                    for batch, call in calls:
-                        yield batch, self._with_retry(call, batch), 1
+                    yield from map(self._with_retry, calls)
             else:
-                call = functools.partial(run_group, stepper, part, run)
                 last = Later(functools.partial(part.__getitem__, -1))
-                yield last, self._with_retry(call, last), len(part)
+                call = StepCall(functools.partial(run_group, stepper, part, run), len(part), last)
+                yield self._with_retry(call)
 
     def _groups(self, epoch: int, *, streamed: bool) -> Iterator[Sequence[Batch] | StreamedGroup]:
         """Yield the batches of a pass in groups that may run together."""
@@ -320,7 +321,7 @@ class TrainingLoop:
         count = self._sink.epoch_size  # type: ignore[union-attr]
         steps = 1 if self._callbacks.one_step_calls else count
         for _ in range(count // steps):
-            yield None, functools.partial(self._sink_call, steps, epoch), steps
+            yield StepCall(functools.partial(self._sink_call, steps, epoch), steps)
             if self._stopped(in_epoch=True):
                 return
 
@@ -392,16 +393,16 @@ class TrainingLoop:
             return functools.partial(step_with_retries, self._stepper, self._train_step.state)
         return self._stepper.step
 
-    def _with_retry(self, call: Callable[[], CallResult], batch: Batch | Later) -> Callable[[], CallResult]:
-        """Return a call whose last step, on `batch`, is retried if it overflows."""
+    def _with_retry(self, call: StepCall) -> StepCall:
+        """Return a call whose last step is retried if it overflows."""
         if not self._retries:
             return call
 
         def with_retry() -> CallResult:
-            result = call()
-            return self._after_overflow(now(batch), result) if result.records.overflow[-1] else result
+            result = call.run()
+            return self._after_overflow(now(call.batch), result) if result.records.overflow[-1] else result
 
-        return with_retry
+        return dataclasses.replace(call, run=with_retry)
 
     def _after_overflow(self, batch: Batch, result: CallResult) -> CallResult:
         """Retry the last step of a call, which overflowed, if retries are on; return the result of the call."""

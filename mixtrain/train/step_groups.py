@@ -14,10 +14,8 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.train.later import Later
 from mixtrain.train.records import StepRecords
-from mixtrain.train.stepper import CallResult, Group, Stepper
+from mixtrain.train.stepper import CallResult, Group, StepCall, Stepper
 from mixtrain.typing import Batch, Tensor
-
-Call = Callable[[], CallResult]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,8 +177,8 @@ class _Prefix(Sequence[Batch]):
 
 def step_calls(
     stepper: Stepper, group: Sequence[Batch], run: Callable[[Sequence[Batch]], Group | None]
-) -> Generator[tuple[Batch, Call], None, None]:
-    """Run the steps of a group in one call; then yield (batch, call) for each, where a call returns the step's result.
+) -> Generator[StepCall, None, None]:
+    """Run the steps of a group in one call; then yield a call for each step, which returns the step's result.
 
     A group that fails is undone, and each call runs its own step, so that the step that fails raises the error.
 
@@ -194,7 +192,7 @@ def step_calls(
     result = run(group)
     if result is None:
         for batch in group:
-            yield batch, functools.partial(stepper.step, batch)
+            yield StepCall(functools.partial(stepper.step, batch), batch=batch)
         return
     counts = [] if result.counts is None else list(backend.Stacked(result.counts))
 
@@ -209,7 +207,7 @@ def step_calls(
             backend.store(counter, result.count_before)
         step_results = map(CallResult, result.records.each(), result.outputs)
         for index, (batch, step_result) in enumerate(zip(group, step_results, strict=True)):
-            yield batch, functools.partial(call, index, step_result)
+            yield StepCall(functools.partial(call, index, step_result), batch=batch)
     finally:
         # All steps have run, even if a callback raises before the last call.
         if counts and index < len(counts) - 1:

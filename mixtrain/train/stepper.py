@@ -37,6 +37,21 @@ class CallResult(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
+class StepCall:
+    """A call of the compiled step that is to be made.
+
+    Attributes:
+        run: Makes it.
+        steps: The number of its steps.
+        batch: The batch of its last step; may be a `Later`. None where the call reads its batches itself.
+    """
+
+    run: Callable[[], CallResult]
+    steps: int = 1
+    batch: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Group:
     """Results of several steps that ran in one call.
 
