@@ -1,12 +1,18 @@
 """Checkpoints of networks and of whole runs, and export of networks for other programs."""
 
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from mixtrain.serialization.background import async_ckpt_thread_status
 from mixtrain.serialization.checkpoint import Checkpoint, RunState
-from mixtrain.serialization.export import export, load
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.latest import load_latest_checkpoint
 from mixtrain.serialization.read import load_checkpoint
 from mixtrain.serialization.save import save_checkpoint
+
+if TYPE_CHECKING:
+    from mixtrain.compat.mindspore.export import export, load
 
 __all__ = [
     "Checkpoint",
@@ -19,3 +25,16 @@ __all__ = [
     "load_param_into_net",
     "save_checkpoint",
 ]
+
+# MindSpore's export of Cells, which is loaded when one of its functions is used.
+_OF_EXPORT = frozenset(__all__) - globals().keys()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_EXPORT:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+    return getattr(import_module("mixtrain.compat.mindspore.export"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,9 +8,8 @@ import signal
 import threading
 from typing import Any, Final
 
-from mixtrain import checks
+from mixtrain import checks, serialization
 from mixtrain.serialization.background import finish_writing
-from mixtrain.serialization.export import export
 from mixtrain.serialization.read import load_checkpoint
 from mixtrain.serialization.run_state import trains
 from mixtrain.serialization.save import write_checkpoint
@@ -181,7 +180,7 @@ class OnRequestExit(Callback):
         if self.save_mindir and not trains(arguments.network):
             batch = Feed(dataset, _WHERE, dicts=dicts_of(arguments.network)).first()
             inputs = batch if arguments.get("loss_fn") is None else batch[:1]
-            export(arguments.network, *inputs, file_name=name, file_format="SAVED_MODEL")
+            serialization.export(arguments.network, *inputs, file_name=name, file_format="SAVED_MODEL")
 
 
 def _requests_exit(path: str | os.PathLike[str]) -> bool:
