@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -139,7 +140,7 @@ def _tensor_info(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         return {"dtype": "text"}
     shape = [int(size) for size in value.shape]
-    return {"dtype": as_dtype(value.dtype).name, "shape": shape, "size": int(value.size)}
+    return {"dtype": as_dtype(value.dtype).name, "shape": shape, "size": math.prod(shape)}
 
 
 def _run_info(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class RunState:
 
 
 class Checkpoint(dict[str, Any]):
-    """A dict from name to Parameter (or str), with the state of the run in `run_state`.
+    """A dict from name to Parameter, tensor or str, with the state of the run in `run_state`.
 
     Entries may be renamed and removed in place; a plain dict made from it has no `run_state`.
 

@@ -15,7 +15,7 @@ from mixtrain.serialization.background import finish_writing
 from mixtrain.serialization.checkpoint import Checkpoint, position_of, said
 from mixtrain.serialization.files import remove_leftovers
 from mixtrain.serialization.into_net import load_param_into_net
-from mixtrain.serialization.read import read_checkpoint
+from mixtrain.serialization.read import read_checkpoint, with_parameters
 from mixtrain.serialization.store import read_file
 from mixtrain.typing import Network
 
@@ -50,6 +50,16 @@ def load_latest_checkpoint(directory: str | os.PathLike[str], net: Network | Non
         >>> load_latest_checkpoint(tempfile.mkdtemp()) is None
         True
     """
+    checkpoint = latest_checkpoint(directory)
+    if checkpoint is None:
+        return None
+    if net is not None:
+        load_param_into_net(net, checkpoint)
+    return with_parameters(checkpoint)
+
+
+def latest_checkpoint(directory: str | os.PathLike[str]) -> Checkpoint | None:
+    """Return what `load_latest_checkpoint` does, with backend tensors in place of Parameters."""
     checks.instance(_WHERE, "directory", directory, (str, os.PathLike), 'directory="./checkpoints"')
     root = os.path.realpath(os.fspath(directory))
     if os.path.exists(root) and not os.path.isdir(root):
@@ -62,8 +72,6 @@ def load_latest_checkpoint(directory: str | os.PathLike[str], net: Network | Non
         except (CheckpointError, OSError, ValueError):  # Another process has replaced or removed the file.
             continue
         _warn_of_later_file(candidate, candidates)
-        if net is not None:
-            load_param_into_net(net, checkpoint)
         return checkpoint
     return None
 
@@ -92,7 +100,7 @@ def _candidates(root: str) -> Iterator[_Candidate]:
                 facts = read_file(path, lambda _: False)[1].facts
                 modified = os.stat(path).st_mtime_ns
             except (CheckpointError, OSError) as error:
-                warnings.warn(f"{_WHERE}: {path!r} is left out: {error}", stacklevel=3)
+                warnings.warn(f"{_WHERE}: {path!r} is left out: {error}", stacklevel=4)
                 continue
             except ValueError:  # Another process has removed the file.
                 continue
@@ -107,5 +115,5 @@ def _warn_of_later_file(chosen: _Candidate, candidates: list[_Candidate]) -> Non
         warnings.warn(
             f"{_WHERE}: {chosen.path!r} is taken, which is furthest on ({said(chosen.position)}), although "
             f"{last.path!r} ({said(last.position)}) has a later time. For another run, write another folder.",
-            stacklevel=3,
+            stacklevel=4,
         )

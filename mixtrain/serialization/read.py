@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Final
 
 from mixtrain import checks
-from mixtrain.common.parameter import Parameter
 from mixtrain.serialization.background import finish_writing
 from mixtrain.serialization.checkpoint import Checkpoint
 from mixtrain.serialization.into_net import load_param_into_net
@@ -75,7 +75,7 @@ def load_checkpoint(
             return False
         return excluded is None or not name.startswith(excluded)
 
-    checkpoint = read_checkpoint(path, is_selected)
+    checkpoint = with_parameters(read_checkpoint(path, is_selected))
     if not checkpoint:
         raise ValueError(
             f"{_WHERE}: expected a parameter that the arguments let through; got none of {path!r}. "
@@ -87,7 +87,7 @@ def load_checkpoint(
 
 
 def read_checkpoint(path: str, is_selected: Callable[[str], bool] = lambda name: True) -> Checkpoint:
-    """Read a checkpoint with any file name, after the files that are being written.
+    """Read a checkpoint with any file name, after the files that are being written; its values are backend tensors.
 
     Args:
         path: The file.
@@ -100,8 +100,15 @@ def read_checkpoint(path: str, is_selected: Callable[[str], bool] = lambda name:
     finish_writing()
     stored_values, state = read_file(path, is_selected)
     values = {name: restored(value) for name, value in stored_values.items()}
-    parameters = {name: value if isinstance(value, str) else Parameter(value, name) for name, value in values.items()}
-    return Checkpoint(parameters, run_state=state, file=path)
+    return Checkpoint(values, run_state=state, file=path)
+
+
+def with_parameters(checkpoint: Checkpoint) -> Checkpoint:
+    """Return a checkpoint with Parameters in place of its tensors, as MindSpore's scripts expect."""
+    # MindSpore's class is loaded when a script reads a file, not by runs that resume.
+    parameter = import_module("mixtrain.common.parameter").Parameter
+    values = {name: value if isinstance(value, str) else parameter(value, name) for name, value in checkpoint.items()}
+    return Checkpoint(values, run_state=checkpoint.run_state, file=checkpoint.file)
 
 
 def _prefixes(name: str, value: Any) -> tuple[str, ...] | None:

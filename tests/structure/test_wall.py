@@ -40,7 +40,6 @@ loss_scale/scaler_gradients.py -> optim.adapter
 loss_scale/step_scale.py -> cell.cell
 loss_scale/step_scale.py -> common.parameter
 loss_scale/update_cell.py -> cell.cell
-serialization/read.py -> common.parameter
 step/forward_value_and_grad.py -> cell.cell
 step/forward_value_and_grad.py -> common.parameter
 step/forward_value_and_grad.py -> ops.gradient
@@ -104,6 +103,7 @@ def crossings() -> list[str]:
 LOADED_ON_DEMAND = {
     "metrics/factory.py -> mixtrain.nn.metrics",
     "serialization/__init__.py -> mixtrain.compat.mindspore.export",
+    "serialization/read.py -> mixtrain.common.parameter",
     "train/__init__.py -> mixtrain.nn.metrics",
 }
 

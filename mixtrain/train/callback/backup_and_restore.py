@@ -8,7 +8,8 @@ from typing import Literal
 from mixtrain import checks
 from mixtrain.serialization.background import finish_writing
 from mixtrain.serialization.checkpoint import said
-from mixtrain.serialization.read import load_checkpoint
+from mixtrain.serialization.into_net import load_param_into_net
+from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.checkpoint_files import make_folder, run_position
@@ -60,7 +61,8 @@ class BackupAndRestore(Callback):
         """Load the file, if there is one, and let the loop resume after its epoch."""
         arguments = run_context.original_args()
         if arguments.get("epochs_done") is None and os.path.exists(self.backup_file):
-            checkpoint = load_checkpoint(self.backup_file, arguments.train_network)
+            checkpoint = read_checkpoint(self.backup_file)
+            load_param_into_net(arguments.train_network, checkpoint)
             arguments.epochs_done = checkpoint.epoch or 0
             print(f"{_WHERE}: goes on from backup.ckpt, {said((arguments.epochs_done, 0))}", flush=True)
 

@@ -10,7 +10,8 @@ from typing import Any
 import keras
 
 from mixtrain.serialization.background import finish_writing
-from mixtrain.serialization.read import load_checkpoint
+from mixtrain.serialization.into_net import load_param_into_net
+from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.checkpoint_files import run_position
 from mixtrain.train.run_context import CallbackArguments
@@ -55,10 +56,10 @@ class CompanionBackup:
         if metadata is None:
             return
         if os.path.isfile(self._path):
-            checkpoint = load_checkpoint(self._path)
+            checkpoint = read_checkpoint(self._path)
             # A file of another step would not match the parameters that Keras restored.
             if {name: checkpoint.run_state.facts.get(name) for name in metadata} == metadata:
-                load_checkpoint(self._path, arguments.train_network)
+                load_param_into_net(arguments.train_network, checkpoint)
                 return
         if arguments.get("loss_scale_manager") is not None:
             warnings.warn(

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from mixtrain import checks, serialization
 from mixtrain.serialization.background import finish_writing
-from mixtrain.serialization.read import load_checkpoint
+from mixtrain.serialization.into_net import load_param_into_net
+from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.run_state import trains
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.callback import Callback
@@ -100,7 +101,7 @@ class OnRequestExit(Callback):
         arguments = run_context.original_args()
         resumed = arguments.get("epochs_done") is not None
         if self.save_ckpt and not resumed and os.path.isfile(f"{self.train_name}.ckpt"):
-            resume_run(_WHERE, load_checkpoint(f"{self.train_name}.ckpt"), arguments, verbose=True)
+            resume_run(_WHERE, read_checkpoint(f"{self.train_name}.ckpt"), arguments, verbose=True)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Save and end the run, if requested."""
@@ -128,7 +129,7 @@ class OnRequestExit(Callback):
         self._install_handler()
         for name in (self.eval_name, self.train_name) if self.save_ckpt else ():
             if os.path.isfile(f"{name}.ckpt"):
-                load_checkpoint(f"{name}.ckpt", arguments.network)
+                load_param_into_net(arguments.network, read_checkpoint(f"{name}.ckpt"))
                 return
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
