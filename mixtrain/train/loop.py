@@ -14,7 +14,7 @@ from typing import Any
 from mixtrain import backend, context
 from mixtrain.loss_scale.guard import OverflowGuard
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
-from mixtrain.serialization.latest import load_latest_checkpoint
+from mixtrain.serialization.latest import latest_checkpoint
 from mixtrain.train.agreement import Agreement
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.compiled_networks import CompiledNetworks
@@ -203,7 +203,7 @@ class TrainingLoop:
 
     def _resume(self, where: str, directory: str | os.PathLike[str]) -> None:
         """Go on from the checkpoint of a directory that is furthest on, if there is one."""
-        checkpoint = load_latest_checkpoint(directory)
+        checkpoint = latest_checkpoint(directory)
         if checkpoint is not None:
             resume_run(where, checkpoint, self._arguments, self._training.verbose != 0)
 
