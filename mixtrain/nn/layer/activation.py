@@ -51,11 +51,7 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
         name: Lowercase name ("relu", "hswish", "softmax", ...), or None.
         prim_name: Name of the caller, for the error message.
 
-    Returns:
-        The cell; None if `name` is None.
-
-    Raises:
-        ValueError: The name is unknown; the message suggests the closest one.
+    Returns: The cell; None if `name` is None.
 
     Example:
         >>> get_activation("relu6")
@@ -67,12 +63,7 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
 
 
 def activation_of(where: str, activation: ActivationLike | None) -> Any:
-    """Resolve a layer's `activation` argument: create a cell for a name, return cells and functions unchanged.
-
-    Raises:
-        ValueError: The name is unknown.
-        TypeError: `activation` is not a name, Cell, Keras layer or function.
-    """
+    """Resolve a layer's `activation` argument: create a cell for a name, return cells and functions unchanged."""
     if isinstance(activation, str):
         return _BY_NAME[checks.one_of(where, "activation", activation, tuple(_BY_NAME))]()
     if activation is None or (callable(activation) and not isinstance(activation, type)):

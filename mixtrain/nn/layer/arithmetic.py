@@ -27,14 +27,8 @@ class MatMul(Cell):
         transpose_x1: Whether to transpose the last two axes of the first input.
         transpose_x2: Whether to transpose the last two axes of the second input.
 
-    Inputs:
-        x1 and x2, floating point, whose leading axes broadcast; either may be a vector.
-
-    Returns:
-        The product, in the wider of their dtypes.
-
-    Raises:
-        TypeError: An argument is not a bool, or an input is not a floating-point tensor.
+    Inputs: x1 and x2, floating point, whose leading axes broadcast; either may be a vector.
+    Returns: The product, in the wider of their dtypes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -66,14 +60,8 @@ class Norm(Cell):
         axis: The axis or axes; () for all.
         keep_dims: Whether to keep the reduced axes with size 1.
 
-    Inputs:
-        x, floating point.
-
-    Returns:
-        The norms, dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
+    Inputs: x, floating point.
+    Returns: The norms, dtype of `x`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -109,15 +97,8 @@ class OneHot(Cell):
         off_value: Value elsewhere, and everywhere for an index outside [0, depth).
         dtype: Dtype of the output.
 
-    Inputs:
-        indices, of an int dtype.
-
-    Returns:
-        The shape of indices with an additional axis of size `depth`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `depth` is less than 1.
+    Inputs: indices, of an int dtype.
+    Returns: The shape of indices with an additional axis of size `depth`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -147,13 +128,9 @@ class Range(Cell):
     Args:
         start: First number; if `limit` is None, the limit of a range from 0.
         limit: End of the range, exclusive.
-        delta: Step between numbers.
+        delta: Step between numbers, not 0.
 
-    Returns:
-        A tensor of one axis: int32, or float32 if an argument is a float.
-
-    Raises:
-        ValueError: `delta` is 0.
+    Returns: A tensor of one axis: int32, or float32 if an argument is a float.
 
     Example:
         >>> import mixtrain.nn as nn

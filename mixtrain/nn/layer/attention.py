@@ -40,11 +40,8 @@ class MultiheadAttention(Cell):
         query, key, value; `key_padding_mask` (N, S), True or -inf where keys are ignored; `need_weights`; `attn_mask`
         (L, S), True or -inf where attention is masked out, or added to the scores; `average_attn_weights`.
 
-    Returns:
-        (output, weights); the weights are None unless `need_weights`.
-
-    Raises:
-        ValueError: `num_heads` does not divide `embed_dim`, or an argument is not supported.
+    Returns: (output, weights); the weights are None unless `need_weights`.
+    Raises: ValueError: `num_heads` does not divide `embed_dim`, or an argument is not supported.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

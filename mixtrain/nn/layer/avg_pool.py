@@ -50,15 +50,8 @@ class AvgPool2d(_AvgPool):
         divisor_override: Divisor of the sums, instead of the window's size.
         data_format: "NCHW", the only supported value.
 
-    Inputs:
-        x (N, C, H, W) or (C, H, W), floating point.
-
-    Returns:
-        (N, C, H', W') or (C, H', W'), dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes.
+    Inputs: x (N, C, H, W) or (C, H, W), floating point.
+    Returns: (N, C, H', W') or (C, H', W'), dtype of `x`.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -93,15 +86,8 @@ class AvgPool1d(_AvgPool):
         ceil_mode: Whether the output includes a partial window at the end.
         count_include_pad: With "pad": whether the mean includes the padding.
 
-    Inputs:
-        x (N, C, L) or (C, L), floating point.
-
-    Returns:
-        (N, C, L') or (C, L'), dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes.
+    Inputs: x (N, C, L) or (C, L), floating point.
+    Returns: (N, C, L') or (C, L'), dtype of `x`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

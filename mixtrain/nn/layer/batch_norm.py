@@ -116,16 +116,11 @@ class BatchNorm2d(BatchNorm):
         data_format: "NCHW", the only supported value.
         dtype: Dtype of `gamma` and `beta`; the statistics are float32.
 
-    Inputs:
-        x (N, num_features, H, W), floating point.
+    Inputs: x (N, num_features, H, W), floating point.
 
     Returns:
         Same shape and dtype as `x`. Arithmetic is float32. The batch variance divides by n to normalize, and by n - 1
         to update the moving variance.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -156,15 +151,8 @@ class BatchNorm1d(BatchNorm):
         data_format: "NCHW", the only supported value.
         dtype: Dtype of `gamma` and `beta`; the statistics are float32.
 
-    Inputs:
-        x (N, num_features) or (N, num_features, L), floating point.
-
-    Returns:
-        Same shape and dtype as `x`, computed as by `BatchNorm2d`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, num_features) or (N, num_features, L), floating point.
+    Returns: Same shape and dtype as `x`, computed as by `BatchNorm2d`.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

@@ -30,15 +30,8 @@ class BatchNorm3d(Cell):
         use_batch_statistics: True: always batch statistics; False: always moving statistics; None: by the mode.
         dtype: Dtype of `gamma` and `beta`.
 
-    Inputs:
-        x (N, num_features, D, H, W), floating point.
-
-    Returns:
-        Same shape and dtype as `x`, computed by `bn2d`, the `BatchNorm2d` that holds the parameters.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, num_features, D, H, W), floating point.
+    Returns: Same shape and dtype as `x`, computed by `bn2d`, the `BatchNorm2d` that holds the parameters.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

@@ -57,15 +57,8 @@ class Conv2dBnAct(_BnAct):
         alpha: Slope of the activation "leakyrelu".
         after_fake: Accepted for compatibility with MindSpore; has no effect.
 
-    Inputs:
-        x (N, in_channels, H, W), floating point.
-
-    Returns:
-        (N, out_channels, H', W').
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong shape.
+    Inputs: x (N, in_channels, H, W), floating point.
+    Returns: (N, out_channels, H', W').
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -122,15 +115,8 @@ class DenseBnAct(_BnAct):
         alpha: Slope of the activation "leakyrelu".
         after_fake: Accepted for compatibility with MindSpore; has no effect.
 
-    Inputs:
-        x (N, in_channels), floating point.
-
-    Returns:
-        (N, out_channels).
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong shape.
+    Inputs: x (N, in_channels), floating point.
+    Returns: (N, out_channels).
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

@@ -45,15 +45,8 @@ class Conv1d(_Conv):
         bias_init: Initial bias, likewise.
         dtype: Dtype of the parameters; the weight is (out_channels, in_channels // group, 1, kernel_size).
 
-    Inputs:
-        x (N, in_channels, L), floating point.
-
-    Returns:
-        (N, out_channels, L'), in the wider of the dtypes of `x` and the weight.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, in_channels, L), floating point.
+    Returns: (N, out_channels, L'), in the wider of the dtypes of `x` and the weight.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -102,15 +95,8 @@ class Conv2d(_Conv):
         data_format: "NCHW", the only supported value.
         dtype: Dtype of the parameters.
 
-    Inputs:
-        x (N, in_channels, H, W), floating point.
-
-    Returns:
-        (N, out_channels, H', W'), in the wider of the dtypes of `x` and the weight.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, in_channels, H, W), floating point.
+    Returns: (N, out_channels, H', W'), in the wider of the dtypes of `x` and the weight.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -159,15 +145,8 @@ class Conv3d(_Conv):
         data_format: "NCDHW", the only supported value.
         dtype: Dtype of the parameters.
 
-    Inputs:
-        x (N, in_channels, D, H, W), floating point.
-
-    Returns:
-        (N, out_channels, D', H', W'), in the wider of the dtypes of `x` and the weight.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, in_channels, D, H, W), floating point.
+    Returns: (N, out_channels, D', H', W'), in the wider of the dtypes of `x` and the weight.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

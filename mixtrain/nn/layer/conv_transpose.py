@@ -92,15 +92,8 @@ class Conv1dTranspose(_ConvTranspose):
         bias_init: Initial bias, likewise.
         dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, 1, kernel_size).
 
-    Inputs:
-        x (N, in_channels, L), floating point.
-
-    Returns:
-        (N, out_channels, L').
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, in_channels, L), floating point.
+    Returns: (N, out_channels, L').
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -149,15 +142,8 @@ class Conv2dTranspose(_ConvTranspose):
         bias_init: Initial bias, likewise.
         dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, height, width).
 
-    Inputs:
-        x (N, in_channels, H, W), floating point.
-
-    Returns:
-        (N, out_channels, H', W').
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, in_channels, H, W), floating point.
+    Returns: (N, out_channels, H', W').
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -212,15 +198,8 @@ class Conv3dTranspose(_ConvTranspose):
         data_format: "NCDHW", the only supported value.
         dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, *kernel_size).
 
-    Inputs:
-        x (N, in_channels, D, H, W), floating point.
-
-    Returns:
-        (N, out_channels, D', H', W').
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, in_channels, D, H, W), floating point.
+    Returns: (N, out_channels, D', H', W').
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

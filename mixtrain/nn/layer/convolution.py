@@ -49,10 +49,6 @@ class Convolution(Cell):
         dtype: Dtype of the parameters.
         data_format: Order of the axes.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import mixtrain.nn as nn
         >>> tuple(nn.Conv2d(1, 6, 5).weight.shape)

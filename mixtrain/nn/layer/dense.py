@@ -32,15 +32,8 @@ class Dense(Cell):
         activation: A name ("relu", "softmax", ...), a Cell, a Keras layer or a function of a tensor.
         dtype: Dtype of the parameters.
 
-    Inputs:
-        x (..., in_channels), floating point.
-
-    Returns:
-        (..., out_channels), in the wider of the dtypes of `x` and the weight.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or the last axis of `x` has the wrong size.
+    Inputs: x (..., in_channels), floating point.
+    Returns: (..., out_channels), in the wider of the dtypes of `x` and the weight.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

@@ -128,11 +128,7 @@ class FastGelu(Elementwise):
 class GELU(Elementwise):
     """x times the cumulative distribution function of the normal distribution at x.
 
-    Args:
-        approximate: Whether to use the tanh approximation instead of erf.
-
-    Raises:
-        TypeError: `approximate` is not a bool.
+    Args: approximate: Whether to use the tanh approximation instead of erf.
 
     Example:
         >>> import mixtrain.nn as nn
@@ -162,13 +158,7 @@ class _AlphaActivation(Elementwise):
 
 
 class LeakyReLU(_AlphaActivation):
-    """x where x > 0, else alpha * x.
-
-    Args:
-        alpha: Slope for negative x.
-
-    Raises:
-        TypeError: `alpha` is not a number.
+    """x where x > 0, else alpha * x. `alpha`: slope for negative x.
 
     Example:
         >>> import mixtrain.nn as nn
@@ -257,10 +247,6 @@ class RReLU(Cell):
     Args:
         lower: Minimum slope.
         upper: Maximum slope.
-
-    Raises:
-        TypeError: A slope is not a number.
-        ValueError: `upper` is less than `lower`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -65,15 +65,9 @@ class Embedding(_Table):
         dtype: Dtype of the one-hot rows; the table is float32.
         padding_idx: Index of a row that is initialized with zeros.
 
-    Inputs:
-        ids, ints in [0, vocab_size), of any shape.
-
-    Returns:
-        The rows, of shape (*ids.shape, embedding_size).
-
-    Raises:
-        TypeError: An argument or the ids have the wrong type.
-        ValueError: An argument is out of range, or an id is (checked outside compiled functions only).
+    Inputs: ids, ints in [0, vocab_size), of any shape.
+    Returns: The rows, of shape (*ids.shape, embedding_size).
+    Raises: ValueError: An argument is out of range, or an id is (checked outside compiled functions only).
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -137,15 +131,9 @@ class EmbeddingLookup(_Table):
         sparse: Accepted for compatibility with MindSpore; gradients are always sparse.
         dtype: Dtype of the table.
 
-    Inputs:
-        indices, ints in [0, vocab_size), of any shape.
-
-    Returns:
-        The rows, of shape (*indices.shape, embedding_size).
-
-    Raises:
-        TypeError: An argument or the indices have the wrong type.
-        ValueError: An argument is out of range, or an index is (checked outside compiled functions only).
+    Inputs: indices, ints in [0, vocab_size), of any shape.
+    Returns: The rows, of shape (*indices.shape, embedding_size).
+    Raises: ValueError: An argument is out of range, or an index is (checked outside compiled functions only).
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

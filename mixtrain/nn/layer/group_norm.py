@@ -34,15 +34,8 @@ class GroupNorm(Cell):
         beta_init: Initial shift, likewise.
         dtype: Dtype of the parameters.
 
-    Inputs:
-        x (N, num_channels, ...), floating point, of 2 to 5 axes.
-
-    Returns:
-        Same shape and dtype as `x`, computed in float32.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, num_channels, ...), floating point, of 2 to 5 axes.
+    Returns: Same shape and dtype as `x`, computed in float32.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -103,8 +96,7 @@ def normalize_groups(
         beta: Shift (C,).
         eps: Added to the variance.
 
-    Returns:
-        ``(y, mean, variance)``: `y` has the shape and dtype of `x`, the statistics are float32 (N, groups).
+    Returns: ``(y, mean, variance)``: `y` has the shape and dtype of `x`, the statistics are float32 (N, groups).
     """
     ops, dtype = keras.ops, as_dtype(x.dtype)
     last = channels_last(x)

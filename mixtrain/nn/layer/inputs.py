@@ -12,11 +12,7 @@ from mixtrain.typing import Layer, Tensor, TensorLike
 
 
 def float_tensor(cell: Layer, x: TensorLike) -> Tensor:
-    """Check that an input is a floating-point tensor, and return it.
-
-    Raises:
-        TypeError: The input is not a tensor or not floating-point.
-    """
+    """Check that an input is a floating-point tensor, and return it."""
     if isinstance(x, keras.Variable):
         x = backend.to_tensor(x)
     if not backend.is_tensor(x):

@@ -85,15 +85,8 @@ class InstanceNorm1d(_InstanceNorm):
         beta_init: Initial shift, likewise.
         dtype: Dtype of `gamma` and `beta`.
 
-    Inputs:
-        x (N, num_features, L), floating point.
-
-    Returns:
-        Same shape and dtype as `x`, computed in float32.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, num_features, L), floating point.
+    Returns: Same shape and dtype as `x`, computed in float32.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -118,15 +111,8 @@ class InstanceNorm2d(_InstanceNorm):
         beta_init: Initial shift, likewise.
         dtype: Dtype of `gamma` and `beta`.
 
-    Inputs:
-        x (N, num_features, H, W), floating point.
-
-    Returns:
-        Same shape and dtype as `x`, computed in float32.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, num_features, H, W), floating point.
+    Returns: Same shape and dtype as `x`, computed in float32.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -151,15 +137,8 @@ class InstanceNorm3d(_InstanceNorm):
         beta_init: Initial shift, likewise.
         dtype: Dtype of `gamma` and `beta`.
 
-    Inputs:
-        x (N, num_features, D, H, W), floating point.
-
-    Returns:
-        Same shape and dtype as `x`, computed in float32.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, num_features, D, H, W), floating point.
+    Returns: Same shape and dtype as `x`, computed in float32.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

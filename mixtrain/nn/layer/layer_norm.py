@@ -32,15 +32,8 @@ class LayerNorm(Cell):
         epsilon: Added to the variance.
         dtype: Dtype of the parameters.
 
-    Inputs:
-        x, floating point, whose last axes are `normalized_shape`.
-
-    Returns:
-        Same shape and dtype as `x`, computed in float32.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` does not end in `normalized_shape`.
+    Inputs: x, floating point, whose last axes are `normalized_shape`.
+    Returns: Same shape and dtype as `x`, computed in float32.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

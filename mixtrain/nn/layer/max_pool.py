@@ -62,15 +62,8 @@ class MaxPool2d(_MaxPool):
         ceil_mode: With "pad": whether the output includes a partial window at the end.
         data_format: "NCHW", the only supported value.
 
-    Inputs:
-        x (N, C, H, W) or (C, H, W), floating point.
-
-    Returns:
-        (N, C, H', W') or (C, H', W'), dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes.
+    Inputs: x (N, C, H, W) or (C, H, W), floating point.
+    Returns: (N, C, H', W') or (C, H', W'), dtype of `x`.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -106,15 +99,8 @@ class MaxPool1d(_MaxPool):
         return_indices: With "pad": whether to return (output, indices): the index in L of each maximum, int64.
         ceil_mode: With "pad": whether the output includes a partial window at the end.
 
-    Inputs:
-        x (N, C, L) or (C, L), floating point.
-
-    Returns:
-        (N, C, L') or (C, L'), dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes.
+    Inputs: x (N, C, L) or (C, L), floating point.
+    Returns: (N, C, L') or (C, L'), dtype of `x`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -27,10 +27,6 @@ class Pool(Cell):
         ceil_mode: Whether the output includes a partial window at the end.
         data_format: "NCHW".
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import mixtrain.nn as nn
         >>> nn.MaxPool2d(2, 2)

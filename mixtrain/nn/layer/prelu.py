@@ -23,15 +23,8 @@ class PReLU(Cell):
         channel: Number of slopes: 1, or the number of channels of the input.
         w: Initial slopes: a float, a list of `channel` floats or a tensor (channel,).
 
-    Inputs:
-        x (N, C, ...) or (N,), floating point.
-
-    Returns:
-        Shape of `x`, in the wider of the dtypes of `x` and the slopes.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `w` does not have `channel` numbers, or `x` has the wrong number of channels.
+    Inputs: x (N, C, ...) or (N,), floating point.
+    Returns: Shape of `x`, in the wider of the dtypes of `x` and the slopes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

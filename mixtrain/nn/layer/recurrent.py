@@ -191,12 +191,7 @@ class LSTM(_Recurrent):
         x (L, N, input_size), floating point. hx: None for zeros, or (h, c), both (num_layers * directions, N,
         hidden_size). seq_length: None, or the lengths (N,) of the sequences; outputs beyond a length are zero.
 
-    Returns:
-        (output, (h, c)): output (L, N, directions * hidden_size), and the states after the final step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or an input has the wrong shape.
+    Returns: (output, (h, c)): output (L, N, directions * hidden_size), and the states after the final step.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

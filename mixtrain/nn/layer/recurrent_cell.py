@@ -73,15 +73,8 @@ class LSTMCell(_RecurrentCell):
         has_bias: Whether biases are added.
         dtype: Dtype of the parameters.
 
-    Inputs:
-        x (N, input_size). hx: (h, c), both (N, hidden_size). All floating point.
-
-    Returns:
-        (h, c) after the step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or an input has the wrong shape.
+    Inputs: x (N, input_size). hx: (h, c), both (N, hidden_size). All floating point.
+    Returns: (h, c) after the step.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -105,15 +98,8 @@ class GRUCell(_RecurrentCell):
         has_bias: Whether biases are added.
         dtype: Dtype of the parameters.
 
-    Inputs:
-        x (N, input_size). hx (N, hidden_size). Both floating point.
-
-    Returns:
-        The state (N, hidden_size) after the step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or an input has the wrong shape.
+    Inputs: x (N, input_size). hx (N, hidden_size). Both floating point.
+    Returns: The state (N, hidden_size) after the step.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -138,15 +124,8 @@ class RNNCell(_RecurrentCell):
         nonlinearity: "tanh" or "relu".
         dtype: Dtype of the parameters.
 
-    Inputs:
-        x (N, input_size). hx (N, hidden_size). Both floating point.
-
-    Returns:
-        The state (N, hidden_size) after the step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or an input has the wrong shape.
+    Inputs: x (N, input_size). hx (N, hidden_size). Both floating point.
+    Returns: The state (N, hidden_size) after the step.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

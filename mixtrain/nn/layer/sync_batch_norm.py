@@ -32,16 +32,8 @@ class SyncBatchNorm(BatchNorm):
         process_groups: Lists of ranks that share statistics: None, 0 or one list of all ranks.
         dtype: Dtype of `gamma` and `beta`.
 
-    Inputs:
-        x (N, num_features) or (N, num_features, H, W), floating point.
-
-    Returns:
-        Same shape and dtype as `x`, computed as by `BatchNorm2d`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, `process_groups` is not one group of all ranks, or `x` has the wrong
-                shape.
+    Inputs: x (N, num_features) or (N, num_features, H, W), floating point.
+    Returns: Same shape and dtype as `x`, computed as by `BatchNorm2d`.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
