@@ -21,15 +21,10 @@ class BCELoss(LossBase):
         weight: Weights that broadcast to the shape of the inputs.
         reduction: "mean" or "sum" over all elements, or "none".
 
-    Inputs:
-        logits: probabilities in [0, 1], any float dtype. labels: of the same shape, in [0, 1], any dtype.
-
-    Returns:
-        float32: the shape of the inputs, or a scalar.
-
-    Raises:
-        ValueError: The shapes do not match, or a probability is outside [0, 1]. In a compiled step its loss is NaN
-            instead.
+    Inputs: logits: probabilities in [0, 1], any float dtype. labels: of the same shape, in [0, 1], any dtype.
+    Returns: float32: the shape of the inputs, or a scalar.
+    Raises: ValueError: The shapes do not match, or a probability is outside [0, 1]. In a compiled step its loss is NaN
+        instead.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -61,14 +56,8 @@ class BCEWithLogitsLoss(LossBase):
         weight: Weights that broadcast to the shape of the inputs.
         pos_weight: Weights of the positive labels, broadcast likewise.
 
-    Inputs:
-        logits: any float dtype. labels: of the same shape, in [0, 1], any dtype.
-
-    Returns:
-        float32: the shape of the inputs, or a scalar.
-
-    Raises:
-        ValueError: The shapes do not match.
+    Inputs: logits: any float dtype. labels: of the same shape, in [0, 1], any dtype.
+    Returns: float32: the shape of the inputs, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

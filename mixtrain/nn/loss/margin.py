@@ -14,19 +14,10 @@ from mixtrain.typing import Tensor
 
 
 class SoftMarginLoss(LossBase):
-    """log(1 + exp(-labels * logits)).
+    """log(1 + exp(-labels * logits)). `reduction`: "mean" or "sum" over all elements, or "none".
 
-    Args:
-        reduction: "mean" or "sum" over all elements, or "none".
-
-    Inputs:
-        logits, any float dtype. labels: 1 or -1, of the same shape and any dtype.
-
-    Returns:
-        float32: the shape of the inputs, or a scalar.
-
-    Raises:
-        ValueError: The shapes differ.
+    Inputs: logits, any float dtype. labels: 1 or -1, of the same shape and any dtype.
+    Returns: float32: the shape of the inputs, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -48,15 +39,8 @@ class HingeEmbeddingLoss(LossBase):
         margin: Minimum distance of dissimilar pairs.
         reduction: "mean" or "sum" over all elements, or "none".
 
-    Inputs:
-        logits: distances, any float dtype. labels: 1 or -1, of the same shape and any dtype.
-
-    Returns:
-        float32: the shape of the inputs, or a scalar.
-
-    Raises:
-        TypeError: `margin` is not a number.
-        ValueError: The shapes differ.
+    Inputs: logits: distances, any float dtype. labels: 1 or -1, of the same shape and any dtype.
+    Returns: float32: the shape of the inputs, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -84,15 +68,8 @@ class CosineEmbeddingLoss(LossBase):
         margin: Maximum cosine of dissimilar pairs, in [-1, 1].
         reduction: "mean" or "sum" over all pairs, or "none".
 
-    Inputs:
-        logits_x1 and logits_x2 (N, D) of any float dtype. labels (N,): 1 or -1, of any dtype.
-
-    Returns:
-        float32: (N,), or a scalar.
-
-    Raises:
-        TypeError: `margin` is not a number.
-        ValueError: `margin` is out of range, or the shapes do not match.
+    Inputs: logits_x1 and logits_x2 (N, D) of any float dtype. labels (N,): 1 or -1, of any dtype.
+    Returns: float32: (N,), or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -131,12 +108,7 @@ class MarginRankingLoss(LossBase):
         input1 and input2: scores of one shape and any float dtype. target: 1 where input1 should rank higher,
         -1 where input2 should; of the same shape.
 
-    Returns:
-        float32: the shape of the inputs, or a scalar.
-
-    Raises:
-        TypeError: `margin` is not a number.
-        ValueError: The shapes differ.
+    Returns: float32: the shape of the inputs, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -166,14 +138,8 @@ class TripletMarginWithDistanceLoss(LossBase):
         reduction: "mean" or "sum" over all distances, or "none".
         margin: Minimum difference of the two distances.
 
-    Inputs:
-        x, positive, negative: of one shape, any float dtype.
-
-    Returns:
-        float32: the shape of the distances, or a scalar.
-
-    Raises:
-        TypeError: `margin` is not a number, or `swap` not a bool.
+    Inputs: x, positive, negative: of one shape, any float dtype.
+    Returns: float32: the shape of the distances, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
