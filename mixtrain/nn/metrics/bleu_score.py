@@ -19,10 +19,6 @@ class BleuScore(Metric):
         n_gram: Maximum length of the n-grams, 1 to 4.
         smooth: Whether to add 1 to the counts.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `n_gram` is out of range.
-
     Example:
         >>> score = BleuScore(n_gram=2)([["the", "cat", "sat"]], [[["the", "cat", "sat", "down"]]])
         >>> round(float(score), 4)
@@ -50,11 +46,7 @@ class BleuScore(Metric):
     def update(self, *inputs: Any) -> None:
         """Update the metric with translations.
 
-        Args:
-            inputs: A list of translations, each a list of words, and a list of references for each translation.
-
-        Raises:
-            ValueError: There are not two inputs of the same length.
+        Args: inputs: A list of translations, each a list of words, and a list of references for each translation.
         """
         if len(inputs) != 2 or len(inputs[0]) != len(inputs[1]):
             raise checks.fail_value(
@@ -75,11 +67,7 @@ class BleuScore(Metric):
                     totals[len(ngram) - 1] += count
 
     def eval(self) -> float:
-        """Compute the score, a float.
-
-        Raises:
-            RuntimeError: `update` was not called, or all translations are empty.
-        """
+        """Compute the score, a float."""
         self._check_updated(self._length)
         if self._numerator.min() == 0.0:
             return 0.0

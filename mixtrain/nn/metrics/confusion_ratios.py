@@ -108,12 +108,7 @@ _SHORT_NAMES: Final = {name: short for short, names in _LONG_NAMES.items() for n
 
 
 def ratio_by_name(where: str, name: Any) -> Callable[[Counts], np.ndarray]:
-    """Return the function of a ratio by its short or long name, ignoring case and treating spaces as underscores.
-
-    Raises:
-        TypeError: `name` is not a str.
-        ValueError: The name is unknown; the error suggests the closest one.
-    """
+    """Return the function of a ratio by its short or long name, ignoring case and treating spaces as underscores."""
     checks.instance(where, "metric_name", name, str, 'metric_name="sensitivity"')
     name = name.replace(" ", "_").lower()
     return _RATIOS[_SHORT_NAMES[checks.one_of(where, "metric_name", name, tuple(_SHORT_NAMES))]]

@@ -23,14 +23,7 @@ class _ErrorPerRow(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: TensorLike) -> None:
-        """Update the metric with one batch.
-
-        Args:
-            inputs: Predictions, and labels with the same number of elements.
-
-        Raises:
-            ValueError: There are not two inputs, or their sizes differ.
-        """
+        """Update the metric with one batch. `inputs`: predictions, and labels with the same number of elements."""
         predictions, labels = self._pair(inputs)
         if predictions.size != labels.size or labels.ndim == 0:
             raise checks.fail_value(
@@ -41,11 +34,7 @@ class _ErrorPerRow(Metric):
         self._samples_num += len(labels)
 
     def eval(self) -> float:
-        """Compute the error per row.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the error per row."""
         return self._mean(self._error_sum, self._samples_num)
 
     def _error(self, difference: np.ndarray) -> np.ndarray:

@@ -20,9 +20,6 @@ class ROC(Metric):
         class_num: Number of classes, for predictions (N, C); None or 1 for predictions of the labels' shape.
         pos_label: Positive label with one class; None for 1.
 
-    Raises:
-        TypeError: An argument is not an int.
-
     Example:
         >>> fpr, tpr, thresholds = ROC(pos_label=1)([0.1, 0.4, 0.8], [0, 1, 1])
         >>> fpr.tolist(), tpr.tolist()
@@ -44,11 +41,7 @@ class ROC(Metric):
     def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
-        Args:
-            inputs: Scores of the labels' shape, or (N, C) with `class_num` C; and labels, class indices.
-
-        Raises:
-            ValueError: There are not two inputs, or their shapes do not match.
+        Args: inputs: Scores of the labels' shape, or (N, C) with `class_num` C; and labels, class indices.
         """
         predictions, labels = self._pair(inputs)
         multiclass = self.class_num not in (None, 1)
@@ -68,9 +61,7 @@ class ROC(Metric):
     def eval(self) -> Any:
         """Return false positive rates, true positive rates and thresholds; lists with one per class if several.
 
-        Raises:
-            RuntimeError: `update` was not called.
-            ValueError: No label, or every label, belongs to one class.
+        Raises: ValueError: No label, or every label, belongs to one class.
         """
         self._check_updated(len(self._labels))
         predictions, labels = np.concatenate(self._predictions), np.concatenate(self._labels)
@@ -106,12 +97,7 @@ def auc(x: TensorLike, y: TensorLike, reorder: bool = False) -> float:
         y: Array (N,), such as true positive rates.
         reorder: Whether to sort the points by x first.
 
-    Returns:
-        The area.
-
-    Raises:
-        TypeError: `x` or `y` is not an array.
-        ValueError: The lengths differ, there are fewer than 2 points, or x is not monotonic.
+    Returns: The area.
 
     Example:
         >>> auc(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0, 1.0]))

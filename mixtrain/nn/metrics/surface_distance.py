@@ -31,12 +31,7 @@ class _SurfaceDistance(Metric):
     def update(self, *inputs: Any) -> None:
         """Set the two masks, replacing those of an earlier call.
 
-        Args:
-            *inputs: Predicted labels, true labels of the same shape, and the label whose masks are compared.
-
-        Raises:
-            TypeError: The label is not a number.
-            ValueError: There are not three inputs, the shapes differ, or the label is in neither array.
+        Args: *inputs: Predicted labels, true labels of the same shape, and the label whose masks are compared.
         """
         where = f"{type(self).__name__}.update"
         if len(inputs) != 3:
@@ -55,11 +50,7 @@ class _SurfaceDistance(Metric):
         self._edges = _edges(masks[0]), _edges(masks[1])
 
     def _distances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distances from each predicted edge point to the true edge, and vice versa.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Return the distances from each predicted edge point to the true edge, and vice versa."""
         if self._edges is None:
             raise RuntimeError(f"{type(self).__name__}.eval: nothing was gathered. Write update(...) first.")
         predicted, true = self._edges
@@ -89,10 +80,6 @@ class HausdorffDistance(_SurfaceDistance):
         directed: Whether to use only distances from the predicted to the true mask.
         crop: Accepted for compatibility with MindSpore; cropping to the masks does not change their edges.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is unknown or out of range.
-
     Example:
         >>> HausdorffDistance()([[1, 0, 0, 0]], [[0, 0, 0, 1]], 1)
         3.0
@@ -115,11 +102,7 @@ class HausdorffDistance(_SurfaceDistance):
         self.crop = checks.boolean("HausdorffDistance", "crop", crop)
 
     def eval(self) -> float:
-        """Compute the distance between the last masks.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the distance between the last masks."""
         to_true, to_predicted = (self._maximum(distances) for distances in self._distances())
         return to_true if self.directed else max(to_true, to_predicted)
 
@@ -136,10 +119,6 @@ class MeanSurfaceDistance(_SurfaceDistance):
         symmetric: Whether to average over both directions.
         distance_metric: "euclidean", "chessboard" (maximum difference of coordinates) or "taxicab" (sum).
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `distance_metric` is unknown.
-
     Example:
         >>> MeanSurfaceDistance()([[1, 0, 1, 0]], [[0, 0, 0, 1]], 1)
         2.0
@@ -150,11 +129,7 @@ class MeanSurfaceDistance(_SurfaceDistance):
         self.symmetric = checks.boolean(type(self).__name__, "symmetric", symmetric)
 
     def eval(self) -> float:
-        """Compute the distance between the last masks; infinite if one has no edge.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the distance between the last masks; infinite if one has no edge."""
         directions = self._distances() if self.symmetric else self._distances()[:1]
         if not all(len(distances) for distances in directions):
             return float("inf")
@@ -170,10 +145,6 @@ class RootMeanSquareDistance(MeanSurfaceDistance):
     Args:
         symmetric: Whether to average the mean squares over both directions.
         distance_metric: "euclidean", "chessboard" (maximum difference of coordinates) or "taxicab" (sum).
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `distance_metric` is unknown.
 
     Example:
         >>> RootMeanSquareDistance()([[1, 1, 0, 0]], [[1, 0, 0, 0]], 1) ** 2
