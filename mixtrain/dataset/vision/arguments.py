@@ -13,11 +13,7 @@ EnumT = TypeVar("EnumT", bound=enum.Enum)
 
 
 def enum_member(where: str, name: str, value: Any, enumeration: type[EnumT]) -> EnumT:
-    """Return `value` if it is a member of an enumeration.
-
-    Raises:
-        TypeError: It is not.
-    """
+    """Return `value` if it is a member of an enumeration."""
     if not isinstance(value, enumeration):
         members = ", ".join(f"{enumeration.__name__}.{member}" for member in enumeration.__members__)
         raise checks.fail_type(

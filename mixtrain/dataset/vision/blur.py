@@ -20,10 +20,6 @@ class GaussianBlur(ImageOperation):
         kernel_size: The size of the kernel, an odd int, or (width, height).
         sigma: The standard deviation, or (width, height); by default ``((size - 1) / 2 - 1) * 0.3 + 0.8``.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: A size is even or below 1, or a standard deviation is not above 0.
-
     Example:
         >>> import numpy as np
         >>> GaussianBlur(3)(np.full((4, 4, 3), 7, np.uint8)).max()
@@ -60,8 +56,7 @@ def _gaussian(size: int, deviation: float) -> list[float]:
 class AdjustSharpness(ImageOperation):
     """The image sharpened or blurred.
 
-    Args:
-        sharpness_factor: 0 gives the blurred image, 1 the image, 2 an image twice as sharp.
+    Args: sharpness_factor: 0 gives the blurred image, 1 the image, 2 an image twice as sharp.
 
     Example:
         >>> import numpy as np
@@ -87,8 +82,7 @@ def sharpen(image: Tensor, factor: Tensor | float) -> Tensor:
 class RandomSharpness(ImageOperation):
     """The image sharpened or blurred by a random factor.
 
-    Args:
-        degrees: The range (min, max) of the factor; see `AdjustSharpness`.
+    Args: degrees: The range (min, max) of the factor; see `AdjustSharpness`.
 
     Example:
         >>> import numpy as np

@@ -34,9 +34,7 @@ class BoxOperation(TensorOperation):
     def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Pair:
         """Return the results for an image and its boxes under a seed.
 
-        Raises:
-            TypeError: There are not two values.
-            ValueError: The boxes do not have at least four floats each, or are not inside the image.
+        Raises: ValueError: The boxes do not have at least four floats each, or are not inside the image.
         """
         where = type(self).__name__
         if len(values) != 2:
@@ -58,10 +56,7 @@ class BoxOperation(TensorOperation):
 
 
 class RandomHorizontalFlipWithBBox(BoxOperation):
-    """The image and its boxes, randomly flipped horizontally.
-
-    Args:
-        prob: The probability.
+    """The image and its boxes, flipped horizontally with probability `prob`.
 
     Example:
         >>> import numpy as np
@@ -82,10 +77,7 @@ class RandomHorizontalFlipWithBBox(BoxOperation):
 
 
 class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
-    """The image and its boxes, randomly flipped vertically.
-
-    Args:
-        prob: The probability.
+    """The image and its boxes, flipped vertically with probability `prob`.
 
     Example:
         >>> import numpy as np
@@ -127,8 +119,7 @@ class ResizeWithBBox(BoxOperation):
 class RandomResizeWithBBox(ResizeWithBBox):
     """The image and its boxes, resized with a random interpolation.
 
-    Args:
-        size: The new (height, width); or an int for the shorter edge, the longer in proportion.
+    Args: size: The new (height, width); or an int for the shorter edge, the longer in proportion.
 
     Example:
         >>> import numpy as np

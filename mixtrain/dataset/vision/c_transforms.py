@@ -9,11 +9,7 @@ from mixtrain.dataset.vision import layout
 class Decode(layout.Decode):
     """The image in the contents of a file; see `vision.Decode`.
 
-    Args:
-        rgb: Must be True: the channels are red, green and blue.
-
-    Raises:
-        ValueError: `rgb` is False, which MindSpore does not support either.
+    Args: rgb: Must be True: the channels are red, green and blue.
 
     Example:
         >>> Decode(rgb=True).to_pil

@@ -37,10 +37,7 @@ class _Adjust(ImageOperation):
 
 
 class AdjustBrightness(_Adjust):
-    """The image with all values multiplied by a factor.
-
-    Args:
-        brightness_factor: The factor; 0 gives black.
+    """The image with all values multiplied by `brightness_factor`; 0 gives black.
 
     Example:
         >>> import numpy as np
@@ -58,8 +55,7 @@ class AdjustBrightness(_Adjust):
 class AdjustContrast(_Adjust):
     """The image with its contrast changed by a factor.
 
-    Args:
-        contrast_factor: The factor; 0 gives a uniform gray, the mean brightness.
+    Args: contrast_factor: The factor; 0 gives a uniform gray, the mean brightness.
 
     Example:
         >>> import numpy as np
@@ -75,10 +71,7 @@ class AdjustContrast(_Adjust):
 
 
 class AdjustSaturation(_Adjust):
-    """The image with its saturation changed by a factor.
-
-    Args:
-        saturation_factor: The factor; 0 gives a grayscale image.
+    """The image with its saturation multiplied by `saturation_factor`; 0 gives a grayscale image.
 
     Example:
         >>> import numpy as np
@@ -94,10 +87,7 @@ class AdjustSaturation(_Adjust):
 
 
 class AdjustHue(_Adjust):
-    """The image with its hues rotated.
-
-    Args:
-        hue_factor: The angle as a fraction of the color circle, from -0.5 to 0.5.
+    """The image with its hues rotated by `hue_factor`, a fraction of the color circle, from -0.5 to 0.5.
 
     Example:
         >>> import numpy as np
@@ -121,10 +111,6 @@ class RandomColorAdjust(ImageOperation):
         contrast: Likewise.
         saturation: Likewise.
         hue: A range of the fraction of the color circle, from -0.5 to 0.5; or a number h for (-h, h).
-
-    Raises:
-        TypeError: An argument is not a number or pair.
-        ValueError: An argument is out of range; on use, images do not have three channels.
 
     Example:
         >>> import numpy as np
@@ -182,8 +168,7 @@ class RandomColorAdjust(ImageOperation):
 class RandomColor(ImageOperation):
     """The image with its saturation changed by a random factor.
 
-    Args:
-        degrees: The range (min, max) of the factor; 0 gives a grayscale image, 1 the image.
+    Args: degrees: The range (min, max) of the factor; 0 gives a grayscale image, 1 the image.
 
     Example:
         >>> import numpy as np
@@ -205,8 +190,7 @@ class RandomColor(ImageOperation):
 class RandomLighting(ImageOperation):
     """The image plus random amounts of the principal components of the colors of ImageNet.
 
-    Args:
-        alpha: The standard deviation of the amounts.
+    Args: alpha: The standard deviation of the amounts.
 
     Example:
         >>> import numpy as np

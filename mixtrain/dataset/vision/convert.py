@@ -34,12 +34,7 @@ _BLUE_FIRST = (ConvertMode.COLOR_BGR2GRAY, ConvertMode.COLOR_BGRA2GRAY)
 class ConvertColor(TensorOperation):
     """The image with other channels.
 
-    Args:
-        convert_mode: The channels of the image and of the result; a grayscale result has shape (H, W).
-
-    Raises:
-        TypeError: `convert_mode` is not a member of `ConvertMode`.
-        ValueError: On use, the image has another number of channels.
+    Args: convert_mode: The channels of the image and of the result; a grayscale result has shape (H, W).
 
     Example:
         >>> import numpy as np
@@ -69,11 +64,7 @@ class ConvertColor(TensorOperation):
 class Grayscale(ImageOperation):
     """The brightness of an image, the same for arrays and Pillow images.
 
-    Args:
-        num_output_channels: 1 for (H, W), or 3 for three equal channels.
-
-    Raises:
-        ValueError: `num_output_channels` is neither 1 nor 3.
+    Args: num_output_channels: 1 for (H, W), or 3 for three equal channels.
 
     Example:
         >>> import numpy as np
@@ -93,10 +84,7 @@ class Grayscale(ImageOperation):
 
 
 class RandomGrayscale(ImageOperation):
-    """The image converted with a probability to three equal channels of its brightness.
-
-    Args:
-        prob: The probability.
+    """The image converted with probability `prob` to three equal channels of its brightness.
 
     Example:
         >>> import numpy as np
@@ -120,8 +108,7 @@ class RandomGrayscale(ImageOperation):
 class HsvToRgb(TensorOperation):
     """An HSV image converted to RGB, both from 0 to 1, in float64.
 
-    Args:
-        is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise they are channels-first.
+    Args: is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise they are channels-first.
 
     Example:
         >>> import numpy as np
@@ -150,8 +137,7 @@ class HsvToRgb(TensorOperation):
 class RgbToHsv(HsvToRgb):
     """An RGB image converted to HSV, both from 0 to 1, in float64.
 
-    Args:
-        is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise they are channels-first.
+    Args: is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise they are channels-first.
 
     Example:
         >>> import numpy as np

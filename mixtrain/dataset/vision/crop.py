@@ -52,14 +52,7 @@ def _half_to_even(value: Tensor) -> Tensor:
 
 
 class CenterCrop(TwofoldOperation):
-    """The center of the image, padded with black if the image is smaller.
-
-    Args:
-        size: (height, width), or one int for both.
-
-    Raises:
-        TypeError: `size` is not an int or pair.
-        ValueError: `size` is below 1.
+    """The center of the image, padded with black if the image is smaller. `size`: (height, width), or one int for both.
 
     Example:
         >>> import numpy as np
@@ -92,9 +85,7 @@ class Crop(ImageOperation):
         coordinates: The first (row, column) of the part.
         size: (height, width), or one int for both.
 
-    Raises:
-        TypeError: An argument is not an int or pair.
-        ValueError: An argument is out of range; on use, the part is not inside the image.
+    Raises: ValueError: An argument is out of range; on use, the part is not inside the image.
 
     Example:
         >>> import numpy as np
@@ -124,10 +115,6 @@ class RandomCrop(ImageOperation):
         pad_if_needed: Whether to pad images that are smaller than `size`.
         fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
         padding_mode: How a border is filled.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range; on use, the image is smaller than `size`.
 
     Example:
         >>> import numpy as np

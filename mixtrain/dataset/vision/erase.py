@@ -23,10 +23,6 @@ class CutOut(TensorOperation):
         num_patches: Number of squares.
         is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
 
-    Raises:
-        TypeError: `length` or `num_patches` is not an int.
-        ValueError: One of them is below 1; on use, the value does not have three dimensions.
-
     Example:
         >>> import numpy as np
         >>> CutOut(8)(np.ones((4, 4, 3), np.uint8)).shape
@@ -64,10 +60,6 @@ class RandomErasing(TensorOperation):
         value: The replacement: one number, one per channel, or "random" for normally distributed numbers.
         inplace: Without effect: the given image is never modified.
         max_attempts: How many parts are sampled until one fits in the image; after that, the image is unchanged.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import numpy as np

@@ -17,13 +17,7 @@ from mixtrain.typing import TensorLike
 
 
 def read_file(filename: str) -> np.ndarray:
-    """Return the contents of a file as uint8.
-
-    Args:
-        filename: Its path.
-
-    Raises:
-        OSError: It cannot be read.
+    """Return the contents of the file `filename` as uint8.
 
     Example:
         >>> read_file(__file__)[:3].tobytes()
@@ -33,14 +27,7 @@ def read_file(filename: str) -> np.ndarray:
 
 
 def write_file(filename: str, data: TensorLike) -> None:
-    """Write a uint8 vector to a file.
-
-    Args:
-        filename: Its path.
-        data: The vector.
-
-    Raises:
-        ValueError: `data` is not a vector of uint8.
+    """Write the uint8 vector `data` to the file `filename`.
 
     Example:
         >>> write_file(os.devnull, np.zeros(3, np.uint8))
@@ -60,9 +47,6 @@ def encode_jpeg(image: TensorLike, quality: int = 75) -> np.ndarray:
         image: uint8, (H, W), (H, W, 1) or (H, W, 3).
         quality: From 1 to 100.
 
-    Raises:
-        ValueError: The image has another dtype or shape, or `quality` is out of range.
-
     Example:
         >>> encode_jpeg(np.zeros((4, 5, 3), np.uint8))[:2].tobytes()
         b'\\xff\\xd8'
@@ -79,9 +63,6 @@ def encode_png(image: TensorLike, compression_level: int = 6) -> np.ndarray:
     Args:
         image: uint8, (H, W), (H, W, 1) or (H, W, 3).
         compression_level: From 0 to 9, which gives the smallest file.
-
-    Raises:
-        ValueError: The image has another dtype or shape, or `compression_level` is out of range.
 
     Example:
         >>> encode_png(np.zeros((4, 5, 3), np.uint8))[1:4].tobytes()
@@ -129,10 +110,6 @@ def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> 
         filename: Its path.
         mode: Whether to convert it to grayscale or to three colors.
 
-    Raises:
-        ImportError: Pillow is not installed.
-        OSError: The file cannot be read, or is not an image.
-
     Example:
         >>> import tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "a.png")
@@ -155,13 +132,7 @@ def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> 
 
 
 def get_image_size(image: Any) -> list[int]:
-    """Return [height, width] of an image.
-
-    Args:
-        image: (..., H, W, C) or (H, W), or a Pillow image.
-
-    Raises:
-        ValueError: The image has fewer than two axes.
+    """Return [height, width] of an image. `image`: (..., H, W, C) or (H, W), or a Pillow image.
 
     Example:
         >>> get_image_size(np.zeros((4, 5, 3)))
@@ -176,13 +147,7 @@ def get_image_size(image: Any) -> list[int]:
 
 
 def get_image_num_channels(image: Any) -> int:
-    """Return the number of channels of an image.
-
-    Args:
-        image: (..., H, W, C) or (H, W), or a Pillow image.
-
-    Raises:
-        ValueError: The image has fewer than two axes.
+    """Return the number of channels of an image. `image`: (..., H, W, C) or (H, W), or a Pillow image.
 
     Example:
         >>> get_image_num_channels(np.zeros((4, 5, 3))), get_image_num_channels(np.zeros((4, 5)))

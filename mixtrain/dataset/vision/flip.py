@@ -36,14 +36,7 @@ class VerticalFlip(HorizontalFlip):
 
 
 class RandomHorizontalFlip(ImageOperation):
-    """The image flipped horizontally with a probability.
-
-    Args:
-        prob: The probability.
-
-    Raises:
-        TypeError: `prob` is not a number.
-        ValueError: `prob` is not from 0 to 1.
+    """The image flipped horizontally with probability `prob`.
 
     Example:
         >>> import numpy as np
@@ -65,10 +58,7 @@ class RandomHorizontalFlip(ImageOperation):
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):
-    """The image flipped vertically with a probability.
-
-    Args:
-        prob: The probability.
+    """The image flipped vertically with probability `prob`.
 
     Example:
         >>> import numpy as np

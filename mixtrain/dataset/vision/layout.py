@@ -42,8 +42,7 @@ class HWC2CHW(BlockOperation):
 class ToTensor(BlockOperation):
     """Images (H, W) or (H, W, C), arrays or Pillow images, as (C, H, W), with values scaled from [0, 255] to [0, 1].
 
-    Args:
-        output_type: The dtype of the result, a mixtrain or NumPy one.
+    Args: output_type: The dtype of the result, a mixtrain or NumPy one.
 
     Example:
         >>> import numpy as np
@@ -110,12 +109,7 @@ class ToType(TypeCast):
 class Decode(TensorOperation):
     """The image (H, W, 3), uint8, in the contents of a JPEG, PNG, BMP or GIF file; of a GIF, the first frame.
 
-    Args:
-        to_pil: Whether to return a Pillow image, for which the following transforms use Pillow's conventions.
-
-    Raises:
-        TypeError: `to_pil` is not a bool.
-        ValueError: On use, the value is not a vector of bytes, or not such a file.
+    Args: to_pil: Whether to return a Pillow image, for which the following transforms use Pillow's conventions.
 
     Example:
         >>> import numpy as np

@@ -41,11 +41,7 @@ def _mean(first: np.ndarray, second: np.ndarray, weight: float | np.ndarray) -> 
 class MixUpBatch(TensorOperation):
     """Weighted means of the images of a batch and other ones, and of their labels; with one weight for the batch.
 
-    Args:
-        alpha: Both parameters of the Beta distribution of the weight.
-
-    Raises:
-        ValueError: On use, the values are not a batch of images with one-hot labels.
+    Args: alpha: Both parameters of the Beta distribution of the weight.
 
     Example:
         >>> import numpy as np
@@ -71,9 +67,6 @@ class CutMixBatch(TensorOperation):
         image_batch_format: The position of the channel axis.
         alpha: Both parameters of the Beta distribution of the area.
         prob: The probability for each image.
-
-    Raises:
-        ValueError: On use, the values are not a batch of images with one-hot labels.
 
     Example:
         >>> import numpy as np

@@ -22,10 +22,6 @@ class Pad(ImageOperation):
         fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
         padding_mode: How the border is filled.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: A width is negative, or a value is not from 0 to 255.
-
     Example:
         >>> import numpy as np
         >>> Pad((1, 0), fill_value=7)(np.array([[1, 2]])).tolist()
@@ -57,9 +53,6 @@ class PadToSize(ImageOperation):
         offset: Width of the border at the top and at the left; None: half of the whole border.
         fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
         padding_mode: How the border is filled.
-
-    Raises:
-        ValueError: On use: the image is larger than `size`.
 
     Example:
         >>> import numpy as np

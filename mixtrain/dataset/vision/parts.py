@@ -17,11 +17,7 @@ from mixtrain.dataset.vision.enums import SliceMode
 class FiveCrop(TensorOperation):
     """The four corners and the center of the image: top left, top right, bottom left, bottom right, center.
 
-    Args:
-        size: (height, width) of each part, or one int for both.
-
-    Raises:
-        ValueError: On use, the image is smaller than `size`.
+    Args: size: (height, width) of each part, or one int for both.
 
     Example:
         >>> import numpy as np
@@ -63,9 +59,6 @@ class TenCrop(FiveCrop):
     Args:
         size: (height, width) of each part, or one int for both.
         use_vertical_flip: Whether to flip vertically; otherwise horizontally.
-
-    Raises:
-        ValueError: On use, the image is smaller than `size`.
 
     Example:
         >>> import numpy as np

@@ -30,10 +30,8 @@ class Perspective(TensorOperation):
         end_points: The same points in the result.
         interpolation: `Inter.NEAREST` or `Inter.BILINEAR`; for Pillow images `Inter.BICUBIC` too.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: There are not four points of two numbers, three of them are on one line, or the interpolation is
-            not supported.
+    Raises: ValueError: There are not four points of two numbers, three of them are on one line, or the interpolation is
+        not supported.
 
     Example:
         >>> import numpy as np
@@ -57,13 +55,11 @@ class RandomPerspective(TensorOperation):
     """The image with its corners moved inwards by random amounts.
 
     Args:
-        distortion_scale: The maximum distance, as a fraction of half of the image's height and width.
+        distortion_scale: The maximum distance, as a fraction (0 to 1) of half of the image's height and width.
         prob: The probability.
         interpolation: `Inter.NEAREST` or `Inter.BILINEAR`; for Pillow images `Inter.BICUBIC` too.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: A number is not from 0 to 1; on use, the interpolation is not supported.
+    Raises: ValueError: A number is not from 0 to 1; on use, the interpolation is not supported.
 
     Example:
         >>> import numpy as np

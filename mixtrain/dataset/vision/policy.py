@@ -17,12 +17,7 @@ from mixtrain.typing import Tensor
 class RandomSelectSubpolicy(Compound):
     """One of several lists of transforms, chosen at random; each transform is applied with its own probability.
 
-    Args:
-        policy: The lists, of pairs (transform, probability).
-
-    Raises:
-        TypeError: `policy` is not a list of lists of pairs.
-        ValueError: A list is empty, or a probability is not from 0 to 1.
+    Args: policy: The lists, of pairs (transform, probability).
 
     Example:
         >>> import numpy as np
@@ -80,10 +75,6 @@ class UniformAugment(Compound):
     Args:
         transforms: The list of transforms, which preserve dtype and rank.
         num_ops: How many are chosen, with replacement.
-
-    Raises:
-        TypeError: `transforms` is not a list of functions.
-        ValueError: It is empty, or `num_ops` is below 1.
 
     Example:
         >>> import numpy as np

@@ -27,10 +27,6 @@ class RandomResizedCrop(Resizing):
         interpolation: The interpolation.
         max_attempts: How many parts are sampled until one fits in the image; after that, the center is used.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import numpy as np
         >>> RandomResizedCrop(8)(np.zeros((20, 30, 3), np.uint8)).shape
@@ -98,9 +94,6 @@ class RandomCropDecodeResize(RandomResizedCrop):
         ratio: The range (min, max) of width divided by height of the part.
         interpolation: The interpolation.
         max_attempts: How many parts are sampled until one fits in the image; after that, the center is used.
-
-    Raises:
-        ValueError: On use, the value is not the contents of an image file.
 
     Example:
         >>> RandomCropDecodeResize(224).size

@@ -32,10 +32,6 @@ class Resize(Resizing):
         size: The new (height, width); or an int for the shorter edge, the longer in proportion.
         interpolation: The interpolation.
 
-    Raises:
-        TypeError: `size` is not an int or pair, or `interpolation` is not a member of `Inter`.
-        ValueError: `size` is below 1.
-
     Example:
         >>> import numpy as np
         >>> Resize((32, 48))(np.zeros((28, 28, 1), np.uint8)).shape
@@ -64,10 +60,7 @@ def _scaled_size(image: Tensor, edge: int) -> tuple[Tensor, Tensor]:
 
 
 class RandomResize(Resizing):
-    """The image resized with a random interpolation.
-
-    Args:
-        size: The new (height, width); or an int for the shorter edge.
+    """The image resized with a random interpolation. `size`: the new (height, width); or an int for the shorter edge.
 
     Example:
         >>> import numpy as np
@@ -100,8 +93,7 @@ class ResizedCrop(Resizing):
         size: The new (height, width), or one int for both.
         interpolation: The interpolation.
 
-    Raises:
-        ValueError: A number is out of range; on use, the part is not inside the image.
+    Raises: ValueError: A number is out of range; on use, the part is not inside the image.
 
     Example:
         >>> import numpy as np

@@ -75,10 +75,6 @@ class Rotate(_Rotation):
         center: (x, y) of the center of rotation; by default, and always with `expand`, the center of the image.
         fill_value: The value outside the image: one int from 0 to 255, or one per channel.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import numpy as np
         >>> Rotate(90)(np.array([[1, 2], [3, 4]], np.uint8)).tolist()
@@ -112,10 +108,6 @@ class RandomRotation(_Rotation):
         expand: Whether the result has the size of the rotated image; otherwise that of the image.
         center: (x, y) of the center of rotation; by default, and always with `expand`, the center of the image.
         fill_value: The value outside the image: one int from 0 to 255, or one per channel.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import numpy as np
@@ -153,10 +145,6 @@ class RandomAffine(ImageOperation):
         shear: The range of the shear along x in degrees, optionally followed by that along y; a number s means (-s, s).
         resample: `Inter.NEAREST` or `Inter.BILINEAR`.
         fill_value: The value outside the image: one int from 0 to 255, or one per channel.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import numpy as np

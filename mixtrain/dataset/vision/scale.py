@@ -18,13 +18,6 @@ from mixtrain.typing import Tensor
 class Rescale(BlockOperation):
     """``value * rescale + shift``, in float32.
 
-    Args:
-        rescale: The factor.
-        shift: The offset.
-
-    Raises:
-        TypeError: An argument is not a number.
-
     Example:
         >>> import numpy as np
         >>> Rescale(1 / 255, -0.5)(np.array([0, 255], np.uint8)).tolist()
@@ -47,11 +40,6 @@ class Normalize(BlockOperation):
         mean: One number per channel, or one for all; from 0 to 255.
         std: Likewise, above 0.
         is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
-
-    Raises:
-        TypeError: `mean` or `std` is not a list of numbers.
-        ValueError: `mean` and `std` differ in length or are out of range; on use, images have another number of
-            channels.
 
     Example:
         >>> import numpy as np
@@ -87,10 +75,6 @@ class LinearTransformation(TensorOperation):
     Args:
         transformation_matrix: A NumPy array (D, D), where D is the number of values of an image.
         mean_vector: A NumPy array (D,).
-
-    Raises:
-        TypeError: An argument is not a NumPy array.
-        ValueError: The shapes do not match; on use, the image does not have D values.
 
     Example:
         >>> import numpy as np

@@ -29,12 +29,8 @@ class AdjustGamma(ImageOperation):
     """Gamma correction: ``gain * image ** gamma`` with uint8 scaled to [0, 1], ``(gain * image) ** gamma`` for floats.
 
     Args:
-        gamma: The exponent; above 1 makes shadows darker.
+        gamma: The exponent, at least 0; above 1 makes shadows darker.
         gain: The factor.
-
-    Raises:
-        TypeError: An argument is not a number.
-        ValueError: `gamma` is below 0.
 
     Example:
         >>> import numpy as np
@@ -74,10 +70,6 @@ class AutoContrast(ImageOperation):
         cutoff: Percentage of the darkest and of the lightest pixels that are ignored; from 0 to 50.
         ignore: A value, or several, to ignore.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import numpy as np
         >>> AutoContrast()(np.array([[100, 110]], np.uint8)).tolist()
@@ -99,8 +91,7 @@ class AutoContrast(ImageOperation):
 class Solarize(ImageOperation):
     """The image with the values in a range inverted.
 
-    Args:
-        threshold: (min, max), or a number for (number, 255); from 0 to 255.
+    Args: threshold: (min, max), or a number for (number, 255); from 0 to 255.
 
     Example:
         >>> import numpy as np
@@ -124,8 +115,7 @@ class Solarize(ImageOperation):
 class RandomSolarize(ImageOperation):
     """The image with the values in a random range inverted.
 
-    Args:
-        threshold: (min, max) of the random range; if they are equal, the range is from there to 255.
+    Args: threshold: (min, max) of the random range; if they are equal, the range is from there to 255.
 
     Example:
         >>> import numpy as np
@@ -152,10 +142,7 @@ class RandomSolarize(ImageOperation):
 
 
 class Posterize(ImageOperation):
-    """A uint8 image with only the highest bits of each value kept.
-
-    Args:
-        bits: Number of bits, from 0 to 8.
+    """A uint8 image with only the highest bits of each value kept. `bits`: number of bits, from 0 to 8.
 
     Example:
         >>> import numpy as np
@@ -179,8 +166,7 @@ class Posterize(ImageOperation):
 class RandomPosterize(ImageOperation):
     """A uint8 image with a random number of the highest bits of each value kept.
 
-    Args:
-        bits: (min, max) of that number, from 1 to 8; or the number.
+    Args: bits: (min, max) of that number, from 1 to 8; or the number.
 
     Example:
         >>> import numpy as np
@@ -219,10 +205,7 @@ class _RandomlyApplied(ImageOperation):
 
 
 class RandomInvert(_RandomlyApplied):
-    """255 minus the image, with a probability.
-
-    Args:
-        prob: The probability.
+    """255 minus the image, with probability `prob`.
 
     Example:
         >>> import numpy as np
@@ -235,10 +218,7 @@ class RandomInvert(_RandomlyApplied):
 
 
 class RandomEqualize(_RandomlyApplied):
-    """`Equalize`, applied with a probability.
-
-    Args:
-        prob: The probability.
+    """`Equalize`, applied with probability `prob`.
 
     Example:
         >>> import numpy as np
