@@ -42,9 +42,6 @@ def case_folded(text: str) -> str:
 class CaseFold:
     """Strings with their case folded, which is more than `str.lower`: "ß" becomes "ss", fullwidth letters plain ones.
 
-    Raises:
-        TypeError: On use, the value contains no strings.
-
     Example:
         >>> str(CaseFold()("Welcome To"))
         'welcome to'
@@ -56,13 +53,7 @@ class CaseFold:
 
 
 class NormalizeUTF8:
-    """Strings in a Unicode normalization form.
-
-    Args:
-        normalize_form: The form.
-
-    Raises:
-        TypeError: `normalize_form` is not a `NormalizeForm`; on use, the value contains no strings.
+    """Strings in the Unicode normalization form `normalize_form`.
 
     Example:
         >>> str(NormalizeUTF8(NormalizeForm.NFKC)("Ａ"))
@@ -87,10 +78,6 @@ class RegexReplace:
         replace: The replacement.
         replace_all: Whether to replace all matches, or the first in each string.
 
-    Raises:
-        TypeError: An argument has the wrong type; on use, the value contains no strings.
-        ValueError: `pattern` is not a valid regular expression.
-
     Example:
         >>> str(RegexReplace(r"\s+", "_")("one  two"))
         'one_two'
@@ -110,12 +97,7 @@ class RegexReplace:
 class ToNumber:
     """Strings as numbers; for integer dtypes, decimals are dropped.
 
-    Args:
-        data_type: The dtype, for example ``mixtrain.int32``.
-
-    Raises:
-        TypeError: `data_type` is not a dtype of numbers; on use, the value contains no strings.
-        ValueError: On use, a string is not a number or does not fit.
+    Args: data_type: The dtype, for example ``mixtrain.int32``.
 
     Example:
         >>> import mixtrain
@@ -158,12 +140,7 @@ class SlidingWindow:
         width: Number of values in a window.
         axis: The axis, 0 or -1.
 
-    Returns:
-        Shape (n - width + 1, width); empty if the array is shorter than a window.
-
-    Raises:
-        TypeError: An argument is not an int.
-        ValueError: `width` is below 1, or `axis` is neither 0 nor -1; on use, the value does not have one axis.
+    Returns: Shape (n - width + 1, width); empty if the array is shorter than a window.
 
     Example:
         >>> SlidingWindow(2)(["a", "b", "c"]).tolist()
@@ -185,14 +162,7 @@ class SlidingWindow:
 
 
 class Truncate:
-    """A list of tokens, or each row of a table of them, truncated to a length.
-
-    Args:
-        max_seq_len: Maximum number of tokens.
-
-    Raises:
-        TypeError: `max_seq_len` is not an int.
-        ValueError: `max_seq_len` is negative; on use, the value has neither one axis nor two.
+    """A list of tokens, or each row of a table of them, truncated to a length. `max_seq_len`: maximum number of tokens.
 
     Example:
         >>> Truncate(2)(["a", "b", "c"]).tolist()
@@ -213,12 +183,7 @@ class Truncate:
 class TruncateSequencePair:
     """Two lists of tokens, truncated to a total length; tokens are removed from the longer list.
 
-    Args:
-        max_length: Maximum number of tokens of both lists together.
-
-    Raises:
-        TypeError: `max_length` is not an int.
-        ValueError: `max_length` is negative.
+    Args: max_length: Maximum number of tokens of both lists together.
 
     Example:
         >>> [part.tolist() for part in TruncateSequencePair(4)(["a", "b", "c"], ["d", "e"])]
@@ -240,14 +205,7 @@ class TruncateSequencePair:
 
 
 def to_bytes(array: np.ndarray, encoding: str = "utf8") -> np.ndarray:
-    """Encode an array of strings as bytes.
-
-    Args:
-        array: The strings.
-        encoding: The encoding.
-
-    Raises:
-        TypeError: `array` contains no strings.
+    """Encode the strings of `array` as bytes in `encoding`.
 
     Example:
         >>> to_bytes(["a", "é"]).tolist()
@@ -257,14 +215,7 @@ def to_bytes(array: np.ndarray, encoding: str = "utf8") -> np.ndarray:
 
 
 def to_str(array: np.ndarray, encoding: str = "utf8") -> np.ndarray:
-    """Decode an array of bytes as strings.
-
-    Args:
-        array: The bytes.
-        encoding: The encoding.
-
-    Raises:
-        TypeError: `array` contains no bytes.
+    """Decode the bytes of `array` as strings in `encoding`.
 
     Example:
         >>> to_str([b"a", b"b"]).tolist()

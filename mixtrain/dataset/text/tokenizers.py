@@ -52,14 +52,8 @@ class _Tokenizer:
 class WhitespaceTokenizer(_Tokenizer):
     """The parts of a text between whitespace.
 
-    Args:
-        with_offsets: Whether to return the start and end of each token too, in bytes.
-
-    Returns:
-        An array of strings; with offsets, a tuple of it and two uint32 arrays. An empty text has one empty token.
-
-    Raises:
-        TypeError: `with_offsets` is not a bool; on use, the value is not a str.
+    Args: with_offsets: Whether to return the start and end of each token too, in bytes.
+    Returns: An array of strings; with offsets, a tuple of it and two uint32 arrays. An empty text has one empty token.
 
     Example:
         >>> WhitespaceTokenizer()("Welcome to  Beijing").tolist()
@@ -72,16 +66,9 @@ class WhitespaceTokenizer(_Tokenizer):
 
 
 class UnicodeCharTokenizer(_Tokenizer):
-    """The characters of a text.
+    """The characters of a text. `with_offsets`: whether to return the start and end of each token too, in bytes.
 
-    Args:
-        with_offsets: Whether to return the start and end of each token too, in bytes.
-
-    Returns:
-        An array of strings; with offsets, a tuple of it and two uint32 arrays.
-
-    Raises:
-        TypeError: `with_offsets` is not a bool; on use, the value is not a str.
+    Returns: An array of strings; with offsets, a tuple of it and two uint32 arrays.
 
     Example:
         >>> UnicodeCharTokenizer()("to go").tolist()
@@ -101,12 +88,7 @@ class RegexTokenizer(_Tokenizer):
         keep_delim_pattern: Matches of it that are tokens themselves; none if it is empty.
         with_offsets: Whether to return the start and end of each token too, in bytes.
 
-    Returns:
-        An array of strings; with offsets, a tuple of it and two uint32 arrays.
-
-    Raises:
-        TypeError: A pattern is not a str, `with_offsets` not a bool; on use, the value is not a str.
-        ValueError: A pattern is not a valid regular expression.
+    Returns: An array of strings; with offsets, a tuple of it and two uint32 arrays.
 
     Example:
         >>> RegexTokenizer(r"\s+|,", keep_delim_pattern=",")("one, two").tolist()
@@ -139,11 +121,7 @@ class BasicTokenizer(_Tokenizer):
         preserve_unused_token: Whether special tokens such as "[CLS]" and "[UNK]" are preserved.
         with_offsets: Whether to return the start and end of each token too, in bytes of the normalized text.
 
-    Returns:
-        An array of strings; with offsets, a tuple of it and two uint32 arrays.
-
-    Raises:
-        TypeError: An argument has the wrong type; on use, the value is not a str.
+    Returns: An array of strings; with offsets, a tuple of it and two uint32 arrays.
 
     Example:
         >>> BasicTokenizer()("Hello, [UNK] world!").tolist()
@@ -212,13 +190,7 @@ def _character_kind(letter: str) -> str:
 
 
 class PythonTokenizer:
-    """A tokenizer from a function.
-
-    Args:
-        tokenizer: A function from a str to a list of str.
-
-    Raises:
-        TypeError: `tokenizer` is not callable; on use, the value is not a str.
+    """A tokenizer from a function. `tokenizer`: a function from a str to a list of str.
 
     Example:
         >>> PythonTokenizer(str.split)("Welcome to Beijing").tolist()

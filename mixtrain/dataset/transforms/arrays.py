@@ -36,10 +36,7 @@ _COMPARISONS: dict[Relational, Callable[[Any, Any], Any]] = {
 
 
 class Fill:
-    """An array of the same shape and dtype, filled with one value.
-
-    Args:
-        fill_value: A number, bool, str or bytes.
+    """An array of the same shape and dtype, filled with one value. `fill_value`: a number, bool, str or bytes.
 
     Example:
         >>> import numpy as np
@@ -66,10 +63,6 @@ class PadEnd:
     Args:
         pad_shape: The shape; None for an axis that keeps its size.
         pad_value: The value to pad with; 0, or the empty string, by default.
-
-    Raises:
-        TypeError: `pad_shape` is not a list.
-        ValueError: On use: the array has another number of dimensions.
 
     Example:
         >>> import numpy as np
@@ -182,8 +175,7 @@ class Unique:
 class Slice:
     """A part of an array.
 
-    Args:
-        slices: For each axis an int, a list of ints or a slice; None: the whole axis; Ellipsis: all other axes.
+    Args: slices: For each axis an int, a list of ints or a slice; None: the whole axis; Ellipsis: all other axes.
 
     Example:
         >>> import numpy as np

@@ -12,8 +12,7 @@ from mixtrain.typing import Tensor
 class Compound(TensorOperation):
     """Base class of transforms of other transforms and functions; with functions it has no graph form.
 
-    Args:
-        transforms: The transforms and functions.
+    Args: transforms: The transforms and functions.
     """
 
     same_size: bool = False
@@ -46,12 +45,7 @@ class Compound(TensorOperation):
 class Compose(Compound):
     """Transforms and Python functions applied in sequence.
 
-    Args:
-        transforms: A list of transforms and functions. A `Compose` in it is replaced by its own list.
-
-    Raises:
-        TypeError: `transforms` is not a list of functions.
-        ValueError: It is empty.
+    Args: transforms: A list of transforms and functions. A `Compose` in it is replaced by its own list.
 
     Example:
         >>> import numpy as np

@@ -16,12 +16,7 @@ class OneHot(BlockOperation):
         num_classes: The length of a vector; labels are from 0 to `num_classes` - 1.
         smoothing_rate: The fraction of the 1 that is distributed evenly over all classes.
 
-    Returns:
-        Shape (num_classes,), or (n, num_classes) for n labels, in the labels' dtype; float64 with smoothing.
-
-    Raises:
-        TypeError: An argument is not a number; on use, labels are not integers.
-        ValueError: An argument is out of range; on use, a label is.
+    Returns: Shape (num_classes,), or (n, num_classes) for n labels, in the labels' dtype; float64 with smoothing.
 
     Example:
         >>> import numpy as np

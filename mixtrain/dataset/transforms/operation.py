@@ -147,11 +147,7 @@ class PyTensorOperation:
 
 
 def read_value(where: str, value: Any) -> np.ndarray:
-    """Return an array, a tensor or a number as an array.
-
-    Raises:
-        TypeError: The value is something else or non-numeric.
-    """
+    """Return an array, a tensor or a number as an array."""
     if not isinstance(value, np.ndarray):
         if not (backend.is_tensor(value) or isinstance(value, (bool, int, float, list, tuple, np.generic))):
             raise checks.fail_type(

@@ -19,10 +19,6 @@ class RandomApply(Compound):
         transforms: A list of transforms and functions that preserve dtype and rank.
         prob: The probability.
 
-    Raises:
-        TypeError: `transforms` is not a list of functions.
-        ValueError: It is empty, or `prob` is not from 0 to 1.
-
     Example:
         >>> RandomApply([lambda x: x + 1], prob=1.0)(3)
         4
@@ -49,12 +45,7 @@ class RandomApply(Compound):
 class RandomChoice(Compound):
     """One of several transforms, chosen at random.
 
-    Args:
-        transforms: A list of transforms and functions, whose results have the same dtype and rank.
-
-    Raises:
-        TypeError: `transforms` is not a list of functions.
-        ValueError: It is empty.
+    Args: transforms: A list of transforms and functions, whose results have the same dtype and rank.
 
     Example:
         >>> RandomChoice([lambda x: x + 1, lambda x: 1 + x])(3)
@@ -78,12 +69,7 @@ class RandomChoice(Compound):
 class RandomOrder(Compound):
     """All of several transforms, in random order.
 
-    Args:
-        transforms: A list of transforms and functions, each of which accepts the results of all others.
-
-    Raises:
-        TypeError: `transforms` is not a list of functions.
-        ValueError: It is empty.
+    Args: transforms: A list of transforms and functions, each of which accepts the results of all others.
 
     Example:
         >>> RandomOrder([lambda x: x + 1, lambda x: x + 2])(3)

@@ -66,12 +66,7 @@ def numpy_generator(seed: tuple[int, int]) -> np.random.Generator:
 
 
 def read_operations(where: str, argument: str, operations: Any) -> list[Operation]:
-    """Return a list of transforms and functions.
-
-    Raises:
-        TypeError: It is not a list, or an item is not callable or is a class of transforms.
-        ValueError: It is empty.
-    """
+    """Return a list of transforms and functions."""
     write = f"{argument}=[vision.HWC2CHW()]"
     checks.instance(where, argument, operations, (list, tuple), write)
     if not operations:

@@ -17,9 +17,6 @@ class TypeCast(BlockOperation):
         data_type: A mixtrain or NumPy dtype, or its name.
         output_type: The same, by MindSpore's earlier name for it.
 
-    Raises:
-        TypeError: The value is not a dtype, or both arguments are passed, or neither.
-
     Example:
         >>> import numpy as np
         >>> import mixtrain
