@@ -92,11 +92,7 @@ class BucketBatch(Stage):
 
 
 def read_buckets(boundaries: Any, sizes: Any) -> Buckets:
-    """Return the boundary and batch size of each bucket.
-
-    Raises:
-        ValueError: The boundaries do not increase, or the number of sizes is not one more than that of boundaries.
-    """
+    """Return the boundary and batch size of each bucket."""
     for name, values in (("bucket_boundaries", boundaries), ("bucket_batch_sizes", sizes)):
         checks.instance(_WHERE, name, values, (list, tuple), f"{name}=[10, 20]")
         for value in values:

@@ -33,10 +33,8 @@ class Cifar10Dataset(ArrayFilesDataset):
         shard_id: Which shard to read, from 0.
         cache: Without effect: the rows are in memory.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The folder or one of its files is missing, a file is truncated or has another format, or an
-            argument has the wrong value.
+    Raises: ValueError: The folder or one of its files is missing, a file is truncated or has another format, or an
+        argument has the wrong value.
 
     Example:
         >>> Cifar10Dataset("no/such/folder")
@@ -78,10 +76,8 @@ class Cifar100Dataset(ArrayFilesDataset):
         shard_id: Which shard to read, from 0.
         cache: Without effect: the rows are in memory.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The folder or one of its files is missing, a file is truncated or has another format, or an
-            argument has the wrong value.
+    Raises: ValueError: The folder or one of its files is missing, a file is truncated or has another format, or an
+        argument has the wrong value.
 
     Example:
         >>> Cifar100Dataset("no/such/folder")

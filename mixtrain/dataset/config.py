@@ -108,12 +108,7 @@ _settings = _Settings()
 def set_seed(seed: int) -> None:
     """Seed the shuffles and random transforms of datasets, and also `random` and `numpy.random`.
 
-    Args:
-        seed: From 0 to 2**32 - 1. It is in force until another is set here or by `mixtrain.set_seed`.
-
-    Raises:
-        TypeError: `seed` is not an int.
-        ValueError: `seed` is out of range.
+    Args: seed: From 0 to 2**32 - 1. It is in force until another is set here or by `mixtrain.set_seed`.
 
     Example:
         >>> from mixtrain.dataset import config
@@ -136,11 +131,7 @@ def get_seed() -> int | None:
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Set how many threads read files and run transforms if `num_parallel_workers` is not passed.
-
-    Args:
-        num: At least 1.
-    """
+    """Set how many threads read files and run transforms if `num_parallel_workers` is not passed. `num`: at least 1."""
     _settings.num_parallel_workers = checks.integer("config.set_num_parallel_workers", "num", num, at_least=1)
 
 
@@ -150,11 +141,7 @@ def get_num_parallel_workers() -> int:
 
 
 def set_prefetch_size(size: int) -> None:
-    """Accept MindSpore's queue length; the backend chooses how many batches are prefetched.
-
-    Args:
-        size: At least 1.
-    """
+    """Accept MindSpore's queue length; the backend chooses how many batches are prefetched. `size`: at least 1."""
     _settings.prefetch_size = checks.integer("config.set_prefetch_size", "size", size, at_least=1)
 
 

@@ -25,8 +25,7 @@ class Dataset(BatchSteps["Dataset"]):
     A dataset comes from a source such as `MnistDataset`, `GeneratorDataset` or `NumpySlicesDataset`, or from a step of
     another dataset.
 
-    Args:
-        stage: The last stage of the pipeline, which yields the rows.
+    Args: stage: The last stage of the pipeline, which yields the rows.
 
     Example:
         >>> from mixtrain.dataset import NumpySlicesDataset
@@ -66,10 +65,8 @@ class Dataset(BatchSteps["Dataset"]):
             cache: A `DatasetCache`: the results are computed once, even random ones, and stored in memory.
             column_order: Which columns to keep, in that order (older MindSpore); all by default.
 
-        Raises:
-            TypeError: An operation is not callable.
-            ValueError: A column is unknown; on reading, the functions return another number of columns, or a
-                transform does not fit a value.
+        Raises: ValueError: A column is unknown; on reading, the functions return another number of columns, or a
+            transform does not fit a value.
         """
         if num_parallel_workers is not None:
             checks.integer("map", "num_parallel_workers", num_parallel_workers, at_least=1)
@@ -102,11 +99,7 @@ class Dataset(BatchSteps["Dataset"]):
         return tuple(Dataset(part) for part in split_stage(self._stage, self.get_dataset_size(), sizes, randomize))
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """Return the dataset that a function returns for this one.
-
-        Args:
-            apply_func: From a dataset to a dataset.
-        """
+        """Return the dataset that a function returns for this one. `apply_func`: from a dataset to a dataset."""
         result = apply_func(self)
         checks.instance("apply", "the result of apply_func", result, Dataset, "return dataset in apply_func")
         return result
@@ -114,8 +107,7 @@ class Dataset(BatchSteps["Dataset"]):
     def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
         """Concatenate the datasets that a function returns for the rows.
 
-        Args:
-            func: Takes one array per column and returns a dataset. It is called immediately, once for each row.
+        Args: func: Takes one array per column and returns a dataset. It is called immediately, once for each row.
         """
         if not callable(func):
             raise checks.fail_type("flat_map", "func must be a function", func, "flat_map(lambda x: ...)")
@@ -140,8 +132,7 @@ class Dataset(BatchSteps["Dataset"]):
     def to_device(self, send_epoch_end: bool = True, create_data_info_queue: bool = False) -> None:
         """Raise NotImplementedError: training transfers rows to the device without a queue.
 
-        Args:
-            send_epoch_end: Not used, as `create_data_info_queue`.
+        Args: send_epoch_end: Not used, as `create_data_info_queue`.
         """
         raise NotImplementedError(
             "Dataset.to_device: expected no queue; got a call. Write model.train(epoch, dataset), which reads ahead "
@@ -198,8 +189,7 @@ class Dataset(BatchSteps["Dataset"]):
     def pipeline_from(self, initial_epoch: int) -> backend.Pipeline:
         """Return the backend's pipeline, starting at an epoch; with a seed, as an uninterrupted run reads that epoch.
 
-        Args:
-            initial_epoch: The epoch, from 0.
+        Args: initial_epoch: The epoch, from 0.
         """
         checks.integer("pipeline_from", "initial_epoch", initial_epoch, at_least=0)
         return open_pipeline(self._stage, initial_epoch=initial_epoch)

@@ -43,10 +43,8 @@ class GeneratorDataset(Dataset):
         collate_fn: Builds a batch instead of stacking: takes one list of arrays per column and returns a tuple of
             batches. Needs `batch_sampler`.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument has the wrong value; on reading, the source is empty or used up, or the number of values
-            of a row differs from the number of names.
+    Raises: ValueError: An argument has the wrong value; on reading, the source is empty or used up, or the number of
+        values of a row differs from the number of names.
 
     Example:
         >>> rows = [(1.5, 0), (2.5, 1)]

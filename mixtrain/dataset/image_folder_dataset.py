@@ -44,9 +44,7 @@ class ImageFolderDataset(Dataset):
         cache: Stores the rows in memory after the first epoch.
         decrypt: A function from the path of a file to the bytes to use instead of its contents.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The folder is missing or has no such files; on reading, a file cannot be read or decoded.
+    Raises: ValueError: The folder is missing or has no such files; on reading, a file cannot be read or decoded.
 
     Example:
         >>> ImageFolderDataset("no/such/folder")

@@ -29,10 +29,6 @@ def map_stage(
         inputs: Names of the columns that the first operation takes.
         outputs: Names of the results of the last operation.
         workers: See `Chain`.
-
-    Raises:
-        TypeError: An operation is not callable.
-        ValueError: A column is unknown, or there is no operation.
     """
     functions = flattened(_read(operations))
     transforms, returns_picture = for_pictures(functions) if all(map(has_graph, functions)) else ((), False)

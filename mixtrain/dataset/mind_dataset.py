@@ -39,9 +39,7 @@ class MindDataset(Dataset):
         num_samples: Maximum number of rows in an epoch.
         cache: Stores the rows in memory after the first epoch.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: A file is missing, truncated or of another format; a column is unknown.
+    Raises: ValueError: A file is missing, truncated or of another format; a column is unknown.
 
     Example:
         >>> MindDataset("no/such/file")

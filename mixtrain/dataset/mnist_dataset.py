@@ -32,11 +32,6 @@ class MnistDataset(ArrayFilesDataset):
         shard_id: Which shard to read, from 0.
         cache: Without effect: the rows are in memory.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The folder or one of its files is missing, a file is truncated or not an IDX file, or an argument
-            has the wrong value.
-
     Example:
         >>> MnistDataset("no/such/folder")
         Traceback (most recent call last):
@@ -71,9 +66,6 @@ class FashionMnistDataset(MnistDataset):
         num_shards: Number of shards that the rows are divided into; needs `shard_id`.
         shard_id: Which shard to read, from 0.
         cache: Without effect: the rows are in memory.
-
-    Raises:
-        ValueError: The folder or one of its files is missing, or a file is truncated or not an IDX file.
 
     Example:
         >>> FashionMnistDataset.__mro__[1] is MnistDataset

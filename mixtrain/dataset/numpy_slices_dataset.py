@@ -28,10 +28,6 @@ class NumpySlicesDataset(Dataset):
         num_shards: Number of shards that the rows are divided into; needs `shard_id`.
         shard_id: Which shard to read, from 0.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The columns are empty or of different lengths, or the names do not fit them.
-
     Example:
         >>> data = NumpySlicesDataset({"x": [1, 2], "y": [3, 4]}, shuffle=False)
         >>> [[x.tolist(), y.tolist()] for x, y in data.create_tuple_iterator(num_epochs=1, output_numpy=True)]

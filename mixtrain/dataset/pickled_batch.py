@@ -33,10 +33,6 @@ def read_batch(where: str, path: pathlib.Path) -> tuple[np.ndarray, list[int]]:
     Args:
         where: The caller, for errors.
         path: The file.
-
-    Raises:
-        ValueError: The file is another one.
-        OSError: It cannot be read.
     """
     data = path.read_bytes()
     try:

@@ -33,18 +33,13 @@ def index_path(path: str | pathlib.Path) -> pathlib.Path:
 
 
 class RowFile:
-    """One file of rows, read by index.
-
-    Args:
-        where: The caller, for messages.
-        path: The file.
+    """One file of rows, read by index. `where`: the caller, for messages; `path`: the file.
 
     Attributes:
         schema: Its columns.
         files: The names of all files that the rows were divided among.
 
-    Raises:
-        ValueError: The file or its index is missing, truncated, or of another format.
+    Raises: ValueError: The file or its index is missing, truncated, or of another format.
     """
 
     def __init__(self, where: str, path: str | pathlib.Path) -> None:

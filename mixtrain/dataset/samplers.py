@@ -117,8 +117,7 @@ class WeightedRandomSampler(BuiltinSampler):
         num_samples: Number of rows in a pass, at most and by default the number of rows of the source.
         replacement: Whether a row may be repeated.
 
-    Raises:
-        ValueError: A weight is negative or not finite, or all are 0.
+    Raises: ValueError: A weight is negative or not finite, or all are 0.
 
     Example:
         >>> WeightedRandomSampler([0, 1, 0], 2).indices(PassSeed.start(), 3).tolist()
@@ -155,9 +154,6 @@ class DistributedSampler(BuiltinSampler):
             `Shuffle` means the same.
         num_samples: Maximum number of rows of the shard in a pass.
         offset: The shard that gets the first row; then no shard is filled. By default -1: shard 0, and filled.
-
-    Raises:
-        ValueError: `shard_id` is not below `num_shards`, or `offset` above it.
 
     Example:
         >>> DistributedSampler(4, 3, shuffle=False).indices(PassSeed.start(), 6).tolist()
@@ -211,8 +207,7 @@ class PKSampler(BuiltinSampler):
         class_column: Without effect: it is for MindRecord files.
         num_samples: Maximum number of rows in a pass.
 
-    Raises:
-        ValueError: `num_val` is below 1 or `num_class` is given; on reading, the source has no labels.
+    Raises: ValueError: `num_val` is below 1 or `num_class` is given; on reading, the source has no labels.
 
     Example:
         >>> PKSampler(1).indices(PassSeed.start(), 3, np.array([7, 5, 8])).tolist()

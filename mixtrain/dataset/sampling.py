@@ -36,9 +36,7 @@ def choose_sampler(
 ) -> BuiltinSampler:
     """Return the sampler for the arguments of a source.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The arguments contradict each other.
+    Raises: ValueError: The arguments contradict each other.
     """
     shuffled = read_shuffle(where, shuffle) is Shuffle.GLOBAL
     check_shards(where, num_shards, shard_id)

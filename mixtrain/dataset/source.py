@@ -18,12 +18,7 @@ from mixtrain.dataset.stage import Row, Stage
 
 
 def read_row(where: str, value: Any, columns: Sequence[str]) -> Row:
-    """Return a row of a source, a tuple, list or generator, or the value of the one column, as arrays.
-
-    Raises:
-        TypeError: A value is not an array of numbers or strings, or a dict of them.
-        ValueError: The number of values differs from the number of columns.
-    """
+    """Return a row of a source, a tuple, list or generator, or the value of the one column, as arrays."""
     if isinstance(value, types.GeneratorType):
         value = tuple(value)
     values = value if isinstance(value, (tuple, list)) else (value,)

@@ -19,12 +19,7 @@ _PART_BYTES = 2**20
 
 
 def find_folder(where: str, path: Any) -> pathlib.Path:
-    """Return the folder `path`.
-
-    Raises:
-        TypeError: `path` is not a path.
-        ValueError: The folder does not exist.
-    """
+    """Return the folder `path`."""
     checks.instance(where, "dataset_dir", path, (str, pathlib.Path), 'dataset_dir="folder"')
     folder = pathlib.Path(path)
     if not folder.is_dir():
@@ -61,9 +56,6 @@ def read_idx(where: str, path: pathlib.Path, rank: int) -> np.ndarray:
         where: The caller, for messages.
         path: The file; compressed if its name ends in .gz.
         rank: The number of dimensions it must have.
-
-    Raises:
-        ValueError: The file is not an IDX file of that rank, or it is truncated.
     """
     expected = f"an IDX file of unsigned bytes with {rank} dimensions"
     start = 4 + 4 * rank

@@ -20,9 +20,6 @@ def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> backend.Pipeline:
     Args:
         stage: The stage whose rows are read.
         initial_epoch: The epoch of the first pass; with a seed, an epoch always has the same order.
-
-    Raises:
-        ValueError: There is no row.
     """
     pass_seed = PassSeed.start()
     epochs = itertools.count(initial_epoch)

@@ -43,10 +43,8 @@ class TFRecordDataset(Dataset):
         cache: Stores the rows in memory after the first epoch.
         compression_type: "GZIP" or "ZLIB" if the files are compressed.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: A file is missing, truncated or not a TFRecord file; a column is unknown; on reading, a record does
-            not fit the schema.
+    Raises: ValueError: A file is missing, truncated or not a TFRecord file; a column is unknown; on reading, a record
+        does not fit the schema.
 
     Example:
         >>> TFRecordDataset("no/such/file")

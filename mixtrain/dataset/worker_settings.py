@@ -64,20 +64,12 @@ def get_enable_autotune() -> bool:
 
 
 def set_sending_batches(batch_num: int) -> None:
-    """Accept how many batches MindSpore sends to a device in advance.
-
-    Args:
-        batch_num: At least 0.
-    """
+    """Accept how many batches MindSpore sends to a device in advance. `batch_num`: at least 0."""
     checks.integer("config.set_sending_batches", "batch_num", batch_num, at_least=0)
 
 
 def set_numa_enable(numa_enable: bool) -> None:
-    """Accept whether MindSpore binds workers to one NUMA node.
-
-    Args:
-        numa_enable: True or False.
-    """
+    """Accept whether MindSpore binds workers to one NUMA node. `numa_enable`: True or False."""
     _set_switch("numa_enable", "numa_enable", numa_enable)
 
 
@@ -87,11 +79,7 @@ def get_numa_enable() -> bool:
 
 
 def set_monitor_sampling_interval(interval: int) -> None:
-    """Accept the sampling interval of MindSpore's monitor, in milliseconds.
-
-    Args:
-        interval: At least 1.
-    """
+    """Accept the sampling interval of MindSpore's monitor, in milliseconds. `interval`: at least 1."""
     _set_number("monitor_sampling_interval", "interval", interval)
 
 
@@ -101,11 +89,7 @@ def get_monitor_sampling_interval() -> int:
 
 
 def set_auto_num_workers(enable: bool) -> None:
-    """Accept whether MindSpore chooses the number of workers.
-
-    Args:
-        enable: True or False.
-    """
+    """Accept whether MindSpore chooses the number of workers. `enable`: True or False."""
     _set_switch("auto_num_workers", "enable", enable)
 
 
@@ -115,11 +99,7 @@ def get_auto_num_workers() -> bool:
 
 
 def set_callback_timeout(timeout: int) -> None:
-    """Accept the timeout of a dataset callback, in seconds.
-
-    Args:
-        timeout: At least 1.
-    """
+    """Accept the timeout of a dataset callback, in seconds. `timeout`: at least 1."""
     _set_number("callback_timeout", "timeout", timeout)
 
 
@@ -129,11 +109,7 @@ def get_callback_timeout() -> int:
 
 
 def set_autotune_interval(interval: int) -> None:
-    """Accept the number of steps between two adjustments of autotune; 0: once in each epoch.
-
-    Args:
-        interval: At least 0.
-    """
+    """Accept the number of steps between two adjustments of autotune; 0: once in each epoch. `interval`: at least 0."""
     _set_number("autotune_interval", "interval", interval, at_least=0)
 
 
@@ -143,11 +119,7 @@ def get_autotune_interval() -> int:
 
 
 def set_enable_shared_mem(enable: bool) -> None:
-    """Accept whether MindSpore's processes share memory.
-
-    Args:
-        enable: True or False.
-    """
+    """Accept whether MindSpore's processes share memory. `enable`: True or False."""
     _set_switch("enable_shared_mem", "enable", enable)
 
 
@@ -157,11 +129,7 @@ def get_enable_shared_mem() -> bool:
 
 
 def set_auto_offload(offload: bool) -> None:
-    """Accept whether transforms run on the device.
-
-    Args:
-        offload: True or False.
-    """
+    """Accept whether transforms run on the device. `offload`: True or False."""
     _set_switch("auto_offload", "offload", offload)
 
 
@@ -171,11 +139,7 @@ def get_auto_offload() -> bool:
 
 
 def set_enable_watchdog(enable: bool) -> None:
-    """Accept whether MindSpore watches for processes that hang.
-
-    Args:
-        enable: True or False.
-    """
+    """Accept whether MindSpore watches for processes that hang. `enable`: True or False."""
     _set_switch("enable_watchdog", "enable", enable)
 
 
@@ -185,11 +149,7 @@ def get_enable_watchdog() -> bool:
 
 
 def set_multiprocessing_timeout_interval(interval: int) -> None:
-    """Accept the interval of warnings about processes that hang, in seconds.
-
-    Args:
-        interval: At least 1.
-    """
+    """Accept the interval of warnings about processes that hang, in seconds. `interval`: at least 1."""
     _set_number("multiprocessing_timeout_interval", "interval", interval)
 
 
@@ -199,11 +159,7 @@ def get_multiprocessing_timeout_interval() -> int:
 
 
 def set_dynamic_shape(is_dynamic: bool) -> None:
-    """Accept whether shapes may differ between rows.
-
-    Args:
-        is_dynamic: True or False.
-    """
+    """Accept whether shapes may differ between rows. `is_dynamic`: True or False."""
     _set_switch("dynamic_shape", "is_dynamic", is_dynamic)
 
 
@@ -213,11 +169,7 @@ def get_dynamic_shape() -> bool:
 
 
 def set_fast_recovery(fast_recovery: bool) -> None:
-    """Accept whether a resumed run skips rows without computing them.
-
-    Args:
-        fast_recovery: True or False.
-    """
+    """Accept whether a resumed run skips rows without computing them. `fast_recovery`: True or False."""
     _set_switch("fast_recovery", "fast_recovery", fast_recovery)
 
 
@@ -233,8 +185,7 @@ def set_debug_mode(debug_mode_flag: bool, debug_hook_list: list[Any] | None = No
         debug_mode_flag: True or False.
         debug_hook_list: Must be empty or None: hooks between transforms are not supported.
 
-    Raises:
-        NotImplementedError: There are hooks.
+    Raises: NotImplementedError: There are hooks.
     """
     if debug_hook_list:
         raise NotImplementedError(
@@ -249,13 +200,9 @@ def get_debug_mode() -> bool:
 
 
 def set_error_samples_mode(error_samples_mode: ErrorSamplesMode) -> None:
-    """Accept that an error in a row is raised, as it always is here.
+    """Accept that an error in a row is raised, as it always is here. `error_samples_mode`: `ErrorSamplesMode.RETURN`.
 
-    Args:
-        error_samples_mode: `ErrorSamplesMode.RETURN`.
-
-    Raises:
-        NotImplementedError: The mode replaces or skips rows.
+    Raises: NotImplementedError: The mode replaces or skips rows.
     """
     if error_samples_mode is not ErrorSamplesMode.RETURN:
         raise NotImplementedError(
@@ -269,11 +216,7 @@ def get_error_samples_mode() -> ErrorSamplesMode:
 
 
 def set_multiprocessing_start_method(start_method: str) -> None:
-    """Accept how MindSpore starts its worker processes; threads are used here.
-
-    Args:
-        start_method: "fork" or "spawn".
-    """
+    """Accept how MindSpore starts its worker processes; threads are used here. `start_method`: "fork" or "spawn"."""
     where = "config.set_multiprocessing_start_method"
     _settings["multiprocessing_start_method"] = checks.one_of(where, "start_method", start_method, ("fork", "spawn"))
 
@@ -284,11 +227,7 @@ def get_multiprocessing_start_method() -> str:
 
 
 def set_video_backend(backend: str) -> None:
-    """Accept which device MindSpore decodes videos on; videos are not supported here.
-
-    Args:
-        backend: "CPU" or "Ascend".
-    """
+    """Accept which device MindSpore decodes videos on; videos are not supported here. `backend`: "CPU" or "Ascend"."""
     _settings["video_backend"] = checks.one_of("config.set_video_backend", "backend", backend, ("CPU", "Ascend"))
 
 
