@@ -41,9 +41,7 @@ class AdaFactor(Optimizer):
         compression: Whether the second moments of vectors are stored in float16.
         loss_scale: Divisor of the gradients.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or both or none of `learning_rate` and `relative_step` are given.
+    Raises: ValueError: An argument is out of range, or both or none of `learning_rate` and `relative_step` are given.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -156,9 +154,7 @@ def _root_mean_square(value: Tensor) -> Tensor:
 def _check_rate(learning_rate: Any, relative_step: Any, warmup_init: Any) -> None:
     """Check that exactly one of `learning_rate` and `relative_step` defines the rate.
 
-    Raises:
-        TypeError: A flag is not a bool.
-        ValueError: Both or neither do, or `warmup_init` is set without `relative_step`.
+    Raises: ValueError: Both or neither do, or `warmup_init` is set without `relative_step`.
     """
     relative = checks.boolean("AdaFactor", "relative_step", relative_step)
     if relative is (learning_rate is not None):

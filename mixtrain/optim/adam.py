@@ -34,10 +34,6 @@ class Adam(Optimizer):
         use_lazy: Accepted for compatibility with MindSpore; has no effect, because gradients are made dense.
         use_offload: Accepted for compatibility with MindSpore; has no effect.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
         >>> w = mixtrain.Parameter(np.zeros(1, np.float32), name="w")
@@ -114,10 +110,6 @@ class AdamOffload(Adam):
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
         loss_scale: Divisor of the gradients.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example: ``nn.AdamOffload(net.trainable_params())``.
     """
 
@@ -139,12 +131,7 @@ class AdamOffload(Adam):
 
 
 def decay_rate(where: str, name: str, value: float) -> float:
-    """Check that a decay rate is strictly between 0 and 1, and return it.
-
-    Raises:
-        TypeError: `value` is not a number.
-        ValueError: `value` is not between 0 and 1.
-    """
+    """Check that a decay rate is strictly between 0 and 1, and return it."""
     return checks.number(where, name, value, above=0.0, below=1.0, example=0.9)
 
 

@@ -25,10 +25,6 @@ class AdamWeightDecay(Optimizer):
         eps: Added to the denominator, above 0.
         weight_decay: Decoupled weight decay, multiplied by the learning rate; a number or a Cell of the step.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
         >>> w = mixtrain.Parameter(np.ones(1, np.float32), name="w")

@@ -30,10 +30,6 @@ class ASGD(Optimizer):
     Attributes:
         ax: Averaged weights, one Parameter per weight.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
         >>> w = mixtrain.Parameter(np.zeros(1, np.float32), name="w")

@@ -15,12 +15,7 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
         milestone: Increasing steps at which each rate ends; the last is the length of the result.
         learning_rates: One rate for each milestone.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument is not a list or tuple of numbers.
-        ValueError: The lengths differ, or the milestones decrease.
+    Returns: One rate per step.
 
     Example:
         >>> piecewise_constant_lr([2, 3], [0.5, 0.25])
@@ -61,12 +56,7 @@ def exponential_decay_lr(
         decay_epoch: Number of epochs per factor of `decay_rate`.
         is_stair: Whether the exponent is rounded down.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Returns: One rate per step.
 
     Example:
         >>> exponential_decay_lr(0.5, 0.5, total_step=4, step_per_epoch=2, decay_epoch=1)
@@ -99,12 +89,7 @@ def natural_exp_decay_lr(
         decay_epoch: With `is_stair`, the number of epochs with the same rate; otherwise it has no effect.
         is_stair: Whether the epoch is rounded down to a multiple of `decay_epoch`.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Returns: One rate per step.
 
     Example:
         >>> [round(rate, 4) for rate in natural_exp_decay_lr(0.5, 1.0, 3, 1, 1)]
@@ -138,12 +123,7 @@ def inverse_decay_lr(
         decay_epoch: Number of epochs per `decay_rate`.
         is_stair: Whether ``epoch / decay_epoch`` is rounded down.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Returns: One rate per step.
 
     Example:
         >>> inverse_decay_lr(0.5, 1.0, total_step=4, step_per_epoch=2, decay_epoch=1)
@@ -170,12 +150,7 @@ def cosine_decay_lr(
         step_per_epoch: Number of steps per epoch.
         decay_epoch: Number of epochs until `min_lr` is reached.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Returns: One rate per step.
 
     Example:
         >>> [round(rate, 4) for rate in cosine_decay_lr(0.0, 0.5, total_step=4, step_per_epoch=1, decay_epoch=2)]
@@ -212,12 +187,7 @@ def polynomial_decay_lr(
         update_decay_epoch: Whether `decay_epoch` is extended to its next multiple when it is reached, so that the rate
             rises again.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Returns: One rate per step.
 
     Example:
         >>> polynomial_decay_lr(0.5, 0.25, total_step=4, step_per_epoch=1, decay_epoch=2, power=1.0)
@@ -246,12 +216,7 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
         step_per_epoch: Number of steps per epoch.
         warmup_epoch: Number of epochs until `learning_rate` is reached.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Returns: One rate per step.
 
     Example:
         >>> warmup_lr(0.5, total_step=4, step_per_epoch=1, warmup_epoch=2)

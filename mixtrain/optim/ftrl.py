@@ -25,9 +25,7 @@ class FTRL(Optimizer):
         loss_scale: Divisor of the gradients.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or the learning rate changes or differs between groups.
+    Raises: ValueError: An argument is out of range, or the learning rate changes or differs between groups.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np

@@ -33,10 +33,6 @@ class Lamb(Optimizer):
         eps: Added to the denominator, above 0.
         weight_decay: Decoupled weight decay, added to the direction; a number or a Cell of the step.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
         >>> w = mixtrain.Parameter(np.array([3.0, 4.0], np.float32), name="w")

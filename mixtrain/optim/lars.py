@@ -32,9 +32,7 @@ class LARS(Optimizer):
         lars_filter: Function of a parameter that returns whether it is scaled; by default all are whose name contains
             neither "LayerNorm" nor "bias".
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: With `use_clip`, the optimizer has groups with dynamic learning rates.
+    Raises: ValueError: With `use_clip`, the optimizer has groups with dynamic learning rates.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np

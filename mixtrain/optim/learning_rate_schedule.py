@@ -27,14 +27,8 @@ class LearningRateSchedule(Cell):
     def construct(self, global_step: Tensor) -> Tensor:
         """Compute the learning rate of a step; a subclass defines it.
 
-        Args:
-            global_step: Index of the step, from 0; an optimizer passes an int32 variable of shape (1,).
-
-        Returns:
-            A float tensor of one element.
-
-        Raises:
-            NotImplementedError: The subclass does not define `construct`.
+        Args: global_step: Index of the step, from 0; an optimizer passes an int32 variable of shape (1,).
+        Returns: A float tensor of one element.
         """
         raise NotImplementedError(
             f"{type(self).__name__}: a LearningRateSchedule must compute its rate. "
@@ -68,10 +62,6 @@ class ExponentialDecayLR(_Decay):
         decay_steps: Number of steps per factor of `decay_rate`.
         is_stair: Whether the exponent is rounded down.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> float(ExponentialDecayLR(0.5, 0.25, decay_steps=2)(1))
         0.25
@@ -91,10 +81,6 @@ class NaturalExpDecayLR(_Decay):
             like this one, applies it per step.)
         decay_steps: With `is_stair`, the number of steps with the same rate; otherwise it has no effect.
         is_stair: Whether the step is rounded down to a multiple of `decay_steps`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> round(float(NaturalExpDecayLR(0.5, 1.0, decay_steps=2)(1)), 4)
@@ -119,10 +105,6 @@ class InverseDecayLR(_Decay):
         decay_steps: Number of steps per `decay_rate`.
         is_stair: Whether ``step / decay_steps`` is rounded down.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> float(InverseDecayLR(0.5, 1.0, decay_steps=2)(2))
         0.25
@@ -140,10 +122,6 @@ class CosineDecayLR(LearningRateSchedule):
         min_lr: Final rate, at least 0.
         max_lr: Initial rate, above `min_lr`.
         decay_steps: Number of steps until `min_lr` is reached.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> round(float(CosineDecayLR(0.0, 0.5, decay_steps=2)(1)), 4)
@@ -172,10 +150,6 @@ class PolynomialDecayLR(LearningRateSchedule):
         power: Exponent, above 0.
         update_decay_steps: Whether `decay_steps` is extended to its next multiple when it is reached, so that the rate
             rises again.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> float(PolynomialDecayLR(0.5, 0.25, decay_steps=2, power=1.0)(1))
@@ -216,10 +190,6 @@ class WarmUpLR(LearningRateSchedule):
     Args:
         learning_rate: Final rate, at least 0.
         warmup_steps: Number of steps until `learning_rate` is reached.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> float(WarmUpLR(0.5, warmup_steps=2)(1))

@@ -23,10 +23,6 @@ class Momentum(Optimizer):
         loss_scale: Divisor of the gradients.
         use_nesterov: Whether to use Nesterov momentum.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
         >>> w = mixtrain.Parameter(np.ones(1, np.float32), name="w")

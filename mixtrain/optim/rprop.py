@@ -26,10 +26,6 @@ class Rprop(Optimizer):
         step_sizes: Minimum and maximum step size.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
         >>> w = mixtrain.Parameter(np.zeros(2, np.float32), name="w")
@@ -76,12 +72,7 @@ class Rprop(Optimizer):
 
 
 def _pair(name: str, value: Any, example: tuple[float, float]) -> tuple[float, float]:
-    """Check that `value` is a pair of numbers, and return it.
-
-    Raises:
-        TypeError: `value` is not a tuple of numbers.
-        ValueError: `value` does not have two items.
-    """
+    """Check that `value` is a pair of numbers, and return it."""
     if not isinstance(value, tuple):
         raise checks.fail_type("Rprop", f"{name} must be a tuple", value, f"{name}={example}")
     if len(value) != 2:

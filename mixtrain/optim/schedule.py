@@ -51,10 +51,7 @@ class RatePerStep(LearningRateSchedule):
 
 
 class KerasRate(LearningRateSchedule):
-    """A `keras.optimizers.schedules.LearningRateSchedule` as a `LearningRateSchedule`.
-
-    Args:
-        schedule: The Keras schedule.
+    """A `keras.optimizers.schedules.LearningRateSchedule` as a `LearningRateSchedule`. `schedule`: the Keras schedule.
 
     Example:
         >>> import keras, mixtrain
@@ -81,9 +78,7 @@ def as_learning_rate(where: str, value: LearningRateLike, name: str) -> Paramete
             `keras.optimizers.schedules.LearningRateSchedule`.
         name: Name of the parameter.
 
-    Raises:
-        TypeError: `value` is none of these.
-        ValueError: `value` is negative, not finite, empty, or has two or more axes.
+    Raises: ValueError: `value` is negative, not finite, empty, or has two or more axes.
     """
     if isinstance(value, Cell):
         return value

@@ -27,9 +27,7 @@ class SGD(Optimizer):
         nesterov: Whether to use Nesterov momentum; requires a momentum and no dampening.
         loss_scale: Divisor of the gradients.
 
-    Raises:
-        TypeError: An argument has the wrong type, or `weight_decay` is a Cell.
-        ValueError: An argument is out of range, or `nesterov` is used without momentum or with dampening.
+    Raises: ValueError: An argument is out of range, or `nesterov` is used without momentum or with dampening.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np

@@ -59,9 +59,6 @@ class LRScheduler(_BaseScheduler):
         optimizer: An optimizer of `mixtrain.experimental.optim`.
         last_epoch: The number of the last step of a resumed run; -1 for a new one.
 
-    Raises:
-        TypeError: `optimizer` is of another kind.
-
     Example: ``lr_scheduler.StepLR(optimizer, step_size=30)``.
     """
 
@@ -79,11 +76,7 @@ class LRScheduler(_BaseScheduler):
         raise NotImplementedError(f"{type(self).__name__}: a scheduler must define get_lr(self).")
 
     def step(self, epoch: int | None = None) -> None:
-        """Set the learning rates of the next step.
-
-        Args:
-            epoch: The number of the step; None for the next.
-        """
+        """Set the learning rates of the next step. `epoch`: the number of the step; None for the next."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else int(epoch)
         if epoch is not None and (rates := self._closed_form()) is not None:
             self._assign(rates)
@@ -325,8 +318,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def step(self, epoch: float | None = None) -> None:
         """Set the learning rates of the next step.
 
-        Args:
-            epoch: The number of the step, which may be fractional; None for the next.
+        Args: epoch: The number of the step, which may be fractional; None for the next.
         """
         if epoch is None:
             super().step()
@@ -404,9 +396,7 @@ class SequentialLR(_BaseScheduler):
         milestones: Steps at which the next scheduler starts, one fewer than schedulers.
         last_epoch: As in `LRScheduler`.
 
-    Raises:
-        ValueError: A scheduler has another optimizer, or the number of milestones is wrong.
-
+    Raises: ValueError: A scheduler has another optimizer, or the number of milestones is wrong.
     Example: ``SequentialLR(optimizer, [first, second], [5])``.
     """
 
@@ -468,11 +458,7 @@ class ReduceLROnPlateau(_BaseScheduler):
         self.wait = self.cooldown_counter = 0
 
     def step(self, metrics: TensorLike) -> None:
-        """Record a metric, and reduce the rates if it is due.
-
-        Args:
-            metrics: The metric.
-        """
+        """Record a metric, and reduce the rates if it is due. `metrics`: the metric."""
         current, self.last_epoch = _value(metrics), self.last_epoch + 1
         if self._better(current):
             self.best, self.wait = current, 0
