@@ -79,12 +79,10 @@ class AvgPool1d(_AvgPool):
     """Average pooling of sequences.
 
     Args:
+        pad_mode, ceil_mode, count_include_pad: As in `AvgPool2d`.
         kernel_size: Size of the window, an int.
         stride: Stride of the window, an int; 1 by default, not `kernel_size`.
-        pad_mode: "valid", "same" (the mean excludes padding) or "pad", case-insensitive.
         padding: With "pad": zeros, an int.
-        ceil_mode: Whether the output includes a partial window at the end.
-        count_include_pad: With "pad": whether the mean includes the padding.
 
     Inputs: x (N, C, L) or (C, L), floating point.
     Returns: (N, C, L') or (C, L'), dtype of `x`.

@@ -137,19 +137,8 @@ class BatchNorm2d(BatchNorm):
 class BatchNorm1d(BatchNorm):
     """Normalize each channel of vectors or sequences over the batch, then scale and shift it.
 
-    Args:
-        num_features: Channels of the input.
-        eps: Added to the variance.
-        momentum: Fraction of the moving statistics that a training step keeps.
-        affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        moving_mean_init: Initial moving mean, likewise.
-        moving_var_init: Initial moving variance, likewise.
-        use_batch_statistics: True: always use batch statistics; False: always use moving statistics, never updated;
-            None: batch statistics in training, moving statistics otherwise.
-        data_format: "NCHW", the only supported value.
-        dtype: Dtype of `gamma` and `beta`; the statistics are float32.
+    Args: num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
+        use_batch_statistics, data_format, dtype: As in `BatchNorm2d`.
 
     Inputs: x (N, num_features) or (N, num_features, L), floating point.
     Returns: Same shape and dtype as `x`, computed as by `BatchNorm2d`.

@@ -19,14 +19,8 @@ class BatchNorm3d(Cell):
     """Normalize each channel of volumes over the batch, depth, height and width, then scale and shift it.
 
     Args:
-        num_features: Channels of the input.
-        eps: Added to the variance.
-        momentum: Fraction of the moving statistics that a training step keeps.
+        num_features, eps, momentum, gamma_init, beta_init, moving_mean_init, moving_var_init: As in `BatchNorm2d`.
         affine: Whether `gamma` and `beta` are learned.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        moving_mean_init: Initial moving mean, likewise.
-        moving_var_init: Initial moving variance, likewise.
         use_batch_statistics: True: always batch statistics; False: always moving statistics; None: by the mode.
         dtype: Dtype of `gamma` and `beta`.
 

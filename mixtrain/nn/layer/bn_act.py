@@ -103,17 +103,11 @@ class DenseBnAct(_BnAct):
     """`Dense`, then `BatchNorm1d`, then an activation.
 
     Args:
+        weight_init, bias_init, has_bias, has_bn, activation, alpha, after_fake: As in `Conv2dBnAct`.
         in_channels: Size of the last axis of the input.
         out_channels: Size of the last axis of the output.
-        weight_init: Initial weight, anything that `initializer` accepts.
-        bias_init: Initial bias, likewise.
-        has_bias: Whether a bias is added.
-        has_bn: Whether the output is normalized.
         momentum: `momentum` of the `BatchNorm1d`.
         eps: `eps` of the `BatchNorm1d`.
-        activation: A name, a Cell, a Keras layer or a function of a tensor; None for no activation.
-        alpha: Slope of the activation "leakyrelu".
-        after_fake: Accepted for compatibility with MindSpore; has no effect.
 
     Inputs: x (N, in_channels), floating point.
     Returns: (N, out_channels).

@@ -81,17 +81,12 @@ class Conv2d(_Conv):
     """Convolve images with a learned kernel over height and width.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
+        in_channels, out_channels, group, has_bias, weight_init, bias_init: As in `Conv1d`.
         kernel_size: Size of the kernel: an int or (height, width).
         stride: Stride of the kernel: an int or (height, width).
         pad_mode: "same" (the output has ceil(size / stride) rows and columns), "valid" (no padding) or "pad".
         padding: With "pad": zeros added on all sides, or (top, bottom, left, right).
         dilation: Spacing between the kernel's elements: an int or (height, width).
-        group: Number of groups that the channels are split into; each is convolved separately.
-        has_bias: Whether a bias is added; False by default.
-        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Initial bias, likewise.
         data_format: "NCHW", the only supported value.
         dtype: Dtype of the parameters.
 
@@ -131,19 +126,13 @@ class Conv3d(_Conv):
     """Convolve volumes with a learned kernel over depth, height and width.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
+        in_channels, out_channels, group, has_bias, weight_init, bias_init, dtype: As in `Conv2d`.
         kernel_size: Size of the kernel: an int or (depth, height, width).
         stride: Stride of the kernel: an int or (depth, height, width).
         pad_mode: "same" (the output has ceil(size / stride) elements along each axis), "valid" or "pad".
         padding: With "pad": zeros added on all sides, or (head, tail, top, bottom, left, right).
         dilation: Spacing between the kernel's elements: an int or (depth, height, width).
-        group: Number of groups that the channels are split into; each is convolved separately.
-        has_bias: Whether a bias is added; False by default.
-        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Initial bias, likewise.
         data_format: "NCDHW", the only supported value.
-        dtype: Dtype of the parameters.
 
     Inputs: x (N, in_channels, D, H, W), floating point.
     Returns: (N, out_channels, D', H', W'), in the wider of the dtypes of `x` and the weight.

@@ -128,18 +128,13 @@ class Conv2dTranspose(_ConvTranspose):
     """Upsample images with a learned kernel: the transpose of `Conv2d`.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
+        in_channels, out_channels, group, has_bias, weight_init, bias_init: As in `Conv1dTranspose`.
         kernel_size: Size of the kernel: an int or (height, width).
         stride: Stride of the kernel: an int or (height, width).
         pad_mode: "same" (the output has size * stride rows and columns), "valid" or "pad".
         padding: With "pad": rows and columns cropped from all sides, an int or (top, bottom, left, right).
         output_padding: With "pad": rows and columns of zeros added at the end, fewer than max(stride, dilation).
         dilation: Spacing between the kernel's elements: an int or (height, width).
-        group: Number of groups that the channels are split into.
-        has_bias: Whether a bias is added; False by default.
-        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Initial bias, likewise.
         dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, height, width).
 
     Inputs: x (N, in_channels, H, W), floating point.
@@ -182,19 +177,14 @@ class Conv3dTranspose(_ConvTranspose):
     """Upsample volumes with a learned kernel: the transpose of `Conv3d`.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
+        in_channels, out_channels, group, has_bias, weight_init, bias_init: As in `Conv1dTranspose`.
         kernel_size: Size of the kernel: an int or (depth, height, width).
         stride: Stride of the kernel: an int or (depth, height, width).
         pad_mode: "same" (the output has size * stride elements along each axis), "valid" or "pad".
         padding: With "pad": elements cropped from all sides, an int or (head, tail, top, bottom, left, right).
         dilation: Spacing between the kernel's elements: an int or (depth, height, width).
-        group: Number of groups that the channels are split into.
         output_padding: With "pad": by how much the output is longer, less than max(stride, dilation): an int or
             (depth, height, width).
-        has_bias: Whether a bias is added; False by default.
-        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Initial bias, likewise.
         data_format: "NCDHW", the only supported value.
         dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, *kernel_size).
 

@@ -96,13 +96,10 @@ class BiDense(Cell):
     """Bilinear layer: ``input1 @ weight @ input2 + bias`` for each output.
 
     Args:
+        out_channels, bias_init, has_bias, dtype: As in `Dense`.
         in1_channels: Size of the last axis of the first input.
         in2_channels: Size of the last axis of the second input.
-        out_channels: Size of the last axis of the output.
         weight_init: Initial weight; by default uniform within 1 / sqrt(in1_channels).
-        bias_init: Initial bias, likewise.
-        has_bias: Whether a bias is added.
-        dtype: Dtype of the parameters.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

@@ -121,8 +121,7 @@ class EmbeddingLookup(_Table):
     """Map each index to a learned vector: `Embedding` with different arguments.
 
     Args:
-        vocab_size: Number of rows of the table.
-        embedding_size: Size of each row.
+        vocab_size, embedding_size: As in `Embedding`.
         param_init: Initial table, anything that `initializer` accepts.
         target: "CPU" or "DEVICE"; has no effect, because there is one device.
         slice_mode: How the table would be sharded over devices; has no effect.

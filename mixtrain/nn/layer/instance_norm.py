@@ -102,14 +102,7 @@ class InstanceNorm1d(_InstanceNorm):
 class InstanceNorm2d(_InstanceNorm):
     """Normalize each channel of each image separately, then scale and shift it.
 
-    Args:
-        num_features: Channels of the input.
-        eps: Added to the variance.
-        momentum: Weight of new statistics in the moving statistics, which are recorded but not used.
-        affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        dtype: Dtype of `gamma` and `beta`.
+    Args: num_features, eps, momentum, affine, gamma_init, beta_init, dtype: As in `InstanceNorm1d`.
 
     Inputs: x (N, num_features, H, W), floating point.
     Returns: Same shape and dtype as `x`, computed in float32.
@@ -128,14 +121,7 @@ class InstanceNorm2d(_InstanceNorm):
 class InstanceNorm3d(_InstanceNorm):
     """Normalize each channel of each volume separately, then scale and shift it.
 
-    Args:
-        num_features: Channels of the input.
-        eps: Added to the variance.
-        momentum: Weight of new statistics in the moving statistics, which are recorded but not used.
-        affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        dtype: Dtype of `gamma` and `beta`.
+    Args: num_features, eps, momentum, affine, gamma_init, beta_init, dtype: As in `InstanceNorm1d`.
 
     Inputs: x (N, num_features, D, H, W), floating point.
     Returns: Same shape and dtype as `x`, computed in float32.

@@ -91,13 +91,11 @@ class MaxPool1d(_MaxPool):
     """Max pooling of sequences.
 
     Args:
+        pad_mode, dilation, ceil_mode: As in `MaxPool2d`.
         kernel_size: Size of the window, an int.
         stride: Stride of the window, an int; 1 by default, not `kernel_size`.
-        pad_mode: "valid", "same" or "pad", case-insensitive.
         padding: With "pad": an int; padding is never the maximum.
-        dilation: With "pad": spacing between the window's elements.
         return_indices: With "pad": whether to return (output, indices): the index in L of each maximum, int64.
-        ceil_mode: With "pad": whether the output includes a partial window at the end.
 
     Inputs: x (N, C, L) or (C, L), floating point.
     Returns: (N, C, L') or (C, L'), dtype of `x`.

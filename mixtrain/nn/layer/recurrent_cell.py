@@ -92,11 +92,7 @@ class LSTMCell(_RecurrentCell):
 class GRUCell(_RecurrentCell):
     """One step of a `GRU`.
 
-    Args:
-        input_size: Size of the last axis of the input.
-        hidden_size: Size of the hidden state.
-        has_bias: Whether biases are added.
-        dtype: Dtype of the parameters.
+    Args: input_size, hidden_size, has_bias, dtype: As in `LSTMCell`.
 
     Inputs: x (N, input_size). hx (N, hidden_size). Both floating point.
     Returns: The state (N, hidden_size) after the step.
@@ -118,11 +114,8 @@ class RNNCell(_RecurrentCell):
     """One step of an `RNN`.
 
     Args:
-        input_size: Size of the last axis of the input.
-        hidden_size: Size of the hidden state.
-        has_bias: Whether biases are added.
+        input_size, hidden_size, has_bias, dtype: As in `LSTMCell`.
         nonlinearity: "tanh" or "relu".
-        dtype: Dtype of the parameters.
 
     Inputs: x (N, input_size). hx (N, hidden_size). Both floating point.
     Returns: The state (N, hidden_size) after the step.

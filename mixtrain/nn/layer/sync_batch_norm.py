@@ -20,14 +20,8 @@ class SyncBatchNorm(BatchNorm):
     In training, all processes must call it together. With a single process it is plain batch normalization.
 
     Args:
-        num_features: Channels of the input.
-        eps: Added to the variance.
-        momentum: Fraction of the moving statistics that a training step keeps.
+        num_features, eps, momentum, gamma_init, beta_init, moving_mean_init, moving_var_init: As in `BatchNorm2d`.
         affine: Whether `gamma` and `beta` are learned.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        moving_mean_init: Initial moving mean, likewise.
-        moving_var_init: Initial moving variance, likewise.
         use_batch_statistics: True: always batch statistics; False: always moving statistics; None: by the mode.
         process_groups: Lists of ranks that share statistics: None, 0 or one list of all ranks.
         dtype: Dtype of `gamma` and `beta`.

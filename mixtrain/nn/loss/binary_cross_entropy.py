@@ -52,8 +52,7 @@ class BCEWithLogitsLoss(LossBase):
     """Binary cross-entropy between the sigmoid of logits and labels, computed stably.
 
     Args:
-        reduction: "mean" or "sum" over all elements, or "none".
-        weight: Weights that broadcast to the shape of the inputs.
+        reduction, weight: As in `BCELoss`.
         pos_weight: Weights of the positive labels, broadcast likewise.
 
     Inputs: logits: any float dtype. labels: of the same shape, in [0, 1], any dtype.
