@@ -23,15 +23,9 @@ class ArrayFilesDataset(Dataset, abc.ABC):
     """Images and labels from the files of a folder; a subclass defines `_COLUMNS` and `_read`.
 
     Args:
+        usage, num_parallel_workers, shuffle, sampler, num_shards, shard_id, cache: As in `Cifar10Dataset`.
         dataset_dir: The folder.
-        usage: "train", "test" or "all"; None means "all".
         num_samples: Maximum number of rows in an epoch.
-        num_parallel_workers: Without effect: the files are read into memory at once.
-        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
-        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
-        cache: Without effect: the rows are in memory.
     """
 
     _COLUMNS: ClassVar[tuple[str, ...]]

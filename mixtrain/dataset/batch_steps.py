@@ -84,9 +84,7 @@ class BatchSteps(OrderSteps[_DatasetT]):
         """Pad consecutive rows to one shape, and stack them on a new first axis.
 
         Args:
-            batch_size: Rows in a batch, or a function from `BatchInfo` to that number.
-            drop_remainder: Whether to drop the last batch if it is smaller.
-            num_parallel_workers: Without effect.
+            batch_size, drop_remainder, num_parallel_workers: As in `batch`.
             pad_info: From column name to the shape to pad to and the value to pad with. None as a size, or as the
                 whole shape, means the longest row of the batch. Longer rows are truncated. An empty dict pads all
                 columns with 0; None pads nothing.

@@ -165,10 +165,8 @@ class Dataset(BatchSteps["Dataset"]):
         """Return an iterator over rows as lists of tensors.
 
         Args:
+            num_epochs, output_numpy, do_copy: As in `create_dict_iterator`.
             columns: Which columns, in that order; all by default.
-            num_epochs: How many epochs can be read, each by its own ``for`` loop; -1: no limit.
-            output_numpy: Whether to return NumPy arrays instead of tensors.
-            do_copy: Without effect: the returned arrays always belong to the caller.
         """
         dataset = self if columns is None else self.project(columns)
         return dataset._iterator(num_epochs, lambda row: [to_output(value, output_numpy) for value in row])

@@ -30,17 +30,13 @@ class ImageFolderDataset(Dataset):
     label, int32. Classes, and the files of each class, are in the order of their names.
 
     Args:
+        num_samples, shuffle, sampler, num_shards, shard_id: As in `Cifar10Dataset`.
         dataset_dir: The folder of the class folders.
-        num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
         num_parallel_workers: How many files are read at a time; by default `config.get_num_parallel_workers()`.
-        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
-        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
         extensions: The case-sensitive extensions of the files to read, such as [".png"]; all files by default.
         class_indexing: The folders to read and their labels, from name to int; by default all, numbered in the order of
             their names.
         decode: Whether to return pixels instead of the bytes of the file.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
         cache: Stores the rows in memory after the first epoch.
         decrypt: A function from the path of a file to the bytes to use instead of its contents.
 

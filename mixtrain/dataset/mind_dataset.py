@@ -27,13 +27,10 @@ class MindDataset(Dataset):
     A column of bytes is uint8, of one dimension.
 
     Args:
+        shuffle, num_shards, shard_id, sampler: As in `Cifar10Dataset`.
         dataset_files: The first of the files that were written together, which lists the others; or a list of files.
         columns_list: Which columns to read, in that order; all by default, in the order of their names.
         num_parallel_workers: Without effect.
-        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
-        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
         padded_sample: A row that is added `num_padded` times, so that shards have equal size.
         num_padded: Number of added rows.
         num_samples: Maximum number of rows in an epoch.

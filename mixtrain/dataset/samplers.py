@@ -96,9 +96,7 @@ class SubsetSampler(BuiltinSampler):
 class SubsetRandomSampler(SubsetSampler):
     """The rows with the given indices, in random order, a new one in each epoch.
 
-    Args:
-        indices: One index, or several.
-        num_samples: Maximum number of rows in a pass.
+    Args: indices, num_samples: As in `SubsetSampler`.
 
     Example:
         >>> sorted(SubsetRandomSampler([3, 1]).indices(PassSeed.start(), 5).tolist())

@@ -67,11 +67,10 @@ class Vocab:
         """Return the vocabulary of a file with a word in each line.
 
         Args:
+            special_tokens, special_first: See `from_list`.
             file_path: The file, in UTF-8.
             delimiter: The string after a word; by default a word is a whole line.
             vocab_size: Maximum number of lines to read; all by default.
-            special_tokens: See `from_list`.
-            special_first: See `from_list`.
         """
         if vocab_size is not None:
             checks.integer("Vocab.from_file", "vocab_size", vocab_size, at_least=1, example=1000)
@@ -93,12 +92,11 @@ class Vocab:
         """Return the vocabulary of a dataset's words, by descending frequency, then alphabetically.
 
         Args:
+            special_tokens, special_first: See `from_list`.
             dataset: The dataset, of which one epoch is read.
             columns: The columns of words; all by default.
             freq_range: Minimum and maximum frequency of a word; None for no limit.
             top_k: Maximum number of words; all by default.
-            special_tokens: See `from_list`.
-            special_first: See `from_list`.
         """
         names = dataset.get_col_names() if columns is None else [columns] if isinstance(columns, str) else columns
         minimum, maximum = freq_range or (None, None)

@@ -97,9 +97,7 @@ class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
 class ResizeWithBBox(BoxOperation):
     """The image and its boxes, resized.
 
-    Args:
-        size: The new (height, width); or an int for the shorter edge, the longer in proportion.
-        interpolation: The interpolation.
+    Args: size, interpolation: As in `Resize`.
 
     Example:
         >>> import numpy as np
@@ -134,12 +132,7 @@ class RandomResizeWithBBox(ResizeWithBBox):
 class RandomCropWithBBox(BoxOperation):
     """A part of the image at a random position, and the boxes clipped to it; boxes outside are dropped.
 
-    Args:
-        size: (height, width), or one int for both.
-        padding: A border that is added first: one int, (left and right, top and bottom), or (left, top, right, bottom).
-        pad_if_needed: Whether to pad images that are smaller than `size`.
-        fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
-        padding_mode: How a border is filled.
+    Args: size, padding, pad_if_needed, fill_value, padding_mode: As in `RandomCrop`.
 
     Example:
         >>> import numpy as np
@@ -186,12 +179,7 @@ class RandomCropWithBBox(BoxOperation):
 class RandomResizedCropWithBBox(BoxOperation):
     """A part of the image of random area, aspect ratio and position, resized; the boxes are clipped to it.
 
-    Args:
-        size: (height, width), or one int for both.
-        scale: The range (min, max) of the area of the part, as a fraction of the image.
-        ratio: The range (min, max) of width divided by height of the part; its logarithm is sampled uniformly.
-        interpolation: The interpolation.
-        max_attempts: How many parts are sampled until one fits in the image; after that, the center is used.
+    Args: size, scale, ratio, interpolation, max_attempts: As in `RandomResizedCrop`.
 
     Example:
         >>> import numpy as np

@@ -79,9 +79,8 @@ def write_jpeg(filename: str, image: TensorLike, quality: int = 75) -> None:
     """Write an image to a JPEG file.
 
     Args:
+        image, quality: As in `encode_jpeg`.
         filename: Its path.
-        image: uint8, (H, W), (H, W, 1) or (H, W, 3).
-        quality: From 1 to 100.
 
     Example:
         >>> write_jpeg(os.devnull, np.zeros((4, 5, 3), np.uint8))
@@ -93,9 +92,8 @@ def write_png(filename: str, image: TensorLike, compression_level: int = 6) -> N
     """Write an image to a PNG file.
 
     Args:
+        image, compression_level: As in `encode_png`.
         filename: Its path.
-        image: uint8, (H, W), (H, W, 1) or (H, W, 3).
-        compression_level: From 0 to 9, which gives the smallest file.
 
     Example:
         >>> write_png(os.devnull, np.zeros((4, 5, 3), np.uint8))

@@ -49,10 +49,9 @@ class PadToSize(ImageOperation):
     """The image padded to a size.
 
     Args:
+        fill_value, padding_mode: As in `Pad`.
         size: (height, width), or one int for both.
         offset: Width of the border at the top and at the left; None: half of the whole border.
-        fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
-        padding_mode: How the border is filled.
 
     Example:
         >>> import numpy as np

@@ -33,9 +33,7 @@ class Normalize(scale.Normalize):
 class Cutout(erase.CutOut):
     """An image (C, H, W) with squares at random positions set to 0.
 
-    Args:
-        length: The side of a square.
-        num_patches: Number of squares.
+    Args: length, num_patches: As in `CutOut`.
 
     Example:
         >>> Cutout(8).is_hwc

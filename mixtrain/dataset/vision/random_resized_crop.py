@@ -89,11 +89,8 @@ class RandomCropDecodeResize(RandomResizedCrop):
     """`RandomResizedCrop` of the image in the contents of a file; see `Decode`.
 
     Args:
-        size: (height, width), or one int for both.
-        scale: The range (min, max) of the area of the part, as a fraction of the image.
+        size, scale, interpolation, max_attempts: As in `RandomResizedCrop`.
         ratio: The range (min, max) of width divided by height of the part.
-        interpolation: The interpolation.
-        max_attempts: How many parts are sampled until one fits in the image; after that, the center is used.
 
     Example:
         >>> RandomCropDecodeResize(224).size

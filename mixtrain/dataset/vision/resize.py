@@ -86,10 +86,7 @@ class ResizedCrop(Resizing):
     """A given part of the image, resized.
 
     Args:
-        top: The first row of the part.
-        left: Its first column.
-        height: Its height.
-        width: Its width.
+        top, left, height, width: As in `Erase`.
         size: The new (height, width), or one int for both.
         interpolation: The interpolation.
 

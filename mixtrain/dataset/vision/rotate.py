@@ -103,11 +103,8 @@ class RandomRotation(_Rotation):
     """The image rotated by a random angle, counterclockwise if it is positive.
 
     Args:
+        resample, expand, center, fill_value: As in `Rotate`.
         degrees: The range (min, max) of the angle; or a number d for (-d, d).
-        resample: `Inter.NEAREST` or `Inter.BILINEAR`.
-        expand: Whether the result has the size of the rotated image; otherwise that of the image.
-        center: (x, y) of the center of rotation; by default, and always with `expand`, the center of the image.
-        fill_value: The value outside the image: one int from 0 to 255, or one per channel.
 
     Example:
         >>> import numpy as np
@@ -138,13 +135,12 @@ class RandomAffine(ImageOperation):
     """The image rotated, translated, scaled and sheared by random amounts.
 
     Args:
+        resample, fill_value: As in `Rotate`.
         degrees: The range (min, max) of the clockwise angle; or a number d for (-d, d).
         translate: The range (min, max) of the translation to the right as a fraction of the width, optionally followed
             by that of the translation down as a fraction of the height; none by default.
         scale: The range of the scale; 1 by default.
         shear: The range of the shear along x in degrees, optionally followed by that along y; a number s means (-s, s).
-        resample: `Inter.NEAREST` or `Inter.BILINEAR`.
-        fill_value: The value outside the image: one int from 0 to 255, or one per channel.
 
     Example:
         >>> import numpy as np
@@ -188,12 +184,11 @@ class Affine(ImageOperation):
     """The image rotated, translated, scaled and sheared.
 
     Args:
+        resample, fill_value: As in `Rotate`.
         degrees: The clockwise angle.
         translate: The translations to the right and down, as fractions of width and height.
         scale: The scale.
         shear: The shear along x in degrees, or along x and y.
-        resample: `Inter.NEAREST` or `Inter.BILINEAR`.
-        fill_value: The value outside the image: one int from 0 to 255, or one per channel.
 
     Example:
         >>> import numpy as np

@@ -104,10 +104,8 @@ class NormalizePad(Normalize):
     """`Normalize`, followed by one more channel of zeros.
 
     Args:
-        mean: One number per channel, or one for all; from 0 to 255.
-        std: Likewise, above 0.
+        mean, std, is_hwc: As in `Normalize`.
         dtype: "float32" or "float16".
-        is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
 
     Example:
         >>> import numpy as np
