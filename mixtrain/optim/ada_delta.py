@@ -18,12 +18,9 @@ class Adadelta(Optimizer):
     ``u = rho * u + (1 - rho) * d²`` is the running mean square of d.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate, loss_scale, weight_decay: As in `Optimizer`.
         rho: Decay rate of both mean squares, from 0 to 1.
         epsilon: Added under both square roots, above 0.
-        loss_scale: Divisor of the gradients.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np

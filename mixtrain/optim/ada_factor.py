@@ -28,7 +28,7 @@ class AdaFactor(Optimizer):
     the learning rate.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
+        params, loss_scale: As in `Optimizer`.
         learning_rate: A number, list or schedule, see `Optimizer`; None with `relative_step`.
         eps: Number added to squared gradients, and minimum scale of a parameter.
         clip_threshold: Maximum root mean square of a step, before the learning rate is applied.
@@ -39,7 +39,6 @@ class AdaFactor(Optimizer):
         relative_step: Whether the rate is ``min(0.01, 1 / sqrt(t))``.
         warmup_init: Whether that rate is at most ``1e-6 * t`` instead of 0.01.
         compression: Whether the second moments of vectors are stored in float16.
-        loss_scale: Divisor of the gradients.
 
     Raises: ValueError: An argument is out of range, or both or none of `learning_rate` and `relative_step` are given.
 

@@ -15,12 +15,9 @@ class Adagrad(Optimizer):
     """Adagrad: ``s = s + g²``, ``w = w - lr * g / sqrt(s)``.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
+        params, learning_rate, loss_scale, weight_decay: As in `Optimizer`.
         accum: Initial value of s, at least 0.
-        learning_rate: A number, list or schedule; see `Optimizer`.
         update_slots: Whether s is updated; with False it stays at `accum`.
-        loss_scale: Divisor of the gradients.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np

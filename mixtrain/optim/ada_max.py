@@ -19,13 +19,10 @@ class AdaMax(Optimizer):
     """AdaMax: ``m = b1 * m + (1 - b1) * g``, ``v = max(b2 * v, |g|)``, ``w = w - lr / (1 - b1^t) * m / (v + eps)``.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate, weight_decay, loss_scale: As in `Optimizer`.
         beta1: Decay rate of the first moment, between 0 and 1.
         beta2: Decay rate of the infinity norm v, between 0 and 1.
         eps: Added to the denominator, above 0.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-        loss_scale: Divisor of the gradients.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np

@@ -21,18 +21,13 @@ class Adam(Optimizer):
     correction.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate, weight_decay, loss_scale: As in `Optimizer`.
         beta1: Decay rate of the first moment m, between 0 and 1.
         beta2: Decay rate of the second moment v, between 0 and 1.
         eps: Added to the denominator, above 0.
-        use_locking: Accepted for compatibility with MindSpore; has no effect.
         use_nesterov: Whether ``b1 * m + (1 - b1) * g`` replaces m in the step.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-        loss_scale: Divisor of the gradients.
         use_amsgrad: Whether the maximum of all v so far replaces v in the step; `use_nesterov` then has no effect.
-        use_lazy: Accepted for compatibility with MindSpore; has no effect, because gradients are made dense.
-        use_offload: Accepted for compatibility with MindSpore; has no effect.
+        use_locking, use_lazy, use_offload: Accepted, without effect; gradients are made dense.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -99,16 +94,7 @@ class Adam(Optimizer):
 class AdamOffload(Adam):
     """`Adam` under the name of MindSpore's host-side variant; here it runs on the device of the weights.
 
-    Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
-        beta1: Decay rate of the first moment m, between 0 and 1.
-        beta2: Decay rate of the second moment v, between 0 and 1.
-        eps: Added to the denominator, above 0.
-        use_locking: Accepted for compatibility with MindSpore; has no effect.
-        use_nesterov: Whether ``b1 * m + (1 - b1) * g`` replaces m in the step.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-        loss_scale: Divisor of the gradients.
+    Args: params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale: As in `Adam`.
 
     Example: ``nn.AdamOffload(net.trainable_params())``.
     """

@@ -20,12 +20,10 @@ class ASGD(Optimizer):
     t0; until then ax equals the weight.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate, weight_decay: As in `Optimizer`.
         lambd: Decay rate of the weights.
         alpha: Exponent of the decay of eta.
         t0: Step after which weights are averaged.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Attributes:
         ax: Averaged weights, one Parameter per weight.

@@ -82,10 +82,8 @@ def natural_exp_decay_lr(
     """Return rates ``learning_rate * e ** (-decay_rate * epoch)``.
 
     Args:
-        learning_rate: Initial rate, above 0.
+        learning_rate, total_step, step_per_epoch: As in `exponential_decay_lr`.
         decay_rate: Decay per epoch, above 0.
-        total_step: Total number of steps.
-        step_per_epoch: Number of steps per epoch.
         decay_epoch: With `is_stair`, the number of epochs with the same rate; otherwise it has no effect.
         is_stair: Whether the epoch is rounded down to a multiple of `decay_epoch`.
 
@@ -116,10 +114,8 @@ def inverse_decay_lr(
     """Return rates ``learning_rate / (1 + decay_rate * epoch / decay_epoch)``.
 
     Args:
-        learning_rate: Initial rate, above 0.
+        learning_rate, total_step, step_per_epoch: As in `exponential_decay_lr`.
         decay_rate: Amount that `decay_epoch` epochs add to the denominator, above 0.
-        total_step: Total number of steps.
-        step_per_epoch: Number of steps per epoch.
         decay_epoch: Number of epochs per `decay_rate`.
         is_stair: Whether ``epoch / decay_epoch`` is rounded down.
 
@@ -144,10 +140,9 @@ def cosine_decay_lr(
     """Return rates that decay from `max_lr` to `min_lr` along half a cosine wave, then stay constant.
 
     Args:
+        total_step, step_per_epoch: As in `exponential_decay_lr`.
         min_lr: Final rate, at least 0.
         max_lr: Initial rate, above `min_lr`.
-        total_step: Total number of steps.
-        step_per_epoch: Number of steps per epoch.
         decay_epoch: Number of epochs until `min_lr` is reached.
 
     Returns: One rate per step.
@@ -178,10 +173,8 @@ def polynomial_decay_lr(
     """Return rates ``(learning_rate - end_learning_rate) * (1 - epoch / decay_epoch) ** power + end_learning_rate``.
 
     Args:
-        learning_rate: Initial rate, above 0.
+        learning_rate, total_step, step_per_epoch: As in `exponential_decay_lr`.
         end_learning_rate: Final rate, at least 0.
-        total_step: Total number of steps.
-        step_per_epoch: Number of steps per epoch.
         decay_epoch: Number of epochs until the final rate is reached, which then stays constant.
         power: Exponent, above 0.
         update_decay_epoch: Whether `decay_epoch` is extended to its next multiple when it is reached, so that the rate
@@ -211,9 +204,8 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
     """Return rates that rise linearly from 0 to `learning_rate`, then stay constant.
 
     Args:
+        total_step, step_per_epoch: As in `exponential_decay_lr`.
         learning_rate: Final rate, at least 0.
-        total_step: Total number of steps.
-        step_per_epoch: Number of steps per epoch.
         warmup_epoch: Number of epochs until `learning_rate` is reached.
 
     Returns: One rate per step.

@@ -15,15 +15,14 @@ class FTRL(Optimizer):
     ``w = (sign(z) * l1 - z) / (n'^-p / lr + 2 * l2)`` where ``|z| > l1``, else 0.
 
     Args:
+        loss_scale, weight_decay: As in `Optimizer`.
         params: Parameters or groups without rates; see `Optimizer`. Weight decay applies to all, whatever their names.
         initial_accum: Initial value of n, at least 0.
         learning_rate: A number above 0; lists and schedules are not supported.
         lr_power: Exponent of the learning rate's decay, at most 0.
         l1: L1 penalty, at least 0.
         l2: L2 penalty, at least 0.
-        use_locking: Accepted for compatibility with MindSpore; has no effect.
-        loss_scale: Divisor of the gradients.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
+        use_locking: Accepted, without effect.
 
     Raises: ValueError: An argument is out of range, or the learning rate changes or differs between groups.
 

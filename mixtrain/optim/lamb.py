@@ -26,8 +26,7 @@ class Lamb(Optimizer):
     norm is 0.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate: As in `Optimizer`.
         beta1: Decay rate of the first moment, between 0 and 1.
         beta2: Decay rate of the second moment, between 0 and 1.
         eps: Added to the denominator, above 0.

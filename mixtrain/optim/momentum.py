@@ -16,11 +16,8 @@ class Momentum(Optimizer):
     kernel uses the old v there, which is plain momentum.)
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate, weight_decay, loss_scale: As in `Optimizer`.
         momentum: Momentum, at least 0.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-        loss_scale: Divisor of the gradients.
         use_nesterov: Whether to use Nesterov momentum.
 
     Example:

@@ -18,14 +18,11 @@ class ProximalAdagrad(Optimizer):
     ``s = s + g²``, ``r = lr / sqrt(s)``, ``p = w - r * g``, ``w = sign(p) * max(|p| - r * l1, 0) / (1 + r * l2)``.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
+        params, learning_rate, loss_scale, weight_decay: As in `Optimizer`.
         accum: Initial value of s, at least 0.
-        learning_rate: A number, list or schedule; see `Optimizer`.
         l1: L1 penalty, at least 0.
         l2: L2 penalty, at least 0.
-        use_locking: Accepted for compatibility with MindSpore; has no effect.
-        loss_scale: Divisor of the gradients.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
+        use_locking: Accepted, without effect.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np

@@ -18,15 +18,12 @@ class RMSProp(Optimizer):
     s starts at 1. With `centered`, the square of a running mean of g is subtracted from s under the root.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate, loss_scale, weight_decay: As in `Optimizer`.
         decay: Decay rate of the running means, at least 0.
         momentum: Momentum, at least 0.
         epsilon: Added under the square root, above 0.
-        use_locking: Accepted for compatibility with MindSpore; has no effect.
+        use_locking: Accepted, without effect.
         centered: Whether to divide by the root of the variance of g instead of its mean square.
-        loss_scale: Divisor of the gradients.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np

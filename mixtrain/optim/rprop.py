@@ -20,11 +20,10 @@ class Rprop(Optimizer):
     it is multiplied by the first, and the element is not updated in that step.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
+        params, weight_decay: As in `Optimizer`.
         learning_rate: Initial step size; a number, list or schedule, see `Optimizer`.
         etas: Factors of the step sizes: one between 0 and 1, and one above 1.
         step_sizes: Minimum and maximum step size.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np

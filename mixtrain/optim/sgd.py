@@ -19,13 +19,11 @@ class SGD(Optimizer):
     ``w = w - lr * (g + momentum * v)``.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate, loss_scale: As in `Optimizer`.
         momentum: Momentum, at least 0.
         dampening: Dampening of the momentum, at least 0; has no effect if `momentum` is 0.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``; a number.
         nesterov: Whether to use Nesterov momentum; requires a momentum and no dampening.
-        loss_scale: Divisor of the gradients.
 
     Raises: ValueError: An argument is out of range, or `nesterov` is used without momentum or with dampening.
 

@@ -167,11 +167,10 @@ class LinearLR(_Factor):
     """Multiply the rates by a factor that goes from `start_factor` to `end_factor` in `total_iters` steps.
 
     Args:
-        optimizer: As in `LRScheduler`.
+        optimizer, last_epoch: As in `LRScheduler`.
         start_factor: The first factor.
         end_factor: The last factor.
         total_iters: Number of steps.
-        last_epoch: As in `LRScheduler`.
 
     Example: ``LinearLR(optimizer, 0.5, total_iters=4)``.
     """
@@ -196,10 +195,9 @@ class PolynomialLR(_Factor):
     """Reduce the rates to 0 in `total_iters` steps, as a polynomial of degree `power`.
 
     Args:
-        optimizer: As in `LRScheduler`.
+        optimizer, last_epoch: As in `LRScheduler`.
         total_iters: Number of steps.
         power: The degree.
-        last_epoch: As in `LRScheduler`.
 
     Example: ``PolynomialLR(optimizer, 10)``.
     """
@@ -220,9 +218,8 @@ class _Lambdas(LRScheduler):
     """Schedulers whose factors are functions of the step, one for all groups or one per group.
 
     Args:
-        optimizer: As in `LRScheduler`.
+        optimizer, last_epoch: As in `LRScheduler`.
         lr_lambda: A function of the step number, or a list of one per group.
-        last_epoch: As in `LRScheduler`.
     """
 
     def __init__(self, optimizer: Optimizer, lr_lambda: _Lambda | list[_Lambda], last_epoch: int = -1) -> None:
@@ -264,10 +261,9 @@ class CosineAnnealingLR(LRScheduler):
     """Anneal the rates to `eta_min` in `T_max` steps by half a cosine, and raise them again.
 
     Args:
-        optimizer: As in `LRScheduler`.
+        optimizer, last_epoch: As in `LRScheduler`.
         T_max: Half a period.
         eta_min: Minimum rate.
-        last_epoch: As in `LRScheduler`.
 
     Example: ``CosineAnnealingLR(optimizer, 10)``.
     """
@@ -299,11 +295,10 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """Anneal the rates by half a cosine and restart after `T_0` steps, then after `T_mult` times as many.
 
     Args:
-        optimizer: As in `LRScheduler`.
+        optimizer, last_epoch: As in `LRScheduler`.
         T_0: Steps until the first restart.
         T_mult: Factor of the steps until each next restart.
         eta_min: Minimum rate.
-        last_epoch: As in `LRScheduler`.
 
     Example: ``CosineAnnealingWarmRestarts(optimizer, 2)``.
     """
@@ -340,7 +335,7 @@ class CyclicLR(LRScheduler):
     """Cycle the rates between `base_lr` and `max_lr`.
 
     Args:
-        optimizer: As in `LRScheduler`.
+        optimizer, last_epoch: As in `LRScheduler`.
         base_lr: Minimum rate, one or one per group.
         max_lr: Maximum rate, one or one per group.
         step_size_up: Steps of the increase.
@@ -349,7 +344,6 @@ class CyclicLR(LRScheduler):
         gamma: For "exp_range".
         scale_fn: A function that replaces the mode.
         scale_mode: Whether `scale_fn` is a function of the "cycle" or the "iterations".
-        last_epoch: As in `LRScheduler`.
 
     Example: ``CyclicLR(optimizer, 0.01, 0.1)``.
     """

@@ -62,13 +62,10 @@ class Adam(Optimizer):
     """Adam, with weight decay added to the gradient.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
+        params, lr, weight_decay, maximize: As in `SGD`.
         betas: Decay rates of the mean and of the mean square.
         eps: Added to the denominator.
-        weight_decay: L2 penalty.
         amsgrad: Whether to use the maximum of all mean squares so far.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.Adam(net.trainable_params(), lr=1e-3)``.
     """
@@ -112,13 +109,8 @@ class AdamW(Adam):
     """Adam with decoupled weight decay.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
-        betas: Decay rates of the mean and of the mean square.
-        eps: Added to the denominator.
+        params, lr, betas, eps, amsgrad, maximize: As in `Adam`.
         weight_decay: Decay of the weights, times the learning rate.
-        amsgrad: Whether to use the maximum of all mean squares so far.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.AdamW(net.trainable_params(), lr=1e-3)``.
     """
@@ -136,11 +128,7 @@ class NAdam(Optimizer):
     """Adam with Nesterov momentum.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
-        betas: Decay rates of the mean and of the mean square.
-        eps: Added to the denominator.
-        weight_decay: L2 penalty.
+        params, lr, betas, eps, weight_decay: As in `Adam`.
         momentum_decay: Decay of the momentum schedule.
 
     Example: ``optim.NAdam(net.trainable_params())``.
@@ -181,12 +169,7 @@ class NAdam(Optimizer):
 class RAdam(Optimizer):
     """Rectified Adam: adapts the step size once the variance of the mean square is small enough.
 
-    Args:
-        params: Parameters or groups.
-        lr: The learning rate.
-        betas: Decay rates of the mean and of the mean square.
-        eps: Added to the denominator.
-        weight_decay: L2 penalty.
+    Args: params, lr, betas, eps, weight_decay: As in `Adam`.
 
     Example: ``optim.RAdam(net.trainable_params())``.
     """
@@ -223,12 +206,9 @@ class Adamax(Optimizer):
     """Adam with a decaying maximum of the gradients instead of the mean square.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
+        params, lr, weight_decay, maximize: As in `SGD`.
         betas: Decay rates of the mean and of the maximum.
         eps: Added to the absolute gradients.
-        weight_decay: L2 penalty.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.Adamax(net.trainable_params())``.
     """
@@ -260,13 +240,9 @@ class Adagrad(Optimizer):
     """Adagrad: divides by the root of the sum of squared gradients.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
+        params, lr, weight_decay, eps, maximize: As in `Adam`.
         lr_decay: Decay of the learning rate with the steps.
-        weight_decay: L2 penalty.
         initial_accumulator_value: Initial value of the sum of squares.
-        eps: Added to the denominator.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.Adagrad(net.trainable_params())``.
     """
@@ -298,12 +274,9 @@ class Adadelta(Optimizer):
     """Adadelta: scales by the ratio of the root mean squares of updates and gradients.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
+        params, lr, weight_decay, maximize: As in `SGD`.
         rho: Decay rate of the mean squares.
         eps: Added under the roots.
-        weight_decay: L2 penalty.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.Adadelta(net.trainable_params())``.
     """
@@ -335,14 +308,10 @@ class RMSprop(Optimizer):
     """RMSprop: divides by the root of the mean square.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
+        params, lr, weight_decay, momentum, maximize: As in `SGD`.
         alpha: Decay rate of the mean square.
         eps: Added to the denominator.
-        weight_decay: L2 penalty.
-        momentum: Momentum factor.
         centered: Whether to use the variance instead of the mean square.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.RMSprop(net.trainable_params())``.
     """
@@ -380,11 +349,10 @@ class Rprop(Optimizer):
     """Resilient propagation: steps by the signs of the gradients, larger while the sign is unchanged.
 
     Args:
-        params: Parameters or groups.
+        params, maximize: As in `SGD`.
         lr: Initial step size.
         etas: Factors of the step size if the sign changes, and if it does not.
         step_sizes: Minimum and maximum step size.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.Rprop(net.trainable_params())``.
     """
@@ -418,13 +386,10 @@ class ASGD(Optimizer):
     """Averaged stochastic gradient descent, with a decaying learning rate.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
+        params, lr, weight_decay, maximize: As in `SGD`.
         lambd: Decay of the weights.
         alpha: Power of the decay of the rate.
         t0: The step after which weights are averaged.
-        weight_decay: L2 penalty.
-        maximize: Whether to maximize the objective.
 
     Attributes:
         ax: The averages, one Parameter per weight.
