@@ -8,20 +8,6 @@ from mixtrain.dataset.transforms.random_choice import RandomApply, RandomChoice,
 from mixtrain.dataset.transforms.type_cast import TypeCast
 
 __all__ = [
-    "Compose",
-    "Concatenate",
-    "Duplicate",
-    "Fill",
-    "Mask",
-    "OneHot",
-    "PadEnd",
-    "PyTensorOperation",
-    "RandomApply",
-    "RandomChoice",
-    "RandomOrder",
-    "Relational",
-    "Slice",
-    "TensorOperation",
-    "TypeCast",
-    "Unique",
+    "Compose", "Concatenate", "Duplicate", "Fill", "Mask", "OneHot", "PadEnd", "PyTensorOperation", "RandomApply",
+    "RandomChoice", "RandomOrder", "Relational", "Slice", "TensorOperation", "TypeCast", "Unique",
 ]
