@@ -48,7 +48,6 @@ class Adadelta(Optimizer):
         self.accum_update = self.parameters.clone("accum_update", "zeros")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         mean_square = running_mean(self.accum[index], gradient * gradient, self.rho)
         rms_update = keras.ops.sqrt(self.accum_update[index].value + self.epsilon)
         delta = rms_update / keras.ops.sqrt(mean_square + self.epsilon) * gradient

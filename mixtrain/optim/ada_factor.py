@@ -118,7 +118,6 @@ class AdaFactor(Optimizer):
         return keras.ops.cast(self.global_step.value[0] + 1, "float32")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         decay = 1.0 - keras.ops.power(self._step(), -self.decay_rate)
         square = gradient * gradient + self.eps[0]
         if len(weight.shape) > 1:

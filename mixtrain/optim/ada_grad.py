@@ -44,7 +44,6 @@ class Adagrad(Optimizer):
         self.accum = self.parameters.clone("accum", initial)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         accum = self.accum[index]
         if self.update_slots:
             accum.assign(accum.value + gradient * gradient)

@@ -59,7 +59,6 @@ class AdaMax(Optimizer):
         return map_unique(lambda rate: rate / (1.0 - power[0]), rates)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         mean = running_mean(self.moment1[index], gradient, self.beta1)
         infinity_norm = keras.ops.maximum(self.moment2[index].value * self.beta2, keras.ops.abs(gradient))
         self.moment2[index].assign(infinity_norm)

@@ -80,7 +80,6 @@ class Adam(Optimizer):
         return map_unique(lambda rate: rate * correction, rates)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         mean = running_mean(self.moment1[index], gradient, self.beta1)
         mean_square = running_mean(self.moment2[index], gradient * gradient, self.beta2)
         if self.use_amsgrad:

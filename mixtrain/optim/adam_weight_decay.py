@@ -56,7 +56,6 @@ class AdamWeightDecay(Optimizer):
         return self.apply_updates(gradients)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         mean = running_mean(self.moments1[index], gradient, self.beta1)
         mean_square = running_mean(self.moments2[index], gradient * gradient, self.beta2)
         direction = mean / (keras.ops.sqrt(mean_square) + self.eps)

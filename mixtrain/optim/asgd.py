@@ -62,7 +62,6 @@ class ASGD(Optimizer):
         )
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         step = keras.ops.cast(self.global_step.value[0] + 1, "float32")
         eta = keras.ops.where(step == 1.0, rate, self.eta[index].value)
         weight = weight * (1.0 - self.lambd * eta) - eta * gradient

@@ -65,7 +65,6 @@ class FTRL(Optimizer):
             self.decay_flags = (True,) * len(self.parameters)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         moment, linear = self.moments[index], self.linear[index]
         new_moment = moment.value + gradient * gradient
         power = keras.ops.power(new_moment, -self.lr_power)

@@ -63,7 +63,6 @@ class Lamb(Optimizer):
         return self.apply_updates(self.gradients_centralization(gradients))
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         step = keras.ops.cast(keras.ops.reshape(self.global_step, ()), float32) + 1.0
         mean = running_mean(self.moments1[index], gradient, self.beta1) / (1.0 - self.beta1**step)
         mean_square = running_mean(self.moments2[index], gradient * gradient, self.beta2) / (1.0 - self.beta2**step)

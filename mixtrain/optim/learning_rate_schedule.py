@@ -68,7 +68,6 @@ class ExponentialDecayLR(_Decay):
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         return self.learning_rate * keras.ops.power(self.decay_rate, self._decay_periods(global_step))
 
 
@@ -88,7 +87,6 @@ class NaturalExpDecayLR(_Decay):
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         if self.is_stair:
             step = self._decay_periods(global_step) * self.decay_steps
         else:
@@ -111,7 +109,6 @@ class InverseDecayLR(_Decay):
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         return self.learning_rate / (1.0 + self.decay_rate * self._decay_periods(global_step))
 
 
@@ -135,7 +132,6 @@ class CosineDecayLR(LearningRateSchedule):
         self.decay_steps = checks.integer("CosineDecayLR", "decay_steps", decay_steps, at_least=1)
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         progress = keras.ops.minimum(keras.ops.cast(global_step, float32), self.decay_steps) / self.decay_steps
         return self.min_lr + 0.5 * (self.max_lr - self.min_lr) * (1.0 + keras.ops.cos(math.pi * progress))
 
@@ -173,7 +169,6 @@ class PolynomialDecayLR(LearningRateSchedule):
         self.update_decay_steps = checks.boolean(where, "update_decay_steps", update_decay_steps)
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         step = keras.ops.cast(global_step, float32)
         decay_steps: Tensor | float = self.decay_steps
         if self.update_decay_steps:
@@ -202,6 +197,5 @@ class WarmUpLR(LearningRateSchedule):
         self.warmup_steps = checks.integer("WarmUpLR", "warmup_steps", warmup_steps, at_least=1)
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         step = keras.ops.minimum(keras.ops.cast(global_step, float32), float(self.warmup_steps))
         return self.learning_rate * (step / self.warmup_steps)

@@ -48,7 +48,6 @@ class Momentum(Optimizer):
         self.moments = self.parameters.clone("moments", "zeros")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         moment = self.moments[index]
         new = moment.value * self.momentum + gradient
         moment.assign(new)

@@ -53,7 +53,6 @@ class ProximalAdagrad(Optimizer):
         self.accum = self.parameters.clone("accum", initial)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         accum = self.accum[index].value + gradient * gradient
         self.accum[index].assign(accum)
         rate = rate / keras.ops.sqrt(accum)

@@ -59,7 +59,6 @@ class RMSProp(Optimizer):
         self.moment = self.parameters.clone("moment", "zeros")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         mean_square = running_mean(self.ms[index], gradient * gradient, self.decay)
         if self.centered:
             mean = running_mean(self.mg[index], gradient, self.decay)

@@ -57,7 +57,6 @@ class Rprop(Optimizer):
         self.step_size = self.parameters.clone("step_size", "zeros")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         # 1 where the sign of the gradient is unchanged, -1 where it flipped, 0 where either gradient is zero.
         agreement = keras.ops.sign(gradient * self.prev[index].value)
         step_size = keras.ops.where(self.global_step.value[0] == 0, rate, self.step_size[index].value)

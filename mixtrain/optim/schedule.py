@@ -45,7 +45,6 @@ class RatePerStep(LearningRateSchedule):
         return int(self.learning_rate.shape[0])
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         index = keras.ops.minimum(keras.ops.reshape(global_step, ()), len(self) - 1)
         return keras.ops.take(self.learning_rate, index)
 
@@ -65,7 +64,6 @@ class KerasRate(LearningRateSchedule):
         self.schedule = schedule
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         return self.schedule(keras.ops.reshape(global_step, ()))
 
 

@@ -60,7 +60,6 @@ class SGD(Optimizer):
         self.accum = self.parameters.clone("accum", "zeros") if self.momentum else ParameterTuple()
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         if not self.momentum:
             return weight - gradient * rate
         accum = self.accum[index]

@@ -61,7 +61,6 @@ class WhitespaceTokenizer(_Tokenizer):
     """
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return the spans of the tokens of a text."""
         return (match.span() for match in re.finditer(r"\S+", text))
 
 
@@ -76,7 +75,6 @@ class UnicodeCharTokenizer(_Tokenizer):
     """
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return the spans of the tokens of a text."""
         return ((index, index + 1) for index in range(len(text)))
 
 
@@ -101,7 +99,6 @@ class RegexTokenizer(_Tokenizer):
         self._keep = read_pattern("RegexTokenizer", "keep_delim_pattern", keep_delim_pattern)
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return the spans of the tokens of a text."""
         end = 0
         for match in self._delimiter.finditer(text):
             yield end, match.start()
@@ -145,7 +142,6 @@ class BasicTokenizer(_Tokenizer):
         self.preserve_unused_token = checks.boolean("BasicTokenizer", "preserve_unused_token", preserve_unused_token)
 
     def prepare(self, text: str) -> str:
-        """Return the normalized text that is split into tokens."""
         if not self.preserve_unused_token:
             return self._normalized(text)
         parts, end = [], 0
@@ -163,7 +159,6 @@ class BasicTokenizer(_Tokenizer):
         return "".join(" " if unicodedata.category(letter) in ("Cc", "Cf") else letter for letter in text)
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return the spans of the tokens of a text."""
         end = 0
         for match in _SPECIAL_TOKENS.finditer(text) if self.preserve_unused_token else ():
             yield from self._words(text, end, match.start())

@@ -33,7 +33,6 @@ class Compound(TensorOperation):
         )
 
     def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Any:
-        """Return the result for one value under a seed, or a tuple of results for several."""
         results = self.run_parts(values, seed)
         return results if len(results) > 1 else results[0]
 
@@ -59,11 +58,9 @@ class Compose(Compound):
         self.transforms = flattened(self.transforms)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         return run_graph(self.transforms, value, seed)
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the results for values under a seed."""
         return run_eagerly(self.transforms, values, seed)
 
 

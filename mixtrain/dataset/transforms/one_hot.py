@@ -29,7 +29,6 @@ class OneHot(BlockOperation):
         self.smoothing_rate = checks.number("OneHot", "smoothing_rate", smoothing_rate, at_least=0.0, at_most=1.0)
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the vectors of a tensor of labels."""
         labels, dtype = value, keras.backend.standardize_dtype(value.dtype)
         backend.require(
             "int" in dtype,

@@ -113,11 +113,9 @@ class BlockOperation(TensorOperation):
         raise NotImplementedError(f"{type(self).__name__}: expected a method apply(value, rank); got none. Write it.")
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         return self.apply(value, len(value.shape))
 
     def block(self, values: Tensor) -> Tensor:
-        """Return the results for a block of rows."""
         return self.apply(values, len(values.shape) - 1)
 
 

@@ -29,7 +29,6 @@ class RandomApply(Compound):
         self.prob = checks.number("RandomApply", "prob", prob, at_least=0.0, at_most=1.0, example=0.5)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         row_random = backend.row_random
         return row_random.cond(
             row_random.bernoulli(row_random.fold_in(seed, 0), self.prob),
@@ -38,7 +37,6 @@ class RandomApply(Compound):
         )
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the results for values under a seed."""
         return run_eagerly(self.transforms, values, seed) if numpy_generator(seed).random() < self.prob else values
 
 
@@ -53,7 +51,6 @@ class RandomChoice(Compound):
     """
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         row_random = backend.row_random
         index = row_random.integer(row_random.fold_in(seed, 0), len(self.transforms))
         branch_seed = row_random.fold_in(seed, 1)
@@ -61,7 +58,6 @@ class RandomChoice(Compound):
         return row_random.switch(index, branches)
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the results for values under a seed."""
         index = int(numpy_generator(seed).integers(len(self.transforms)))
         return run_part(self.transforms[index], values, seed, 0)
 
@@ -77,7 +73,6 @@ class RandomOrder(Compound):
     """
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         row_random = backend.row_random
         order = row_random.permutation(row_random.fold_in(seed, 0), len(self.transforms))
         parent_seed = row_random.fold_in(seed, 1)
@@ -92,6 +87,5 @@ class RandomOrder(Compound):
         return value
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the results for values under a seed."""
         order = numpy_generator(seed).permutation(len(self.transforms))
         return run_eagerly([self.transforms[index] for index in order], values, seed)

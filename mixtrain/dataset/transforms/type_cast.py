@@ -33,5 +33,4 @@ class TypeCast(BlockOperation):
         self.data_type = as_dtype(dtypes[0])
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return a tensor cast to the dtype."""
         return keras.ops.cast(value, self.data_type)

@@ -44,7 +44,6 @@ class GaussianBlur(ImageOperation):
         self.weights = [_gaussian(size, deviation) for size, deviation in zip(sizes, deviations, strict=True)]
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return backend.colors.blur(image, *self.weights)
 
 
@@ -70,7 +69,6 @@ class AdjustSharpness(ImageOperation):
         self.factor = checks.number("AdjustSharpness", "sharpness_factor", sharpness_factor, at_least=0.0)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return sharpen(image, self.factor)
 
 
@@ -96,7 +94,6 @@ class RandomSharpness(ImageOperation):
         self.degrees = limits("RandomSharpness", "degrees", degrees, at_least=0.0, example="(0.1, 1.9)")
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return sharpen(image, backend.row_random.uniform(seed, *self.degrees))
 
 
@@ -121,7 +118,6 @@ class RandomAdjustSharpness(ImageOperation):
         self.prob = probability("RandomAdjustSharpness", prob)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return backend.row_random.cond(
             backend.row_random.bernoulli(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
         )

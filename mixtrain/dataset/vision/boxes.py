@@ -69,7 +69,6 @@ class RandomHorizontalFlipWithBBox(BoxOperation):
         self.prob = probability(type(self).__name__, prob)
 
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        """Return the new image and boxes."""
         if numpy_generator(seed).random() >= self.prob:
             return image, boxes
         boxes[:, 0] = image.shape[1] - boxes[:, 0] - boxes[:, 2]
@@ -87,7 +86,6 @@ class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
     """
 
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        """Return the new image and boxes."""
         if numpy_generator(seed).random() >= self.prob:
             return image, boxes
         boxes[:, 1] = image.shape[0] - boxes[:, 1] - boxes[:, 3]
@@ -109,7 +107,6 @@ class ResizeWithBBox(BoxOperation):
         self.resize: TensorOperation = Resize(size, interpolation)
 
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        """Return the new image and boxes."""
         resized = self.resize.run((image,), seed)
         return resized, _scaled(boxes, image, resized)
 
@@ -152,7 +149,6 @@ class RandomCropWithBBox(BoxOperation):
         self.crop = RandomCrop(size, padding, pad_if_needed, fill_value, padding_mode)
 
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        """Return the new image and boxes."""
         height, width = self.crop.size
         left, top, right, bottom = self.crop.padding
         if self.crop.pad_if_needed:
@@ -199,7 +195,6 @@ class RandomResizedCropWithBBox(BoxOperation):
         self.crop = RandomResizedCrop(size, scale, ratio, interpolation, max_attempts)
 
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        """Return the new image and boxes."""
         top, left, height, width = (int(n) for n in self.crop.sample(image.shape[0], image.shape[1], seed))
         part, boxes = _cropped(image, boxes, top, left, height, width)
         resized = Resize(self.crop.size, self.crop.interpolation).run((part,), seed)
@@ -227,7 +222,6 @@ class BoundingBoxAugment(BoxOperation):
         self.ratio = checks.number("BoundingBoxAugment", "ratio", ratio, at_least=0.0, at_most=1.0, example=0.3)
 
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        """Return the new image and boxes."""
         image = image.copy()
         count = int(np.ceil(self.ratio * len(boxes)))
         for index in numpy_generator(seed).permutation(len(boxes))[:count].tolist():

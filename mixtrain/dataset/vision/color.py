@@ -32,7 +32,6 @@ class _Adjust(ImageOperation):
         self.amount = checks.number(self.name, self.argument, value, at_least=low, at_most=high)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, 3)."""
         return type(self).change(image, self.amount)
 
 
@@ -134,7 +133,6 @@ class RandomColorAdjust(ImageOperation):
         self.hue = self._hue_range(hue)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, 3)."""
         colors = backend.colors
         changes = (
             (colors.brighten, self.brightness, 1.0),
@@ -183,7 +181,6 @@ class RandomColor(ImageOperation):
         self.degrees = limits("RandomColor", "degrees", degrees, at_least=0.0, example="(0.1, 1.9)")
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, 3)."""
         return backend.colors.saturation(image, backend.row_random.uniform(seed, *self.degrees))
 
 
@@ -206,5 +203,4 @@ class RandomLighting(ImageOperation):
         self.alpha = checks.number("RandomLighting", "alpha", alpha, at_least=0.0, example=0.05)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, 3)."""
         return backend.colors.pca_lighting(image, backend.row_random.normal(seed, self.alpha, (3,)))

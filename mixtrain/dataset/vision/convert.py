@@ -47,7 +47,6 @@ class ConvertColor(TensorOperation):
         self.convert_mode = enum_member("ConvertColor", "convert_mode", convert_mode, ConvertMode)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         count, channels = _CHANNELS[self.convert_mode]
         image = value[..., None] if count == 1 and len(value.shape) == 2 else value
         backend.require(
@@ -78,7 +77,6 @@ class Grayscale(ImageOperation):
         self.num_output_channels = checks.one_of("Grayscale", "num_output_channels", num_output_channels, (1, 3))
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, 3)."""
         gray = backend.colors.grayscale(image)
         return gray[..., 0] if self.num_output_channels == 1 else keras.ops.repeat(gray, 3, axis=-1)
 
@@ -100,7 +98,6 @@ class RandomGrayscale(ImageOperation):
         self._grayscale = Grayscale(3)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, 3)."""
         applied = backend.row_random.bernoulli(seed, self.prob)
         return backend.row_random.cond(applied, lambda: self._grayscale.image(image, seed), lambda: image)
 
@@ -122,7 +119,6 @@ class HsvToRgb(TensorOperation):
         self.is_hwc = checks.boolean(type(self).__name__, "is_hwc", is_hwc)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         backend.require(
             len(value.shape) in (3, 4), f"{type(self).__name__}: expected images of three or four dimensions; got {{}}."
                                         " Write images with channels.", len(value.shape),

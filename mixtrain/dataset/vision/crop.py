@@ -66,7 +66,6 @@ class CenterCrop(TwofoldOperation):
         self.size = pair("CenterCrop", "size", size)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         height, width = self.size
         rows, columns = backend.images.size_of(image)
         missing = _missing(rows, columns, self.size)
@@ -101,7 +100,6 @@ class Crop(ImageOperation):
         self.size = pair("Crop", "size", size)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         check_inside(self.name, image, *self.coordinates, *self.size)
         return backend.images.crop(image, *self.coordinates, *self.size)
 
@@ -140,7 +138,6 @@ class RandomCrop(ImageOperation):
         self.padding_mode = border("RandomCrop", padding_mode)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         if any(self.padding):
             image = self._padded(image, *self.padding)
         if self.pad_if_needed:

@@ -35,7 +35,6 @@ class CutOut(TensorOperation):
         self.is_hwc = checks.boolean("CutOut", "is_hwc", is_hwc)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         rank = len(value.shape)
         backend.require(
             rank == 3, "CutOut: expected an image of three dimensions; got {}. Write images with channels.", rank
@@ -86,7 +85,6 @@ class RandomErasing(TensorOperation):
         checks.boolean("RandomErasing", "inplace", inplace)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         rank = len(value.shape)
         backend.require(
             rank == 3, "RandomErasing: expected an image (C, H, W); got {} dimensions. Write ToTensor() before.", rank
@@ -155,6 +153,5 @@ class Erase(ImageOperation):
         checks.boolean("Erase", "inplace", inplace)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         top, left, height, width = self.box
         return backend.colors.fill_box(image, top, left, top + height, left + width, self.value)

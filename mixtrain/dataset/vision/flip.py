@@ -25,7 +25,6 @@ class HorizontalFlip(ImageOperation):
     pictures: ClassVar[PictureMode] = "ends"
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         return backend.images.flip(image, self.axis)
 
 
@@ -52,7 +51,6 @@ class RandomHorizontalFlip(ImageOperation):
         self.prob = probability(self.name, prob)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         flipped = backend.row_random.bernoulli(seed, self.prob)
         return backend.row_random.cond(flipped, lambda: backend.images.flip(image, self.axis), lambda: image)
 

@@ -35,7 +35,6 @@ class HWC2CHW(BlockOperation):
     """
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the images of a tensor in channels-first layout."""
         return _channels_first("HWC2CHW", value, rank)
 
 
@@ -54,7 +53,6 @@ class ToTensor(BlockOperation):
         self.output_type = as_dtype(output_type)
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the images of a tensor in channels-first layout, scaled."""
         image = _channels_first("ToTensor", value, rank)
         image = keras.ops.expand_dims(image, -3) if rank == 2 else image
         return keras.ops.cast(keras.ops.cast(image, "float32") / 255.0, self.output_type)
@@ -74,7 +72,6 @@ class ToPIL(BlockOperation):
     pictures: ClassVar[PictureMode] = "makes"
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the tensor itself."""
         return value
 
 
@@ -88,7 +85,6 @@ class ToNumpy(BlockOperation):
     """
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the tensor itself."""
         return value
 
 
@@ -126,12 +122,10 @@ class Decode(TensorOperation):
         self.pictures: PictureMode = "makes" if to_pil else "ends"  # type: ignore[misc]
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor of bytes."""
         check_contents("Decode", value)
         return backend.images.decode(value)
 
     def open(self, contents: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-        """Return the images in the contents of several files."""
         for value in contents:
             check_contents("Decode", value)
         return backend.images.decode_files(contents)

@@ -41,7 +41,6 @@ class Pad(ImageOperation):
         self.padding_mode = border("Pad", padding_mode)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         return backend.images.pad(image, *self.padding, self.padding_mode.value, self.fill_value)
 
 
@@ -75,7 +74,6 @@ class PadToSize(ImageOperation):
         self.padding_mode = border("PadToSize", padding_mode)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         rows, columns = backend.images.size_of(image)
         vertical, horizontal = self.size[0] - rows, self.size[1] - columns  # Total width of the border.
         top, left = (vertical // 2, horizontal // 2) if self.offset is None else self.offset

@@ -41,7 +41,6 @@ class RandomSelectSubpolicy(Compound):
         super().__init__([operation for rules in self.policy for operation, _ in rules])
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         row_random = backend.row_random
 
         def apply(rules: list[tuple[Any, float]]) -> Tensor:
@@ -60,7 +59,6 @@ class RandomSelectSubpolicy(Compound):
         return row_random.switch(index, [functools.partial(apply, rules) for rules in self.policy])
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the results for values under a seed."""
         generator = numpy_generator(seed)
         rules = self.policy[int(generator.integers(len(self.policy)))]
         for index, (operation, prob) in enumerate(rules):
@@ -88,7 +86,6 @@ class UniformAugment(Compound):
         self.num_ops = checks.integer("UniformAugment", "num_ops", num_ops, at_least=1, example=2)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         row_random = backend.row_random
         for turn in range(self.num_ops):
             turn_seed, image = row_random.fold_in(seed, turn), value
@@ -102,7 +99,6 @@ class UniformAugment(Compound):
         return value
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the results for values under a seed."""
         generator = numpy_generator(seed)
         for index in range(self.num_ops):
             operation = self.transforms[int(generator.integers(len(self.transforms)))]

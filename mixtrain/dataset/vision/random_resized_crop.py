@@ -53,7 +53,6 @@ class RandomResizedCrop(Resizing):
         self.max_attempts = checks.integer(self.name, "max_attempts", max_attempts, at_least=1, example=10)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         part = backend.images.crop(image, *self.sample(*backend.images.size_of(image), seed))
         return self.resized(part, self.size, self.interpolation)
 
@@ -101,7 +100,6 @@ class RandomCropDecodeResize(RandomResizedCrop):
     pictures: ClassVar[PictureMode] = "ends"
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor of bytes."""
         check_contents(self.name, value)
         part = backend.images.decode_part(value, lambda rows, columns: self.sample(rows, columns, seed))
         return self.resized(part, self.size, self.interpolation)

@@ -46,7 +46,6 @@ class Resize(Resizing):
         self._by_shorter_edge = not isinstance(size, (list, tuple))
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         size = _scaled_size(image, self.size[0]) if self._by_shorter_edge else self.size
         return self.resized(image, size, self.interpolation)
 
@@ -77,7 +76,6 @@ class RandomResize(Resizing):
         ]
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         index = backend.row_random.integer(seed, len(self._choices))
         return backend.row_random.switch(index, [functools.partial(each.image, image, seed) for each in self._choices])
 
@@ -116,6 +114,5 @@ class ResizedCrop(Resizing):
         self.interpolation = read_interpolation("ResizedCrop", interpolation)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         check_inside(self.name, image, *self.corner, *self.part)
         return self.resized(backend.images.crop(image, *self.corner, *self.part), self.size, self.interpolation)

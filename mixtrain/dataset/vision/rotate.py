@@ -95,7 +95,6 @@ class Rotate(_Rotation):
         self._set(resample, expand, center, fill_value)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return self._rotated(image, self.degrees)
 
 
@@ -127,7 +126,6 @@ class RandomRotation(_Rotation):
         self.same_size = not expand
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return self._rotated(image, backend.row_random.uniform(seed, *self.degrees))
 
 
@@ -171,7 +169,6 @@ class RandomAffine(ImageOperation):
         self.fill_value = color(where, fill_value)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         ranges = (self.degrees, self.scale, *self.translate, *self.shear)
         degrees, scale, right, down, shear_x, shear_y = (
             backend.row_random.uniform(backend.row_random.fold_in(seed, index), *bounds)
@@ -219,7 +216,6 @@ class Affine(ImageOperation):
         self.fill_value = color("Affine", fill_value)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return _warped(image, self.degrees, self.translate, self.scale, self.shear, self.sampling, self.fill_value)
 
 

@@ -29,7 +29,6 @@ class Rescale(BlockOperation):
         self.shift = checks.number("Rescale", "shift", shift, example=0.0)
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return a tensor rescaled."""
         return backend.colors.scale_values(value, self.rescale, self.shift)
 
 
@@ -52,7 +51,6 @@ class Normalize(BlockOperation):
         self.is_hwc = checks.boolean(type(self).__name__, "is_hwc", is_hwc)
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the normalized tensor."""
         name = type(self).__name__
         backend.require(
             rank >= 2, f"{name}: expected an image (H, W), (H, W, C) or (C, H, W); got {{}} dimensions. "
@@ -124,7 +122,6 @@ class NormalizePad(Normalize):
         self.dtype = as_dtype(checks.one_of("NormalizePad", "dtype", dtype, ("float32", "float16")))
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the normalized tensor with a channel of zeros."""
         result = super().apply(value, rank)
         result = result[..., None] if rank == 2 else result
         axis = -1 if self.is_hwc or rank == 2 else -3

@@ -21,7 +21,6 @@ class Invert(ImageOperation):
     batched = True
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         return backend.colors.invert(image)
 
 
@@ -46,7 +45,6 @@ class AdjustGamma(ImageOperation):
         self.gain = checks.number("AdjustGamma", "gain", gain, example=1.0)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         if keras.backend.standardize_dtype(image.dtype) == "uint8":
             curve = 256.0 * self.gain * (np.arange(256) / 255.0) ** self.gamma
             return keras.ops.take(np.clip(curve, 0, 255).astype(np.uint8), keras.ops.cast(image, "int32"), axis=0)
@@ -59,7 +57,6 @@ class Equalize(TwofoldOperation):
     uint8_only = True
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return backend.colors.equalize(image, like_pillow=self.on_pictures)
 
 
@@ -84,7 +81,6 @@ class AutoContrast(ImageOperation):
         self.ignore = [checks.integer(self.name, "ignore", value, at_least=0) for value in values]
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return backend.colors.auto_contrast(image, self.cutoff, self.ignore)
 
 
@@ -108,7 +104,6 @@ class Solarize(ImageOperation):
         self.threshold = (low, 255.0 if low == high else high)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         return backend.colors.solarize(image, *self.threshold)
 
 
@@ -131,7 +126,6 @@ class RandomSolarize(ImageOperation):
         self.threshold = (low, high)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         low, high = self.threshold
         if low == high:
             return backend.colors.solarize(image, low, 255)
@@ -159,7 +153,6 @@ class Posterize(ImageOperation):
         checks.number("Posterize", "bits", bits, at_most=8)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         return backend.colors.posterize(image, self.bits)
 
 
@@ -182,7 +175,6 @@ class RandomPosterize(ImageOperation):
         limits("RandomPosterize", "bits", self.bits, at_most=8.0, example="(4, 8)")
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         low, high = self.bits
         return backend.colors.posterize(image, low + backend.row_random.integer(seed, high - low + 1))
 
@@ -198,7 +190,6 @@ class _RandomlyApplied(ImageOperation):
         self.prob = probability(self.name, prob)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         return backend.row_random.cond(
             backend.row_random.bernoulli(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
         )

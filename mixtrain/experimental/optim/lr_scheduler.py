@@ -95,7 +95,6 @@ class _Factor(LRScheduler):
         raise NotImplementedError
 
     def get_lr(self) -> list[float]:
-        """Return the current rates times the factor of this step."""
         return [rate * self._factor(int(self.last_epoch)) for rate in self._rates]
 
     def _closed_form(self) -> _Rates | None:
@@ -240,7 +239,6 @@ class LambdaLR(_Lambdas):
     """
 
     def get_lr(self) -> list[float]:
-        """Return the initial rates times the values of the functions."""
         return [rate * _value(f(self.last_epoch)) for rate, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
@@ -251,7 +249,6 @@ class MultiplicativeLR(_Lambdas):
     """
 
     def get_lr(self) -> list[float]:
-        """Return the current rates times the values of the functions."""
         if self.last_epoch <= 0:
             return self._rates
         return [rate * _value(f(self.last_epoch)) for rate, f in zip(self._rates, self.lr_lambdas, strict=True)]
@@ -323,7 +320,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._assign(self.get_lr())
 
     def get_lr(self) -> list[float]:
-        """Return the rates of this step."""
         elapsed, period = self.last_epoch + self._fraction, self.T_0
         while elapsed >= period:
             elapsed, period = elapsed - period, period * self.T_mult
@@ -371,7 +367,6 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        """Return the rates of this step."""
         cycle = math.floor(1 + self.last_epoch / self._total)
         x = 1.0 + self.last_epoch / self._total - cycle
         height = x / self._up if x <= self._up else (x - 1) / (self._up - 1)

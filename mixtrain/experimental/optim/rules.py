@@ -42,11 +42,9 @@ class SGD(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the momenta."""
         self.accum = self.slots("accum")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
         if options["momentum"]:
@@ -82,12 +80,10 @@ class Adam(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the moving averages."""
         self.exp_avg, self.exp_avg_sq = self.slots("exp_avg"), self.slots("exp_avg_sq")
         self.max_exp_avg_sq = self.slots("max_exp_avg_sq")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         if self._decoupled:
             weight = weight * (1 - rate * options["weight_decay"])
@@ -143,12 +139,10 @@ class NAdam(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the moving averages and the product of the momenta."""
         self.exp_avg, self.exp_avg_sq = self.slots("exp_avg"), self.slots("exp_avg_sq")
         self.mu_product = self.slots("mu_product", 1.0)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         beta1, beta2 = options["betas"]
         gradient = self.decayed(index, weight, gradient)
@@ -181,11 +175,9 @@ class RAdam(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     def make_slots(self) -> None:
-        """Create the moving averages."""
         self.exp_avg, self.exp_avg_sq = self.slots("exp_avg"), self.slots("exp_avg_sq")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         beta1, beta2 = options["betas"]
         gradient = self.decayed(index, weight, gradient)
@@ -222,11 +214,9 @@ class Adamax(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the moving averages and the maxima."""
         self.exp_avg, self.exp_inf = self.slots("exp_avg"), self.slots("exp_inf")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         beta1, beta2 = options["betas"]
         gradient = self.decayed(index, weight, gradient)
@@ -257,11 +247,9 @@ class Adagrad(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the sums of squares."""
         self.accum = self.slots("accum", self.defaults["initial_accumulator_value"])
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
         total = self.accum[index].value + gradient * gradient
@@ -290,11 +278,9 @@ class Adadelta(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the mean squares of gradients and of updates."""
         self.accum, self.accum_update = self.slots("accum"), self.slots("accum_update")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
         square = _update_average(self.accum[index], gradient * gradient, options["rho"])
@@ -326,12 +312,10 @@ class RMSprop(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the moving averages and the momenta."""
         self.mean_grad, self.mean_square = self.slots("mean_grad"), self.slots("mean_square")
         self.moment = self.slots("moment")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
         square = _update_average(self.mean_square[index], gradient * gradient, options["alpha"])
@@ -364,11 +348,9 @@ class Rprop(Optimizer):
         super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
 
     def make_slots(self) -> None:
-        """Create the previous gradients and the step sizes."""
         self.prev, self.step_size = self.slots("prev"), self.slots("step_size")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options = self.group(index)
         (decrease, increase), (min_size, max_size) = options["etas"], options["step_sizes"]
         agreement = keras.ops.sign(gradient * self.prev[index].value)
@@ -406,11 +388,9 @@ class ASGD(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the averages and the decaying rates."""
         self.ax, self.eta = self.slots("ax"), self.slots("eta")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         gradient = self.decayed(index, weight, gradient)
         eta = keras.ops.where(step > 1.0, self.eta[index].value, rate)

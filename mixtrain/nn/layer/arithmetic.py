@@ -83,7 +83,6 @@ class Norm(Cell):
         return keras.ops.cast(keras.ops.sqrt(squares), x.dtype)
 
     def extend_repr(self) -> str:
-        """Return the constructor's arguments."""
         return f"axis={self.axis}, keep_dims={self.keep_dims}"
 
 

@@ -92,7 +92,6 @@ class BatchNorm(Cell):
         return y
 
     def extend_repr(self) -> str:
-        """Return the sizes and the parameters."""
         return (
             f"num_features={self.num_features}, eps={self.eps}, momentum={self._decay}, gamma={self.gamma}, "
             f"beta={self.beta}, moving_mean={self.moving_mean}, moving_variance={self.moving_variance}"

@@ -151,7 +151,6 @@ class Convolution(Cell):
         return y
 
     def extend_repr(self) -> str:
-        """Return the constructor's arguments."""
         return (
             f"input_channels={self.in_channels}, output_channels={self.out_channels}, "
             f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}, "

@@ -87,7 +87,6 @@ class Dense(Cell):
         return y if self.activation is None else self.activation(y)
 
     def extend_repr(self) -> str:
-        """Return the sizes."""
         text = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
         return f"{text}, has_bias=True" if self.has_bias else text
 

@@ -67,5 +67,4 @@ class Dropout(Cell):
         return keras.ops.where(mask, x / self._keep_prob, keras.ops.zeros_like(x))
 
     def extend_repr(self) -> str:
-        """Return the constructor's probability."""
         return f"keep_prob={self.keep_prob}" if self.p is None else f"p={self.p}"

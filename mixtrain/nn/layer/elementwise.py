@@ -172,7 +172,6 @@ class LeakyReLU(_AlphaActivation):
         super().__init__(alpha)
 
     def extend_repr(self) -> str:
-        """Return the slope."""
         return f"alpha={self.alpha}"
 
 

@@ -110,7 +110,6 @@ class Embedding(_Table):
         return keras.ops.matmul(keras.ops.one_hot(ids, self.vocab_size, dtype=table.dtype), table)
 
     def extend_repr(self) -> str:
-        """Return the constructor's arguments."""
         return (
             f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, use_one_hot={self.use_one_hot}, "
             f"embedding_table={self.embedding_table}, dtype={self.dtype}, padding_idx={self.padding_idx}"

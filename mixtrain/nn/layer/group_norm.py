@@ -80,7 +80,6 @@ class GroupNorm(Cell):
         return y
 
     def extend_repr(self) -> str:
-        """Return the sizes."""
         return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
 
 

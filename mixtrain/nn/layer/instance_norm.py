@@ -66,7 +66,6 @@ class _InstanceNorm(Cell):
                 moving.assign(moving.value * (1.0 - self.momentum) + keras.ops.mean(new, 0) * self.momentum)
 
     def extend_repr(self) -> str:
-        """Return the sizes and the parameters."""
         return (
             f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, gamma={self.gamma}, "
             f"beta={self.beta}, moving_mean={self.moving_mean}, moving_variance={self.moving_variance}"

@@ -106,7 +106,6 @@ class LayerNorm(Cell):
         return tuple(range(self.begin_norm_axis % rank, rank))
 
     def extend_repr(self) -> str:
-        """Return the sizes and the parameters."""
         return (
             f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
             f"begin_params_axis={self.begin_params_axis}, gamma={self.gamma}, beta={self.beta}"

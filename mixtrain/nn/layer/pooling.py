@@ -105,5 +105,4 @@ class Pool(Cell):
             )
 
     def extend_repr(self) -> str:
-        """Return kernel size, stride and padding mode."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}"

@@ -49,7 +49,6 @@ class _ConstantPad(Cell):
         return keras.ops.pad(x, pairs, mode="constant", constant_values=self.value)
 
     def extend_repr(self) -> str:
-        """Return the padding."""
         return f"padding={self.padding}"
 
 

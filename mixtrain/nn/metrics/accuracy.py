@@ -27,7 +27,6 @@ class Accuracy(EvaluationBase):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._correct_num = 0
         self._total_num = 0
         self._class_num = 0

@@ -36,7 +36,6 @@ class BleuScore(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._numerator = np.zeros(self.n_gram)
         self._denominator = np.zeros(self.n_gram)
         self._length = 0

@@ -24,7 +24,6 @@ class _ClassCounts(EvaluationBase):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._class_num = 0
         self._batches: list[np.ndarray] = []
 

@@ -38,7 +38,6 @@ class ConfusionMatrix(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self.confusion_matrix = np.zeros((self.num_classes, self.num_classes))
         self._batches = 0
 

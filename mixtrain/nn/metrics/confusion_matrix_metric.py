@@ -50,7 +50,6 @@ class ConfusionMatrixMetric(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._batches = 0
         self._counts = np.zeros(4)
         self._sum = 0.0

@@ -17,7 +17,6 @@ class _ErrorPerRow(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._error_sum = 0.0
         self._samples_num = 0
 

@@ -35,7 +35,6 @@ class KerasMetric(Metric):
         self.metric = metric
 
     def clear(self) -> None:
-        """Reset the metric."""
         self.metric.reset_state()
 
     @rearrange_inputs

@@ -23,7 +23,6 @@ class Loss(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._sum_loss = 0.0
         self._total_num = 0
 

@@ -44,7 +44,6 @@ class OcclusionSensitivity(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._sensitivity: np.ndarray | None = None
 
     @rearrange_inputs

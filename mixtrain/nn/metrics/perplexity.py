@@ -29,7 +29,6 @@ class Perplexity(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._sum_metric = 0.0
         self._num_inst = 0
 

@@ -33,7 +33,6 @@ class ROC(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._predictions: list[np.ndarray] = []
         self._labels: list[np.ndarray] = []
 

@@ -37,7 +37,6 @@ class CosineSimilarity(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._matrix: np.ndarray | None = None
 
     @rearrange_inputs
@@ -77,7 +76,6 @@ class Dice(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._dice_coeff_sum = 0.0
         self._samples_num = 0
 

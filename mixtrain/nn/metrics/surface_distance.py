@@ -24,7 +24,6 @@ class _SurfaceDistance(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._edges: tuple[np.ndarray, np.ndarray] | None = None
 
     @rearrange_inputs

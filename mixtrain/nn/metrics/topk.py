@@ -25,7 +25,6 @@ class TopKCategoricalAccuracy(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._correct_num = 0
         self._samples_num = 0
 
