@@ -31,16 +31,9 @@ class ArrayFilesDataset(Dataset, abc.ABC):
     _COLUMNS: ClassVar[tuple[str, ...]]
 
     def __init__(
-        self,
-        dataset_dir: str | pathlib.Path,
-        usage: Usage | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: SamplerLike | None = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: DatasetCache | None = None,
+        self, dataset_dir: str | pathlib.Path, usage: Usage | None = None, num_samples: int | None = None,
+        num_parallel_workers: int | None = None, shuffle: bool | None = None, sampler: SamplerLike | None = None,
+        num_shards: int | None = None, shard_id: int | None = None, cache: DatasetCache | None = None,
     ) -> None:
         where = type(self).__name__
         part: Usage = "all" if usage is None else checks.one_of(where, "usage", usage, ("train", "test", "all"))

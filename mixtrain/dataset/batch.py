@@ -82,13 +82,8 @@ class FunctionBatch(Stage):
     """
 
     def __init__(
-        self,
-        parent: Stage,
-        batch_size: int | Callable[[BatchInfo], int],
-        drop_remainder: bool,
-        per_batch_map: Callable[..., Any] | None,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
+        self, parent: Stage, batch_size: int | Callable[[BatchInfo], int], drop_remainder: bool,
+        per_batch_map: Callable[..., Any] | None, inputs: Sequence[str], outputs: Sequence[str],
         padding: Padding | None = None,
     ) -> None:
         self._size = batch_size

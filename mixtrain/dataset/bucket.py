@@ -29,14 +29,8 @@ class BucketBatch(Stage):
     """
 
     def __init__(
-        self,
-        parent: Stage,
-        columns: Sequence[str],
-        buckets: Buckets,
-        length: Callable[..., int] | None,
-        padding: Padding,
-        to_boundary: bool,
-        drop_remainder: bool,
+        self, parent: Stage, columns: Sequence[str], buckets: Buckets, length: Callable[..., int] | None,
+        padding: Padding, to_boundary: bool, drop_remainder: bool,
     ) -> None:
         super().__init__(parent.columns, parent)
         self._inputs = find(_WHERE, "column_names", parent.columns, columns)

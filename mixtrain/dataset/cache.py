@@ -50,14 +50,8 @@ class DatasetCache:
     """
 
     def __init__(
-        self,
-        session_id: int,
-        size: int = 0,
-        spilling: bool = False,
-        hostname: str | None = None,
-        port: int | None = None,
-        num_connections: int | None = None,
-        prefetch_size: int | None = None,
+        self, session_id: int, size: int = 0, spilling: bool = False, hostname: str | None = None,
+        port: int | None = None, num_connections: int | None = None, prefetch_size: int | None = None,
     ) -> None:
         self.session_id = checks.integer("DatasetCache", "session_id", session_id, at_least=1)
         self.size = checks.integer("DatasetCache", "size", size, at_least=0)

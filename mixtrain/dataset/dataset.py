@@ -38,17 +38,10 @@ class Dataset(BatchSteps["Dataset"]):
         return Dataset(stage)
 
     def map(
-        self,
-        operations: Callable[..., Any] | Sequence[Callable[..., Any]],
-        input_columns: Names | None = None,
-        output_columns: Names | None = None,
-        num_parallel_workers: int | None = None,
-        *,
-        python_multiprocessing: bool = False,
-        max_rowsize: int | Sequence[int] | None = None,
-        cache: DatasetCache | None = None,
-        column_order: Names | None = None,
-        offload: bool | None = None,
+        self, operations: Callable[..., Any] | Sequence[Callable[..., Any]], input_columns: Names | None = None,
+        output_columns: Names | None = None, num_parallel_workers: int | None = None, *,
+        python_multiprocessing: bool = False, max_rowsize: int | Sequence[int] | None = None,
+        cache: DatasetCache | None = None, column_order: Names | None = None, offload: bool | None = None,
     ) -> Dataset:
         """Apply transforms and functions to columns.
 
@@ -156,11 +149,7 @@ class Dataset(BatchSteps["Dataset"]):
         )
 
     def create_tuple_iterator(
-        self,
-        columns: Names | None = None,
-        num_epochs: int = -1,
-        output_numpy: bool = False,
-        do_copy: bool = False,
+        self, columns: Names | None = None, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
     ) -> DatasetIterator:
         """Return an iterator over rows as lists of tensors.
 

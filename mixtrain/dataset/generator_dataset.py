@@ -54,20 +54,11 @@ class GeneratorDataset(Dataset):
     """
 
     def __init__(
-        self,
-        source: Any,
-        column_names: str | list[str] | None = None,
-        column_types: Sequence[DTypeLike] | None = None,
-        schema: Schema | str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = 1,
-        shuffle: bool | None = None,
-        sampler: SamplerLike | None = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        python_multiprocessing: bool = True,
-        max_rowsize: int | Sequence[int] | None = None,
-        batch_sampler: Any = None,
+        self, source: Any, column_names: str | list[str] | None = None, column_types: Sequence[DTypeLike] | None = None,
+        schema: Schema | str | None = None, num_samples: int | None = None, num_parallel_workers: int | None = 1,
+        shuffle: bool | None = None, sampler: SamplerLike | None = None, num_shards: int | None = None,
+        shard_id: int | None = None, python_multiprocessing: bool = True,
+        max_rowsize: int | Sequence[int] | None = None, batch_sampler: Any = None,
         collate_fn: Callable[..., Any] | None = None,
     ) -> None:
         check_workers(_WHERE, num_parallel_workers)

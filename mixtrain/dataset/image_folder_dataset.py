@@ -51,19 +51,10 @@ class ImageFolderDataset(Dataset):
     """
 
     def __init__(
-        self,
-        dataset_dir: str | pathlib.Path,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: SamplerLike | None = None,
-        extensions: list[str] | None = None,
-        class_indexing: Mapping[str, int] | None = None,
-        decode: bool = False,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: DatasetCache | None = None,
-        decrypt: Callable[[str], bytes] | None = None,
+        self, dataset_dir: str | pathlib.Path, num_samples: int | None = None, num_parallel_workers: int | None = None,
+        shuffle: bool | None = None, sampler: SamplerLike | None = None, extensions: list[str] | None = None,
+        class_indexing: Mapping[str, int] | None = None, decode: bool = False, num_shards: int | None = None,
+        shard_id: int | None = None, cache: DatasetCache | None = None, decrypt: Callable[[str], bytes] | None = None,
     ) -> None:
         sampler = choose_sampler(
             _WHERE, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
@@ -95,11 +86,7 @@ class _FileSource(IndexedSource):
     """Rows read from files, several at a time."""
 
     def __init__(
-        self,
-        files: ImageFiles,
-        labels: Sequence[int],
-        sampler: BuiltinSampler,
-        decrypt: Callable[[str], bytes] | None,
+        self, files: ImageFiles, labels: Sequence[int], sampler: BuiltinSampler, decrypt: Callable[[str], bytes] | None
     ) -> None:
         super().__init__(_WHERE, files, _COLUMNS, sampler, length=len(labels), labels=np.array(labels, np.int32))
         self._decrypt = decrypt

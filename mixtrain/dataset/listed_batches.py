@@ -30,13 +30,8 @@ class ListedBatches(Stage):
     """
 
     def __init__(
-        self,
-        where: str,
-        source: Any,
-        columns: Sequence[str],
-        dtypes: Sequence[Any] | None,
-        batches: Iterable[Sequence[int]],
-        collate: Callable[..., Any] | None,
+        self, where: str, source: Any, columns: Sequence[str], dtypes: Sequence[Any] | None,
+        batches: Iterable[Sequence[int]], collate: Callable[..., Any] | None,
     ) -> None:
         super().__init__(columns)
         if not hasattr(source, "__getitem__") or not hasattr(source, "__len__"):

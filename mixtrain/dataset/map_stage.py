@@ -15,10 +15,7 @@ from mixtrain.dataset.transforms.transform_chain import check_operation, for_pic
 
 
 def map_stage(
-    parent: Stage,
-    operations: Operation | Sequence[Operation],
-    inputs: Sequence[str],
-    outputs: Sequence[str],
+    parent: Stage, operations: Operation | Sequence[Operation], inputs: Sequence[str], outputs: Sequence[str],
     workers: int | None,
 ) -> Stage:
     """Return the stage that applies operations to columns.

@@ -47,18 +47,10 @@ class MindDataset(Dataset):
     """
 
     def __init__(
-        self,
-        dataset_files: str | list[str],
-        columns_list: list[str] | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle | None = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        sampler: SamplerLike | None = None,
-        padded_sample: Mapping[str, Any] | None = None,
-        num_padded: int | None = None,
-        num_samples: int | None = None,
-        cache: DatasetCache | None = None,
+        self, dataset_files: str | list[str], columns_list: list[str] | None = None,
+        num_parallel_workers: int | None = None, shuffle: bool | Shuffle | None = None, num_shards: int | None = None,
+        shard_id: int | None = None, sampler: SamplerLike | None = None, padded_sample: Mapping[str, Any] | None = None,
+        num_padded: int | None = None, num_samples: int | None = None, cache: DatasetCache | None = None,
     ) -> None:
         check_workers(_WHERE, num_parallel_workers)
         files = _open_files(dataset_files)
@@ -77,9 +69,7 @@ class MindDataset(Dataset):
 class _Rows:
     """The rows of several files and the padding rows after them, by index."""
 
-    def __init__(
-        self, files: Sequence[RowFile], columns: Sequence[str], padding: Sequence[Mapping[str, Any]]
-    ) -> None:
+    def __init__(self, files: Sequence[RowFile], columns: Sequence[str], padding: Sequence[Mapping[str, Any]]) -> None:
         self._parts: list[Any] = [*files, padding]
         self._columns = columns
         self._ends = list(itertools.accumulate(map(len, self._parts)))

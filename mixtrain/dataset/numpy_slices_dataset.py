@@ -31,15 +31,9 @@ class NumpySlicesDataset(Dataset):
     """
 
     def __init__(
-        self,
-        data: Any,
-        column_names: str | list[str] | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = 1,
-        shuffle: bool | None = None,
-        sampler: SamplerLike | None = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
+        self, data: Any, column_names: str | list[str] | None = None, num_samples: int | None = None,
+        num_parallel_workers: int | None = 1, shuffle: bool | None = None, sampler: SamplerLike | None = None,
+        num_shards: int | None = None, shard_id: int | None = None,
     ) -> None:
         check_workers(_WHERE, num_parallel_workers)
         names, values = _read_columns(data)

@@ -72,10 +72,7 @@ class OrderSteps(DatasetInfo[_DatasetT]):
         return self._with(Skip(self._stage, checks.integer("skip", "count", count, at_least=0)))
 
     def filter(
-        self,
-        predicate: Callable[..., Any],
-        input_columns: Names | None = None,
-        num_parallel_workers: int | None = None,
+        self, predicate: Callable[..., Any], input_columns: Names | None = None, num_parallel_workers: int | None = None
     ) -> _DatasetT:
         """Keep the rows for which a function is true.
 

@@ -20,9 +20,7 @@ _MEASURED_ITEMS: Final = 8
 _QUICK_SECONDS: Final = 0.0002
 
 
-def ordered_map(
-    function: Callable[[_ItemT], _ResultT], items: Iterator[_ItemT], workers: int
-) -> Iterator[_ResultT]:
+def ordered_map(function: Callable[[_ItemT], _ResultT], items: Iterator[_ItemT], workers: int) -> Iterator[_ResultT]:
     """Yield the results for the items, in order.
 
     Items are read when results are: first one, then two ahead, then four, so that the first result comes at once. At

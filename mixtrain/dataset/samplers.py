@@ -159,11 +159,7 @@ class DistributedSampler(BuiltinSampler):
     """
 
     def __init__(
-        self,
-        num_shards: int,
-        shard_id: int,
-        shuffle: bool | Shuffle = True,
-        num_samples: int | None = None,
+        self, num_shards: int, shard_id: int, shuffle: bool | Shuffle = True, num_samples: int | None = None,
         offset: int = -1,
     ) -> None:
         super().__init__(num_samples)
@@ -213,11 +209,7 @@ class PKSampler(BuiltinSampler):
     """
 
     def __init__(
-        self,
-        num_val: int,
-        num_class: None = None,
-        shuffle: bool = False,
-        class_column: str = "label",
+        self, num_val: int, num_class: None = None, shuffle: bool = False, class_column: str = "label",
         num_samples: int | None = None,
     ) -> None:
         super().__init__(num_samples)

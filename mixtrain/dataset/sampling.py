@@ -26,13 +26,8 @@ SamplerLike: TypeAlias = BuiltinSampler | Iterable[int] | _Indices | int
 
 
 def choose_sampler(
-    where: str,
-    *,
-    sampler: SamplerLike | None,
-    shuffle: bool | Shuffle | None,
-    num_samples: int | None,
-    num_shards: int | None,
-    shard_id: int | None,
+    where: str, *, sampler: SamplerLike | None, shuffle: bool | Shuffle | None, num_samples: int | None,
+    num_shards: int | None, shard_id: int | None,
 ) -> BuiltinSampler:
     """Return the sampler for the arguments of a source.
 

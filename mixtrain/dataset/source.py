@@ -38,13 +38,7 @@ class IndexedSource(Stage):
     """
 
     def __init__(
-        self,
-        where: str,
-        source: Any,
-        columns: Sequence[str],
-        sampler: BuiltinSampler,
-        *,
-        length: int | None = None,
+        self, where: str, source: Any, columns: Sequence[str], sampler: BuiltinSampler, *, length: int | None = None,
         labels: np.ndarray | None = None,
     ) -> None:
         super().__init__(columns)
@@ -86,12 +80,7 @@ class ArraySource(IndexedSource):
     """Rows of arrays of equal length; a block of rows is read by indexing each array once."""
 
     def __init__(
-        self,
-        where: str,
-        source: Sequence[np.ndarray],
-        columns: Sequence[str],
-        sampler: BuiltinSampler,
-        *,
+        self, where: str, source: Sequence[np.ndarray], columns: Sequence[str], sampler: BuiltinSampler, *,
         labels: np.ndarray | None = None,
     ) -> None:
         super().__init__(where, source, columns, sampler, length=len(source[0]), labels=labels)

@@ -55,18 +55,10 @@ class TFRecordDataset(Dataset):
     """
 
     def __init__(
-        self,
-        dataset_files: str | list[str],
-        schema: Schema | str | None = None,
-        columns_list: list[str] | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle = Shuffle.GLOBAL,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        shard_equal_rows: bool = False,
-        cache: DatasetCache | None = None,
-        compression_type: str | None = None,
+        self, dataset_files: str | list[str], schema: Schema | str | None = None, columns_list: list[str] | None = None,
+        num_samples: int | None = None, num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle = Shuffle.GLOBAL, num_shards: int | None = None, shard_id: int | None = None,
+        shard_equal_rows: bool = False, cache: DatasetCache | None = None, compression_type: str | None = None,
     ) -> None:
         mode = read_shuffle(_WHERE, shuffle, files=True)
         check_shards(_WHERE, num_shards, shard_id)
@@ -109,16 +101,8 @@ class RecordSource(Stage):
     """
 
     def __init__(
-        self,
-        files: Sequence[str],
-        columns: Sequence[backend.ExampleColumn],
-        compression: Compression,
-        *,
-        workers: int,
-        max_rows: int,
-        shards: tuple[int, int],
-        equal_rows: bool,
-        shuffle_files: bool,
+        self, files: Sequence[str], columns: Sequence[backend.ExampleColumn], compression: Compression, *, workers: int,
+        max_rows: int, shards: tuple[int, int], equal_rows: bool, shuffle_files: bool,
     ) -> None:
         super().__init__([column.name for column in columns])
         count, shard = shards

@@ -31,11 +31,7 @@ class Map(Stage):
     row_by_row = True
 
     def __init__(
-        self,
-        parent: Stage,
-        operations: Sequence[Operation],
-        inputs: Sequence[str],
-        outputs: Sequence[str],
+        self, parent: Stage, operations: Sequence[Operation], inputs: Sequence[str], outputs: Sequence[str],
         workers: int | None = None,
     ) -> None:
         self._replacement = Replacement("map", parent.columns, inputs, outputs)
@@ -100,9 +96,7 @@ class _GraphPart:
         last: Whether no operation follows, so that arrays are returned instead of Pillow images.
     """
 
-    def __init__(
-        self, operations: tuple[Any, ...], inputs: Sequence[str], workers: int | None, *, last: bool
-    ) -> None:
+    def __init__(self, operations: tuple[Any, ...], inputs: Sequence[str], workers: int | None, *, last: bool) -> None:
         self._operations = operations
         self._inputs = tuple(inputs)
         self._workers = workers

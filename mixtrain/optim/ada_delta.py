@@ -33,13 +33,8 @@ class Adadelta(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 1.0,
-        rho: float = 0.9,
-        epsilon: float = 1e-6,
-        loss_scale: float = 1.0,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 1.0, rho: float = 0.9, epsilon: float = 1e-6,
+        loss_scale: float = 1.0, weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.rho = checks.number("Adadelta", "rho", rho, at_least=0.0, at_most=1.0, example=0.9)

@@ -54,19 +54,10 @@ class AdaFactor(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike | None = None,
-        eps: tuple[float, float] = (1e-30, 1e-3),
-        clip_threshold: float = 1.0,
-        decay_rate: float = 0.8,
-        beta1: float | None = 0.9,
-        weight_decay: float = 0.0,
-        scale_parameter: bool = True,
-        relative_step: bool = True,
-        warmup_init: bool = False,
-        compression: bool = False,
-        loss_scale: float = 1.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike | None = None,
+        eps: tuple[float, float] = (1e-30, 1e-3), clip_threshold: float = 1.0, decay_rate: float = 0.8,
+        beta1: float | None = 0.9, weight_decay: float = 0.0, scale_parameter: bool = True, relative_step: bool = True,
+        warmup_init: bool = False, compression: bool = False, loss_scale: float = 1.0,
     ) -> None:
         _check_rate(learning_rate, relative_step, warmup_init)
         super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay, loss_scale)

@@ -30,13 +30,8 @@ class Adagrad(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        accum: float = 0.1,
-        learning_rate: LearningRateLike = 0.001,
-        update_slots: bool = True,
-        loss_scale: float = 1.0,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, accum: float = 0.1, learning_rate: LearningRateLike = 0.001,
+        update_slots: bool = True, loss_scale: float = 1.0, weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         initial = checks.number("Adagrad", "accum", accum, at_least=0.0, example=0.1)

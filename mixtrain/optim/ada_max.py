@@ -35,14 +35,8 @@ class AdaMax(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-8,
-        weight_decay: WeightDecayLike = 0.0,
-        loss_scale: float = 1.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 0.001, beta1: float = 0.9, beta2: float = 0.999,
+        eps: float = 1e-8, weight_decay: WeightDecayLike = 0.0, loss_scale: float = 1.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.beta1, self.beta2 = decay_rate("AdaMax", "beta1", beta1), decay_rate("AdaMax", "beta2", beta2)

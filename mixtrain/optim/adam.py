@@ -40,20 +40,9 @@ class Adam(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-8,
-        use_locking: bool = False,
-        use_nesterov: bool = False,
-        weight_decay: WeightDecayLike = 0.0,
-        loss_scale: float = 1.0,
-        use_amsgrad: bool = False,
-        *,
-        use_lazy: bool = False,
-        use_offload: bool = False,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+        eps: float = 1e-8, use_locking: bool = False, use_nesterov: bool = False, weight_decay: WeightDecayLike = 0.0,
+        loss_scale: float = 1.0, use_amsgrad: bool = False, *, use_lazy: bool = False, use_offload: bool = False,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.beta1, self.beta2 = decay_rate("Adam", "beta1", beta1), decay_rate("Adam", "beta2", beta2)
@@ -99,15 +88,8 @@ class AdamOffload(Adam):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-8,
-        use_locking: bool = False,
-        use_nesterov: bool = False,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+        eps: float = 1e-8, use_locking: bool = False, use_nesterov: bool = False, weight_decay: WeightDecayLike = 0.0,
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(

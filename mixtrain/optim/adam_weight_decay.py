@@ -36,13 +36,8 @@ class AdamWeightDecay(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-6,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+        eps: float = 1e-6, weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         where = "AdamWeightDecay"

@@ -40,13 +40,8 @@ class ASGD(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 0.1,
-        lambd: float = 1e-4,
-        alpha: float = 0.75,
-        t0: float = 1e6,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 0.1, lambd: float = 1e-4, alpha: float = 0.75,
+        t0: float = 1e6, weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         self.lambd = checks.number("ASGD", "lambd", lambd, example=1e-4)

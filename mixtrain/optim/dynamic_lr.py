@@ -39,11 +39,7 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
 
 
 def exponential_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
     """Return rates ``learning_rate * decay_rate ** (epoch / decay_epoch)``.
@@ -72,11 +68,7 @@ def exponential_decay_lr(
 
 
 def natural_exp_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
     """Return rates ``learning_rate * e ** (-decay_rate * epoch)``.
@@ -104,11 +96,7 @@ def natural_exp_decay_lr(
 
 
 def inverse_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
     """Return rates ``learning_rate / (1 + decay_rate * epoch / decay_epoch)``.
@@ -162,13 +150,8 @@ def cosine_decay_lr(
 
 
 def polynomial_decay_lr(
-    learning_rate: float,
-    end_learning_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
-    power: float,
-    update_decay_epoch: bool = False,
+    learning_rate: float, end_learning_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
+    power: float, update_decay_epoch: bool = False,
 ) -> list[float]:
     """Return rates ``(learning_rate - end_learning_rate) * (1 - epoch / decay_epoch) ** power + end_learning_rate``.
 

@@ -37,15 +37,8 @@ class FTRL(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        initial_accum: float = 0.1,
-        learning_rate: float = 0.001,
-        lr_power: float = -0.5,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        use_locking: bool = False,
-        loss_scale: float = 1.0,
+        self, params: ParamsLike, initial_accum: float = 0.1, learning_rate: float = 0.001, lr_power: float = -0.5,
+        l1: float = 0.0, l2: float = 0.0, use_locking: bool = False, loss_scale: float = 1.0,
         weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)

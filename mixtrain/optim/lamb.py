@@ -44,13 +44,8 @@ class Lamb(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-6,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike, beta1: float = 0.9, beta2: float = 0.999,
+        eps: float = 1e-6, weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         self.beta1, self.beta2 = decay_rate("Lamb", "beta1", beta1), decay_rate("Lamb", "beta2", beta2)

@@ -45,11 +45,7 @@ class LARS(Optimizer):
     """
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        epsilon: float = 1e-5,
-        coefficient: float = 0.001,
-        use_clip: bool = False,
+        self, optimizer: Optimizer, epsilon: float = 1e-5, coefficient: float = 0.001, use_clip: bool = False,
         lars_filter: Callable[[Variable], bool] = _neither_norm_nor_bias,
     ) -> None:
         checks.instance("LARS", "optimizer", optimizer, Optimizer, "LARS(nn.Momentum(params, 0.1, 0.9))")

@@ -153,11 +153,7 @@ class PolynomialDecayLR(LearningRateSchedule):
     """
 
     def __init__(
-        self,
-        learning_rate: float,
-        end_learning_rate: float,
-        decay_steps: int,
-        power: float,
+        self, learning_rate: float, end_learning_rate: float, decay_steps: int, power: float,
         update_decay_steps: bool = False,
     ) -> None:
         super().__init__()

@@ -34,13 +34,8 @@ class Momentum(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike,
-        momentum: float,
-        weight_decay: WeightDecayLike = 0.0,
-        loss_scale: float = 1.0,
-        use_nesterov: bool = False,
+        self, params: ParamsLike, learning_rate: LearningRateLike, momentum: float, weight_decay: WeightDecayLike = 0.0,
+        loss_scale: float = 1.0, use_nesterov: bool = False,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.momentum = checks.number("Momentum", "momentum", momentum, at_least=0.0, example=0.9)

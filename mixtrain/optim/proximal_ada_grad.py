@@ -35,15 +35,8 @@ class ProximalAdagrad(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        accum: float = 0.1,
-        learning_rate: LearningRateLike = 0.001,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        use_locking: bool = False,
-        loss_scale: float = 1.0,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, accum: float = 0.1, learning_rate: LearningRateLike = 0.001, l1: float = 0.0,
+        l2: float = 0.0, use_locking: bool = False, loss_scale: float = 1.0, weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         initial = checks.number("ProximalAdagrad", "accum", accum, at_least=0.0, example=0.1)

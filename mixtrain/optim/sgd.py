@@ -36,14 +36,8 @@ class SGD(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 0.1,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: WeightDecayLike = 0.0,
-        nesterov: bool = False,
-        loss_scale: float = 1.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 0.1, momentum: float = 0.0, dampening: float = 0.0,
+        weight_decay: WeightDecayLike = 0.0, nesterov: bool = False, loss_scale: float = 1.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.momentum = checks.number("SGD", "momentum", momentum, at_least=0.0, example=0.9)

@@ -126,11 +126,8 @@ class BasicTokenizer(_Tokenizer):
     """
 
     def __init__(
-        self,
-        lower_case: bool = False,
-        keep_whitespace: bool = False,
-        normalization_form: NormalizeForm = NormalizeForm.NONE,
-        preserve_unused_token: bool = True,
+        self, lower_case: bool = False, keep_whitespace: bool = False,
+        normalization_form: NormalizeForm = NormalizeForm.NONE, preserve_unused_token: bool = True,
         with_offsets: bool = False,
     ) -> None:
         super().__init__(with_offsets)

@@ -57,12 +57,8 @@ class Vocab:
 
     @classmethod
     def from_file(
-        cls,
-        file_path: str,
-        delimiter: str = "",
-        vocab_size: int | None = None,
-        special_tokens: Sequence[str] | None = None,
-        special_first: bool = True,
+        cls, file_path: str, delimiter: str = "", vocab_size: int | None = None,
+        special_tokens: Sequence[str] | None = None, special_first: bool = True,
     ) -> Vocab:
         """Return the vocabulary of a file with a word in each line.
 
@@ -81,13 +77,9 @@ class Vocab:
 
     @classmethod
     def from_dataset(
-        cls,
-        dataset: Dataset,
-        columns: str | Sequence[str] | None = None,
-        freq_range: tuple[int | None, int | None] | None = None,
-        top_k: int | None = None,
-        special_tokens: Sequence[str] | None = None,
-        special_first: bool = True,
+        cls, dataset: Dataset, columns: str | Sequence[str] | None = None,
+        freq_range: tuple[int | None, int | None] | None = None, top_k: int | None = None,
+        special_tokens: Sequence[str] | None = None, special_first: bool = True,
     ) -> Vocab:
         """Return the vocabulary of a dataset's words, by descending frequency, then alphabetically.
 

@@ -47,13 +47,7 @@ def probability(where: str, value: Any) -> float:
 
 
 def limits(
-    where: str,
-    name: str,
-    value: Any,
-    *,
-    at_least: float | None = None,
-    at_most: float | None = None,
-    example: str,
+    where: str, name: str, value: Any, *, at_least: float | None = None, at_most: float | None = None, example: str
 ) -> tuple[float, float]:
     """Return a pair of numbers, the smaller first."""
     write = f"{name}={example}"

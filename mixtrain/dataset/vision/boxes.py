@@ -139,12 +139,8 @@ class RandomCropWithBBox(BoxOperation):
     """
 
     def __init__(
-        self,
-        size: int | Sequence[int],
-        padding: int | Sequence[int] | None = None,
-        pad_if_needed: bool = False,
-        fill_value: int | tuple[int, ...] = 0,
-        padding_mode: Border = Border.CONSTANT,
+        self, size: int | Sequence[int], padding: int | Sequence[int] | None = None, pad_if_needed: bool = False,
+        fill_value: int | tuple[int, ...] = 0, padding_mode: Border = Border.CONSTANT,
     ) -> None:
         self.crop = RandomCrop(size, padding, pad_if_needed, fill_value, padding_mode)
 
@@ -185,12 +181,8 @@ class RandomResizedCropWithBBox(BoxOperation):
     """
 
     def __init__(
-        self,
-        size: int | Sequence[int],
-        scale: Sequence[float] = (0.08, 1.0),
-        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
-        interpolation: Inter = Inter.BILINEAR,
-        max_attempts: int = 10,
+        self, size: int | Sequence[int], scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0), interpolation: Inter = Inter.BILINEAR, max_attempts: int = 10,
     ) -> None:
         self.crop = RandomResizedCrop(size, scale, ratio, interpolation, max_attempts)
 

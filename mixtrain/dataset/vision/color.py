@@ -121,11 +121,8 @@ class RandomColorAdjust(ImageOperation):
     random = True
 
     def __init__(
-        self,
-        brightness: float | Sequence[float] = (1, 1),
-        contrast: float | Sequence[float] = (1, 1),
-        saturation: float | Sequence[float] = (1, 1),
-        hue: float | Sequence[float] = (0, 0),
+        self, brightness: float | Sequence[float] = (1, 1), contrast: float | Sequence[float] = (1, 1),
+        saturation: float | Sequence[float] = (1, 1), hue: float | Sequence[float] = (0, 0),
     ) -> None:
         self.brightness = self._factors("brightness", brightness)
         self.contrast = self._factors("contrast", contrast)

@@ -124,12 +124,8 @@ class RandomCrop(ImageOperation):
     batched = True
 
     def __init__(
-        self,
-        size: int | Sequence[int],
-        padding: int | Sequence[int] | None = None,
-        pad_if_needed: bool = False,
-        fill_value: int | tuple[int, ...] = 0,
-        padding_mode: Border = Border.CONSTANT,
+        self, size: int | Sequence[int], padding: int | Sequence[int] | None = None, pad_if_needed: bool = False,
+        fill_value: int | tuple[int, ...] = 0, padding_mode: Border = Border.CONSTANT,
     ) -> None:
         self.size = pair("RandomCrop", "size", size)
         self.padding = (0, 0, 0, 0) if padding is None else margins("RandomCrop", padding)

@@ -67,13 +67,8 @@ class RandomErasing(TensorOperation):
     """
 
     def __init__(
-        self,
-        prob: float = 0.5,
-        scale: Sequence[float] = (0.02, 0.33),
-        ratio: Sequence[float] = (0.3, 3.3),
-        value: int | str | Sequence[int] = 0,
-        inplace: bool = False,
-        max_attempts: int = 10,
+        self, prob: float = 0.5, scale: Sequence[float] = (0.02, 0.33), ratio: Sequence[float] = (0.3, 3.3),
+        value: int | str | Sequence[int] = 0, inplace: bool = False, max_attempts: int = 10,
     ) -> None:
         self.prob = probability("RandomErasing", prob)
         self.scale = limits("RandomErasing", "scale", scale, at_least=0.0, example="(0.02, 0.33)")
@@ -135,13 +130,7 @@ class Erase(ImageOperation):
     pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(
-        self,
-        top: int,
-        left: int,
-        height: int,
-        width: int,
-        value: float | Sequence[float] = 0.0,
-        inplace: bool = False,
+        self, top: int, left: int, height: int, width: int, value: float | Sequence[float] = 0.0, inplace: bool = False
     ) -> None:
         names = ("top", "left", "height", "width")
         self.box = [

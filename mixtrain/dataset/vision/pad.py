@@ -31,9 +31,7 @@ class Pad(ImageOperation):
     batched = True
 
     def __init__(
-        self,
-        padding: int | Sequence[int],
-        fill_value: int | tuple[int, ...] = 0,
+        self, padding: int | Sequence[int], fill_value: int | tuple[int, ...] = 0,
         padding_mode: Border = Border.CONSTANT,
     ) -> None:
         self.padding = margins("Pad", padding)
@@ -62,11 +60,8 @@ class PadToSize(ImageOperation):
     pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(
-        self,
-        size: int | Sequence[int],
-        offset: int | Sequence[int] | None = None,
-        fill_value: int | tuple[int, ...] = 0,
-        padding_mode: Border = Border.CONSTANT,
+        self, size: int | Sequence[int], offset: int | Sequence[int] | None = None,
+        fill_value: int | tuple[int, ...] = 0, padding_mode: Border = Border.CONSTANT,
     ) -> None:
         self.size = pair("PadToSize", "size", size)
         self.offset = None if offset is None or offset == [] else pair("PadToSize", "offset", offset, at_least=0)

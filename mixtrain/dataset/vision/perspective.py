@@ -67,9 +67,7 @@ class RandomPerspective(TensorOperation):
         (8, 6, 3)
     """
 
-    def __init__(
-        self, distortion_scale: float = 0.5, prob: float = 0.5, interpolation: Inter = Inter.BICUBIC
-    ) -> None:
+    def __init__(self, distortion_scale: float = 0.5, prob: float = 0.5, interpolation: Inter = Inter.BICUBIC) -> None:
         where = "RandomPerspective"
         self.distortion_scale = checks.number(where, "distortion_scale", distortion_scale, at_least=0.0, at_most=1.0)
         self.prob = probability(where, prob)

@@ -37,12 +37,8 @@ class RandomResizedCrop(Resizing):
     random = True
 
     def __init__(
-        self,
-        size: int | Sequence[int],
-        scale: Sequence[float] = (0.08, 1.0),
-        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
-        interpolation: Inter = Inter.BILINEAR,
-        max_attempts: int = 10,
+        self, size: int | Sequence[int], scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0), interpolation: Inter = Inter.BILINEAR, max_attempts: int = 10,
     ) -> None:
         self.size = pair(self.name, "size", size)
         self.scale = limits(self.name, "scale", scale, at_least=0.0, example="(0.08, 1.0)")

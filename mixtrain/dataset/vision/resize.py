@@ -100,12 +100,7 @@ class ResizedCrop(Resizing):
     pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(
-        self,
-        top: int,
-        left: int,
-        height: int,
-        width: int,
-        size: int | Sequence[int],
+        self, top: int, left: int, height: int, width: int, size: int | Sequence[int],
         interpolation: Inter = Inter.BILINEAR,
     ) -> None:
         self.corner = pair("ResizedCrop", "(top, left)", (top, left), at_least=0)

@@ -84,12 +84,8 @@ class Rotate(_Rotation):
     pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(
-        self,
-        degrees: float,
-        resample: Inter = Inter.NEAREST,
-        expand: bool = False,
-        center: tuple[float, float] | None = None,
-        fill_value: int | tuple[int, ...] = 0,
+        self, degrees: float, resample: Inter = Inter.NEAREST, expand: bool = False,
+        center: tuple[float, float] | None = None, fill_value: int | tuple[int, ...] = 0,
     ) -> None:
         self.degrees = checks.number("Rotate", "degrees", degrees, example=90)
         self._set(resample, expand, center, fill_value)
@@ -114,12 +110,8 @@ class RandomRotation(_Rotation):
     random = True
 
     def __init__(
-        self,
-        degrees: float | Sequence[float],
-        resample: Inter = Inter.NEAREST,
-        expand: bool = False,
-        center: tuple[float, float] | None = None,
-        fill_value: int | tuple[int, ...] = 0,
+        self, degrees: float | Sequence[float], resample: Inter = Inter.NEAREST, expand: bool = False,
+        center: tuple[float, float] | None = None, fill_value: int | tuple[int, ...] = 0,
     ) -> None:
         self.degrees = degrees_range("RandomRotation", degrees)
         self._set(resample, expand, center, fill_value)
@@ -149,13 +141,9 @@ class RandomAffine(ImageOperation):
     random = True
 
     def __init__(
-        self,
-        degrees: float | Sequence[float],
-        translate: Sequence[float] | None = None,
-        scale: Sequence[float] | None = None,
-        shear: float | Sequence[float] | None = None,
-        resample: Inter = Inter.NEAREST,
-        fill_value: int | tuple[int, ...] = 0,
+        self, degrees: float | Sequence[float], translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None, shear: float | Sequence[float] | None = None,
+        resample: Inter = Inter.NEAREST, fill_value: int | tuple[int, ...] = 0,
     ) -> None:
         where = "RandomAffine"
         self.degrees = degrees_range(where, degrees)
@@ -196,13 +184,8 @@ class Affine(ImageOperation):
     pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(
-        self,
-        degrees: float,
-        translate: Sequence[float],
-        scale: float,
-        shear: float | Sequence[float],
-        resample: Inter = Inter.NEAREST,
-        fill_value: int | tuple[int, ...] = 0,
+        self, degrees: float, translate: Sequence[float], scale: float, shear: float | Sequence[float],
+        resample: Inter = Inter.NEAREST, fill_value: int | tuple[int, ...] = 0,
     ) -> None:
         self.degrees = checks.number("Affine", "degrees", degrees, example=10.0)
         right, down = checks.instance("Affine", "translate", translate, (list, tuple), "translate=(0.0, 0.0)")

@@ -112,10 +112,7 @@ class NormalizePad(Normalize):
     """
 
     def __init__(
-        self,
-        mean: Sequence[float],
-        std: Sequence[float],
-        dtype: Literal["float32", "float16"] = "float32",
+        self, mean: Sequence[float], std: Sequence[float], dtype: Literal["float32", "float16"] = "float32",
         is_hwc: bool = True,
     ) -> None:
         super().__init__(mean, std, is_hwc)

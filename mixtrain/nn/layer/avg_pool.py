@@ -60,15 +60,9 @@ class AvgPool2d(_AvgPool):
     """
 
     def __init__(
-        self,
-        kernel_size: int | Sequence[int] = 1,
-        stride: int | Sequence[int] = 1,
-        pad_mode: str = "valid",
-        padding: int | Sequence[int] = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-        data_format: str = "NCHW",
+        self, kernel_size: int | Sequence[int] = 1, stride: int | Sequence[int] = 1, pad_mode: str = "valid",
+        padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: int | None = None, data_format: str = "NCHW",
     ) -> None:
         super().__init__(
             kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override, data_format
@@ -96,12 +90,7 @@ class AvgPool1d(_AvgPool):
     _rank: ClassVar[int] = 1
 
     def __init__(
-        self,
-        kernel_size: int = 1,
-        stride: int = 1,
-        pad_mode: str = "valid",
-        padding: int | Sequence[int] = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
+        self, kernel_size: int = 1, stride: int = 1, pad_mode: str = "valid", padding: int | Sequence[int] = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True,
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad)

@@ -25,18 +25,10 @@ class BatchNorm(Cell):
     _axes: ClassVar[str]
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.9,
-        affine: bool = True,
-        gamma_init: InitializerLike = "ones",
-        beta_init: InitializerLike = "zeros",
-        moving_mean_init: InitializerLike = "zeros",
-        moving_var_init: InitializerLike = "ones",
-        use_batch_statistics: bool | None = None,
-        data_format: str = "NCHW",
-        dtype: DTypeLike = float32,
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
+        gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
+        moving_mean_init: InitializerLike = "zeros", moving_var_init: InitializerLike = "ones",
+        use_batch_statistics: bool | None = None, data_format: str = "NCHW", dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name

@@ -36,17 +36,10 @@ class BatchNorm3d(Cell):
     precision_family: ClassVar[Family] = "normalization"
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.9,
-        affine: bool = True,
-        gamma_init: InitializerLike = "ones",
-        beta_init: InitializerLike = "zeros",
-        moving_mean_init: InitializerLike = "zeros",
-        moving_var_init: InitializerLike = "ones",
-        use_batch_statistics: bool | None = None,
-        dtype: DTypeLike = float32,
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
+        gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
+        moving_mean_init: InitializerLike = "zeros", moving_var_init: InitializerLike = "ones",
+        use_batch_statistics: bool | None = None, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         self.bn2d = BatchNorm2d(

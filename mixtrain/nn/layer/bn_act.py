@@ -68,24 +68,11 @@ class Conv2dBnAct(_BnAct):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        pad_mode: str = "same",
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: InitializerLike | None = "normal",
-        bias_init: InitializerLike | None = "zeros",
-        has_bn: bool = False,
-        momentum: float = 0.997,
-        eps: float = 1e-5,
-        activation: ActivationLike | None = None,
-        alpha: float = 0.2,
-        after_fake: bool = True,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        pad_mode: str = "same", padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1,
+        has_bias: bool = False, weight_init: InitializerLike | None = "normal",
+        bias_init: InitializerLike | None = "zeros", has_bn: bool = False, momentum: float = 0.997, eps: float = 1e-5,
+        activation: ActivationLike | None = None, alpha: float = 0.2, after_fake: bool = True,
     ) -> None:
         super().__init__()
         self.conv = Conv2d(
@@ -119,18 +106,9 @@ class DenseBnAct(_BnAct):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        weight_init: InitializerLike | None = "normal",
-        bias_init: InitializerLike | None = "zeros",
-        has_bias: bool = True,
-        has_bn: bool = False,
-        momentum: float = 0.9,
-        eps: float = 1e-5,
-        activation: ActivationLike | None = None,
-        alpha: float = 0.2,
-        after_fake: bool = True,
+        self, in_channels: int, out_channels: int, weight_init: InitializerLike | None = "normal",
+        bias_init: InitializerLike | None = "zeros", has_bias: bool = True, has_bn: bool = False, momentum: float = 0.9,
+        eps: float = 1e-5, activation: ActivationLike | None = None, alpha: float = 0.2, after_fake: bool = True,
     ) -> None:
         super().__init__()
         self.dense = Dense(in_channels, out_channels, weight_init, bias_init, has_bias)

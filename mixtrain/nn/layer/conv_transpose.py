@@ -104,18 +104,9 @@ class Conv1dTranspose(_ConvTranspose):
     _rank: ClassVar[int] = 1
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
-        pad_mode: str = "same",
-        padding: int = 0,
-        dilation: int = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: InitializerLike | None = None,
-        bias_init: InitializerLike | None = None,
+        self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, pad_mode: str = "same",
+        padding: int = 0, dilation: int = 1, group: int = 1, has_bias: bool = False,
+        weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
         dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
@@ -147,19 +138,10 @@ class Conv2dTranspose(_ConvTranspose):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        pad_mode: str = "same",
-        padding: int | Sequence[int] = 0,
-        output_padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: InitializerLike | None = None,
-        bias_init: InitializerLike | None = None,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        pad_mode: str = "same", padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1, group: int = 1, has_bias: bool = False,
+        weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
         dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
@@ -200,21 +182,10 @@ class Conv3dTranspose(_ConvTranspose):
     _rank: ClassVar[int] = 3
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        pad_mode: str = "same",
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        group: int = 1,
-        output_padding: int | Sequence[int] = 0,
-        has_bias: bool = False,
-        weight_init: InitializerLike | None = None,
-        bias_init: InitializerLike | None = None,
-        data_format: str = "NCDHW",
-        dtype: DTypeLike = float32,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        pad_mode: str = "same", padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1,
+        output_padding: int | Sequence[int] = 0, has_bias: bool = False, weight_init: InitializerLike | None = None,
+        bias_init: InitializerLike | None = None, data_format: str = "NCDHW", dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,

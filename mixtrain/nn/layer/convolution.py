@@ -60,19 +60,9 @@ class Convolution(Cell):
     _transposed: ClassVar[bool] = False
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int],
-        pad_mode: str,
-        padding: int | Sequence[int],
-        dilation: int | Sequence[int],
-        group: int,
-        has_bias: bool,
-        weight_init: InitializerLike | None,
-        bias_init: InitializerLike | None,
-        dtype: DTypeLike,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int],
+        pad_mode: str, padding: int | Sequence[int], dilation: int | Sequence[int], group: int, has_bias: bool,
+        weight_init: InitializerLike | None, bias_init: InitializerLike | None, dtype: DTypeLike,
         data_format: str = "NCHW",
     ) -> None:
         super().__init__()

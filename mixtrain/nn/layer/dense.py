@@ -44,13 +44,8 @@ class Dense(Cell):
     precision_family: ClassVar[Family] = "matmul"
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        weight_init: InitializerLike | None = None,
-        bias_init: InitializerLike | None = None,
-        has_bias: bool = True,
-        activation: ActivationLike | None = None,
+        self, in_channels: int, out_channels: int, weight_init: InitializerLike | None = None,
+        bias_init: InitializerLike | None = None, has_bias: bool = True, activation: ActivationLike | None = None,
         dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()

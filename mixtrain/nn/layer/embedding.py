@@ -76,13 +76,8 @@ class Embedding(_Table):
     """
 
     def __init__(
-        self,
-        vocab_size: int,
-        embedding_size: int,
-        use_one_hot: bool = False,
-        embedding_table: InitializerLike = "normal",
-        dtype: DTypeLike = float32,
-        padding_idx: int | None = None,
+        self, vocab_size: int, embedding_size: int, use_one_hot: bool = False,
+        embedding_table: InitializerLike = "normal", dtype: DTypeLike = float32, padding_idx: int | None = None,
     ) -> None:
         super().__init__(vocab_size, embedding_size)
         self.use_one_hot = checks.boolean(self.cls_name, "use_one_hot", use_one_hot)
@@ -146,16 +141,9 @@ class EmbeddingLookup(_Table):
     _noun: ClassVar[str] = "indices"
 
     def __init__(
-        self,
-        vocab_size: int,
-        embedding_size: int,
-        param_init: InitializerLike = "normal",
-        target: Literal["CPU", "DEVICE"] = "CPU",
-        slice_mode: str = "batch_slice",
-        manual_shapes: Any = None,
-        max_norm: float | None = None,
-        sparse: bool = True,
-        dtype: DTypeLike = float32,
+        self, vocab_size: int, embedding_size: int, param_init: InitializerLike = "normal",
+        target: Literal["CPU", "DEVICE"] = "CPU", slice_mode: str = "batch_slice", manual_shapes: Any = None,
+        max_norm: float | None = None, sparse: bool = True, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(vocab_size, embedding_size)
         where = self.cls_name

@@ -48,14 +48,8 @@ class GroupNorm(Cell):
     precision_family: ClassVar[Family] = "normalization"
 
     def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        eps: float = 1e-5,
-        affine: bool = True,
-        gamma_init: InitializerLike = "ones",
-        beta_init: InitializerLike = "zeros",
-        dtype: DTypeLike = float32,
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+        gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros", dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name

@@ -26,14 +26,8 @@ class _InstanceNorm(Cell):
     _axes: ClassVar[str]
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = True,
-        gamma_init: InitializerLike = "ones",
-        beta_init: InitializerLike = "zeros",
-        dtype: DTypeLike = float32,
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
+        gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros", dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name

@@ -46,13 +46,8 @@ class LayerNorm(Cell):
     precision_family: ClassVar[Family] = "normalization"
 
     def __init__(
-        self,
-        normalized_shape: Sequence[int],
-        begin_norm_axis: int = -1,
-        begin_params_axis: int = -1,
-        gamma_init: InitializerLike = "ones",
-        beta_init: InitializerLike = "zeros",
-        epsilon: float = 1e-7,
+        self, normalized_shape: Sequence[int], begin_norm_axis: int = -1, begin_params_axis: int = -1,
+        gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros", epsilon: float = 1e-7,
         dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()

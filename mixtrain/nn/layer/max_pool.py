@@ -72,15 +72,9 @@ class MaxPool2d(_MaxPool):
     """
 
     def __init__(
-        self,
-        kernel_size: int | Sequence[int] = 1,
-        stride: int | Sequence[int] = 1,
-        pad_mode: str = "valid",
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-        data_format: str = "NCHW",
+        self, kernel_size: int | Sequence[int] = 1, stride: int | Sequence[int] = 1, pad_mode: str = "valid",
+        padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, return_indices: bool = False,
+        ceil_mode: bool = False, data_format: str = "NCHW",
     ) -> None:
         super().__init__(
             kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode, data_format
@@ -109,13 +103,7 @@ class MaxPool1d(_MaxPool):
     _rank: ClassVar[int] = 1
 
     def __init__(
-        self,
-        kernel_size: int = 1,
-        stride: int = 1,
-        pad_mode: str = "valid",
-        padding: int | Sequence[int] = 0,
-        dilation: int = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
+        self, kernel_size: int = 1, stride: int = 1, pad_mode: str = "valid", padding: int | Sequence[int] = 0,
+        dilation: int = 1, return_indices: bool = False, ceil_mode: bool = False,
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode)

@@ -27,16 +27,8 @@ class _Recurrent(Cell):
     precision_family: ClassVar[Family] = "recurrent"
 
     def __init__(
-        self,
-        kind: str,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int,
-        has_bias: bool,
-        batch_first: bool,
-        dropout: float,
-        bidirectional: bool,
-        dtype: DTypeLike,
+        self, kind: str, input_size: int, hidden_size: int, num_layers: int, has_bias: bool, batch_first: bool,
+        dropout: float, bidirectional: bool, dtype: DTypeLike,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -203,15 +195,8 @@ class LSTM(_Recurrent):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        has_bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        dtype: DTypeLike = float32,
+        self, input_size: int, hidden_size: int, num_layers: int = 1, has_bias: bool = True, batch_first: bool = False,
+        dropout: float = 0.0, bidirectional: bool = False, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             "LSTM", input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
@@ -228,15 +213,8 @@ class GRU(_Recurrent):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        has_bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        dtype: DTypeLike = float32,
+        self, input_size: int, hidden_size: int, num_layers: int = 1, has_bias: bool = True, batch_first: bool = False,
+        dropout: float = 0.0, bidirectional: bool = False, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             "GRU", input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
@@ -254,16 +232,8 @@ class RNN(_Recurrent):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        has_bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        dtype: DTypeLike = float32,
-        *,
+        self, input_size: int, hidden_size: int, num_layers: int = 1, has_bias: bool = True, batch_first: bool = False,
+        dropout: float = 0.0, bidirectional: bool = False, dtype: DTypeLike = float32, *,
         nonlinearity: Literal["tanh", "relu"] = "tanh",
     ) -> None:
         kind = checks.one_of("RNN", "nonlinearity", nonlinearity, ("tanh", "relu"))

@@ -130,11 +130,7 @@ class RNNCell(_RecurrentCell):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        has_bias: bool = True,
-        nonlinearity: Literal["tanh", "relu"] = "tanh",
+        self, input_size: int, hidden_size: int, has_bias: bool = True, nonlinearity: Literal["tanh", "relu"] = "tanh",
         dtype: DTypeLike = float32,
     ) -> None:
         kind = checks.one_of("RNNCell", "nonlinearity", nonlinearity, ("tanh", "relu"))

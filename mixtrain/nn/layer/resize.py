@@ -80,11 +80,8 @@ class Upsample(Cell):
     """
 
     def __init__(
-        self,
-        size: int | Sequence[int] | None = None,
-        scale_factor: float | Sequence[float] | None = None,
-        mode: Literal["nearest", "linear", "bilinear", "trilinear"] = "nearest",
-        align_corners: bool | None = None,
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
+        mode: Literal["nearest", "linear", "bilinear", "trilinear"] = "nearest", align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:
         super().__init__()

@@ -41,18 +41,10 @@ class SyncBatchNorm(BatchNorm):
     synchronized: ClassVar[bool] = True
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.9,
-        affine: bool = True,
-        gamma_init: InitializerLike = "ones",
-        beta_init: InitializerLike = "zeros",
-        moving_mean_init: InitializerLike = "zeros",
-        moving_var_init: InitializerLike = "ones",
-        use_batch_statistics: bool | None = None,
-        process_groups: Any = None,
-        dtype: DTypeLike = float32,
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
+        gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
+        moving_mean_init: InitializerLike = "zeros", moving_var_init: InitializerLike = "ones",
+        use_batch_statistics: bool | None = None, process_groups: Any = None, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,

@@ -149,11 +149,8 @@ class TripletMarginWithDistanceLoss(LossBase):
     """
 
     def __init__(
-        self,
-        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-        swap: bool = False,
-        reduction: str = "mean",
-        margin: float = 1.0,
+        self, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, swap: bool = False,
+        reduction: str = "mean", margin: float = 1.0,
     ) -> None:
         super().__init__(reduction)
         self.distance_function = distance_function or _euclidean

@@ -34,10 +34,7 @@ class ConfusionMatrixMetric(Metric):
     """
 
     def __init__(
-        self,
-        skip_channel: bool = True,
-        metric_name: str = "sensitivity",
-        calculation_method: bool = False,
+        self, skip_channel: bool = True, metric_name: str = "sensitivity", calculation_method: bool = False,
         decrease: Decrease = "mean",
     ) -> None:
         super().__init__()

@@ -30,11 +30,7 @@ class OcclusionSensitivity(Metric):
     """
 
     def __init__(
-        self,
-        pad_val: float = 0.0,
-        margin: int = 2,
-        n_batch: int = 128,
-        b_box: Sequence[int] | None = None,
+        self, pad_val: float = 0.0, margin: int = 2, n_batch: int = 128, b_box: Sequence[int] | None = None
     ) -> None:
         super().__init__()
         self.pad_val = checks.number("OcclusionSensitivity", "pad_val", pad_val, example=0.0)

@@ -25,9 +25,7 @@ class CosineSimilarity(Metric):
     """
 
     def __init__(
-        self,
-        similarity: Literal["cosine", "dot"] = "cosine",
-        reduction: Literal["none", "sum", "mean"] = "none",
+        self, similarity: Literal["cosine", "dot"] = "cosine", reduction: Literal["none", "sum", "mean"] = "none",
         zero_diagonal: bool = True,
     ) -> None:
         super().__init__()

@@ -85,10 +85,7 @@ class HausdorffDistance(_SurfaceDistance):
     """
 
     def __init__(
-        self,
-        distance_metric: _DistanceMetric = "euclidean",
-        percentile: float | None = None,
-        directed: bool = False,
+        self, distance_metric: _DistanceMetric = "euclidean", percentile: float | None = None, directed: bool = False,
         crop: bool = True,
     ) -> None:
         super().__init__(distance_metric)
