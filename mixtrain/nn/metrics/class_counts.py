@@ -79,9 +79,6 @@ class Precision(_ClassCounts):
         [1.0, 0.5]
     """
 
-    def __init__(self, eval_type: EvalType = "classification") -> None:
-        super().__init__(eval_type)
-
     def _ratio(self, matches: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
         return matches / (predicted + _TINY)
 
@@ -95,9 +92,6 @@ class Recall(_ClassCounts):
         >>> Recall()([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]], [1, 0, 0]).tolist()
         [0.5, 1.0]
     """
-
-    def __init__(self, eval_type: EvalType = "classification") -> None:
-        super().__init__(eval_type)
 
     def _ratio(self, matches: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
         return matches / (actual + _TINY)
