@@ -45,11 +45,8 @@ _BY_NAME: Final[dict[str, Callable[[], Cell]]] = {
 
 
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
-    """Create the activation cell of a name.
-
-    Args:
-        name: Lowercase name ("relu", "hswish", "softmax", ...), or None.
-        prim_name: Name of the caller, for the error message.
+    """Create the activation cell of a lowercase `name` ("relu", "hswish", ...), or None; `prim_name` is the caller, for
+    errors.
 
     Returns: The cell; None if `name` is None.
 

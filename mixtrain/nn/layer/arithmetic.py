@@ -21,11 +21,7 @@ _matmul = keras.ops.matmul
 
 
 class MatMul(Cell):
-    """Multiply matrices, or batches of them.
-
-    Args:
-        transpose_x1: Whether to transpose the last two axes of the first input.
-        transpose_x2: Whether to transpose the last two axes of the second input.
+    """Multiply matrices, or batches; `transpose_x1` and `transpose_x2` swap the last two axes of an input first.
 
     Inputs: x1 and x2, floating point, whose leading axes broadcast; either may be a vector.
     Returns: The product, in the wider of their dtypes.
@@ -54,11 +50,7 @@ class MatMul(Cell):
 
 
 class Norm(Cell):
-    """The L2 norm along axes.
-
-    Args:
-        axis: The axis or axes; () for all.
-        keep_dims: Whether to keep the reduced axes with size 1.
+    """The L2 norm along `axis`, an int or a tuple of them, () for all; `keep_dims` keeps the reduced axes with size 1.
 
     Inputs: x, floating point.
     Returns: The norms, dtype of `x`.
@@ -90,10 +82,8 @@ class OneHot(Cell):
     """One-hot encoding with configurable values.
 
     Args:
-        axis: Position of the new axis; the last by default.
-        depth: Size of the new axis.
-        on_value: Value at the index.
-        off_value: Value elsewhere, and everywhere for an index outside [0, depth).
+        axis, depth: Position (the last by default) and size of the new axis.
+        on_value, off_value: Values at the index and elsewhere, also everywhere for an index outside [0, depth).
         dtype: Dtype of the output.
 
     Inputs: indices, of an int dtype.
@@ -122,12 +112,8 @@ class OneHot(Cell):
 
 
 class Range(Cell):
-    """Evenly spaced numbers from `start` to `limit`, exclusive.
-
-    Args:
-        start: First number; if `limit` is None, the limit of a range from 0.
-        limit: End of the range, exclusive.
-        delta: Step between numbers, not 0.
+    """Evenly spaced numbers from `start` to `limit`, exclusive, by `delta`, not 0; `start` alone is the limit of a
+    range from 0.
 
     Returns: A tensor of one axis: int32, or float32 if an argument is a float.
 

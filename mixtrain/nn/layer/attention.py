@@ -25,14 +25,12 @@ class MultiheadAttention(Cell):
     """Multi-head attention: each head attends on its own part of the features.
 
     Args:
-        embed_dim: Features of queries and of the output.
+        embed_dim: Features of queries and of the output, and of keys and values: `kdim` and `vdim` must be None or the
+            same.
         num_heads: Number of heads; must divide `embed_dim`.
         dropout: Probability that a weight is dropped in training.
         has_bias: Whether the projections have biases.
-        add_bias_kv: False, the only supported value.
-        add_zero_attn: False, the only supported value.
-        kdim: Features of the keys; None or `embed_dim`.
-        vdim: Features of the values; None or `embed_dim`.
+        add_bias_kv, add_zero_attn: False, the only supported value.
         batch_first: Whether inputs are (N, L, E); (L, N, E) otherwise.
         dtype: Dtype of the parameters.
 

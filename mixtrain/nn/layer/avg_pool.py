@@ -41,8 +41,7 @@ class AvgPool2d(_AvgPool):
     """Average pooling of images.
 
     Args:
-        kernel_size: Size of the window: an int or (height, width).
-        stride: Stride of the window: an int or (height, width); 1 by default, not `kernel_size`.
+        kernel_size, stride: Size and stride of the window: an int or (height, width), both 1 by default.
         pad_mode: "valid", "same" (the mean excludes padding) or "pad", case-insensitive.
         padding: With "pad": zeros, an int or (height, width).
         ceil_mode: Whether the output includes a partial window at the end.
@@ -74,9 +73,7 @@ class AvgPool1d(_AvgPool):
 
     Args:
         pad_mode, ceil_mode, count_include_pad: As in `AvgPool2d`.
-        kernel_size: Size of the window, an int.
-        stride: Stride of the window, an int; 1 by default, not `kernel_size`.
-        padding: With "pad": zeros, an int.
+        kernel_size, stride, padding: As there, but ints.
 
     Inputs: x (N, C, L) or (C, L), floating point.
     Returns: (N, C, L') or (C, L'), dtype of `x`.

@@ -98,10 +98,7 @@ class BatchNorm2d(BatchNorm):
         eps: Added to the variance.
         momentum: Fraction of the moving statistics that a training step keeps.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        moving_mean_init: Initial moving mean, likewise.
-        moving_var_init: Initial moving variance, likewise.
+        gamma_init, beta_init, moving_mean_init, moving_var_init: Initial values, anything that `initializer` accepts.
         use_batch_statistics: True: always use batch statistics; False: always use moving statistics, never updated;
             None: batch statistics in training, moving statistics otherwise.
         data_format: "NCHW", the only supported value.

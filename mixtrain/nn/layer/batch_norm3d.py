@@ -18,12 +18,8 @@ from mixtrain.typing import DTypeLike, Tensor
 class BatchNorm3d(Cell):
     """Normalize each channel of volumes over the batch, depth, height and width, then scale and shift it.
 
-    Args:
-        num_features, eps, momentum, gamma_init, beta_init, moving_mean_init, moving_var_init: As in `BatchNorm2d`.
-        affine: Whether `gamma` and `beta` are learned.
-        use_batch_statistics: True: always batch statistics; False: always moving statistics; None: by the mode.
-        dtype: Dtype of `gamma` and `beta`.
-
+    Args: num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
+        use_batch_statistics, dtype: As in `BatchNorm2d`.
     Inputs: x (N, num_features, D, H, W), floating point.
     Returns: Same shape and dtype as `x`, computed by `bn2d`, the `BatchNorm2d` that holds the parameters.
 

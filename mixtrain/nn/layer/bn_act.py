@@ -39,23 +39,12 @@ class Conv2dBnAct(_BnAct):
     """`Conv2d`, then `BatchNorm2d`, then an activation.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
-        kernel_size: Size of the kernel: an int or (height, width).
-        stride: Stride of the kernel.
-        pad_mode: "same", "valid" or "pad".
-        padding: With "pad": zeros added on all sides, or (top, bottom, left, right).
-        dilation: Spacing between the kernel's elements.
-        group: Number of groups that the channels are split into.
-        has_bias: Whether a bias is added.
-        weight_init: Initial weight, anything that `initializer` accepts.
-        bias_init: Initial bias, likewise.
-        has_bn: Whether the output is normalized.
-        momentum: `momentum` of the `BatchNorm2d`.
-        eps: `eps` of the `BatchNorm2d`.
+        in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias: As in `Conv2d`.
+        weight_init, bias_init: Initial values, anything that `initializer` accepts.
+        has_bn: Whether the output is normalized, with `momentum` and `eps` of `BatchNorm2d`.
         activation: A name, a Cell, a Keras layer or a function of a tensor; None for no activation.
         alpha: Slope of the activation "leakyrelu".
-        after_fake: Accepted for compatibility with MindSpore; has no effect.
+        after_fake: Accepted, without effect.
 
     Inputs: x (N, in_channels, H, W), floating point.
     Returns: (N, out_channels, H', W').
@@ -90,11 +79,8 @@ class DenseBnAct(_BnAct):
     """`Dense`, then `BatchNorm1d`, then an activation.
 
     Args:
-        weight_init, bias_init, has_bias, has_bn, activation, alpha, after_fake: As in `Conv2dBnAct`.
-        in_channels: Size of the last axis of the input.
-        out_channels: Size of the last axis of the output.
-        momentum: `momentum` of the `BatchNorm1d`.
-        eps: `eps` of the `BatchNorm1d`.
+        in_channels, out_channels, has_bias: As in `Dense`.
+        weight_init, bias_init, has_bn, momentum, eps, activation, alpha, after_fake: As in `Conv2dBnAct`.
 
     Inputs: x (N, in_channels), floating point.
     Returns: (N, out_channels).

@@ -32,17 +32,14 @@ class Conv1d(_Conv):
     """Convolve a sequence with a learned kernel.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
-        kernel_size: Size of the kernel, an int.
-        stride: Stride of the kernel, an int.
+        in_channels, out_channels: Channels of the input and of the output.
+        kernel_size, stride, dilation: Size, stride and spacing of the kernel, ints.
         pad_mode: "same" (the output has ceil(L / stride) elements), "valid" (no padding) or "pad".
         padding: With "pad": zeros added on both sides, an int.
-        dilation: Spacing between the kernel's elements, an int.
         group: Number of groups that the channels are split into; each is convolved separately.
         has_bias: Whether a bias is added; False by default.
-        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Initial bias, likewise.
+        weight_init, bias_init: Initial values, anything that `initializer` accepts; default: uniform within 1 /
+            sqrt(fan in).
         dtype: Dtype of the parameters; the weight is (out_channels, in_channels // group, 1, kernel_size).
 
     Inputs: x (N, in_channels, L), floating point.
@@ -72,14 +69,10 @@ class Conv2d(_Conv):
     """Convolve images with a learned kernel over height and width.
 
     Args:
-        in_channels, out_channels, group, has_bias, weight_init, bias_init: As in `Conv1d`.
-        kernel_size: Size of the kernel: an int or (height, width).
-        stride: Stride of the kernel: an int or (height, width).
-        pad_mode: "same" (the output has ceil(size / stride) rows and columns), "valid" (no padding) or "pad".
+        in_channels, out_channels, pad_mode, group, has_bias, weight_init, bias_init: As in `Conv1d`.
+        kernel_size, stride, dilation: Size, stride and spacing of the kernel: an int or (height, width).
         padding: With "pad": zeros added on all sides, or (top, bottom, left, right).
-        dilation: Spacing between the kernel's elements: an int or (height, width).
-        data_format: "NCHW", the only supported value.
-        dtype: Dtype of the parameters.
+        data_format, dtype: "NCHW", the only supported value; and the dtype of the parameters.
 
     Inputs: x (N, in_channels, H, W), floating point.
     Returns: (N, out_channels, H', W'), in the wider of the dtypes of `x` and the weight.
@@ -107,13 +100,10 @@ class Conv3d(_Conv):
     """Convolve volumes with a learned kernel over depth, height and width.
 
     Args:
-        in_channels, out_channels, group, has_bias, weight_init, bias_init, dtype: As in `Conv2d`.
-        kernel_size: Size of the kernel: an int or (depth, height, width).
-        stride: Stride of the kernel: an int or (depth, height, width).
-        pad_mode: "same" (the output has ceil(size / stride) elements along each axis), "valid" or "pad".
+        in_channels, out_channels, pad_mode, group, has_bias, weight_init, bias_init: As in `Conv1d`.
+        kernel_size, stride, dilation: Size, stride and spacing of the kernel: an int or (depth, height, width).
         padding: With "pad": zeros added on all sides, or (head, tail, top, bottom, left, right).
-        dilation: Spacing between the kernel's elements: an int or (depth, height, width).
-        data_format: "NCDHW", the only supported value.
+        data_format, dtype: "NCDHW", the only supported value; and the dtype of the parameters.
 
     Inputs: x (N, in_channels, D, H, W), floating point.
     Returns: (N, out_channels, D', H', W'), in the wider of the dtypes of `x` and the weight.

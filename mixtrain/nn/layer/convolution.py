@@ -29,25 +29,10 @@ _AXES: Final = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
 
 
 class Convolution(Cell):
-    """Base class of convolutions and transposed convolutions.
+    """Base class of convolutions and transposed convolutions; see `Conv2d` for the arguments.
 
     A sequence is processed as an image of height 1. Its kernel size and weight are stored that way too, as in
     MindSpore.
-
-    Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
-        kernel_size: Size of the kernel.
-        stride: Stride of the kernel.
-        pad_mode: "same", "valid" or "pad".
-        padding: With "pad": zeros added on each side of the input.
-        dilation: Spacing between the kernel's elements.
-        group: Number of groups that channels are split into.
-        has_bias: Whether a bias is added.
-        weight_init: Initial weight, anything that `initializer` accepts.
-        bias_init: Initial bias, likewise.
-        dtype: Dtype of the parameters.
-        data_format: Order of the axes.
 
     Example:
         >>> import mixtrain.nn as nn

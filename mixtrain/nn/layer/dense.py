@@ -24,10 +24,9 @@ class Dense(Cell):
     """Fully connected layer: ``activation(x @ weight.T + bias)`` over the last axis.
 
     Args:
-        in_channels: Size of the last axis of the input.
-        out_channels: Size of the last axis of the output.
-        weight_init: Initial weight, anything that `initializer` accepts; default uniform within 1 / sqrt(in_channels).
-        bias_init: Initial bias, likewise.
+        in_channels, out_channels: Size of the last axis of the input and of the output.
+        weight_init, bias_init: Initial values, anything that `initializer` accepts; default: uniform within 1 /
+            sqrt(in_channels).
         has_bias: Whether a bias is added.
         activation: A name ("relu", "softmax", ...), a Cell, a Keras layer or a function of a tensor.
         dtype: Dtype of the parameters.
@@ -91,8 +90,7 @@ class BiDense(Cell):
 
     Args:
         out_channels, bias_init, has_bias, dtype: As in `Dense`.
-        in1_channels: Size of the last axis of the first input.
-        in2_channels: Size of the last axis of the second input.
+        in1_channels, in2_channels: Size of the last axis of the first and of the second input.
         weight_init: Initial weight; by default uniform within 1 / sqrt(in1_channels).
 
     Example:

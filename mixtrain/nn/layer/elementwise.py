@@ -193,10 +193,6 @@ class Threshold(Elementwise):
 class RReLU(Cell):
     """x where x > 0, else x times a slope sampled from [`lower`, `upper`) for each element.
 
-    Args:
-        lower: Minimum slope.
-        upper: Maximum slope.
-
     Example:
         >>> import mixtrain, mixtrain.nn as nn
         >>> nn.RReLU(0.25, 0.25)(mixtrain.Tensor([-4.0, 2.0])).numpy().tolist()

@@ -117,11 +117,10 @@ class EmbeddingLookup(_Table):
     Args:
         vocab_size, embedding_size: As in `Embedding`.
         param_init: Initial table, anything that `initializer` accepts.
-        target: "CPU" or "DEVICE"; has no effect, because there is one device.
-        slice_mode: How the table would be sharded over devices; has no effect.
-        manual_shapes: Shapes of the shards; has no effect.
+        target, slice_mode, manual_shapes: How the table would be sharded over devices; without effect. `target` is
+            "CPU" or "DEVICE".
         max_norm: Maximum norm of a row, to which longer rows are scaled down when read; None for no limit.
-        sparse: Accepted for compatibility with MindSpore; gradients are always sparse.
+        sparse: Accepted, without effect; gradients are always sparse.
         dtype: Dtype of the table.
 
     Inputs: indices, ints in [0, vocab_size), of any shape.

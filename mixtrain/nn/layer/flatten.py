@@ -16,10 +16,6 @@ from mixtrain.typing import Tensor
 class Flatten(Cell):
     """Merge the axes from `start_dim` to `end_dim` into one.
 
-    Args:
-        start_dim: First axis to merge.
-        end_dim: Last axis to merge.
-
     Inputs: x, of any dtype.
     Returns: The same elements in the same (channels-first) order; other axes are unchanged.
 

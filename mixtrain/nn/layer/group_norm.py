@@ -26,12 +26,8 @@ class GroupNorm(Cell):
     """Split the channels into groups, normalize each group of each sample, then scale and shift each channel.
 
     Args:
-        num_groups: Number of groups; must divide `num_channels`.
-        num_channels: Channels of the input.
-        eps: Added to the variance.
-        affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
+        num_groups, num_channels: Number of groups, which must divide the channels of the input.
+        eps, affine, gamma_init, beta_init: As in `BatchNorm2d`.
         dtype: Dtype of the parameters.
 
     Inputs: x (N, num_channels, ...), floating point, of 2 to 5 axes.

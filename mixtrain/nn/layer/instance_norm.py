@@ -70,13 +70,8 @@ class InstanceNorm1d(_InstanceNorm):
     """Normalize each channel of each sequence separately, then scale and shift it.
 
     Args:
-        num_features: Channels of the input.
-        eps: Added to the variance.
+        num_features, eps, affine, gamma_init, beta_init, dtype: As in `BatchNorm2d`.
         momentum: Weight of new statistics in the moving statistics, which are recorded but not used.
-        affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        dtype: Dtype of `gamma` and `beta`.
 
     Inputs: x (N, num_features, L), floating point.
     Returns: Same shape and dtype as `x`, computed in float32.

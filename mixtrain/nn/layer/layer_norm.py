@@ -25,10 +25,8 @@ class LayerNorm(Cell):
 
     Args:
         normalized_shape: Shape of `gamma` and `beta`, a tuple or list.
-        begin_norm_axis: First axis to normalize over.
-        begin_params_axis: First axis of `gamma` and `beta`.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
+        begin_norm_axis, begin_params_axis: First axis to normalize over, and first axis of `gamma` and `beta`.
+        gamma_init, beta_init: Initial values, anything that `initializer` accepts.
         epsilon: Added to the variance.
         dtype: Dtype of the parameters.
 

@@ -53,8 +53,7 @@ class MaxPool2d(_MaxPool):
     """Max pooling of images.
 
     Args:
-        kernel_size: Size of the window: an int or (height, width).
-        stride: Stride of the window: an int or (height, width); 1 by default, not `kernel_size`.
+        kernel_size, stride: Size and stride of the window: an int or (height, width), both 1 by default.
         pad_mode: "valid", "same" or "pad", case-insensitive.
         padding: With "pad": an int or (height, width); padding is never the maximum.
         dilation: With "pad": spacing between the window's elements.
@@ -85,11 +84,8 @@ class MaxPool1d(_MaxPool):
     """Max pooling of sequences.
 
     Args:
-        pad_mode, dilation, ceil_mode: As in `MaxPool2d`.
-        kernel_size: Size of the window, an int.
-        stride: Stride of the window, an int; 1 by default, not `kernel_size`.
-        padding: With "pad": an int; padding is never the maximum.
-        return_indices: With "pad": whether to return (output, indices): the index in L of each maximum, int64.
+        pad_mode, ceil_mode, return_indices: As in `MaxPool2d`; indices are those in L.
+        kernel_size, stride, padding, dilation: As there, but ints.
 
     Inputs: x (N, C, L) or (C, L), floating point.
     Returns: (N, C, L') or (C, L'), dtype of `x`.

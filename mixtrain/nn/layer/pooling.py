@@ -20,8 +20,7 @@ class Pool(Cell):
     """Base class of poolings; a sequence is pooled as an image of height 1.
 
     Args:
-        kernel_size: Size of the window: an int or (height, width).
-        stride: Stride of the window: an int or (height, width).
+        kernel_size, stride: Size and stride of the window: an int or (height, width).
         pad_mode: "valid", "same" or "pad", case-insensitive.
         padding: With "pad": an int or (height, width).
         ceil_mode: Whether the output includes a partial window at the end.

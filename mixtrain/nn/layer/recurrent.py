@@ -170,8 +170,7 @@ class LSTM(_Recurrent):
     """Long short-term memory over sequences.
 
     Args:
-        input_size: Size of the last axis of the input.
-        hidden_size: Size of the hidden state.
+        input_size, hidden_size: Size of the last axis of the input, and of the hidden state.
         num_layers: Number of stacked layers.
         has_bias: Whether biases are added.
         batch_first: Whether the input is (N, L, input_size) rather than (L, N, input_size).

@@ -65,13 +65,7 @@ class _RecurrentCell(Cell):
 
 
 class LSTMCell(_RecurrentCell):
-    """One step of an `LSTM`.
-
-    Args:
-        input_size: Size of the last axis of the input.
-        hidden_size: Size of the hidden state.
-        has_bias: Whether biases are added.
-        dtype: Dtype of the parameters.
+    """One step of an `LSTM`, which has the same `input_size`, `hidden_size`, `has_bias` and `dtype`.
 
     Inputs: x (N, input_size). hx: (h, c), both (N, hidden_size). All floating point.
     Returns: (h, c) after the step.
@@ -90,9 +84,7 @@ class LSTMCell(_RecurrentCell):
 
 
 class GRUCell(_RecurrentCell):
-    """One step of a `GRU`.
-
-    Args: input_size, hidden_size, has_bias, dtype: As in `LSTMCell`.
+    """One step of a `GRU`, which has the same `input_size`, `hidden_size`, `has_bias` and `dtype`.
 
     Inputs: x (N, input_size). hx (N, hidden_size). Both floating point.
     Returns: The state (N, hidden_size) after the step.
@@ -111,11 +103,8 @@ class GRUCell(_RecurrentCell):
 
 
 class RNNCell(_RecurrentCell):
-    """One step of an `RNN`.
-
-    Args:
-        input_size, hidden_size, has_bias, dtype: As in `LSTMCell`.
-        nonlinearity: "tanh" or "relu".
+    """One step of an `RNN`, which has the same `input_size`, `hidden_size`, `has_bias` and `dtype`; `nonlinearity` is
+    "tanh" or "relu".
 
     Inputs: x (N, input_size). hx (N, hidden_size). Both floating point.
     Returns: The state (N, hidden_size) after the step.

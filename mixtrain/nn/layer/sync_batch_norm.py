@@ -20,11 +20,9 @@ class SyncBatchNorm(BatchNorm):
     In training, all processes must call it together. With a single process it is plain batch normalization.
 
     Args:
-        num_features, eps, momentum, gamma_init, beta_init, moving_mean_init, moving_var_init: As in `BatchNorm2d`.
-        affine: Whether `gamma` and `beta` are learned.
-        use_batch_statistics: True: always batch statistics; False: always moving statistics; None: by the mode.
+        num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
+            use_batch_statistics, dtype: As in `BatchNorm2d`.
         process_groups: Lists of ranks that share statistics: None, 0 or one list of all ranks.
-        dtype: Dtype of `gamma` and `beta`.
 
     Inputs: x (N, num_features) or (N, num_features, H, W), floating point.
     Returns: Same shape and dtype as `x`, computed as by `BatchNorm2d`.
