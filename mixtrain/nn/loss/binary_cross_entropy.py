@@ -15,11 +15,8 @@ _EPSILON: Final = 1e-12
 
 
 class BCELoss(LossBase):
-    """Binary cross-entropy between probabilities and labels.
-
-    Args:
-        weight: Weights that broadcast to the shape of the inputs.
-        reduction: "mean" or "sum" over all elements, or "none".
+    """Binary cross-entropy between probabilities and labels, times `weight`, which broadcasts; `reduction` as in
+    `MSELoss`.
 
     Inputs: logits: probabilities in [0, 1], any float dtype. labels: of the same shape, in [0, 1], any dtype.
     Returns: float32: the shape of the inputs, or a scalar.

@@ -33,11 +33,7 @@ class SoftMarginLoss(LossBase):
 
 
 class HingeEmbeddingLoss(LossBase):
-    """logits where labels are 1, max(0, margin - logits) where they are -1.
-
-    Args:
-        margin: Minimum distance of dissimilar pairs.
-        reduction: "mean" or "sum" over all elements, or "none".
+    """logits where labels are 1, max(0, `margin` - logits) where they are -1; `reduction` as in `MSELoss`.
 
     Inputs: logits: distances, any float dtype. labels: 1 or -1, of the same shape and any dtype.
     Returns: float32: the shape of the inputs, or a scalar.
@@ -62,11 +58,8 @@ class HingeEmbeddingLoss(LossBase):
 
 
 class CosineEmbeddingLoss(LossBase):
-    """1 - cosine of two vectors where labels are 1, max(0, cosine - margin) where they are -1.
-
-    Args:
-        margin: Maximum cosine of dissimilar pairs, in [-1, 1].
-        reduction: "mean" or "sum" over all pairs, or "none".
+    """1 - cosine of two vectors where labels are 1, max(0, cosine - `margin`) where they are -1, with `margin` in [-1,
+    1]; `reduction` as in `MSELoss`.
 
     Inputs: logits_x1 and logits_x2 (N, D) of any float dtype. labels (N,): 1 or -1, of any dtype.
     Returns: float32: (N,), or a scalar.
@@ -98,11 +91,7 @@ class CosineEmbeddingLoss(LossBase):
 
 
 class MarginRankingLoss(LossBase):
-    """max(0, margin - target * (input1 - input2)).
-
-    Args:
-        margin: Minimum difference of the two scores.
-        reduction: "mean" or "sum" over all elements, or "none".
+    """max(0, `margin` - target * (input1 - input2)); `reduction` as in `MSELoss`.
 
     Inputs:
         input1 and input2: scores of one shape and any float dtype. target: 1 where input1 should rank higher,
@@ -135,8 +124,7 @@ class TripletMarginWithDistanceLoss(LossBase):
     Args:
         distance_function: Function of two tensors; None for the Euclidean distance along the second axis.
         swap: Whether distance(positive, negative) replaces distance(x, negative) where it is smaller.
-        reduction: "mean" or "sum" over all distances, or "none".
-        margin: Minimum difference of the two distances.
+        reduction, margin: As in `MSELoss`, and the minimum difference of the two distances.
 
     Inputs: x, positive, negative: of one shape, any float dtype.
     Returns: float32: the shape of the distances, or a scalar.

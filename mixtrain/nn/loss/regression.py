@@ -85,11 +85,8 @@ class RMSELoss(LossBase):
 
 
 class SmoothL1Loss(_RegressionLoss):
-    """0.5 * d ** 2 / beta where the absolute difference d is less than beta, else d - 0.5 * beta.
-
-    Args:
-        beta: Positive difference at which the loss changes from quadratic to linear.
-        reduction: "mean" or "sum" over all elements, or "none", which is the default.
+    """0.5 * d ** 2 / `beta` where the absolute difference d is less than beta, above 0, else d - 0.5 * beta;
+    `reduction` as in `MSELoss`, "none" by default.
 
     Inputs: logits and labels, of any dtype, with shapes that broadcast.
     Returns: float32: the broadcast shape, or a scalar.
@@ -112,11 +109,8 @@ class SmoothL1Loss(_RegressionLoss):
 
 
 class HuberLoss(_RegressionLoss):
-    """0.5 * d ** 2 where the absolute difference d is less than delta, else delta * (d - 0.5 * delta).
-
-    Args:
-        reduction: "mean" or "sum" over all elements, or "none".
-        delta: Positive difference at which the loss changes from quadratic to linear.
+    """0.5 * d ** 2 where the absolute difference d is less than `delta`, above 0, else delta * (d - 0.5 * delta);
+    `reduction` as in `MSELoss`.
 
     Inputs: logits and labels, of any dtype, with shapes that broadcast.
     Returns: float32: the broadcast shape, or a scalar.

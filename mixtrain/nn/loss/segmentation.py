@@ -18,9 +18,9 @@ def _dice(logits: Tensor, label: Tensor, smooth: float) -> Tensor:
 
 
 class DiceLoss(LossBase):
-    """1 - 2 * sum(logits * label) / (sum(logits ** 2) + sum(label ** 2) + smooth), over all elements.
+    """1 - 2 * sum(logits * label) / (sum(logits ** 2) + sum(label ** 2) + `smooth`), over all elements; `smooth` is
+    above 0.
 
-    Args: smooth: Added to the denominator to avoid division by zero.
     Inputs: logits: probabilities, any float dtype. label: of the same shape and any dtype.
     Returns: A float32 scalar.
 

@@ -13,11 +13,9 @@ from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
 
 
 class BleuScore(Metric):
-    """The BLEU score: the geometric mean of n-gram precisions, times a brevity penalty.
+    """The BLEU score: the geometric mean of the precisions of 1- to `n_gram`-grams (1 to 4), times a brevity penalty.
 
-    Args:
-        n_gram: Maximum length of the n-grams, 1 to 4.
-        smooth: Whether to add 1 to the counts.
+    Args: smooth: Whether to add 1 to the counts.
 
     Example:
         >>> score = BleuScore(n_gram=2)([["the", "cat", "sat"]], [[["the", "cat", "sat", "down"]]])

@@ -89,13 +89,9 @@ def _curve(scores: np.ndarray, positive: np.ndarray) -> Curve:
 
 
 def auc(x: TensorLike, y: TensorLike, reorder: bool = False) -> float:
-    """Compute the area under a curve by the trapezoidal rule.
+    """Compute the area under the curve of arrays `x`, monotonic, and `y`, both (N,), by the trapezoidal rule.
 
-    Args:
-        x: Monotonic array (N,), such as false positive rates.
-        y: Array (N,), such as true positive rates.
-        reorder: Whether to sort the points by x first.
-
+    Args: reorder: Whether to sort the points by x first.
     Returns: The area.
 
     Example:

@@ -109,11 +109,10 @@ class HausdorffDistance(_SurfaceDistance):
 
 
 class MeanSurfaceDistance(_SurfaceDistance):
-    """The mean distance from the edge points of the predicted mask to the edge of the true one.
+    """The mean distance from the edge points of the predicted mask to the edge of the true one, or of both with
+    `symmetric`.
 
-    Args:
-        symmetric: Whether to average over both directions.
-        distance_metric: "euclidean", "chessboard" (maximum difference of coordinates) or "taxicab" (sum).
+    Args: distance_metric: As in `HausdorffDistance`.
 
     Example:
         >>> MeanSurfaceDistance()([[1, 0, 1, 0]], [[0, 0, 0, 1]], 1)
@@ -136,11 +135,10 @@ class MeanSurfaceDistance(_SurfaceDistance):
 
 
 class RootMeanSquareDistance(MeanSurfaceDistance):
-    """The root mean square distance from the edge points of the predicted mask to the edge of the true one.
+    """The root mean square distance from the edge points of the predicted mask to the edge of the true one; with
+    `symmetric`, of both mean squares' mean.
 
-    Args:
-        symmetric: Whether to average the mean squares over both directions.
-        distance_metric: "euclidean", "chessboard" (maximum difference of coordinates) or "taxicab" (sum).
+    Args: distance_metric: As in `HausdorffDistance`.
 
     Example:
         >>> RootMeanSquareDistance()([[1, 1, 0, 0]], [[1, 0, 0, 0]], 1) ** 2
