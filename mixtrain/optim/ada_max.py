@@ -20,8 +20,7 @@ class AdaMax(Optimizer):
 
     Args:
         params, learning_rate, weight_decay, loss_scale: As in `Optimizer`.
-        beta1: Decay rate of the first moment, between 0 and 1.
-        beta2: Decay rate of the infinity norm v, between 0 and 1.
+        beta1, beta2: Decay rates of the first moment and of the infinity norm v, between 0 and 1.
         eps: Added to the denominator, above 0.
 
     Example:

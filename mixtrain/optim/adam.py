@@ -22,8 +22,7 @@ class Adam(Optimizer):
 
     Args:
         params, learning_rate, weight_decay, loss_scale: As in `Optimizer`.
-        beta1: Decay rate of the first moment m, between 0 and 1.
-        beta2: Decay rate of the second moment v, between 0 and 1.
+        beta1, beta2: Decay rates of the moments m and v, between 0 and 1.
         eps: Added to the denominator, above 0.
         use_nesterov: Whether ``b1 * m + (1 - b1) * g`` replaces m in the step.
         use_amsgrad: Whether the maximum of all v so far replaces v in the step; `use_nesterov` then has no effect.

@@ -18,10 +18,7 @@ class AdamWeightDecay(Optimizer):
     """Adam as used by BERT: ``w = w - lr * (m / (sqrt(v) + eps) + weight_decay * w)``, without bias correction.
 
     Args:
-        params, learning_rate: As in `Optimizer`.
-        beta1: Decay rate of the first moment m, between 0 and 1.
-        beta2: Decay rate of the second moment v, between 0 and 1.
-        eps: Added to the denominator, above 0.
+        params, learning_rate, beta1, beta2, eps: As in `Adam`.
         weight_decay: Decoupled weight decay, multiplied by the learning rate; a number or a Cell of the step.
 
     Example:

@@ -47,8 +47,7 @@ def exponential_decay_lr(
     Args:
         learning_rate: Initial rate, above 0.
         decay_rate: Factor that `decay_epoch` epochs multiply the rate by, above 0.
-        total_step: Total number of steps.
-        step_per_epoch: Number of steps per epoch.
+        total_step, step_per_epoch: Number of steps, which is the length of the result, and of those in an epoch.
         decay_epoch: Number of epochs per factor of `decay_rate`.
         is_stair: Whether the exponent is rounded down.
 
@@ -129,8 +128,7 @@ def cosine_decay_lr(
 
     Args:
         total_step, step_per_epoch: As in `exponential_decay_lr`.
-        min_lr: Final rate, at least 0.
-        max_lr: Initial rate, above `min_lr`.
+        min_lr, max_lr: Final rate, at least 0, and initial rate, above it.
         decay_epoch: Number of epochs until `min_lr` is reached.
 
     Returns: One rate per step.
@@ -184,13 +182,9 @@ def polynomial_decay_lr(
 
 
 def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int) -> list[float]:
-    """Return rates that rise linearly from 0 to `learning_rate`, then stay constant.
+    """Return rates that rise linearly from 0 to `learning_rate` in `warmup_epoch` epochs, then stay constant.
 
-    Args:
-        total_step, step_per_epoch: As in `exponential_decay_lr`.
-        learning_rate: Final rate, at least 0.
-        warmup_epoch: Number of epochs until `learning_rate` is reached.
-
+    Args: total_step, step_per_epoch: As in `exponential_decay_lr`.
     Returns: One rate per step.
 
     Example:

@@ -20,8 +20,7 @@ class FTRL(Optimizer):
         initial_accum: Initial value of n, at least 0.
         learning_rate: A number above 0; lists and schedules are not supported.
         lr_power: Exponent of the learning rate's decay, at most 0.
-        l1: L1 penalty, at least 0.
-        l2: L2 penalty, at least 0.
+        l1, l2: L1 and L2 penalties, at least 0.
         use_locking: Accepted, without effect.
 
     Raises: ValueError: An argument is out of range, or the learning rate changes or differs between groups.

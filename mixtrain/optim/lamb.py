@@ -26,10 +26,7 @@ class Lamb(Optimizer):
     norm is 0.
 
     Args:
-        params, learning_rate: As in `Optimizer`.
-        beta1: Decay rate of the first moment, between 0 and 1.
-        beta2: Decay rate of the second moment, between 0 and 1.
-        eps: Added to the denominator, above 0.
+        params, learning_rate, beta1, beta2, eps: As in `Adam`.
         weight_decay: Decoupled weight decay, added to the direction; a number or a Cell of the step.
 
     Example:

@@ -116,8 +116,7 @@ class CosineDecayLR(LearningRateSchedule):
     """A rate that decays from `max_lr` to `min_lr` along half a cosine wave, then stays constant.
 
     Args:
-        min_lr: Final rate, at least 0.
-        max_lr: Initial rate, above `min_lr`.
+        min_lr, max_lr: Final rate, at least 0, and initial rate, above it.
         decay_steps: Number of steps until `min_lr` is reached.
 
     Example:
@@ -176,11 +175,7 @@ class PolynomialDecayLR(LearningRateSchedule):
 
 
 class WarmUpLR(LearningRateSchedule):
-    """A rate that rises linearly from 0 to `learning_rate`, then stays constant.
-
-    Args:
-        learning_rate: Final rate, at least 0.
-        warmup_steps: Number of steps until `learning_rate` is reached.
+    """A rate that rises linearly from 0 to `learning_rate`, at least 0, in `warmup_steps` steps, then stays constant.
 
     Example:
         >>> float(WarmUpLR(0.5, warmup_steps=2)(1))

@@ -171,11 +171,7 @@ class Optimizer(OptimizerCell):
         return self.dynamic_lr or self.dynamic_weight_decay
 
     def assignadd(self, variable: Variable, value: TensorLike) -> Variable:
-        """Add to a variable in place, as ``self.assignadd(self.global_step, self.global_step_increase_tensor)``.
-
-        Args:
-            variable: A Parameter.
-            value: A number or tensor.
+        """Add `value` to a Parameter `variable` in place and return it, as ``self.assignadd(self.global_step, 1)``.
 
         Returns: The variable.
         """

@@ -20,8 +20,7 @@ class ProximalAdagrad(Optimizer):
     Args:
         params, learning_rate, loss_scale, weight_decay: As in `Optimizer`.
         accum: Initial value of s, at least 0.
-        l1: L1 penalty, at least 0.
-        l2: L2 penalty, at least 0.
+        l1, l2: L1 and L2 penalties, at least 0.
         use_locking: Accepted, without effect.
 
     Example:

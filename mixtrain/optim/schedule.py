@@ -24,11 +24,8 @@ _WRITE = "learning_rate=0.01, a list with one value a step, or a LearningRateSch
 class RatePerStep(LearningRateSchedule):
     """A list of learning rates, one per step, whose last value is used for all later steps.
 
-    MindSpore raises an error after the last value.
-
-    Args:
-        rates: Values, float32 (n,).
-        name: Name of the parameter that stores them.
+    MindSpore raises an error after the last value. `rates` are float32 (n,), `name` is that of the parameter that
+    stores them.
 
     Example:
         >>> import mixtrain

@@ -163,13 +163,8 @@ class ConstantLR(_Factor):
 
 
 class LinearLR(_Factor):
-    """Multiply the rates by a factor that goes from `start_factor` to `end_factor` in `total_iters` steps.
-
-    Args:
-        optimizer, last_epoch: As in `LRScheduler`.
-        start_factor: The first factor.
-        end_factor: The last factor.
-        total_iters: Number of steps.
+    """Multiply the rates by a factor that goes from `start_factor` to `end_factor` in `total_iters` steps; `optimizer`
+    and `last_epoch` as in `LRScheduler`.
 
     Example: ``LinearLR(optimizer, 0.5, total_iters=4)``.
     """
@@ -191,12 +186,8 @@ class LinearLR(_Factor):
 
 
 class PolynomialLR(_Factor):
-    """Reduce the rates to 0 in `total_iters` steps, as a polynomial of degree `power`.
-
-    Args:
-        optimizer, last_epoch: As in `LRScheduler`.
-        total_iters: Number of steps.
-        power: The degree.
+    """Reduce the rates to 0 in `total_iters` steps, as a polynomial of degree `power`; `optimizer` and `last_epoch` as
+    in `LRScheduler`.
 
     Example: ``PolynomialLR(optimizer, 10)``.
     """
@@ -253,12 +244,8 @@ class MultiplicativeLR(_Lambdas):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Anneal the rates to `eta_min` in `T_max` steps by half a cosine, and raise them again.
-
-    Args:
-        optimizer, last_epoch: As in `LRScheduler`.
-        T_max: Half a period.
-        eta_min: Minimum rate.
+    """Anneal the rates to `eta_min` in `T_max` steps by half a cosine, and raise them again; `optimizer` and
+    `last_epoch` as in `LRScheduler`.
 
     Example: ``CosineAnnealingLR(optimizer, 10)``.
     """
@@ -287,13 +274,8 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Anneal the rates by half a cosine and restart after `T_0` steps, then after `T_mult` times as many.
-
-    Args:
-        optimizer, last_epoch: As in `LRScheduler`.
-        T_0: Steps until the first restart.
-        T_mult: Factor of the steps until each next restart.
-        eta_min: Minimum rate.
+    """Anneal the rates to `eta_min` by half a cosine and restart after `T_0` steps, then after `T_mult` times as many;
+    `optimizer` and `last_epoch` as in `LRScheduler`.
 
     Example: ``CosineAnnealingWarmRestarts(optimizer, 2)``.
     """
@@ -330,14 +312,10 @@ class CyclicLR(LRScheduler):
 
     Args:
         optimizer, last_epoch: As in `LRScheduler`.
-        base_lr: Minimum rate, one or one per group.
-        max_lr: Maximum rate, one or one per group.
-        step_size_up: Steps of the increase.
-        step_size_down: Steps of the decrease; by default `step_size_up`.
-        mode: "triangular", "triangular2" (half the height each time) or "exp_range" (times gamma ** step).
-        gamma: For "exp_range".
-        scale_fn: A function that replaces the mode.
-        scale_mode: Whether `scale_fn` is a function of the "cycle" or the "iterations".
+        base_lr, max_lr: Minimum and maximum rate, one or one per group.
+        step_size_up, step_size_down: Steps of the increase and of the decrease; by default as many.
+        mode: "triangular", "triangular2" (half the height each time) or "exp_range" (times `gamma` ** step).
+        scale_fn: A function that replaces the mode, of the "cycle" or the "iterations" by `scale_mode`.
 
     Example: ``CyclicLR(optimizer, 0.01, 0.1)``.
     """

@@ -103,12 +103,7 @@ class Optimizer(StepOptimizer):
         return keras.ops.cast(keras.ops.reshape(self.global_step.value, ()), "float32") + 1.0
 
     def slots(self, prefix: str, value: float = 0.0) -> Sequence[Parameter]:
-        """Return a Parameter for each of `parameters`, filled with a value.
-
-        Args:
-            prefix: Prefix of their names.
-            value: The initial value.
-        """
+        """Return a Parameter for each of `parameters`, named after `prefix` and filled with `value`."""
         slots = self.parameters.clone(prefix, "zeros")
         for slot in slots if value else ():
             slot.assign(keras.ops.full_like(slot.value, value))

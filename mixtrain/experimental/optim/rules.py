@@ -21,10 +21,8 @@ class SGD(Optimizer):
     """Stochastic gradient descent with momentum.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
-        momentum: Momentum factor.
-        dampening: Reduction of the gradient's contribution to the momentum.
+        params, lr: Parameters or groups, and the learning rate.
+        momentum, dampening: Momentum factor, and reduction of the gradient's contribution to the momentum.
         weight_decay: L2 penalty.
         nesterov: Whether to use Nesterov momentum.
         maximize: Whether to maximize the objective.
@@ -333,8 +331,7 @@ class Rprop(Optimizer):
     """Resilient propagation: steps by the signs of the gradients, larger while the sign is unchanged.
 
     Args:
-        params, maximize: As in `SGD`.
-        lr: Initial step size.
+        params, lr, maximize: As in `SGD`; `lr` is the initial step size.
         etas: Factors of the step size if the sign changes, and if it does not.
         step_sizes: Minimum and maximum step size.
 
