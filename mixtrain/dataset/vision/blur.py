@@ -14,11 +14,9 @@ from mixtrain.typing import Tensor
 
 
 class GaussianBlur(ImageOperation):
-    """The image convolved with a Gaussian kernel.
+    """The image convolved with a Gaussian kernel of size `kernel_size`, an odd int, or (width, height).
 
-    Args:
-        kernel_size: The size of the kernel, an odd int, or (width, height).
-        sigma: The standard deviation, or (width, height); by default ``((size - 1) / 2 - 1) * 0.3 + 0.8``.
+    Args: sigma: The standard deviation, or (width, height); by default ``((size - 1) / 2 - 1) * 0.3 + 0.8``.
 
     Example:
         >>> import numpy as np
@@ -53,9 +51,7 @@ def _gaussian(size: int, deviation: float) -> list[float]:
 
 
 class AdjustSharpness(ImageOperation):
-    """The image sharpened or blurred.
-
-    Args: sharpness_factor: 0 gives the blurred image, 1 the image, 2 an image twice as sharp.
+    """The image blurred (`sharpness_factor` 0), unchanged (1), sharpened (2), or in between.
 
     Example:
         >>> import numpy as np
@@ -78,9 +74,7 @@ def sharpen(image: Tensor, factor: Tensor | float) -> Tensor:
 
 
 class RandomSharpness(ImageOperation):
-    """The image sharpened or blurred by a random factor.
-
-    Args: degrees: The range (min, max) of the factor; see `AdjustSharpness`.
+    """`AdjustSharpness` by a random factor in the range `degrees`, (min, max).
 
     Example:
         >>> import numpy as np
@@ -98,11 +92,7 @@ class RandomSharpness(ImageOperation):
 
 
 class RandomAdjustSharpness(ImageOperation):
-    """The image sharpened or blurred by a factor, with a probability.
-
-    Args:
-        degree: The factor; see `AdjustSharpness`.
-        prob: The probability.
+    """`AdjustSharpness` by a factor `degree`, with probability `prob`.
 
     Example:
         >>> import numpy as np

@@ -93,9 +93,7 @@ class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
 
 
 class ResizeWithBBox(BoxOperation):
-    """The image and its boxes, resized.
-
-    Args: size, interpolation: As in `Resize`.
+    """The image and its boxes, resized; `size` and `interpolation` are those of `Resize`.
 
     Example:
         >>> import numpy as np
@@ -112,9 +110,7 @@ class ResizeWithBBox(BoxOperation):
 
 
 class RandomResizeWithBBox(ResizeWithBBox):
-    """The image and its boxes, resized with a random interpolation.
-
-    Args: size: The new (height, width); or an int for the shorter edge, the longer in proportion.
+    """The image and its boxes, resized with a random interpolation; `size` is that of `Resize`.
 
     Example:
         >>> import numpy as np
@@ -194,11 +190,7 @@ class RandomResizedCropWithBBox(BoxOperation):
 
 
 class BoundingBoxAugment(BoxOperation):
-    """The image with a transform applied inside some of its boxes, which are unchanged.
-
-    Args:
-        transform: The transform, which preserves the size.
-        ratio: The fraction of the boxes in which it is applied.
+    """The image with `transform`, which preserves the size, applied inside the fraction `ratio` of its boxes.
 
     Example:
         >>> import numpy as np

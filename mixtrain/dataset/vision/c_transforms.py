@@ -7,9 +7,7 @@ from mixtrain.dataset.vision import layout
 
 
 class Decode(layout.Decode):
-    """The image in the contents of a file; see `vision.Decode`.
-
-    Args: rgb: Must be True: the channels are red, green and blue.
+    """The image in the contents of a file; see `vision.Decode`. `rgb` must be True.
 
     Example:
         >>> Decode(rgb=True).to_pil

@@ -52,9 +52,7 @@ class AdjustBrightness(_Adjust):
 
 
 class AdjustContrast(_Adjust):
-    """The image with its contrast changed by a factor.
-
-    Args: contrast_factor: The factor; 0 gives a uniform gray, the mean brightness.
+    """The image with its contrast multiplied by `contrast_factor`; 0 gives a uniform gray, the mean brightness.
 
     Example:
         >>> import numpy as np
@@ -106,9 +104,7 @@ class RandomColorAdjust(ImageOperation):
     """Brightness, contrast, saturation and hue changed by random amounts, in random order.
 
     Args:
-        brightness: A range (min, max) of the factor; or a number b for (max(0, 1 - b), 1 + b).
-        contrast: Likewise.
-        saturation: Likewise.
+        brightness, contrast, saturation: A range (min, max) of the factor; or a number b for (max(0, 1 - b), 1 + b).
         hue: A range of the fraction of the color circle, from -0.5 to 0.5; or a number h for (-h, h).
 
     Example:
@@ -161,9 +157,7 @@ class RandomColorAdjust(ImageOperation):
 
 
 class RandomColor(ImageOperation):
-    """The image with its saturation changed by a random factor.
-
-    Args: degrees: The range (min, max) of the factor; 0 gives a grayscale image, 1 the image.
+    """`AdjustSaturation` by a random factor in the range `degrees`, (min, max).
 
     Example:
         >>> import numpy as np
@@ -182,9 +176,7 @@ class RandomColor(ImageOperation):
 
 
 class RandomLighting(ImageOperation):
-    """The image plus random amounts of the principal components of the colors of ImageNet.
-
-    Args: alpha: The standard deviation of the amounts.
+    """The image plus the principal components of the colors of ImageNet times normal numbers of deviation `alpha`.
 
     Example:
         >>> import numpy as np

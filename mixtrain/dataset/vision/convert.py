@@ -32,9 +32,7 @@ _BLUE_FIRST = (ConvertMode.COLOR_BGR2GRAY, ConvertMode.COLOR_BGRA2GRAY)
 
 
 class ConvertColor(TensorOperation):
-    """The image with other channels.
-
-    Args: convert_mode: The channels of the image and of the result; a grayscale result has shape (H, W).
+    """The image with the channels that `convert_mode` names; a grayscale result has shape (H, W).
 
     Example:
         >>> import numpy as np
@@ -61,9 +59,7 @@ class ConvertColor(TensorOperation):
 
 
 class Grayscale(ImageOperation):
-    """The brightness of an image, the same for arrays and Pillow images.
-
-    Args: num_output_channels: 1 for (H, W), or 3 for three equal channels.
+    """The brightness of an array or Pillow image, as (H, W), or as three equal channels if `num_output_channels` is 3.
 
     Example:
         >>> import numpy as np
@@ -103,9 +99,7 @@ class RandomGrayscale(ImageOperation):
 
 
 class HsvToRgb(TensorOperation):
-    """An HSV image converted to RGB, both from 0 to 1, in float64.
-
-    Args: is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise they are channels-first.
+    """An HSV image to RGB, from 0 to 1 in float64; with `is_hwc` (H, W, C) or (N, H, W, C), otherwise channels-first.
 
     Example:
         >>> import numpy as np
@@ -131,9 +125,7 @@ class HsvToRgb(TensorOperation):
 
 
 class RgbToHsv(HsvToRgb):
-    """An RGB image converted to HSV, both from 0 to 1, in float64.
-
-    Args: is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise they are channels-first.
+    """An RGB image to HSV, the inverse of `HsvToRgb`, with the same `is_hwc`.
 
     Example:
         >>> import numpy as np

@@ -78,11 +78,7 @@ class CenterCrop(TwofoldOperation):
 
 
 class Crop(ImageOperation):
-    """A given part of the image.
-
-    Args:
-        coordinates: The first (row, column) of the part.
-        size: (height, width), or one int for both.
+    """The part of the image of `size` (an int, or height and width) that starts at `coordinates`, (row, column).
 
     Raises: ValueError: An argument is out of range; on use, the part is not inside the image.
 

@@ -19,8 +19,7 @@ class CutOut(TensorOperation):
     """The image with squares at random positions set to 0; a square may extend beyond the image.
 
     Args:
-        length: The side of a square.
-        num_patches: Number of squares.
+        length, num_patches: The side of a square, and the number of squares.
         is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
 
     Example:
@@ -50,10 +49,9 @@ class CutOut(TensorOperation):
 
 
 class RandomErasing(TensorOperation):
-    """An image (C, H, W) with a random part replaced, with a probability.
+    """An image (C, H, W) with a random part replaced, with probability `prob`.
 
     Args:
-        prob: The probability.
         scale: The range (min, max) of the area of the part, as a fraction of the image.
         ratio: The range (min, max) of height divided by width of the part; its logarithm is sampled uniformly.
         value: The replacement: one number, one per channel, or "random" for normally distributed numbers.
@@ -111,15 +109,9 @@ class RandomErasing(TensorOperation):
 
 
 class Erase(ImageOperation):
-    """The image with a given part replaced.
+    """The image with the part from (`top`, `left`) on, of `height` and `width`, replaced by `value`.
 
-    Args:
-        top: The first row of the part.
-        left: Its first column.
-        height: Its height.
-        width: Its width.
-        value: The replacement: one number from 0 to 255, or one per channel.
-        inplace: Without effect: the given image is never modified.
+    Args: value, inplace: One number from 0 to 255, or one per channel; the given image itself is never modified.
 
     Example:
         >>> import numpy as np

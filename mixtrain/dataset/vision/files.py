@@ -41,11 +41,8 @@ def write_file(filename: str, data: TensorLike) -> None:
 
 
 def encode_jpeg(image: TensorLike, quality: int = 75) -> np.ndarray:
-    """Encode an image as JPEG, and return the bytes as uint8; needs Pillow.
-
-    Args:
-        image: uint8, (H, W), (H, W, 1) or (H, W, 3).
-        quality: From 1 to 100.
+    """Encode a uint8 `image`, (H, W), (H, W, 1) or (H, W, 3), as JPEG of `quality` 1 to 100, and return the bytes as
+    uint8; needs Pillow.
 
     Example:
         >>> encode_jpeg(np.zeros((4, 5, 3), np.uint8))[:2].tobytes()
@@ -58,11 +55,9 @@ def encode_jpeg(image: TensorLike, quality: int = 75) -> np.ndarray:
 
 
 def encode_png(image: TensorLike, compression_level: int = 6) -> np.ndarray:
-    """Encode an image as PNG, and return the bytes as uint8; needs Pillow.
+    """Encode a uint8 `image`, (H, W), (H, W, 1) or (H, W, 3), as PNG, and return the bytes as uint8; needs Pillow.
 
-    Args:
-        image: uint8, (H, W), (H, W, 1) or (H, W, 3).
-        compression_level: From 0 to 9, which gives the smallest file.
+    Args: compression_level: From 0 to 9, which gives the smallest file.
 
     Example:
         >>> encode_png(np.zeros((4, 5, 3), np.uint8))[1:4].tobytes()
@@ -76,11 +71,7 @@ def encode_png(image: TensorLike, compression_level: int = 6) -> np.ndarray:
 
 
 def write_jpeg(filename: str, image: TensorLike, quality: int = 75) -> None:
-    """Write an image to a JPEG file.
-
-    Args:
-        image, quality: As in `encode_jpeg`.
-        filename: Its path.
+    """Write an image to the JPEG file `filename`; `image` and `quality` are those of `encode_jpeg`.
 
     Example:
         >>> write_jpeg(os.devnull, np.zeros((4, 5, 3), np.uint8))
@@ -89,11 +80,7 @@ def write_jpeg(filename: str, image: TensorLike, quality: int = 75) -> None:
 
 
 def write_png(filename: str, image: TensorLike, compression_level: int = 6) -> None:
-    """Write an image to a PNG file.
-
-    Args:
-        image, compression_level: As in `encode_png`.
-        filename: Its path.
+    """Write an image to the PNG file `filename`; `image` and `compression_level` are those of `encode_png`.
 
     Example:
         >>> write_png(os.devnull, np.zeros((4, 5, 3), np.uint8))
@@ -102,11 +89,7 @@ def write_png(filename: str, image: TensorLike, compression_level: int = 6) -> N
 
 
 def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> np.ndarray:
-    """Return the image in a file as uint8 (H, W, C); needs Pillow.
-
-    Args:
-        filename: Its path.
-        mode: Whether to convert it to grayscale or to three colors.
+    """Return the image in the file `filename` as uint8 (H, W, C), in the channels that `mode` names; needs Pillow.
 
     Example:
         >>> import tempfile

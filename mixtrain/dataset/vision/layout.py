@@ -39,9 +39,8 @@ class HWC2CHW(BlockOperation):
 
 
 class ToTensor(BlockOperation):
-    """Images (H, W) or (H, W, C), arrays or Pillow images, as (C, H, W), with values scaled from [0, 255] to [0, 1].
-
-    Args: output_type: The dtype of the result, a mixtrain or NumPy one.
+    """Images (H, W) or (H, W, C), arrays or Pillow images, as (C, H, W) of dtype `output_type`, scaled from [0, 255] to
+    [0, 1].
 
     Example:
         >>> import numpy as np
@@ -89,11 +88,7 @@ class ToNumpy(BlockOperation):
 
 
 class ToType(TypeCast):
-    """The image cast to another dtype; see `transforms.TypeCast`.
-
-    Args:
-        data_type: A mixtrain or NumPy dtype.
-        output_type: The same, by MindSpore's earlier name for it.
+    """The image cast to another dtype; `data_type` and `output_type` are those of `transforms.TypeCast`.
 
     Example:
         >>> import numpy as np

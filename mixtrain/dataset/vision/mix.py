@@ -64,9 +64,8 @@ class CutMixBatch(TensorOperation):
     """Images of a batch with a rectangle replaced by that of another image; labels are mixed by the areas.
 
     Args:
-        image_batch_format: The position of the channel axis.
+        image_batch_format, prob: The position of the channel axis, and the probability for each image.
         alpha: Both parameters of the Beta distribution of the area.
-        prob: The probability for each image.
 
     Example:
         >>> import numpy as np

@@ -26,8 +26,8 @@ class Perspective(TensorOperation):
     """The image with four of its points moved to four others; black outside the image.
 
     Args:
-        start_points: Four points (x, y) in the image: top left, top right, bottom right, bottom left.
-        end_points: The same points in the result.
+        start_points, end_points: Four points (x, y) in the image, and in the result: top left, top right, bottom right,
+            bottom left.
         interpolation: `Inter.NEAREST` or `Inter.BILINEAR`; for Pillow images `Inter.BICUBIC` too.
 
     Raises: ValueError: There are not four points of two numbers, three of them are on one line, or the interpolation is
@@ -52,12 +52,11 @@ class Perspective(TensorOperation):
 
 
 class RandomPerspective(TensorOperation):
-    """The image with its corners moved inwards by random amounts.
+    """The image with its corners moved inwards by random amounts, with probability `prob`.
 
     Args:
         distortion_scale: The maximum distance, as a fraction (0 to 1) of half of the image's height and width.
-        prob: The probability.
-        interpolation: `Inter.NEAREST` or `Inter.BILINEAR`; for Pillow images `Inter.BICUBIC` too.
+        interpolation: As in `Perspective`.
 
     Raises: ValueError: A number is not from 0 to 1; on use, the interpolation is not supported.
 

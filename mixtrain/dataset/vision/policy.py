@@ -15,9 +15,8 @@ from mixtrain.typing import Tensor
 
 
 class RandomSelectSubpolicy(Compound):
-    """One of several lists of transforms, chosen at random; each transform is applied with its own probability.
-
-    Args: policy: The lists, of pairs (transform, probability).
+    """One of the lists of `policy`, chosen at random, of pairs (transform, probability), each applied with its own
+    probability.
 
     Example:
         >>> import numpy as np
@@ -68,11 +67,8 @@ class RandomSelectSubpolicy(Compound):
 
 
 class UniformAugment(Compound):
-    """Some transforms chosen at random from a list, each of them applied with probability 0.5.
-
-    Args:
-        transforms: The list of transforms, which preserve dtype and rank.
-        num_ops: How many are chosen, with replacement.
+    """`num_ops` of `transforms`, which preserve dtype and rank, chosen at random with replacement, each applied with
+    probability 0.5.
 
     Example:
         >>> import numpy as np

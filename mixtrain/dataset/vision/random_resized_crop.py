@@ -83,9 +83,7 @@ class RandomResizedCrop(Resizing):
 class RandomCropDecodeResize(RandomResizedCrop):
     """`RandomResizedCrop` of the image in the contents of a file; see `Decode`.
 
-    Args:
-        size, scale, interpolation, max_attempts: As in `RandomResizedCrop`.
-        ratio: The range (min, max) of width divided by height of the part.
+    Args: size, scale, ratio, interpolation, max_attempts: As in `RandomResizedCrop`.
 
     Example:
         >>> RandomCropDecodeResize(224).size

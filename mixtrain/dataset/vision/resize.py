@@ -26,11 +26,9 @@ class Resizing(TwofoldOperation):
 
 
 class Resize(Resizing):
-    """The image resized, in the same dtype.
+    """The image resized by `interpolation`, in the same dtype.
 
-    Args:
-        size: The new (height, width); or an int for the shorter edge, the longer in proportion.
-        interpolation: The interpolation.
+    Args: size: The new (height, width); or an int for the shorter edge, the longer in proportion.
 
     Example:
         >>> import numpy as np
@@ -81,13 +79,9 @@ class RandomResize(Resizing):
 
 
 class ResizedCrop(Resizing):
-    """A given part of the image, resized.
+    """A given part of the image, resized by `interpolation` to `size`, (height, width) or an int for both.
 
-    Args:
-        top, left, height, width: As in `Erase`.
-        size: The new (height, width), or one int for both.
-        interpolation: The interpolation.
-
+    Args: top, left, height, width: As in `Erase`.
     Raises: ValueError: A number is out of range; on use, the part is not inside the image.
 
     Example:

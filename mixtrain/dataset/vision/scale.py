@@ -70,9 +70,7 @@ class Normalize(BlockOperation):
 class LinearTransformation(TensorOperation):
     """``(image - mean) @ matrix`` of the flattened image, such as whitening; the result has the image's shape.
 
-    Args:
-        transformation_matrix: A NumPy array (D, D), where D is the number of values of an image.
-        mean_vector: A NumPy array (D,).
+    Args: transformation_matrix, mean_vector: NumPy arrays (D, D) and (D,), where D is the number of values of an image.
 
     Example:
         >>> import numpy as np
@@ -99,11 +97,8 @@ class LinearTransformation(TensorOperation):
 
 
 class NormalizePad(Normalize):
-    """`Normalize`, followed by one more channel of zeros.
-
-    Args:
-        mean, std, is_hwc: As in `Normalize`.
-        dtype: "float32" or "float16".
+    """`Normalize`, followed by one more channel of zeros, in `dtype`, "float32" or "float16"; `mean`, `std`, `is_hwc`
+    as there.
 
     Example:
         >>> import numpy as np

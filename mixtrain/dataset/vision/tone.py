@@ -25,11 +25,8 @@ class Invert(ImageOperation):
 
 
 class AdjustGamma(ImageOperation):
-    """Gamma correction: ``gain * image ** gamma`` with uint8 scaled to [0, 1], ``(gain * image) ** gamma`` for floats.
-
-    Args:
-        gamma: The exponent, at least 0; above 1 makes shadows darker.
-        gain: The factor.
+    """``gain * image ** gamma`` with uint8 scaled to [0, 1], ``(gain * image) ** gamma`` for floats; `gamma` is at
+    least 0.
 
     Example:
         >>> import numpy as np
@@ -61,11 +58,10 @@ class Equalize(TwofoldOperation):
 
 
 class AutoContrast(ImageOperation):
-    """A uint8 image with the range of each channel stretched to 0 to 255.
+    """A uint8 image with the range of each channel stretched to 0 to 255, without the values to `ignore`, one or
+    several.
 
-    Args:
-        cutoff: Percentage of the darkest and of the lightest pixels that are ignored; from 0 to 50.
-        ignore: A value, or several, to ignore.
+    Args: cutoff: Percentage of the darkest and of the lightest pixels that are ignored; from 0 to 50.
 
     Example:
         >>> import numpy as np
@@ -85,9 +81,7 @@ class AutoContrast(ImageOperation):
 
 
 class Solarize(ImageOperation):
-    """The image with the values in a range inverted.
-
-    Args: threshold: (min, max), or a number for (number, 255); from 0 to 255.
+    """The image with the values in `threshold` inverted: (min, max), or a number for (number, 255); from 0 to 255.
 
     Example:
         >>> import numpy as np
@@ -108,9 +102,7 @@ class Solarize(ImageOperation):
 
 
 class RandomSolarize(ImageOperation):
-    """The image with the values in a random range inverted.
-
-    Args: threshold: (min, max) of the random range; if they are equal, the range is from there to 255.
+    """The image with the values in a random part of the range `threshold` inverted; if (n, n), those from n to 255.
 
     Example:
         >>> import numpy as np
@@ -157,9 +149,8 @@ class Posterize(ImageOperation):
 
 
 class RandomPosterize(ImageOperation):
-    """A uint8 image with a random number of the highest bits of each value kept.
-
-    Args: bits: (min, max) of that number, from 1 to 8; or the number.
+    """A uint8 image with a random number, in the range `bits` from 1 to 8 or exactly it, of the highest bits of each
+    value kept.
 
     Example:
         >>> import numpy as np
@@ -222,12 +213,7 @@ class RandomEqualize(_RandomlyApplied):
 
 
 class RandomAutoContrast(_RandomlyApplied):
-    """`AutoContrast`, applied with a probability.
-
-    Args:
-        cutoff: See `AutoContrast`.
-        ignore: A value, or several, to ignore.
-        prob: The probability.
+    """`AutoContrast` with its `cutoff` and `ignore`, applied with probability `prob`.
 
     Example:
         >>> import numpy as np
