@@ -18,11 +18,8 @@ from mixtrain.dataset.stage import Row, Stage, stack_column
 
 @dataclasses.dataclass(frozen=True)
 class BatchInfo:
-    """The batch and epoch numbers that `batch` passes to the functions it calls.
-
-    Args:
-        batch_num: Number of the batch in its epoch, from 0.
-        epoch_num: Number of the epoch, from 0.
+    """The number of the batch in its epoch, `batch_num`, and of the epoch, `epoch_num`, which `batch` passes to
+    functions; from 0.
 
     Example:
         >>> BatchInfo(batch_num=2, epoch_num=0).get_batch_num()

@@ -26,12 +26,10 @@ class Cifar10Dataset(ArrayFilesDataset):
             names.
         usage: "train", "test" or "all"; None means "all".
         num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
-        num_parallel_workers: Without effect: the files are read into memory at once.
+        num_parallel_workers, cache: Without effect: the files are read into memory at once.
         shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
         sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
-        cache: Without effect: the rows are in memory.
+        num_shards, shard_id: Number of shards that the rows are divided into, and which of them to read, from 0.
 
     Raises: ValueError: The folder or one of its files is missing, a file is truncated or has another format, or an
         argument has the wrong value.

@@ -27,12 +27,11 @@ class MindDataset(Dataset):
     A column of bytes is uint8, of one dimension.
 
     Args:
-        shuffle, num_shards, shard_id, sampler: As in `Cifar10Dataset`.
         dataset_files: The first of the files that were written together, which lists the others; or a list of files.
         columns_list: Which columns to read, in that order; all by default, in the order of their names.
+        shuffle, num_shards, shard_id, sampler: As in `Cifar10Dataset`.
         num_parallel_workers: Without effect.
-        padded_sample: A row that is added `num_padded` times, so that shards have equal size.
-        num_padded: Number of added rows.
+        padded_sample, num_padded: A row, and how often it is added, so that shards have equal size.
         num_samples: Maximum number of rows in an epoch.
         cache: Stores the rows in memory after the first epoch.
 

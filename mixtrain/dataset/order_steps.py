@@ -49,12 +49,8 @@ class OrderSteps(DatasetInfo[_DatasetT]):
         return self._with(SyncPoint(self._stage, condition_name, callback))
 
     def sync_update(self, condition_name: str, num_batch: int | None = None, data: Any = None) -> None:
-        """Call the callback of a point that `sync_wait` named.
-
-        Args:
-            condition_name: The name.
-            num_batch: Without effect.
-            data: The argument of the callback.
+        """Call the callback of the point that `sync_wait` named `condition_name`, with `data`; `num_batch` has no
+        effect.
         """
         points = {point.name: point for point in sync_points(self._stage)}
         callback = points[checks.one_of("sync_update", "condition_name", condition_name, tuple(points))].callback

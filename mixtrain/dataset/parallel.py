@@ -21,15 +21,11 @@ _QUICK_SECONDS: Final = 0.0002
 
 
 def ordered_map(function: Callable[[_ItemT], _ResultT], items: Iterator[_ItemT], workers: int) -> Iterator[_ResultT]:
-    """Yield the results for the items, in order.
+    """Yield the results of `function` for the `items`, in order, computed by as many threads as `workers`; 1 starts
+    none.
 
     Items are read when results are: first one, then two ahead, then four, so that the first result comes at once. At
     most twice as many as `workers` are being processed.
-
-    Args:
-        function: Applied to each item in a thread.
-        items: The items.
-        workers: How many threads; with one, nothing is read ahead and no thread is started.
     """
     if workers == 1:
         yield from map(function, items)

@@ -128,11 +128,8 @@ class Sampler(BuiltinSampler):
 
 
 class IterSampler(BuiltinSampler):
-    """A sampler from any iterable of indices, which is iterated once for each pass.
-
-    Args:
-        sampler: The iterable.
-        num_samples: Maximum number of rows in a pass; all by default.
+    """A `sampler` from any iterable of indices, which is iterated once for each pass; `num_samples` is the maximum
+    number of rows.
 
     Example:
         >>> IterSampler([2, 0]).indices(PassSeed.start(), 3).tolist()

@@ -13,11 +13,7 @@ from mixtrain.dataset.shuffle_mode import Shuffle, read_shuffle
 
 
 class SequentialSampler(BuiltinSampler):
-    """The rows in the order of the source.
-
-    Args:
-        start_index: The first row, 0 by default.
-        num_samples: Maximum number of rows in a pass.
+    """The rows in the order of the source, from `start_index` on, at most `num_samples`.
 
     Example:
         >>> SequentialSampler(2).indices(PassSeed.start(), 5).tolist()
@@ -67,11 +63,7 @@ class RandomSampler(BuiltinSampler):
 
 
 class SubsetSampler(BuiltinSampler):
-    """The rows with the given indices, in that order.
-
-    Args:
-        indices: One index, or several.
-        num_samples: Maximum number of rows in a pass.
+    """The rows with the given `indices`, one or several, in that order, at most `num_samples`.
 
     Example:
         >>> SubsetSampler([3, 1]).indices(PassSeed.start(), 5).tolist()
@@ -192,13 +184,11 @@ class DistributedSampler(BuiltinSampler):
 
 
 class PKSampler(BuiltinSampler):
-    """A number of random rows of each class, class by class.
+    """`num_val` random rows of each class, class by class, sampled with replacement, so that a row may be repeated.
 
     Args:
-        num_val: Rows of each class, sampled with replacement, so that a row may be repeated.
-        num_class: Not supported; must be None.
+        num_class, class_column: Not supported, must be None; and without effect: it is for MindRecord files.
         shuffle: Whether the classes come in random order, a new one in each epoch.
-        class_column: Without effect: it is for MindRecord files.
         num_samples: Maximum number of rows in a pass.
 
     Raises: ValueError: `num_val` is below 1 or `num_class` is given; on reading, the source has no labels.

@@ -71,12 +71,9 @@ class NormalizeUTF8:
 
 
 class RegexReplace:
-    r"""Strings with the matches of a regular expression, in the syntax of Python's `re`, replaced.
+    r"""Strings with all matches of `pattern`, a regular expression of Python's `re`, replaced by `replace`.
 
-    Args:
-        pattern: The regular expression.
-        replace: The replacement.
-        replace_all: Whether to replace all matches, or the first in each string.
+    Args: replace_all: Whether to replace all matches, or the first in each string.
 
     Example:
         >>> str(RegexReplace(r"\s+", "_")("one  two"))
@@ -134,11 +131,7 @@ class ToNumber:
 
 
 class SlidingWindow:
-    """Sliding windows over the values of an array with one axis.
-
-    Args:
-        width: Number of values in a window.
-        axis: The axis, 0 or -1.
+    """Sliding windows of `width` values over an array with one axis; `axis` is 0 or -1.
 
     Returns: Shape (n - width + 1, width); empty if the array is shorter than a window.
 

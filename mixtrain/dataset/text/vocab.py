@@ -137,12 +137,9 @@ class Vocab:
 
 
 class Lookup:
-    """The ids of words in a vocabulary.
+    """The ids, of dtype `data_type`, of words in the vocabulary `vocab`.
 
-    Args:
-        vocab: The vocabulary.
-        unknown_token: The word whose id is used for unknown words; None: an unknown word is an error.
-        data_type: The dtype of the ids.
+    Args: unknown_token: The word whose id is used for unknown words; None: an unknown word is an error.
 
     Example:
         >>> Lookup(Vocab.from_list(["<unk>", "deep"]), "<unk>")(["deep", "blue"]).tolist()

@@ -60,9 +60,7 @@ class Fill:
 class PadEnd:
     """An array padded or truncated to a shape, at the end of each axis.
 
-    Args:
-        pad_shape: The shape; None for an axis that keeps its size.
-        pad_value: The value to pad with; 0, or the empty string, by default.
+    Args: pad_shape, pad_value: The shape, None for an axis that keeps its size; and the value, 0 or "" by default.
 
     Example:
         >>> import numpy as np
@@ -95,12 +93,7 @@ class PadEnd:
 
 
 class Concatenate:
-    """Vectors concatenated with others before and after them.
-
-    Args:
-        axis: 0 or -1.
-        prepend: The vector before them.
-        append: The vector after them.
+    """Vectors with the vector `prepend` before and `append` after them; `axis` is 0 or -1.
 
     Example:
         >>> import numpy as np
@@ -122,12 +115,7 @@ class Concatenate:
 
 
 class Mask:
-    """Each value compared with a constant.
-
-    Args:
-        operator: The comparison, a member of `Relational`.
-        constant: The constant.
-        dtype: The dtype of the result.
+    """Each value compared with `constant` by `operator`, a member of `Relational`, as `dtype`.
 
     Example:
         >>> import numpy as np

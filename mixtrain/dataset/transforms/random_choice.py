@@ -13,11 +13,7 @@ from mixtrain.typing import Tensor
 
 
 class RandomApply(Compound):
-    """Several transforms in sequence, applied with a probability.
-
-    Args:
-        transforms: A list of transforms and functions that preserve dtype and rank.
-        prob: The probability.
+    """A list of `transforms` and functions that preserve dtype and rank, applied in sequence with probability `prob`.
 
     Example:
         >>> RandomApply([lambda x: x + 1], prob=1.0)(3)

@@ -11,11 +11,7 @@ from mixtrain.typing import DTypeLike, Tensor
 
 
 class TypeCast(BlockOperation):
-    """The values cast to another dtype, as by NumPy's `astype`.
-
-    Args:
-        data_type: A mixtrain or NumPy dtype, or its name.
-        output_type: The same, by MindSpore's earlier name for it.
+    """The values cast to `data_type`, or `output_type` (MindSpore's earlier name for it), as by NumPy's `astype`.
 
     Example:
         >>> import numpy as np
