@@ -61,9 +61,7 @@ class Map(Stage):
             items = part.run(items, seed + index)
         for (row, _), values in items:
             replacement.check_count("map", len(values))
-            arrays = [
-                to_array("map", name, value) for name, value in zip(replacement.outputs, values, strict=True)
-            ]
+            arrays = [to_array("map", name, value) for name, value in zip(replacement.outputs, values, strict=True)]
             yield replacement.merge(row, arrays)
 
 

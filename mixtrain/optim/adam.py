@@ -91,9 +91,7 @@ class AdamOffload(Adam):
         eps: float = 1e-8, use_locking: bool = False, use_nesterov: bool = False, weight_decay: WeightDecayLike = 0.0,
         loss_scale: float = 1.0,
     ) -> None:
-        super().__init__(
-            params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale
-        )
+        super().__init__(params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale)
 
 
 def decay_rate(where: str, name: str, value: float) -> float:

@@ -60,9 +60,7 @@ class FTRL(Optimizer):
         moment, linear = self.moments[index], self.linear[index]
         new_moment = moment.value + gradient * gradient
         power = keras.ops.power(new_moment, -self.lr_power)
-        new_linear = linear.value + (
-            gradient - (power - keras.ops.power(moment.value, -self.lr_power)) / rate * weight
-        )
+        new_linear = linear.value + (gradient - (power - keras.ops.power(moment.value, -self.lr_power)) / rate * weight)
         moment.assign(new_moment)
         linear.assign(new_linear)
         new_weight = (keras.ops.sign(new_linear) * self.l1 - new_linear) / (power / rate + 2.0 * self.l2)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
+from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
 from mixtrain.dataset.vision.operation import ImageOperation
 from mixtrain.typing import Tensor
@@ -24,7 +23,7 @@ class GaussianBlur(ImageOperation):
         np.uint8(7)
     """
 
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None) -> None:
         sizes = pair("GaussianBlur", "kernel_size", kernel_size)
@@ -59,7 +58,7 @@ class AdjustSharpness(ImageOperation):
         [[1, 2]]
     """
 
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, sharpness_factor: float) -> None:
         self.factor = checks.number("AdjustSharpness", "sharpness_factor", sharpness_factor, at_least=0.0)
@@ -101,7 +100,7 @@ class RandomAdjustSharpness(ImageOperation):
     """
 
     random = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, degree: float, prob: float = 0.5) -> None:
         self.degree = checks.number("RandomAdjustSharpness", "degree", degree, at_least=0.0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
+from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import limits
 from mixtrain.dataset.vision.operation import ImageOperation
 from mixtrain.typing import Tensor
@@ -186,7 +186,7 @@ class RandomLighting(ImageOperation):
 
     rgb_only = True
     random = True
-    pictures: ClassVar[PictureMode] = "keeps"
+    pictures = "keeps"
 
     def __init__(self, alpha: float = 0.05) -> None:
         self.alpha = checks.number("RandomLighting", "alpha", alpha, at_least=0.0, example=0.05)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
+from mixtrain.dataset.transforms.operation import Seed, TensorOperation
 from mixtrain.dataset.vision.arguments import enum_member, probability
 from mixtrain.dataset.vision.enums import ConvertMode
 from mixtrain.dataset.vision.operation import ImageOperation, check_channels
@@ -134,4 +134,4 @@ class RgbToHsv(HsvToRgb):
     """
 
     _to_rgb = False
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"

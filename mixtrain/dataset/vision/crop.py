@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
+from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.enums import Border
 from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
@@ -88,7 +87,7 @@ class Crop(ImageOperation):
         [[1, 2]]
     """
 
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, coordinates: Sequence[int], size: int | Sequence[int]) -> None:
         checks.instance("Crop", "coordinates", coordinates, (list, tuple), "coordinates=(0, 0)")

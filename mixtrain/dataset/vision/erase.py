@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
 
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
+from mixtrain.dataset.transforms.operation import Seed, TensorOperation
 from mixtrain.dataset.vision.arguments import limits, probability
 from mixtrain.dataset.vision.operation import ImageOperation
 from mixtrain.typing import Tensor
@@ -119,7 +118,7 @@ class Erase(ImageOperation):
         [[9, 2]]
     """
 
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(
         self, top: int, left: int, height: int, width: int, value: float | Sequence[float] = 0.0, inplace: bool = False

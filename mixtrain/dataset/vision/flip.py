@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from mixtrain import backend
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
+from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import probability
 from mixtrain.dataset.vision.operation import ImageOperation
 from mixtrain.typing import Tensor
@@ -22,7 +22,7 @@ class HorizontalFlip(ImageOperation):
 
     batched = True
     axis: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         return backend.images.flip(image, self.axis)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import numpy as np
@@ -68,7 +68,7 @@ class ToPIL(BlockOperation):
         (30, 28)
     """
 
-    pictures: ClassVar[PictureMode] = "makes"
+    pictures = "makes"
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
         return value

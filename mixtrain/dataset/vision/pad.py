@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from mixtrain import backend
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
+from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.crop import logical_and
 from mixtrain.dataset.vision.enums import Border
@@ -57,7 +56,7 @@ class PadToSize(ImageOperation):
     """
 
     batched = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(
         self, size: int | Sequence[int], offset: int | Sequence[int] | None = None,

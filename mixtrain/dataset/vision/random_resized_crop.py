@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
 
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
+from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import interpolation as read_interpolation, limits, pair
 from mixtrain.dataset.vision.enums import Inter
 from mixtrain.dataset.vision.layout import check_contents
@@ -91,7 +90,7 @@ class RandomCropDecodeResize(RandomResizedCrop):
     """
 
     batched = False
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
         check_contents(self.name, value)

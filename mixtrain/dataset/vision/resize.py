@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import ClassVar
 
 import keras
 
 from mixtrain import backend
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
+from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import interpolation as read_interpolation, pair
 from mixtrain.dataset.vision.crop import check_inside
 from mixtrain.dataset.vision.enums import METHODS, Inter
@@ -66,12 +65,10 @@ class RandomResize(Resizing):
     """
 
     random = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, size: int | Sequence[int]) -> None:
-        self._choices = [
-            Resize(size, kind) for kind in (Inter.BILINEAR, Inter.NEAREST, Inter.BICUBIC, Inter.AREA)
-        ]
+        self._choices = [Resize(size, kind) for kind in (Inter.BILINEAR, Inter.NEAREST, Inter.BICUBIC, Inter.AREA)]
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         index = backend.row_random.integer(seed, len(self._choices))
@@ -91,7 +88,7 @@ class ResizedCrop(Resizing):
     """
 
     batched = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(
         self, top: int, left: int, height: int, width: int, size: int | Sequence[int],

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
+from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision import affine_map
 from mixtrain.dataset.vision.arguments import color, degrees_range, enum_member, limits
 from mixtrain.dataset.vision.enums import Inter
@@ -81,7 +81,7 @@ class Rotate(_Rotation):
         [[2, 4], [1, 3]]
     """
 
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(
         self, degrees: float, resample: Inter = Inter.NEAREST, expand: bool = False,
@@ -181,7 +181,7 @@ class Affine(ImageOperation):
         [[0, 1]]
     """
 
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(
         self, degrees: float, translate: Sequence[float], scale: float, shear: float | Sequence[float],

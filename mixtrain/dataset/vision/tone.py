@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
+from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
 from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
 from mixtrain.typing import Tensor
@@ -35,7 +34,7 @@ class AdjustGamma(ImageOperation):
     """
 
     batched = True
-    pictures: ClassVar[PictureMode] = "keeps"
+    pictures = "keeps"
 
     def __init__(self, gamma: float, gain: float = 1.0) -> None:
         self.gamma = checks.number("AdjustGamma", "gamma", gamma, at_least=0.0, example=1.0)
@@ -90,7 +89,7 @@ class Solarize(ImageOperation):
     """
 
     batched = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, threshold: float | Sequence[float]) -> None:
         bounds = threshold if isinstance(threshold, (list, tuple)) else (threshold, threshold)
@@ -138,7 +137,7 @@ class Posterize(ImageOperation):
 
     batched = True
     uint8_only = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, bits: int) -> None:
         self.bits = checks.integer("Posterize", "bits", bits, at_least=0, example=4)
@@ -174,7 +173,7 @@ class _RandomlyApplied(ImageOperation):
     """Base class of transforms that apply another one with a probability."""
 
     random = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, transform: ImageOperation, prob: float) -> None:
         self._transform = transform

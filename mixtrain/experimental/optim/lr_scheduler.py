@@ -262,9 +262,7 @@ class CosineAnnealingLR(LRScheduler):
         if (step - 1 - self.T_max) % (2 * self.T_max) == 0:
             # After a minimum the ratio of two steps is undefined.
             scale = (1 - math.cos(angle)) / 2
-            return [
-                rate + (base - self.eta_min) * scale for base, rate in zip(self.base_lrs, self._rates, strict=True)
-            ]
+            return [rate + (base - self.eta_min) * scale for base, rate in zip(self.base_lrs, self._rates, strict=True)]
         factor = (1 + math.cos(angle * step)) / (1 + math.cos(angle * (step - 1)))
         return [factor * (rate - self.eta_min) + self.eta_min for rate in self._rates]
 
@@ -347,9 +345,7 @@ class CyclicLR(LRScheduler):
         x = 1.0 + self.last_epoch / self._total - cycle
         height = x / self._up if x <= self._up else (x - 1) / (self._up - 1)
         scale = _value(self._scale(cycle if self.scale_mode == "cycle" else self.last_epoch))
-        return [
-            low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)
-        ]
+        return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
 
 class SequentialLR(_BaseScheduler):

@@ -271,9 +271,7 @@ class Adadelta(Optimizer):
         self, params: ParamsLike, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6,
         weight_decay: float = 0.0, *, maximize: bool = False,
     ) -> None:
-        super().__init__(params, {
-            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-        })
+        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
 
     def make_slots(self) -> None:
         self.accum, self.accum_update = self.slots("accum"), self.slots("accum_update")

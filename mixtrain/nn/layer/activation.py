@@ -65,6 +65,4 @@ def activation_of(where: str, activation: ActivationLike | None) -> Any:
         return _BY_NAME[checks.one_of(where, "activation", activation, tuple(_BY_NAME))]()
     if activation is None or (callable(activation) and not isinstance(activation, type)):
         return activation
-    raise checks.fail_type(
-        where, "activation must be a name, a Cell or a function", activation, 'activation="relu"'
-    )
+    raise checks.fail_type(where, "activation must be a name, a Cell or a function", activation, 'activation="relu"')

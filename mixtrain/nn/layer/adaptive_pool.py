@@ -62,7 +62,7 @@ class AdaptiveAvgPool1d(_AdaptivePool):
         [[2.0, 1.0]]
     """
 
-    _rank: ClassVar[int] = 1
+    _rank = 1
     _function = staticmethod(keras.ops.mean)
 
 
@@ -94,5 +94,5 @@ class AdaptiveMaxPool1d(_AdaptivePool):
         [[3.0, 2.0]]
     """
 
-    _rank: ClassVar[int] = 1
+    _rank = 1
     _function = staticmethod(keras.ops.max)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import keras
 import numpy as np
 
@@ -13,7 +11,6 @@ from mixtrain.dtype import as_dtype, float32
 from mixtrain.nn.layer.inputs import float_tensor, promote
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.ops.inputs import widened
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 # Bound at import, so that autocast does not intercept it: the operands already have one dtype.
@@ -32,7 +29,7 @@ class MatMul(Cell):
         [[11.0]]
     """
 
-    precision_family: ClassVar[Family] = "matmul"
+    precision_family = "matmul"
 
     def __init__(self, transpose_x1: bool = False, transpose_x2: bool = False) -> None:
         super().__init__()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import keras
 import numpy as np
@@ -17,7 +16,6 @@ from mixtrain.nn.layer.dense import Dense
 from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.ops.products import matmul
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
@@ -51,7 +49,7 @@ class MultiheadAttention(Cell):
     Source: Vaswani et al., 2017; MindSpore, `mindspore.nn.MultiheadAttention`.
     """
 
-    precision_family: ClassVar[Family] = "matmul"
+    precision_family = "matmul"
 
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, has_bias: bool = True, add_bias_kv: bool = False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from mixtrain import checks
 from mixtrain.nn.layer.pooling import Pool
@@ -84,7 +83,7 @@ class AvgPool1d(_AvgPool):
         [[2.0, 1.0]]
     """
 
-    _rank: ClassVar[int] = 1
+    _rank = 1
 
     def __init__(
         self, kernel_size: int = 1, stride: int = 1, pad_mode: str = "valid", padding: int | Sequence[int] = 0,

@@ -13,14 +13,13 @@ from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
 class BatchNorm(Cell):
     """Base class of batch normalizations: parameters, choice of statistics, and moving averages."""
 
-    precision_family: ClassVar[Family] = "normalization"
+    precision_family = "normalization"
     _ranks: ClassVar[tuple[int, ...]]
     _axes: ClassVar[str]
 

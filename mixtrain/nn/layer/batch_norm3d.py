@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import keras
 
 from mixtrain.cell.cell import Cell
@@ -11,7 +9,6 @@ from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.batch_norm import BatchNorm2d
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
@@ -29,7 +26,7 @@ class BatchNorm3d(Cell):
         (2, 3, 2, 2, 2)
     """
 
-    precision_family: ClassVar[Family] = "normalization"
+    precision_family = "normalization"
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
@@ -51,7 +50,7 @@ class Conv1d(_Conv):
         (1, 4, 8)
     """
 
-    _rank: ClassVar[int] = 1
+    _rank = 1
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, pad_mode: str = "same",
@@ -114,7 +113,7 @@ class Conv3d(_Conv):
         (1, 2, 4, 4, 4)
     """
 
-    _rank: ClassVar[int] = 3
+    _rank = 3
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,

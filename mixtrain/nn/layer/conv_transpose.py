@@ -94,7 +94,7 @@ class Conv1dTranspose(_ConvTranspose):
         (1, 4, 16)
     """
 
-    _rank: ClassVar[int] = 1
+    _rank = 1
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, pad_mode: str = "same",
@@ -165,7 +165,7 @@ class Conv3dTranspose(_ConvTranspose):
         (1, 2, 8, 8, 8)
     """
 
-    _rank: ClassVar[int] = 3
+    _rank = 3
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,

@@ -22,7 +22,6 @@ from mixtrain.nn.layer.inputs import (
 )
 from mixtrain.nn.layer.windows import conv_padding, window
 from mixtrain.ops.windows import Pads, Window
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 _AXES: Final = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
@@ -40,7 +39,7 @@ class Convolution(Cell):
         (6, 1, 5, 5)
     """
 
-    precision_family: ClassVar[Family] = "matmul"
+    precision_family = "matmul"
     _rank: ClassVar[int] = 2
     _transposed: ClassVar[bool] = False
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import keras
 
@@ -16,7 +15,6 @@ from mixtrain.dtype import float32
 from mixtrain.nn.layer.activation import ActivationLike, activation_of
 from mixtrain.nn.layer.inputs import check_width, float_tensor, promote
 from mixtrain.ops.linear_algebra import bidense
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
@@ -40,7 +38,7 @@ class Dense(Cell):
         (3, 2)
     """
 
-    precision_family: ClassVar[Family] = "matmul"
+    precision_family = "matmul"
 
     def __init__(
         self, in_channels: int, out_channels: int, weight_init: InitializerLike | None = None,
@@ -100,7 +98,7 @@ class BiDense(Cell):
         (3, 2)
     """
 
-    precision_family: ClassVar[Family] = "matmul"
+    precision_family = "matmul"
 
     def __init__(
         self, in1_channels: int, in2_channels: int, out_channels: int, weight_init: InitializerLike | None = None,

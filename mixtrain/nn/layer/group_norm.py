@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import keras
 
 from mixtrain import backend, checks
@@ -18,7 +16,6 @@ from mixtrain.nn.layer.inputs import (
     check_width,
     float_tensor,
 )
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
@@ -41,7 +38,7 @@ class GroupNorm(Cell):
     Source: Wu and He, 2018; MindSpore, `mindspore.nn.GroupNorm`.
     """
 
-    precision_family: ClassVar[Family] = "normalization"
+    precision_family = "normalization"
 
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,

@@ -15,14 +15,13 @@ from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.group_norm import normalize_groups
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
 class _InstanceNorm(Cell):
     """Base class of instance normalizations; a subclass defines the axes of the input."""
 
-    precision_family: ClassVar[Family] = "normalization"
+    precision_family = "normalization"
     _axes: ClassVar[str]
 
     def __init__(

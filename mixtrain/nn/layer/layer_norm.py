@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import keras
 
@@ -16,7 +15,6 @@ from mixtrain.dtype import as_dtype, float32, is_half
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.ops.normalize import LayerNorm as OperatorLayerNorm
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
@@ -41,7 +39,7 @@ class LayerNorm(Cell):
     Source: Ba et al., 2016; MindSpore, `mindspore.nn.LayerNorm`.
     """
 
-    precision_family: ClassVar[Family] = "normalization"
+    precision_family = "normalization"
 
     def __init__(
         self, normalized_shape: Sequence[int], begin_norm_axis: int = -1, begin_params_axis: int = -1,

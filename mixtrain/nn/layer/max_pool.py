@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
 
 from mixtrain import checks
 from mixtrain.nn.layer.pooling import Pool
@@ -75,9 +74,7 @@ class MaxPool2d(_MaxPool):
         padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, return_indices: bool = False,
         ceil_mode: bool = False, data_format: str = "NCHW",
     ) -> None:
-        super().__init__(
-            kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode, data_format
-        )
+        super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode, data_format)
 
 
 class MaxPool1d(_MaxPool):
@@ -96,7 +93,7 @@ class MaxPool1d(_MaxPool):
         [[3.0, 2.0]]
     """
 
-    _rank: ClassVar[int] = 1
+    _rank = 1
 
     def __init__(
         self, kernel_size: int = 1, stride: int = 1, pad_mode: str = "valid", padding: int | Sequence[int] = 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import ClassVar, Literal
+from typing import Literal
 
 import keras
 
@@ -17,14 +17,13 @@ from mixtrain.dtype import float32
 from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, promote
 from mixtrain.nn.layer.recurrence import RECURRENCES, Recurrence, State, linear
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree
 
 
 class _Recurrent(Cell):
     """Base class of the recurrent layers; `kind` is a key of `RECURRENCES`."""
 
-    precision_family: ClassVar[Family] = "recurrent"
+    precision_family = "recurrent"
 
     def __init__(
         self, kind: str, input_size: int, hidden_size: int, num_layers: int, has_bias: bool, batch_first: bool,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
@@ -13,14 +13,13 @@ from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, promote
 from mixtrain.nn.layer.recurrence import RECURRENCES, Recurrence, linear
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor, Tree
 
 
 class _RecurrentCell(Cell):
     """Base class of the recurrent cells; `kind` is a key of `RECURRENCES`."""
 
-    precision_family: ClassVar[Family] = "recurrent"
+    precision_family = "recurrent"
 
     def __init__(self, input_size: int, hidden_size: int, has_bias: bool, kind: str, dtype: DTypeLike) -> None:
         super().__init__()

@@ -104,9 +104,7 @@ class TransformerDecoderLayer(_TransformerLayer):
     def _add_cross_attention(
         self, d_model: int, nhead: int, dropout: float, batch_first: bool, dtype: DTypeLike
     ) -> None:
-        self.multihead_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, batch_first=batch_first, dtype=dtype
-        )
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, dtype=dtype)
 
     def construct(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,

@@ -78,9 +78,7 @@ _RATIOS: Final[dict[str, Callable[[Counts], np.ndarray]]] = {
     "acc": lambda c: quotient(c.tp + c.tn, c.p + c.n),
     "ba": lambda c: (c.tpr + c.tnr) / 2.0,
     "f1": lambda c: quotient(2.0 * c.tp, 2.0 * c.tp + c.fn + c.fp),
-    "mcc": lambda c: quotient(
-        c.tp * c.tn - c.fp * c.fn, np.sqrt((c.tp + c.fp) * c.p * c.n * (c.tn + c.fn))
-    ),
+    "mcc": lambda c: quotient(c.tp * c.tn - c.fp * c.fn, np.sqrt((c.tp + c.fp) * c.p * c.n * (c.tn + c.fn))),
     "fm": lambda c: np.sqrt(c.ppv * c.tpr),
     "bm": lambda c: c.tpr + c.tnr - 1.0,
     "mk": lambda c: c.ppv + c.npv - 1.0,
