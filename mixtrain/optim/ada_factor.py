@@ -49,8 +49,7 @@ class AdaFactor(Optimizer):
         >>> w.asnumpy().tolist()
         [0.5]
 
-    Source: Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost", 2018; MindSpore,
-    `mindspore.nn.AdaFactor`.
+    Source: Shazeer and Stern, 2018; MindSpore, `mindspore.nn.AdaFactor`.
     """
 
     def __init__(

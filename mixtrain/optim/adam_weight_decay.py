@@ -28,8 +28,7 @@ class AdamWeightDecay(Optimizer):
         >>> w.asnumpy().tolist()
         [0.75]
 
-    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019; MindSpore,
-    `mindspore.nn.AdamWeightDecay`.
+    Source: Loshchilov and Hutter, 2019; MindSpore, `mindspore.nn.AdamWeightDecay`.
     """
 
     def __init__(

@@ -35,8 +35,7 @@ class ASGD(Optimizer):
         >>> w.asnumpy().tolist()
         [-1.5]
 
-    Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992; MindSpore,
-    `mindspore.nn.ASGD`.
+    Source: Polyak and Juditsky, 1992; MindSpore, `mindspore.nn.ASGD`.
     """
 
     def __init__(

@@ -36,8 +36,7 @@ class Lamb(Optimizer):
         >>> [round(value, 4) for value in w.asnumpy().tolist()]
         [3.0, 3.5]
 
-    Source: You et al., "Large batch optimization for deep learning: training BERT in 76 minutes", 2020; MindSpore,
-    `mindspore.nn.Lamb`.
+    Source: You et al., 2020; MindSpore, `mindspore.nn.Lamb`.
     """
 
     def __init__(

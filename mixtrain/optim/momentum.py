@@ -29,8 +29,7 @@ class Momentum(Optimizer):
         >>> w.asnumpy().tolist()
         [-0.25]
 
-    Source: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013; MindSpore,
-    `mindspore.nn.Momentum`.
+    Source: Sutskever et al., 2013; MindSpore, `mindspore.nn.Momentum`.
     """
 
     def __init__(

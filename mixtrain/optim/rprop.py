@@ -32,8 +32,7 @@ class Rprop(Optimizer):
         >>> w.asnumpy().tolist()
         [-0.5, 0.5]
 
-    Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning", 1993; MindSpore,
-    `mindspore.nn.Rprop`.
+    Source: Riedmiller and Braun, 1993; MindSpore, `mindspore.nn.Rprop`.
     """
 
     def __init__(

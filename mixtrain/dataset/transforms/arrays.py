@@ -39,7 +39,6 @@ class Fill:
     """An array of the same shape and dtype, filled with one value. `fill_value`: a number, bool, str or bytes.
 
     Example:
-        >>> import numpy as np
         >>> Fill(3)(np.array([1, 2])).tolist()
         [3, 3]
     """
@@ -63,7 +62,6 @@ class PadEnd:
     Args: pad_shape, pad_value: The shape, None for an axis that keeps its size; and the value, 0 or "" by default.
 
     Example:
-        >>> import numpy as np
         >>> PadEnd([3], 9)(np.array([1, 2])).tolist()
         [1, 2, 9]
     """
@@ -96,7 +94,6 @@ class Concatenate:
     """Vectors with the vector `prepend` before and `append` after them; `axis` is 0 or -1.
 
     Example:
-        >>> import numpy as np
         >>> Concatenate(append=np.array([3]))(np.array([1, 2])).tolist()
         [1, 2, 3]
     """
@@ -118,7 +115,6 @@ class Mask:
     """Each value compared with `constant` by `operator`, a member of `Relational`, as `dtype`.
 
     Example:
-        >>> import numpy as np
         >>> Mask(Relational.GT, 1)(np.array([1, 2])).tolist()
         [False, True]
     """
@@ -145,7 +141,6 @@ class Unique:
     """The unique elements in order of first occurrence, the index of each element among them, and their counts.
 
     Example:
-        >>> import numpy as np
         >>> [part.tolist() for part in Unique()(np.array([5, 3, 5]))]
         [[5, 3], [0, 1, 0], [2, 1]]
     """
@@ -166,7 +161,6 @@ class Slice:
     Args: slices: For each axis an int, a list of ints or a slice; None: the whole axis; Ellipsis: all other axes.
 
     Example:
-        >>> import numpy as np
         >>> Slice(slice(1, 3))(np.array([1, 2, 3, 4])).tolist()
         [2, 3]
     """

@@ -32,7 +32,6 @@ class TensorOperation:
         pictures: Whether the result is a Pillow image: if the value is one ("keeps"), always ("makes"), never ("ends").
 
     Example:
-        >>> import numpy as np
         >>> class Halve(TensorOperation):
         ...     def graph(self, value, seed):
         ...         return value // 2

@@ -59,11 +59,12 @@ class RandomHorizontalFlipWithBBox(BoxOperation):
     """The image and its boxes, flipped horizontally with probability `prob`.
 
     Example:
-        >>> import numpy as np
         >>> flip = RandomHorizontalFlipWithBBox(1.0)
         >>> flip(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[5.0, 0.0, 2.0, 3.0]]
     """
+
+    _axis = 1  # Of the image.
 
     def __init__(self, prob: float = 0.5) -> None:
         self.prob = probability(type(self).__name__, prob)
@@ -71,32 +72,27 @@ class RandomHorizontalFlipWithBBox(BoxOperation):
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
         if numpy_generator(seed).random() >= self.prob:
             return image, boxes
-        boxes[:, 0] = image.shape[1] - boxes[:, 0] - boxes[:, 2]
-        return np.ascontiguousarray(image[:, ::-1]), boxes
+        x_or_y = 1 - self._axis
+        boxes[:, x_or_y] = image.shape[self._axis] - boxes[:, x_or_y] - boxes[:, x_or_y + 2]
+        return np.ascontiguousarray(np.flip(image, self._axis)), boxes
 
 
 class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
     """The image and its boxes, flipped vertically with probability `prob`.
 
     Example:
-        >>> import numpy as np
         >>> flip = RandomVerticalFlipWithBBox(1.0)
         >>> flip(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[1.0, 1.0, 2.0, 3.0]]
     """
 
-    def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        if numpy_generator(seed).random() >= self.prob:
-            return image, boxes
-        boxes[:, 1] = image.shape[0] - boxes[:, 1] - boxes[:, 3]
-        return np.ascontiguousarray(image[::-1]), boxes
+    _axis = 0
 
 
 class ResizeWithBBox(BoxOperation):
     """The image and its boxes, resized; `size` and `interpolation` are those of `Resize`.
 
     Example:
-        >>> import numpy as np
         >>> ResizeWithBBox((8, 4))(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[0.5, 0.0, 1.0, 6.0]]
     """
@@ -113,7 +109,6 @@ class RandomResizeWithBBox(ResizeWithBBox):
     """The image and its boxes, resized with a random interpolation; `size` is that of `Resize`.
 
     Example:
-        >>> import numpy as np
         >>> RandomResizeWithBBox(2)(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[0.5, 0.0, 1.0, 1.5]]
     """
@@ -128,7 +123,6 @@ class RandomCropWithBBox(BoxOperation):
     Args: size, padding, pad_if_needed, fill_value, padding_mode: As in `RandomCrop`.
 
     Example:
-        >>> import numpy as np
         >>> crop = RandomCropWithBBox((6, 10), padding=1)
         >>> crop(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[2.0, 1.0, 2.0, 3.0]]
@@ -170,7 +164,6 @@ class RandomResizedCropWithBBox(BoxOperation):
     Args: size, scale, ratio, interpolation, max_attempts: As in `RandomResizedCrop`.
 
     Example:
-        >>> import numpy as np
         >>> crop = RandomResizedCropWithBBox((8, 8), (1.0, 1.0), (1.0, 1.0))
         >>> crop(np.zeros((4, 4)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[2.0, 0.0, 4.0, 6.0]]
@@ -193,7 +186,6 @@ class BoundingBoxAugment(BoxOperation):
     """The image with `transform`, which preserves the size, applied inside the fraction `ratio` of its boxes.
 
     Example:
-        >>> import numpy as np
         >>> from mixtrain.dataset.vision import Invert
         >>> augment = BoundingBoxAugment(Invert(), 1.0)
         >>> augment(np.zeros((1, 3), np.uint8), np.array([[1.0, 0.0, 2.0, 1.0]]))[0].tolist()

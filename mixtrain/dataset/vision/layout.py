@@ -29,7 +29,6 @@ class HWC2CHW(BlockOperation):
     """Images (H, W, C) as (C, H, W); (H, W) is unchanged.
 
     Example:
-        >>> import numpy as np
         >>> HWC2CHW()(np.zeros((28, 30, 3))).shape
         (3, 28, 30)
     """
@@ -43,7 +42,6 @@ class ToTensor(BlockOperation):
     [0, 1].
 
     Example:
-        >>> import numpy as np
         >>> ToTensor()(np.full((2, 2), 255, np.uint8)).tolist()
         [[[1.0, 1.0], [1.0, 1.0]]]
     """
@@ -63,7 +61,6 @@ class ToPIL(BlockOperation):
     Between transforms no image is created; the following transforms use Pillow's conventions.
 
     Example:
-        >>> import numpy as np
         >>> ToPIL()(np.zeros((28, 30, 3), np.uint8)).size
         (30, 28)
     """
@@ -78,7 +75,6 @@ class ToNumpy(BlockOperation):
     """A Pillow image as an array.
 
     Example:
-        >>> import numpy as np
         >>> ToNumpy()(np.zeros((2, 2), np.uint8)).shape
         (2, 2)
     """
@@ -91,7 +87,6 @@ class ToType(TypeCast):
     """The image cast to another dtype; `data_type` and `output_type` are those of `transforms.TypeCast`.
 
     Example:
-        >>> import numpy as np
         >>> ToType(np.float32)(np.array([1, 2])).dtype
         dtype('float32')
     """
@@ -103,7 +98,6 @@ class Decode(TensorOperation):
     Args: to_pil: Whether to return a Pillow image, for which the following transforms use Pillow's conventions.
 
     Example:
-        >>> import numpy as np
         >>> pixel = bytes.fromhex("424d3a0000000000000036000000280000000100000001000000010018000000000004000000"
         ...                       "00000000000000000000000000000000" "0000ff00")
         >>> Decode()(np.frombuffer(pixel, np.uint8)).tolist()

@@ -44,7 +44,6 @@ class MixUpBatch(TensorOperation):
     Args: alpha: Both parameters of the Beta distribution of the weight.
 
     Example:
-        >>> import numpy as np
         >>> MixUpBatch(0.5)(np.zeros((2, 4, 4, 3), np.uint8), np.eye(2))[1].sum().item()
         2.0
     """
@@ -68,7 +67,6 @@ class CutMixBatch(TensorOperation):
         alpha: Both parameters of the Beta distribution of the area.
 
     Example:
-        >>> import numpy as np
         >>> cut = CutMixBatch(ImageBatchFormat.NHWC, 1.0, 0.5)
         >>> cut(np.zeros((2, 4, 4, 3), np.uint8), np.eye(2))[1].sum().item()
         2.0
@@ -111,7 +109,6 @@ class MixUp(TensorOperation):
             in the previous batch, and the first batch is unchanged.
 
     Example:
-        >>> import numpy as np
         >>> MixUp(2, 0.2)(np.zeros((2, 4, 4, 3)), np.eye(2))[1].sum().item()
         2.0
     """

@@ -19,7 +19,6 @@ class FiveCrop(TensorOperation):
     bottom left, bottom right, center.
 
     Example:
-        >>> import numpy as np
         >>> [part.tolist() for part in FiveCrop(1)(np.arange(9).reshape(3, 3))]
         [[[0]], [[2]], [[6]], [[8]], [[4]]]
     """
@@ -57,7 +56,6 @@ class TenCrop(FiveCrop):
     `use_vertical_flip`.
 
     Example:
-        >>> import numpy as np
         >>> len(TenCrop(2)(np.arange(9).reshape(3, 3)))
         10
     """
@@ -79,7 +77,6 @@ class SlicePatches(TensorOperation):
         fill_value: The value of the padding, from 0 to 255.
 
     Example:
-        >>> import numpy as np
         >>> [patch.tolist() for patch in SlicePatches(1, 2)(np.arange(3)[None])]
         [[[0, 1]], [[2, 0]]]
     """

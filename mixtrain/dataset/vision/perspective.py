@@ -34,7 +34,6 @@ class Perspective(TensorOperation):
         not supported.
 
     Example:
-        >>> import numpy as np
         >>> corners = [[0, 0], [2, 0], [2, 2], [0, 2]]
         >>> moved = [[1, 0], [3, 0], [3, 2], [1, 2]]
         >>> Perspective(corners, moved, Inter.NEAREST)(np.array([[1, 2, 3]], np.uint8)).tolist()
@@ -61,7 +60,6 @@ class RandomPerspective(TensorOperation):
     Raises: ValueError: A number is not from 0 to 1; on use, the interpolation is not supported.
 
     Example:
-        >>> import numpy as np
         >>> RandomPerspective(0.5, 1.0, Inter.BILINEAR)(np.zeros((8, 6, 3), np.uint8)).shape
         (8, 6, 3)
     """

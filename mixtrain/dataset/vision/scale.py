@@ -19,7 +19,6 @@ class Rescale(BlockOperation):
     """``value * rescale + shift``, in float32.
 
     Example:
-        >>> import numpy as np
         >>> Rescale(1 / 255, -0.5)(np.array([0, 255], np.uint8)).tolist()
         [-0.5, 0.5]
     """
@@ -41,7 +40,6 @@ class Normalize(BlockOperation):
         is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
 
     Example:
-        >>> import numpy as np
         >>> Normalize(mean=[10.0], std=[2.0])(np.array([[10, 12]], np.uint8)).tolist()
         [[0.0, 1.0]]
     """
@@ -73,7 +71,6 @@ class LinearTransformation(TensorOperation):
     Args: transformation_matrix, mean_vector: NumPy arrays (D, D) and (D,), where D is the number of values of an image.
 
     Example:
-        >>> import numpy as np
         >>> LinearTransformation(2 * np.eye(4), np.ones(4))(np.array([[1, 2], [3, 4]])).tolist()
         [[0.0, 2.0], [4.0, 6.0]]
     """
@@ -101,7 +98,6 @@ class NormalizePad(Normalize):
     as there.
 
     Example:
-        >>> import numpy as np
         >>> NormalizePad([1.0], [2.0])(np.full((1, 1, 3), 3, np.uint8)).tolist()
         [[[1.0, 1.0, 1.0, 0.0]]]
     """

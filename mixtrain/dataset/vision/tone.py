@@ -28,7 +28,6 @@ class AdjustGamma(ImageOperation):
     least 0.
 
     Example:
-        >>> import numpy as np
         >>> AdjustGamma(2.0)(np.array([[0, 51, 255]], np.uint8)).tolist()
         [[0, 10, 255]]
     """
@@ -63,7 +62,6 @@ class AutoContrast(ImageOperation):
     Args: cutoff: Percentage of the darkest and of the lightest pixels that are ignored; from 0 to 50.
 
     Example:
-        >>> import numpy as np
         >>> AutoContrast()(np.array([[100, 110]], np.uint8)).tolist()
         [[0, 255]]
     """
@@ -83,7 +81,6 @@ class Solarize(ImageOperation):
     """The image with the values in `threshold` inverted: (min, max), or a number for (number, 255); from 0 to 255.
 
     Example:
-        >>> import numpy as np
         >>> Solarize(100)(np.array([[99, 100]], np.uint8)).tolist()
         [[99, 155]]
     """
@@ -104,7 +101,6 @@ class RandomSolarize(ImageOperation):
     """The image with the values in a random part of the range `threshold` inverted; if (n, n), those from n to 255.
 
     Example:
-        >>> import numpy as np
         >>> RandomSolarize((100, 100))(np.array([[99, 100]], np.uint8)).tolist()
         [[99, 155]]
     """
@@ -130,7 +126,6 @@ class Posterize(ImageOperation):
     """A uint8 image with only the highest bits of each value kept. `bits`: number of bits, from 0 to 8.
 
     Example:
-        >>> import numpy as np
         >>> Posterize(1)(np.array([[100, 200]], np.uint8)).tolist()
         [[0, 128]]
     """
@@ -152,7 +147,6 @@ class RandomPosterize(ImageOperation):
     value kept.
 
     Example:
-        >>> import numpy as np
         >>> RandomPosterize((1, 1))(np.array([[100, 200]], np.uint8)).tolist()
         [[0, 128]]
     """
@@ -189,7 +183,6 @@ class RandomInvert(_RandomlyApplied):
     """255 minus the image, with probability `prob`.
 
     Example:
-        >>> import numpy as np
         >>> RandomInvert(1.0)(np.array([[0, 55]], np.uint8)).tolist()
         [[255, 200]]
     """
@@ -202,7 +195,6 @@ class RandomEqualize(_RandomlyApplied):
     """`Equalize`, applied with probability `prob`.
 
     Example:
-        >>> import numpy as np
         >>> RandomEqualize(0.0)(np.array([[0, 55]], np.uint8)).tolist()
         [[0, 55]]
     """
@@ -215,7 +207,6 @@ class RandomAutoContrast(_RandomlyApplied):
     """`AutoContrast` with its `cutoff` and `ignore`, applied with probability `prob`.
 
     Example:
-        >>> import numpy as np
         >>> RandomAutoContrast(prob=1.0)(np.array([[100, 110]], np.uint8)).tolist()
         [[0, 255]]
     """
