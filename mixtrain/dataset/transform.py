@@ -43,10 +43,6 @@ class Map(Stage):
         super().__init__(self._replacement.columns, parent)
 
     @property
-    def size(self) -> int | None:
-        return self.parents[0].size
-
-    @property
     def uniform(self) -> bool:
         return False  # The functions may return arrays of any length.
 

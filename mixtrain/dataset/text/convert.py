@@ -48,7 +48,6 @@ class CaseFold:
     """
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the case-folded strings."""
         return map_strings(case_folded, read_strings("CaseFold", value))
 
 
@@ -66,7 +65,6 @@ class NormalizeUTF8:
         )
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the normalized strings."""
         return map_strings(lambda text: normalized(text, self.normalize_form), read_strings("NormalizeUTF8", value))
 
 
@@ -86,7 +84,6 @@ class RegexReplace:
         self._count = 0 if checks.boolean("RegexReplace", "replace_all", replace_all) else 1
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the strings with the matches replaced."""
         texts = read_strings("RegexReplace", value)
         return map_strings(lambda text: self._pattern.sub(self._replace, text, count=self._count), texts)
 
@@ -108,7 +105,6 @@ class ToNumber:
             raise checks.fail_type("ToNumber", "data_type must be a dtype of numbers", data_type, "mixtrain.int32")
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the strings as numbers."""
         texts = read_strings("ToNumber", value)
         return np.array([*map(self._number, texts.ravel().tolist())], np.dtype(self.data_type)).reshape(texts.shape)
 
@@ -145,7 +141,6 @@ class SlidingWindow:
         self.axis = checks.one_of("SlidingWindow", "axis", axis, (0, -1))
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the windows."""
         array = np.asarray(value)
         if array.ndim != 1:
             raise checks.fail_value("SlidingWindow", "the value must have one axis", array.shape, "a list of tokens")
@@ -166,7 +161,6 @@ class Truncate:
         self.max_seq_len = checks.integer("Truncate", "max_seq_len", max_seq_len, at_least=0, example=128)
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the truncated tokens."""
         array = np.asarray(value)
         if array.ndim not in (1, 2):
             raise checks.fail_value("Truncate", "the value must have one axis or two", array.shape, "a list of tokens")

@@ -195,5 +195,4 @@ class PythonTokenizer:
         self.tokenizer = tokenizer
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the tokens of one text."""
         return np.array(self.tokenizer(read_string("PythonTokenizer", value)), np.str_)

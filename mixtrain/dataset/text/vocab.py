@@ -159,7 +159,6 @@ class Lookup:
         self.data_type = as_dtype(data_type)
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the ids, in the shape of the words."""
         words = read_strings("Lookup", value)
         ids = [self._ids.get(word, self._unknown) for word in words.ravel().tolist()]
         if None in ids:

@@ -49,7 +49,6 @@ class Fill:
         )
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the filled array."""
         array = np.asarray(value)
         if isinstance(self.fill_value, (str, bytes)) != (array.dtype.kind in "US"):
             raise checks.fail_type("Fill", f"fill_value must fit {array.dtype}", self.fill_value, "another fill_value")
@@ -74,7 +73,6 @@ class PadEnd:
         self.pad_shape, self.pad_value = list(pad_shape), pad_value
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the padded array."""
         array = np.asarray(value)
         if array.ndim != len(self.pad_shape):
             raise checks.fail_value(
@@ -106,7 +104,6 @@ class Concatenate:
         self.prepend, self.append = prepend, append
 
     def __call__(self, *values: Any) -> np.ndarray:
-        """Return the concatenated vectors."""
         parts = [np.asarray(part) for part in (self.prepend, *values, self.append) if part is not None]
         return np.concatenate(parts, axis=self.axis)
 
@@ -125,7 +122,6 @@ class Mask:
         self.dtype = as_dtype(dtype)
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the results of the comparison."""
         return np.asarray(_COMPARISONS[self.operator](np.asarray(value), self.constant)).astype(self.dtype)
 
 
@@ -133,7 +129,6 @@ class Duplicate:
     """A value and its copy, for two columns. Example: ``Duplicate()(np.array([1]))``."""
 
     def __call__(self, value: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the value and its copy."""
         return np.asarray(value), np.array(value)
 
 
@@ -146,7 +141,6 @@ class Unique:
     """
 
     def __call__(self, value: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the elements, the indices and the counts."""
         elements, first, inverse, counts = np.unique(
             np.asarray(value).ravel(), return_index=True, return_inverse=True, return_counts=True
         )
@@ -174,5 +168,4 @@ class Slice:
         )
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the part."""
         return np.asarray(value)[self.slices]
