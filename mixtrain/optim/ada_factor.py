@@ -12,10 +12,8 @@ from mixtrain import checks
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.dtype import float16
 from mixtrain.optim.adam import running_mean
-from mixtrain.optim.groups import ParamsLike
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike
 from mixtrain.optim.optimizer_cell import map_unique
-from mixtrain.optim.schedule import LearningRateLike
 from mixtrain.optim.trained import working_dtype
 from mixtrain.typing import Tensor
 

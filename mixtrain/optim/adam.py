@@ -7,10 +7,8 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer_cell import map_unique
-from mixtrain.optim.schedule import LearningRateLike
 from mixtrain.typing import Tensor
 
 

@@ -8,9 +8,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.optim.adam import decay_rate, running_mean
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 

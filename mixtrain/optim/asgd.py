@@ -7,9 +7,7 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter, ParameterTuple
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 

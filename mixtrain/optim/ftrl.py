@@ -5,8 +5,7 @@ from __future__ import annotations
 import keras
 
 from mixtrain import checks
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.optimizer import Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 

@@ -10,10 +10,8 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import float32
 from mixtrain.optim.adam import decay_rate, running_mean
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.length import l2_norm
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 _MAX_TRUST_RATIO: Final = 10.0

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
-from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
 
 

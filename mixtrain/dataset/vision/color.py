@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import limits
-from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
 
 

@@ -7,10 +7,9 @@ from typing import ClassVar
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import Seed, TensorOperation
 from mixtrain.dataset.vision.arguments import enum_member, probability
 from mixtrain.dataset.vision.enums import ConvertMode
-from mixtrain.dataset.vision.operation import ImageOperation, check_channels
+from mixtrain.dataset.vision.operation import ImageOperation, Seed, TensorOperation, check_channels
 from mixtrain.typing import Tensor
 
 # The number of channels of the image, and the channels of the result; -1: an opaque alpha channel, None: grayscale.

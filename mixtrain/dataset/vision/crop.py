@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.enums import Border
-from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed, TwofoldOperation
 from mixtrain.typing import Tensor
 
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import Seed, TensorOperation
 from mixtrain.dataset.vision.arguments import limits, probability
-from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed, TensorOperation
 from mixtrain.typing import Tensor
 
 

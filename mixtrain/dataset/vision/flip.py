@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from mixtrain import backend
-from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import probability
-from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mixtrain import backend
-from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.crop import logical_and
 from mixtrain.dataset.vision.enums import Border
-from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
 
 

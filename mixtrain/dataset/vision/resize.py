@@ -8,11 +8,10 @@ from collections.abc import Sequence
 import keras
 
 from mixtrain import backend
-from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import interpolation as read_interpolation, pair
 from mixtrain.dataset.vision.crop import check_inside
 from mixtrain.dataset.vision.enums import METHODS, Inter
-from mixtrain.dataset.vision.operation import TwofoldOperation
+from mixtrain.dataset.vision.operation import Seed, TwofoldOperation
 from mixtrain.typing import Tensor
 
 

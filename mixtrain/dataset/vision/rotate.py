@@ -9,11 +9,10 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision import affine_map
 from mixtrain.dataset.vision.arguments import color, degrees_range, enum_member, limits
 from mixtrain.dataset.vision.enums import Inter
-from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
 
 _SAMPLINGS: Final[dict[Inter, backend.warp.Sampling]] = {Inter.NEAREST: "nearest", Inter.BILINEAR: "linear"}

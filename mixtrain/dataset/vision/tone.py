@@ -8,9 +8,8 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
-from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed, TwofoldOperation
 from mixtrain.typing import Tensor
 
 
