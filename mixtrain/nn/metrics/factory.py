@@ -88,7 +88,7 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
         >>> type(get_metric_fn("topk", 3)).__name__
         'TopKCategoricalAccuracy'
     """
-    _check_name("get_metric_fn", name)
+    checks.one_of("get_metric_fn", "name", name, names())
     return _BY_NAME[name](*args, **kwargs)
 
 
@@ -162,7 +162,3 @@ def _keras_metric(name: str) -> keras.metrics.Metric:
     if isinstance(metric, keras.metrics.Metric):
         return metric
     return keras.metrics.MeanMetricWrapper(metric, name=name)
-
-
-def _check_name(where: str, name: Any) -> None:
-    checks.one_of(where, "name", name, names())

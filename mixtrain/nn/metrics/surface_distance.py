@@ -109,8 +109,9 @@ class HausdorffDistance(_SurfaceDistance):
 
 
 class MeanSurfaceDistance(_SurfaceDistance):
-    """The mean distance from the edge points of the predicted mask to the edge of the true one, or of both with
-    `symmetric`.
+    """The mean distance from the edge points of the predicted mask to the edge of the true one.
+
+    With `symmetric`, the means of both directions are averaged.
 
     Args: distance_metric: As in `HausdorffDistance`.
 
@@ -135,8 +136,9 @@ class MeanSurfaceDistance(_SurfaceDistance):
 
 
 class RootMeanSquareDistance(MeanSurfaceDistance):
-    """The root mean square distance from the edge points of the predicted mask to the edge of the true one; with
-    `symmetric`, of both mean squares' mean.
+    """The root mean square distance from the edge points of the predicted mask to the edge of the true one.
+
+    With `symmetric`, the mean squares of both directions are averaged.
 
     Args: distance_metric: As in `HausdorffDistance`.
 
