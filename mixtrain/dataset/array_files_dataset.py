@@ -20,13 +20,7 @@ Usage = Literal["train", "test", "all"]
 
 
 class ArrayFilesDataset(Dataset, abc.ABC):
-    """Images and labels from the files of a folder; a subclass defines `_COLUMNS` and `_read`.
-
-    Args:
-        usage, num_parallel_workers, shuffle, sampler, num_shards, shard_id, cache: As in `Cifar10Dataset`.
-        dataset_dir: The folder.
-        num_samples: Maximum number of rows in an epoch.
-    """
+    """Images and labels from the files of a folder; a subclass defines `_COLUMNS` and `_read`. See `Cifar10Dataset`."""
 
     _COLUMNS: ClassVar[tuple[str, ...]]
 

@@ -18,12 +18,7 @@ _MEGABYTE = 1 << 20
 
 @dataclasses.dataclass
 class CacheStatistics:
-    """Size of a cache.
-
-    Args:
-        avg_cache_sz: Mean number of bytes of a row.
-        num_mem_cached: Rows in memory.
-        num_disk_cached: Rows on disk: always 0.
+    """Size of a cache: mean bytes of a row, `avg_cache_sz`, and rows in memory and on disk, of which there are none.
     """
 
     avg_cache_sz: int = 0

@@ -111,10 +111,7 @@ class OrderSteps(DatasetInfo[_DatasetT]):
         self._replace_stage(self._stage.with_sampler(new_sampler))
 
     def add_sampler(self, new_sampler: BuiltinSampler) -> None:
-        """Select from the rows of the source's sampler by another sampler.
-
-        Args: new_sampler: The sampler; it becomes the parent of the source's sampler.
-        """
+        """Select from the rows of the source's sampler, which becomes the child of `new_sampler`."""
         checks.instance("add_sampler", "new_sampler", new_sampler, BuiltinSampler, "SequentialSampler()")
         if self._stage.sampler is not None:
             new_sampler.add_child(self._stage.sampler)

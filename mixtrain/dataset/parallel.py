@@ -61,10 +61,7 @@ def adaptive_map(
     The first items are processed in this thread, one at a time, and timed. If an item takes very little time, the
     others are processed here too, many at a time. Otherwise threads process them, several at a time if they are quick.
 
-    Args:
-        function: From several items to as many results. If it raises, it is called again for each item alone.
-        items: The items.
-        workers: How many threads; with one, none is started.
+    Args: function: From several items to as many results. If it raises, it is called again for each item alone.
     """
     quickest = math.inf
     for item in itertools.islice(items, _MEASURED_ITEMS):
@@ -114,9 +111,7 @@ def call_until_failure(
 ) -> tuple[Sequence[_ResultT], Exception | None]:
     """Return the results for several items; if an item fails, the results before it and its exception.
 
-    Args:
-        function: From several items to results in order. If it raises, it is called again for each item alone.
-        group: The items.
+    If `function` raises for all of them, it is called again for each item alone.
     """
     try:
         return function(group), None

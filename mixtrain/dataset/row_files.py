@@ -98,13 +98,7 @@ class RowFile:
 
 
 def write_header(path: pathlib.Path, schema: RowSchema, files: Sequence[str]) -> None:
-    """Create a file of rows and its index, both without rows.
-
-    Args:
-        path: The file.
-        schema: Its columns.
-        files: The names of all files that the rows are divided among.
-    """
+    """Create a file of rows and its index, both without rows; `files` are all that the rows are divided among."""
     header = json.dumps({"schema": schema, "files": list(files)}).encode()
     path.write_bytes(_MAGIC + _LENGTH.pack(len(header)) + header)
     index_path(path).write_bytes(b"")

@@ -50,13 +50,7 @@ def first_existing(folder: pathlib.Path, names: Iterable[str]) -> pathlib.Path |
 
 
 def read_idx(where: str, path: pathlib.Path, rank: int) -> np.ndarray:
-    """Return the unsigned bytes of an IDX file, plain or compressed by gzip.
-
-    Args:
-        where: The caller, for messages.
-        path: The file; compressed if its name ends in .gz.
-        rank: The number of dimensions it must have.
-    """
+    """Return the unsigned bytes of an IDX file of `rank` dimensions, compressed by gzip if its name ends in .gz."""
     expected = f"an IDX file of unsigned bytes with {rank} dimensions"
     start = 4 + 4 * rank
     try:

@@ -83,11 +83,7 @@ class _PythonPart:
 class _GraphPart:
     """Transforms that run compiled, each on all values; compiled at the first row, when the values are known.
 
-    Args:
-        operations: The transforms.
-        inputs: Names of the map's columns.
-        workers: See `Chain`.
-        last: Whether no operation follows, so that arrays are returned instead of Pillow images.
+    Args: last: Whether no operation follows, so that arrays are returned instead of Pillow images.
     """
 
     def __init__(self, operations: tuple[Any, ...], inputs: Sequence[str], workers: int | None, *, last: bool) -> None:

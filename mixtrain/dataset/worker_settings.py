@@ -31,12 +31,7 @@ def _setting(
 ) -> tuple[Callable[..., None], Callable[[], Any]]:
     """Return the setter and the getter of a setting, whose kind is that of its default.
 
-    Args:
-        name: Name of the setting.
-        argument: Name of the setter's argument.
-        default: MindSpore's default.
-        what: What the setter accepts: its first sentence.
-        allowed: Minimum of an int, or the strings.
+    Args: what, allowed: What the setter accepts, for its docstring; and the minimum of an int, or the strings.
     """
     kind, said = ("bool", "True or False") if isinstance(default, bool) else ("int", f"at least {allowed}")
     if isinstance(allowed, tuple):

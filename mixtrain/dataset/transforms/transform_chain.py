@@ -15,12 +15,7 @@ from mixtrain.typing import Tensor
 def for_pictures(
     operations: Iterable[TensorOperation], picture: bool = False
 ) -> tuple[tuple[TensorOperation, ...], bool]:
-    """Return the transforms to apply to a value that may be a Pillow image, and whether the result is one.
-
-    Args:
-        operations: The transforms, in order.
-        picture: Whether the value is a Pillow image.
-    """
+    """Return the transforms to apply to a value that may be a Pillow image, and whether the result is one."""
     transforms = []
     for operation in operations:
         transforms.append(operation.for_pictures() if picture else operation)
