@@ -73,14 +73,7 @@ class GroupNorm(Cell):
 def normalize_groups(
     x: Tensor, groups: int, gamma: Tensor | None, beta: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize each group of channels of each sample, in float32.
-
-    Args:
-        x: A tensor (N, C, ...).
-        groups: Number of groups.
-        gamma: Scale (C,).
-        beta: Shift (C,).
-        eps: Added to the variance.
+    """Normalize each group of channels of each sample of x (N, C, ...), in float32; `gamma` and `beta` are (C,).
 
     Returns: ``(y, mean, variance)``: `y` has the shape and dtype of `x`, the statistics are float32 (N, groups).
     """

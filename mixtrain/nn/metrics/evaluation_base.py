@@ -13,11 +13,7 @@ EvalType = Literal["classification", "multilabel"]
 
 
 class EvaluationBase(Metric):
-    """Base class of classification and multilabel metrics.
-
-    Args: eval_type: "classification": predictions (N, C, ...), whose argmax along axis 1 is the class; labels are class
-        numbers (N, ...) or (N, 1), or one-hot of the predictions' shape. "multilabel": predictions and labels of one
-        shape (N, C, ...), all 0 or 1.
+    """Base class of classification and multilabel metrics; `eval_type` is that of `Accuracy`.
 
     Example:
         >>> EvaluationBase("multilabel").eval_type
