@@ -14,12 +14,7 @@ from mixtrain.dataset.numpy_slices_dataset import NumpySlicesDataset
 from mixtrain.dataset.padded_dataset import PaddedDataset
 from mixtrain.dataset.sampler import IterSampler, Sampler
 from mixtrain.dataset.samplers import (
-    DistributedSampler,
-    PKSampler,
-    RandomSampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    SubsetSampler,
+    DistributedSampler, PKSampler, RandomSampler, SequentialSampler, SubsetRandomSampler, SubsetSampler,
     WeightedRandomSampler,
 )
 from mixtrain.dataset.schema import Schema
@@ -28,36 +23,11 @@ from mixtrain.dataset.tfrecord_dataset import TFRecordDataset
 from mixtrain.lazy_names import serve_names
 
 __all__ = [
-    "BatchInfo",
-    "Cifar100Dataset",
-    "Cifar10Dataset",
-    "Dataset",
-    "DatasetCache",
-    "DistributedSampler",
-    "FashionMnistDataset",
-    "GeneratorDataset",
-    "ImageFolderDataset",
-    "IterSampler",
-    "MindDataset",
-    "MnistDataset",
-    "NumpySlicesDataset",
-    "PKSampler",
-    "PaddedDataset",
-    "RandomSampler",
-    "Sampler",
-    "Schema",
-    "SequentialSampler",
-    "Shuffle",
-    "SubsetRandomSampler",
-    "SubsetSampler",
-    "TFRecordDataset",
-    "WeightedRandomSampler",
-    "config",
-    "set_seed",
-    "text",
-    "transforms",
-    "vision",
-    "zip",
+    "BatchInfo", "Cifar100Dataset", "Cifar10Dataset", "Dataset", "DatasetCache", "DistributedSampler",
+    "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset", "IterSampler", "MindDataset", "MnistDataset",
+    "NumpySlicesDataset", "PKSampler", "PaddedDataset", "RandomSampler", "Sampler", "Schema", "SequentialSampler",
+    "Shuffle", "SubsetRandomSampler", "SubsetSampler", "TFRecordDataset", "WeightedRandomSampler", "config", "set_seed",
+    "text", "transforms", "vision", "zip",
 ]
 
 

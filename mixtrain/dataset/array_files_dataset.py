@@ -20,33 +20,14 @@ Usage = Literal["train", "test", "all"]
 
 
 class ArrayFilesDataset(Dataset, abc.ABC):
-    """Images and labels from the files of a folder; a subclass defines `_COLUMNS` and `_read`.
-
-    Args:
-        dataset_dir: The folder.
-        usage: "train", "test" or "all"; None means "all".
-        num_samples: Maximum number of rows in an epoch.
-        num_parallel_workers: Without effect: the files are read into memory at once.
-        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
-        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
-        cache: Without effect: the rows are in memory.
-    """
+    """Images and labels from the files of a folder; a subclass defines `_COLUMNS` and `_read`. See `Cifar10Dataset`."""
 
     _COLUMNS: ClassVar[tuple[str, ...]]
 
     def __init__(
-        self,
-        dataset_dir: str | pathlib.Path,
-        usage: Usage | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: SamplerLike | None = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: DatasetCache | None = None,
+        self, dataset_dir: str | pathlib.Path, usage: Usage | None = None, num_samples: int | None = None,
+        num_parallel_workers: int | None = None, shuffle: bool | None = None, sampler: SamplerLike | None = None,
+        num_shards: int | None = None, shard_id: int | None = None, cache: DatasetCache | None = None,
     ) -> None:
         where = type(self).__name__
         part: Usage = "all" if usage is None else checks.one_of(where, "usage", usage, ("train", "test", "all"))

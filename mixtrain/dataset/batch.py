@@ -18,11 +18,8 @@ from mixtrain.dataset.stage import Row, Stage, stack_column
 
 @dataclasses.dataclass(frozen=True)
 class BatchInfo:
-    """The batch and epoch numbers that `batch` passes to the functions it calls.
-
-    Args:
-        batch_num: Number of the batch in its epoch, from 0.
-        epoch_num: Number of the epoch, from 0.
+    """The number of the batch in its epoch, `batch_num`, and of the epoch, `epoch_num`, which `batch` passes to
+    functions; from 0.
 
     Example:
         >>> BatchInfo(batch_num=2, epoch_num=0).get_batch_num()
@@ -82,13 +79,8 @@ class FunctionBatch(Stage):
     """
 
     def __init__(
-        self,
-        parent: Stage,
-        batch_size: int | Callable[[BatchInfo], int],
-        drop_remainder: bool,
-        per_batch_map: Callable[..., Any] | None,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
+        self, parent: Stage, batch_size: int | Callable[[BatchInfo], int], drop_remainder: bool,
+        per_batch_map: Callable[..., Any] | None, inputs: Sequence[str], outputs: Sequence[str],
         padding: Padding | None = None,
     ) -> None:
         self._size = batch_size

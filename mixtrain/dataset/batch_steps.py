@@ -20,17 +20,10 @@ class BatchSteps(OrderSteps[_DatasetT]):
     """Base class of `Dataset` with these steps."""
 
     def batch(
-        self,
-        batch_size: int | Callable[[BatchInfo], int],
-        drop_remainder: bool = False,
-        num_parallel_workers: int | None = None,
-        *,
-        per_batch_map: Callable[..., Any] | None = None,
-        input_columns: Names | None = None,
-        output_columns: Names | None = None,
-        python_multiprocessing: bool = False,
-        max_rowsize: int | Sequence[int] | None = None,
-        pad_info: Mapping[str, Any] | None = None,
+        self, batch_size: int | Callable[[BatchInfo], int], drop_remainder: bool = False,
+        num_parallel_workers: int | None = None, *, per_batch_map: Callable[..., Any] | None = None,
+        input_columns: Names | None = None, output_columns: Names | None = None, python_multiprocessing: bool = False,
+        max_rowsize: int | Sequence[int] | None = None, pad_info: Mapping[str, Any] | None = None,
         column_order: Names | None = None,
     ) -> _DatasetT:
         """Stack consecutive rows on a new first axis.
@@ -75,18 +68,13 @@ class BatchSteps(OrderSteps[_DatasetT]):
         )
 
     def padded_batch(
-        self,
-        batch_size: int | Callable[[BatchInfo], int],
-        drop_remainder: bool = False,
-        num_parallel_workers: int | None = None,
-        pad_info: Mapping[str, Any] | None = None,
+        self, batch_size: int | Callable[[BatchInfo], int], drop_remainder: bool = False,
+        num_parallel_workers: int | None = None, pad_info: Mapping[str, Any] | None = None,
     ) -> _DatasetT:
         """Pad consecutive rows to one shape, and stack them on a new first axis.
 
         Args:
-            batch_size: Rows in a batch, or a function from `BatchInfo` to that number.
-            drop_remainder: Whether to drop the last batch if it is smaller.
-            num_parallel_workers: Without effect.
+            batch_size, drop_remainder, num_parallel_workers: As in `batch`.
             pad_info: From column name to the shape to pad to and the value to pad with. None as a size, or as the
                 whole shape, means the longest row of the batch. Longer rows are truncated. An empty dict pads all
                 columns with 0; None pads nothing.
@@ -101,14 +89,9 @@ class BatchSteps(OrderSteps[_DatasetT]):
         return self.batch(batch_size, drop_remainder, num_parallel_workers, pad_info=pad_info)
 
     def bucket_batch_by_length(
-        self,
-        column_names: Names,
-        bucket_boundaries: Sequence[int],
-        bucket_batch_sizes: Sequence[int],
-        element_length_function: Callable[..., int] | None = None,
-        pad_info: Mapping[str, Any] | None = None,
-        pad_to_bucket_boundary: bool = False,
-        drop_remainder: bool = False,
+        self, column_names: Names, bucket_boundaries: Sequence[int], bucket_batch_sizes: Sequence[int],
+        element_length_function: Callable[..., int] | None = None, pad_info: Mapping[str, Any] | None = None,
+        pad_to_bucket_boundary: bool = False, drop_remainder: bool = False,
     ) -> _DatasetT:
         """Stack rows of similar length, padded to one shape.
 

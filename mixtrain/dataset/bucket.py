@@ -29,14 +29,8 @@ class BucketBatch(Stage):
     """
 
     def __init__(
-        self,
-        parent: Stage,
-        columns: Sequence[str],
-        buckets: Buckets,
-        length: Callable[..., int] | None,
-        padding: Padding,
-        to_boundary: bool,
-        drop_remainder: bool,
+        self, parent: Stage, columns: Sequence[str], buckets: Buckets, length: Callable[..., int] | None,
+        padding: Padding, to_boundary: bool, drop_remainder: bool,
     ) -> None:
         super().__init__(parent.columns, parent)
         self._inputs = find(_WHERE, "column_names", parent.columns, columns)
@@ -92,11 +86,7 @@ class BucketBatch(Stage):
 
 
 def read_buckets(boundaries: Any, sizes: Any) -> Buckets:
-    """Return the boundary and batch size of each bucket.
-
-    Raises:
-        ValueError: The boundaries do not increase, or the number of sizes is not one more than that of boundaries.
-    """
+    """Return the boundary and batch size of each bucket."""
     for name, values in (("bucket_boundaries", boundaries), ("bucket_batch_sizes", sizes)):
         checks.instance(_WHERE, name, values, (list, tuple), f"{name}=[10, 20]")
         for value in values:

@@ -18,12 +18,7 @@ _MEGABYTE = 1 << 20
 
 @dataclasses.dataclass
 class CacheStatistics:
-    """Size of a cache.
-
-    Args:
-        avg_cache_sz: Mean number of bytes of a row.
-        num_mem_cached: Rows in memory.
-        num_disk_cached: Rows on disk: always 0.
+    """Size of a cache: mean bytes of a row, `avg_cache_sz`, and rows in memory and on disk, of which there are none.
     """
 
     avg_cache_sz: int = 0
@@ -50,14 +45,8 @@ class DatasetCache:
     """
 
     def __init__(
-        self,
-        session_id: int,
-        size: int = 0,
-        spilling: bool = False,
-        hostname: str | None = None,
-        port: int | None = None,
-        num_connections: int | None = None,
-        prefetch_size: int | None = None,
+        self, session_id: int, size: int = 0, spilling: bool = False, hostname: str | None = None,
+        port: int | None = None, num_connections: int | None = None, prefetch_size: int | None = None,
     ) -> None:
         self.session_id = checks.integer("DatasetCache", "session_id", session_id, at_least=1)
         self.size = checks.integer("DatasetCache", "size", size, at_least=0)

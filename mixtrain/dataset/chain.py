@@ -172,9 +172,7 @@ class _Transform:
                     raise
 
 
-def _run_row(
-    transforms: tuple[_Transform, ...], positions: tuple[int, ...], seed: Seed, *values: Tensor
-) -> Row:
+def _run_row(transforms: tuple[_Transform, ...], positions: tuple[int, ...], seed: Seed, *values: Tensor) -> Row:
     row = dict(zip(positions, values, strict=True))
     for transform in transforms:
         transform.apply(transform.operation.graph, row, backend.row_random.fold_in(seed, transform.index))
@@ -224,10 +222,7 @@ def _with_keys(items: Iterator[tuple[Any, Any]], seed: int) -> Iterator[tuple[An
 
 
 def _grouped(
-    items: Iterator[RowInContext],
-    count: int,
-    signature_of: Callable[[Row], object],
-    size_of: Callable[[Row], int],
+    items: Iterator[RowInContext], count: int, signature_of: Callable[[Row], object], size_of: Callable[[Row], int]
 ) -> Iterator[list[RowInContext]]:
     """Yield groups of rows: the first of `count` rows, for which the reader waits, then larger ones.
 

@@ -26,17 +26,13 @@ class Cifar10Dataset(ArrayFilesDataset):
             names.
         usage: "train", "test" or "all"; None means "all".
         num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
-        num_parallel_workers: Without effect: the files are read into memory at once.
+        num_parallel_workers, cache: Without effect: the files are read into memory at once.
         shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
         sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
-        cache: Without effect: the rows are in memory.
+        num_shards, shard_id: Number of shards that the rows are divided into, and which of them to read, from 0.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The folder or one of its files is missing, a file is truncated or has another format, or an
-            argument has the wrong value.
+    Raises: ValueError: The folder or one of its files is missing, a file is truncated or has another format, or an
+        argument has the wrong value.
 
     Example:
         >>> Cifar10Dataset("no/such/folder")
@@ -68,20 +64,11 @@ class Cifar100Dataset(ArrayFilesDataset):
     training rows; if the folder has only one of the two parts, that one.
 
     Args:
+        usage, num_samples, num_parallel_workers, shuffle, sampler, num_shards, shard_id, cache: As in `Cifar10Dataset`.
         dataset_dir: The folder of train.bin and test.bin, or of the one that `usage` names.
-        usage: "train", "test" or "all"; None means "all".
-        num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
-        num_parallel_workers: Without effect: the files are read into memory at once.
-        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
-        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
-        cache: Without effect: the rows are in memory.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The folder or one of its files is missing, a file is truncated or has another format, or an
-            argument has the wrong value.
+    Raises: ValueError: The folder or one of its files is missing, a file is truncated or has another format, or an
+        argument has the wrong value.
 
     Example:
         >>> Cifar100Dataset("no/such/folder")

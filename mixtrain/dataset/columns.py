@@ -11,12 +11,7 @@ from mixtrain import checks
 
 
 def read_names(where: str, argument: str, value: Any) -> tuple[str, ...]:
-    """Return `value`, a name or a list of names, as a tuple.
-
-    Raises:
-        TypeError: It is neither.
-        ValueError: It has no name, an empty name or the same name twice.
-    """
+    """Return `value`, a name or a list of names, as a tuple."""
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         raise checks.fail_type(where, f"{argument} must be a str or a list of str", value, f'{argument}=["data"]')
@@ -28,11 +23,7 @@ def read_names(where: str, argument: str, value: Any) -> tuple[str, ...]:
 
 
 def find(where: str, argument: str, columns: Sequence[str], names: Sequence[str]) -> tuple[int, ...]:
-    """Return the positions of the columns with the given names.
-
-    Raises:
-        ValueError: A name is not among `columns`.
-    """
+    """Return the positions of the columns with the given names."""
     for name in names:
         checks.one_of(where, argument, name, columns)
     return tuple(columns.index(name) for name in names)
@@ -79,11 +70,7 @@ class Replacement:
 
 
 def to_array(where: str, name: str, value: Any) -> np.ndarray:
-    """Return a copy of one column's value as an array; a dict of values as an array that holds the dict.
-
-    Raises:
-        TypeError: The value is neither an array of numbers or strings nor a dict of these.
-    """
+    """Return a copy of one column's value as an array; a dict of values as an array that holds the dict."""
     if isinstance(value, dict):
         return boxed(_leaves(where, name, value))
     try:

@@ -9,83 +9,26 @@ import numpy as np
 
 from mixtrain import checks, seed as common_seed
 from mixtrain.dataset.worker_settings import (
-    ErrorSamplesMode,
-    get_auto_num_workers,
-    get_auto_offload,
-    get_autotune_interval,
-    get_callback_timeout,
-    get_debug_mode,
-    get_dynamic_shape,
-    get_enable_autotune,
-    get_enable_shared_mem,
-    get_enable_watchdog,
-    get_error_samples_mode,
-    get_fast_recovery,
-    get_monitor_sampling_interval,
-    get_multiprocessing_start_method,
-    get_multiprocessing_timeout_interval,
-    get_numa_enable,
-    get_video_backend,
-    set_auto_num_workers,
-    set_auto_offload,
-    set_autotune_interval,
-    set_callback_timeout,
-    set_debug_mode,
-    set_dynamic_shape,
-    set_enable_autotune,
-    set_enable_shared_mem,
-    set_enable_watchdog,
-    set_error_samples_mode,
-    set_fast_recovery,
-    set_monitor_sampling_interval,
-    set_multiprocessing_start_method,
-    set_multiprocessing_timeout_interval,
-    set_numa_enable,
-    set_sending_batches,
-    set_video_backend,
+    ErrorSamplesMode, get_auto_num_workers, get_auto_offload, get_autotune_interval, get_callback_timeout,
+    get_debug_mode, get_dynamic_shape, get_enable_autotune, get_enable_shared_mem, get_enable_watchdog,
+    get_error_samples_mode, get_fast_recovery, get_monitor_sampling_interval, get_multiprocessing_start_method,
+    get_multiprocessing_timeout_interval, get_numa_enable, get_video_backend, set_auto_num_workers, set_auto_offload,
+    set_autotune_interval, set_callback_timeout, set_debug_mode, set_dynamic_shape, set_enable_autotune,
+    set_enable_shared_mem, set_enable_watchdog, set_error_samples_mode, set_fast_recovery,
+    set_monitor_sampling_interval, set_multiprocessing_start_method, set_multiprocessing_timeout_interval,
+    set_numa_enable, set_sending_batches, set_video_backend,
 )
 
 __all__ = [
-    "ErrorSamplesMode",
-    "get_auto_num_workers",
-    "get_auto_offload",
-    "get_autotune_interval",
-    "get_callback_timeout",
-    "get_debug_mode",
-    "get_dynamic_shape",
-    "get_enable_autotune",
-    "get_enable_shared_mem",
-    "get_enable_watchdog",
-    "get_error_samples_mode",
-    "get_fast_recovery",
-    "get_monitor_sampling_interval",
-    "get_multiprocessing_start_method",
-    "get_multiprocessing_timeout_interval",
-    "get_num_parallel_workers",
-    "get_numa_enable",
-    "get_prefetch_size",
-    "get_seed",
-    "get_video_backend",
-    "set_auto_num_workers",
-    "set_auto_offload",
-    "set_autotune_interval",
-    "set_callback_timeout",
-    "set_debug_mode",
-    "set_dynamic_shape",
-    "set_enable_autotune",
-    "set_enable_shared_mem",
-    "set_enable_watchdog",
-    "set_error_samples_mode",
-    "set_fast_recovery",
-    "set_monitor_sampling_interval",
-    "set_multiprocessing_start_method",
-    "set_multiprocessing_timeout_interval",
-    "set_num_parallel_workers",
-    "set_numa_enable",
-    "set_prefetch_size",
-    "set_seed",
-    "set_sending_batches",
-    "set_video_backend",
+    "ErrorSamplesMode", "get_auto_num_workers", "get_auto_offload", "get_autotune_interval", "get_callback_timeout",
+    "get_debug_mode", "get_dynamic_shape", "get_enable_autotune", "get_enable_shared_mem", "get_enable_watchdog",
+    "get_error_samples_mode", "get_fast_recovery", "get_monitor_sampling_interval", "get_multiprocessing_start_method",
+    "get_multiprocessing_timeout_interval", "get_num_parallel_workers", "get_numa_enable", "get_prefetch_size",
+    "get_seed", "get_video_backend", "set_auto_num_workers", "set_auto_offload", "set_autotune_interval",
+    "set_callback_timeout", "set_debug_mode", "set_dynamic_shape", "set_enable_autotune", "set_enable_shared_mem",
+    "set_enable_watchdog", "set_error_samples_mode", "set_fast_recovery", "set_monitor_sampling_interval",
+    "set_multiprocessing_start_method", "set_multiprocessing_timeout_interval", "set_num_parallel_workers",
+    "set_numa_enable", "set_prefetch_size", "set_seed", "set_sending_batches", "set_video_backend",
 ]
 
 
@@ -108,12 +51,7 @@ _settings = _Settings()
 def set_seed(seed: int) -> None:
     """Seed the shuffles and random transforms of datasets, and also `random` and `numpy.random`.
 
-    Args:
-        seed: From 0 to 2**32 - 1. It is in force until another is set here or by `mixtrain.set_seed`.
-
-    Raises:
-        TypeError: `seed` is not an int.
-        ValueError: `seed` is out of range.
+    Args: seed: From 0 to 2**32 - 1. It is in force until another is set here or by `mixtrain.set_seed`.
 
     Example:
         >>> from mixtrain.dataset import config
@@ -136,11 +74,7 @@ def get_seed() -> int | None:
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Set how many threads read files and run transforms if `num_parallel_workers` is not passed.
-
-    Args:
-        num: At least 1.
-    """
+    """Set how many threads read files and run transforms if `num_parallel_workers` is not passed. `num`: at least 1."""
     _settings.num_parallel_workers = checks.integer("config.set_num_parallel_workers", "num", num, at_least=1)
 
 
@@ -150,11 +84,7 @@ def get_num_parallel_workers() -> int:
 
 
 def set_prefetch_size(size: int) -> None:
-    """Accept MindSpore's queue length; the backend chooses how many batches are prefetched.
-
-    Args:
-        size: At least 1.
-    """
+    """Accept MindSpore's queue length; the backend chooses how many batches are prefetched. `size`: at least 1."""
     _settings.prefetch_size = checks.integer("config.set_prefetch_size", "size", size, at_least=1)
 
 

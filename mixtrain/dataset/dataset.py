@@ -25,8 +25,7 @@ class Dataset(BatchSteps["Dataset"]):
     A dataset comes from a source such as `MnistDataset`, `GeneratorDataset` or `NumpySlicesDataset`, or from a step of
     another dataset.
 
-    Args:
-        stage: The last stage of the pipeline, which yields the rows.
+    Args: stage: The last stage of the pipeline, which yields the rows.
 
     Example:
         >>> from mixtrain.dataset import NumpySlicesDataset
@@ -39,17 +38,10 @@ class Dataset(BatchSteps["Dataset"]):
         return Dataset(stage)
 
     def map(
-        self,
-        operations: Callable[..., Any] | Sequence[Callable[..., Any]],
-        input_columns: Names | None = None,
-        output_columns: Names | None = None,
-        num_parallel_workers: int | None = None,
-        *,
-        python_multiprocessing: bool = False,
-        max_rowsize: int | Sequence[int] | None = None,
-        cache: DatasetCache | None = None,
-        column_order: Names | None = None,
-        offload: bool | None = None,
+        self, operations: Callable[..., Any] | Sequence[Callable[..., Any]], input_columns: Names | None = None,
+        output_columns: Names | None = None, num_parallel_workers: int | None = None, *,
+        python_multiprocessing: bool = False, max_rowsize: int | Sequence[int] | None = None,
+        cache: DatasetCache | None = None, column_order: Names | None = None, offload: bool | None = None,
     ) -> Dataset:
         """Apply transforms and functions to columns.
 
@@ -66,10 +58,8 @@ class Dataset(BatchSteps["Dataset"]):
             cache: A `DatasetCache`: the results are computed once, even random ones, and stored in memory.
             column_order: Which columns to keep, in that order (older MindSpore); all by default.
 
-        Raises:
-            TypeError: An operation is not callable.
-            ValueError: A column is unknown; on reading, the functions return another number of columns, or a
-                transform does not fit a value.
+        Raises: ValueError: A column is unknown; on reading, the functions return another number of columns, or a
+            transform does not fit a value.
         """
         if num_parallel_workers is not None:
             checks.integer("map", "num_parallel_workers", num_parallel_workers, at_least=1)
@@ -102,11 +92,7 @@ class Dataset(BatchSteps["Dataset"]):
         return tuple(Dataset(part) for part in split_stage(self._stage, self.get_dataset_size(), sizes, randomize))
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """Return the dataset that a function returns for this one.
-
-        Args:
-            apply_func: From a dataset to a dataset.
-        """
+        """Return the dataset that a function returns for this one. `apply_func`: from a dataset to a dataset."""
         result = apply_func(self)
         checks.instance("apply", "the result of apply_func", result, Dataset, "return dataset in apply_func")
         return result
@@ -114,8 +100,7 @@ class Dataset(BatchSteps["Dataset"]):
     def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
         """Concatenate the datasets that a function returns for the rows.
 
-        Args:
-            func: Takes one array per column and returns a dataset. It is called immediately, once for each row.
+        Args: func: Takes one array per column and returns a dataset. It is called immediately, once for each row.
         """
         if not callable(func):
             raise checks.fail_type("flat_map", "func must be a function", func, "flat_map(lambda x: ...)")
@@ -140,8 +125,7 @@ class Dataset(BatchSteps["Dataset"]):
     def to_device(self, send_epoch_end: bool = True, create_data_info_queue: bool = False) -> None:
         """Raise NotImplementedError: training transfers rows to the device without a queue.
 
-        Args:
-            send_epoch_end: Not used, as `create_data_info_queue`.
+        Args: send_epoch_end: Not used, as `create_data_info_queue`.
         """
         raise NotImplementedError(
             "Dataset.to_device: expected no queue; got a call. Write model.train(epoch, dataset), which reads ahead "
@@ -165,19 +149,13 @@ class Dataset(BatchSteps["Dataset"]):
         )
 
     def create_tuple_iterator(
-        self,
-        columns: Names | None = None,
-        num_epochs: int = -1,
-        output_numpy: bool = False,
-        do_copy: bool = False,
+        self, columns: Names | None = None, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
     ) -> DatasetIterator:
         """Return an iterator over rows as lists of tensors.
 
         Args:
+            num_epochs, output_numpy, do_copy: As in `create_dict_iterator`.
             columns: Which columns, in that order; all by default.
-            num_epochs: How many epochs can be read, each by its own ``for`` loop; -1: no limit.
-            output_numpy: Whether to return NumPy arrays instead of tensors.
-            do_copy: Without effect: the returned arrays always belong to the caller.
         """
         dataset = self if columns is None else self.project(columns)
         return dataset._iterator(num_epochs, lambda row: [to_output(value, output_numpy) for value in row])
@@ -198,8 +176,7 @@ class Dataset(BatchSteps["Dataset"]):
     def pipeline_from(self, initial_epoch: int) -> backend.Pipeline:
         """Return the backend's pipeline, starting at an epoch; with a seed, as an uninterrupted run reads that epoch.
 
-        Args:
-            initial_epoch: The epoch, from 0.
+        Args: initial_epoch: The epoch, from 0.
         """
         checks.integer("pipeline_from", "initial_epoch", initial_epoch, at_least=0)
         return open_pipeline(self._stage, initial_epoch=initial_epoch)

@@ -16,11 +16,7 @@ _DatasetT = TypeVar("_DatasetT", bound="DatasetInfo[Any]")
 
 
 class DatasetInfo(abc.ABC, Generic[_DatasetT]):
-    """Base class of `Dataset` with its properties.
-
-    Args:
-        stage: The last stage of the pipeline, which yields the rows.
-    """
+    """Base class of `Dataset` with its properties. `stage`: the last stage of the pipeline, which yields the rows."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -89,8 +85,7 @@ class DatasetInfo(abc.ABC, Generic[_DatasetT]):
     def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
         """Return the shape of each column in the first row.
 
-        Args:
-            estimate: Whether to read a whole epoch and return None for each dimension that varies.
+        Args: estimate: Whether to read a whole epoch and return None for each dimension that varies.
         """
         shapes: list[list[int | None]] = [list(value.shape) for value in self._first_row]
         for row in self._stage.rows(PassSeed.start().at_epoch(0)) if estimate else ():

@@ -30,23 +30,18 @@ class GeneratorDataset(Dataset):
         column_names: A name, or one for each value of a row.
         column_types: The dtype that each column must have, checked for every row; not checked by default.
         schema: A `Schema` or the path of its file, instead of `column_names` and `column_types`.
-        num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
-        num_parallel_workers: Without effect: rows are read in order, ahead of the training step.
+        num_samples, sampler, num_shards, shard_id: As in `Cifar10Dataset`.
+        num_parallel_workers, python_multiprocessing, max_rowsize: Without effect: rows are read in order, ahead of the
+            training step.
         shuffle: Whether to shuffle the rows, in a new order in each epoch. By default True for a source with
             `__getitem__`; other sources are read in their own order.
-        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
-        python_multiprocessing: Without effect, as `max_rowsize`.
         batch_sampler: A sampler or an iterable of lists of indices, one for each batch; instead of `num_samples`,
             `shuffle`, `sampler` and the shards. Needs a source with `__getitem__`.
         collate_fn: Builds a batch instead of stacking: takes one list of arrays per column and returns a tuple of
             batches. Needs `batch_sampler`.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument has the wrong value; on reading, the source is empty or used up, or the number of values
-            of a row differs from the number of names.
+    Raises: ValueError: An argument has the wrong value; on reading, the source is empty or used up, or the number of
+        values of a row differs from the number of names.
 
     Example:
         >>> rows = [(1.5, 0), (2.5, 1)]
@@ -56,20 +51,11 @@ class GeneratorDataset(Dataset):
     """
 
     def __init__(
-        self,
-        source: Any,
-        column_names: str | list[str] | None = None,
-        column_types: Sequence[DTypeLike] | None = None,
-        schema: Schema | str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = 1,
-        shuffle: bool | None = None,
-        sampler: SamplerLike | None = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        python_multiprocessing: bool = True,
-        max_rowsize: int | Sequence[int] | None = None,
-        batch_sampler: Any = None,
+        self, source: Any, column_names: str | list[str] | None = None, column_types: Sequence[DTypeLike] | None = None,
+        schema: Schema | str | None = None, num_samples: int | None = None, num_parallel_workers: int | None = 1,
+        shuffle: bool | None = None, sampler: SamplerLike | None = None, num_shards: int | None = None,
+        shard_id: int | None = None, python_multiprocessing: bool = True,
+        max_rowsize: int | Sequence[int] | None = None, batch_sampler: Any = None,
         collate_fn: Callable[..., Any] | None = None,
     ) -> None:
         check_workers(_WHERE, num_parallel_workers)

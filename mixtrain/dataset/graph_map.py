@@ -16,13 +16,9 @@ _BLOCK = 32
 
 
 class GraphMap(Stage):
-    """Transforms of some columns, in place.
+    """Transforms of some columns, in place; `names` are those of all columns afterwards.
 
-    Args:
-        parent: The stage whose rows are read. A parent that is a `GraphMap` too is fused with this stage.
-        step: The transforms.
-        names: Names of all columns afterwards.
-        workers: See `Chain`.
+    A parent that is a `GraphMap` too is fused with this stage.
     """
 
     row_by_row = True

@@ -37,16 +37,14 @@ class ImageFiles:
     def read(self, indices: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the images of the files with the given indices, in that order.
 
-        Raises:
-            UnreadableFile: The next file cannot be read or decoded.
+        Raises: UnreadableFile: The next file cannot be read or decoded.
         """
         return adaptive_map(self._read, iter(indices.tolist()), self.workers)
 
     def decoded(self, contents: bytes) -> np.ndarray:
         """Return the image in the bytes of one file.
 
-        Raises:
-            UnreadableFile: The bytes cannot be decoded.
+        Raises: UnreadableFile: The bytes cannot be decoded.
         """
         (image,) = self._decoded([contents])
         return image

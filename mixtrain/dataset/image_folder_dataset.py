@@ -30,23 +30,17 @@ class ImageFolderDataset(Dataset):
     label, int32. Classes, and the files of each class, are in the order of their names.
 
     Args:
+        num_samples, shuffle, sampler, num_shards, shard_id: As in `Cifar10Dataset`.
         dataset_dir: The folder of the class folders.
-        num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
         num_parallel_workers: How many files are read at a time; by default `config.get_num_parallel_workers()`.
-        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
-        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
         extensions: The case-sensitive extensions of the files to read, such as [".png"]; all files by default.
         class_indexing: The folders to read and their labels, from name to int; by default all, numbered in the order of
             their names.
         decode: Whether to return pixels instead of the bytes of the file.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
         cache: Stores the rows in memory after the first epoch.
         decrypt: A function from the path of a file to the bytes to use instead of its contents.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The folder is missing or has no such files; on reading, a file cannot be read or decoded.
+    Raises: ValueError: The folder is missing or has no such files; on reading, a file cannot be read or decoded.
 
     Example:
         >>> ImageFolderDataset("no/such/folder")
@@ -57,19 +51,10 @@ class ImageFolderDataset(Dataset):
     """
 
     def __init__(
-        self,
-        dataset_dir: str | pathlib.Path,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: SamplerLike | None = None,
-        extensions: list[str] | None = None,
-        class_indexing: Mapping[str, int] | None = None,
-        decode: bool = False,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: DatasetCache | None = None,
-        decrypt: Callable[[str], bytes] | None = None,
+        self, dataset_dir: str | pathlib.Path, num_samples: int | None = None, num_parallel_workers: int | None = None,
+        shuffle: bool | None = None, sampler: SamplerLike | None = None, extensions: list[str] | None = None,
+        class_indexing: Mapping[str, int] | None = None, decode: bool = False, num_shards: int | None = None,
+        shard_id: int | None = None, cache: DatasetCache | None = None, decrypt: Callable[[str], bytes] | None = None,
     ) -> None:
         sampler = choose_sampler(
             _WHERE, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
@@ -101,11 +86,7 @@ class _FileSource(IndexedSource):
     """Rows read from files, several at a time."""
 
     def __init__(
-        self,
-        files: ImageFiles,
-        labels: Sequence[int],
-        sampler: BuiltinSampler,
-        decrypt: Callable[[str], bytes] | None,
+        self, files: ImageFiles, labels: Sequence[int], sampler: BuiltinSampler, decrypt: Callable[[str], bytes] | None
     ) -> None:
         super().__init__(_WHERE, files, _COLUMNS, sampler, length=len(labels), labels=np.array(labels, np.int32))
         self._decrypt = decrypt

@@ -11,12 +11,8 @@ from mixtrain.dataset.stage import Row, Stage
 
 
 class DatasetIterator:
-    """The rows of one run; each ``for`` loop reads one epoch.
-
-    Args:
-        stage: The stage whose rows are read.
-        build: From a row to the value that the iterator yields.
-        num_epochs: Maximum number of epochs; -1: no limit.
+    """The rows of one run, each as `build` returns it; each ``for`` loop reads one epoch of at most `num_epochs`, -1:
+    no limit.
     """
 
     def __init__(self, stage: Stage, build: Callable[[Row], Any], num_epochs: int) -> None:

@@ -18,25 +18,16 @@ from mixtrain.dtype import as_dtype
 
 
 class ListedBatches(Stage):
-    """Batches of a random-access source.
+    """Batches of a random-access source, whose rows' indices are listed in `batches`.
 
     Args:
-        where: The caller, for messages.
-        source: An object with `__getitem__` and `__len__`.
-        columns: Names of the columns.
         dtypes: The dtype that each column of a row must have; None: not checked.
-        batches: An iterable of lists of indices.
         collate: From one list of arrays per column to a tuple of batches; None: the arrays are stacked.
     """
 
     def __init__(
-        self,
-        where: str,
-        source: Any,
-        columns: Sequence[str],
-        dtypes: Sequence[Any] | None,
-        batches: Iterable[Sequence[int]],
-        collate: Callable[..., Any] | None,
+        self, where: str, source: Any, columns: Sequence[str], dtypes: Sequence[Any] | None,
+        batches: Iterable[Sequence[int]], collate: Callable[..., Any] | None,
     ) -> None:
         super().__init__(columns)
         if not hasattr(source, "__getitem__") or not hasattr(source, "__len__"):

@@ -15,25 +15,10 @@ from mixtrain.dataset.transforms.transform_chain import check_operation, for_pic
 
 
 def map_stage(
-    parent: Stage,
-    operations: Operation | Sequence[Operation],
-    inputs: Sequence[str],
-    outputs: Sequence[str],
+    parent: Stage, operations: Operation | Sequence[Operation], inputs: Sequence[str], outputs: Sequence[str],
     workers: int | None,
 ) -> Stage:
-    """Return the stage that applies operations to columns.
-
-    Args:
-        parent: The stage whose rows are read.
-        operations: A transform or function, or a list of them.
-        inputs: Names of the columns that the first operation takes.
-        outputs: Names of the results of the last operation.
-        workers: See `Chain`.
-
-    Raises:
-        TypeError: An operation is not callable.
-        ValueError: A column is unknown, or there is no operation.
-    """
+    """Return the stage that applies operations to columns; see `Dataset.map`, whose columns have names here."""
     functions = flattened(_read(operations))
     transforms, returns_picture = for_pictures(functions) if all(map(has_graph, functions)) else ((), False)
     if not transforms or returns_picture or len(inputs) != len(outputs):

@@ -29,19 +29,13 @@ class MindDataset(Dataset):
     Args:
         dataset_files: The first of the files that were written together, which lists the others; or a list of files.
         columns_list: Which columns to read, in that order; all by default, in the order of their names.
+        shuffle, num_shards, shard_id, sampler: As in `Cifar10Dataset`.
         num_parallel_workers: Without effect.
-        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
-        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        padded_sample: A row that is added `num_padded` times, so that shards have equal size.
-        num_padded: Number of added rows.
+        padded_sample, num_padded: A row, and how often it is added, so that shards have equal size.
         num_samples: Maximum number of rows in an epoch.
         cache: Stores the rows in memory after the first epoch.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: A file is missing, truncated or of another format; a column is unknown.
+    Raises: ValueError: A file is missing, truncated or of another format; a column is unknown.
 
     Example:
         >>> MindDataset("no/such/file")
@@ -52,18 +46,10 @@ class MindDataset(Dataset):
     """
 
     def __init__(
-        self,
-        dataset_files: str | list[str],
-        columns_list: list[str] | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle | None = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        sampler: SamplerLike | None = None,
-        padded_sample: Mapping[str, Any] | None = None,
-        num_padded: int | None = None,
-        num_samples: int | None = None,
-        cache: DatasetCache | None = None,
+        self, dataset_files: str | list[str], columns_list: list[str] | None = None,
+        num_parallel_workers: int | None = None, shuffle: bool | Shuffle | None = None, num_shards: int | None = None,
+        shard_id: int | None = None, sampler: SamplerLike | None = None, padded_sample: Mapping[str, Any] | None = None,
+        num_padded: int | None = None, num_samples: int | None = None, cache: DatasetCache | None = None,
     ) -> None:
         check_workers(_WHERE, num_parallel_workers)
         files = _open_files(dataset_files)
@@ -82,9 +68,7 @@ class MindDataset(Dataset):
 class _Rows:
     """The rows of several files and the padding rows after them, by index."""
 
-    def __init__(
-        self, files: Sequence[RowFile], columns: Sequence[str], padding: Sequence[Mapping[str, Any]]
-    ) -> None:
+    def __init__(self, files: Sequence[RowFile], columns: Sequence[str], padding: Sequence[Mapping[str, Any]]) -> None:
         self._parts: list[Any] = [*files, padding]
         self._columns = columns
         self._ends = list(itertools.accumulate(map(len, self._parts)))

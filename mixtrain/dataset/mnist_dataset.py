@@ -21,21 +21,9 @@ class MnistDataset(ArrayFilesDataset):
     the folder has only one of the two parts, that one.
 
     Args:
+        usage, num_samples, num_parallel_workers, shuffle, sampler, num_shards, shard_id, cache: As in `Cifar10Dataset`.
         dataset_dir: The folder of train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
             t10k-labels-idx1-ubyte, or of the part that `usage` names.
-        usage: "train", "test" or "all"; None means "all".
-        num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
-        num_parallel_workers: Without effect: the files are read into memory at once.
-        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
-        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
-        cache: Without effect: the rows are in memory.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The folder or one of its files is missing, a file is truncated or not an IDX file, or an argument
-            has the wrong value.
 
     Example:
         >>> MnistDataset("no/such/folder")
@@ -61,19 +49,8 @@ class FashionMnistDataset(MnistDataset):
 
     The columns are image, uint8 (28, 28, 1), and label, uint32.
 
-    Args:
-        dataset_dir: The folder of the files; see `MnistDataset`, also for all other arguments.
-        usage: "train", "test" or "all"; None means "all".
-        num_samples: Maximum number of rows in an epoch.
-        num_parallel_workers: Without effect.
-        shuffle: Whether to shuffle the rows; None means True.
-        sampler: A sampler or an iterable of indices.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
-        cache: Without effect: the rows are in memory.
-
-    Raises:
-        ValueError: The folder or one of its files is missing, or a file is truncated or not an IDX file.
+    Args: dataset_dir, usage, num_samples, num_parallel_workers, shuffle, sampler, num_shards, shard_id, cache: As in
+        `MnistDataset`.
 
     Example:
         >>> FashionMnistDataset.__mro__[1] is MnistDataset

@@ -19,18 +19,10 @@ class NumpySlicesDataset(Dataset):
     """Rows along the first axis of arrays or lists.
 
     Args:
+        num_samples, shuffle, sampler, num_shards, shard_id: As in `Cifar10Dataset`.
         data: An array or list for one column; a tuple of them, or a dict from column name to them, for several.
         column_names: Names of the columns; by default the keys of the dict, or column_0, column_1, ...
-        num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
         num_parallel_workers: Without effect.
-        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
-        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
-        shard_id: Which shard to read, from 0.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The columns are empty or of different lengths, or the names do not fit them.
 
     Example:
         >>> data = NumpySlicesDataset({"x": [1, 2], "y": [3, 4]}, shuffle=False)
@@ -39,15 +31,9 @@ class NumpySlicesDataset(Dataset):
     """
 
     def __init__(
-        self,
-        data: Any,
-        column_names: str | list[str] | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = 1,
-        shuffle: bool | None = None,
-        sampler: SamplerLike | None = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
+        self, data: Any, column_names: str | list[str] | None = None, num_samples: int | None = None,
+        num_parallel_workers: int | None = 1, shuffle: bool | None = None, sampler: SamplerLike | None = None,
+        num_shards: int | None = None, shard_id: int | None = None,
     ) -> None:
         check_workers(_WHERE, num_parallel_workers)
         names, values = _read_columns(data)

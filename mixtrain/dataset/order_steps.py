@@ -22,9 +22,8 @@ class OrderSteps(DatasetInfo[_DatasetT]):
     def shuffle(self, buffer_size: int) -> _DatasetT:
         """Shuffle the rows, in a new order in each epoch.
 
-        Args:
-            buffer_size: Number of rows from which the next one is sampled, at least 2; the number of rows in an epoch
-                shuffles them fully.
+        Args: buffer_size: Number of rows from which the next one is sampled, at least 2; the number of rows in an epoch
+            shuffles them fully.
         """
         return self._with(Shuffle(self._stage, checks.integer("shuffle", "buffer_size", buffer_size, at_least=2)))
 
@@ -50,12 +49,8 @@ class OrderSteps(DatasetInfo[_DatasetT]):
         return self._with(SyncPoint(self._stage, condition_name, callback))
 
     def sync_update(self, condition_name: str, num_batch: int | None = None, data: Any = None) -> None:
-        """Call the callback of a point that `sync_wait` named.
-
-        Args:
-            condition_name: The name.
-            num_batch: Without effect.
-            data: The argument of the callback.
+        """Call the callback of the point that `sync_wait` named `condition_name`, with `data`; `num_batch` has no
+        effect.
         """
         points = {point.name: point for point in sync_points(self._stage)}
         callback = points[checks.one_of("sync_update", "condition_name", condition_name, tuple(points))].callback
@@ -73,10 +68,7 @@ class OrderSteps(DatasetInfo[_DatasetT]):
         return self._with(Skip(self._stage, checks.integer("skip", "count", count, at_least=0)))
 
     def filter(
-        self,
-        predicate: Callable[..., Any],
-        input_columns: Names | None = None,
-        num_parallel_workers: int | None = None,
+        self, predicate: Callable[..., Any], input_columns: Names | None = None, num_parallel_workers: int | None = None
     ) -> _DatasetT:
         """Keep the rows for which a function is true.
 
@@ -96,12 +88,7 @@ class OrderSteps(DatasetInfo[_DatasetT]):
         return self._with(Select(self._stage, find("project", "columns", self.columns, names), names))
 
     def rename(self, input_columns: Names, output_columns: Names) -> _DatasetT:
-        """Rename columns.
-
-        Args:
-            input_columns: The columns.
-            output_columns: Their new names, as many.
-        """
+        """Rename columns. `input_columns`: the columns; `output_columns`: their new names, as many."""
         old = read_names("rename", "input_columns", input_columns)
         new = read_names("rename", "output_columns", output_columns)
         find("rename", "input_columns", self.columns, old)
@@ -117,19 +104,14 @@ class OrderSteps(DatasetInfo[_DatasetT]):
     def use_sampler(self, new_sampler: BuiltinSampler) -> None:
         """Replace the sampler of the source.
 
-        Args:
-            new_sampler: The sampler. For concatenated datasets, a `DistributedSampler` that does not shuffle: it
-                assigns the rows of all of them to the shards in turn.
+        Args: new_sampler: The sampler. For concatenated datasets, a `DistributedSampler` that does not shuffle: it
+            assigns the rows of all of them to the shards in turn.
         """
         checks.instance("use_sampler", "new_sampler", new_sampler, BuiltinSampler, "SequentialSampler()")
         self._replace_stage(self._stage.with_sampler(new_sampler))
 
     def add_sampler(self, new_sampler: BuiltinSampler) -> None:
-        """Select from the rows of the source's sampler by another sampler.
-
-        Args:
-            new_sampler: The sampler; it becomes the parent of the source's sampler.
-        """
+        """Select from the rows of the source's sampler, which becomes the child of `new_sampler`."""
         checks.instance("add_sampler", "new_sampler", new_sampler, BuiltinSampler, "SequentialSampler()")
         if self._stage.sampler is not None:
             new_sampler.add_child(self._stage.sampler)

@@ -15,14 +15,7 @@ _WHERE = "PaddedDataset"
 
 
 class PaddedDataset(Dataset):
-    """The given rows, in order.
-
-    Args:
-        padded_samples: One dict per row, from column name to value; all with the same names.
-
-    Raises:
-        TypeError: `padded_samples` is not a list of dicts.
-        ValueError: `padded_samples` is empty, or a row has other names.
+    """The given rows, in order. `padded_samples`: one dict per row, from column name to value; all with the same names.
 
     Example:
         >>> import numpy as np

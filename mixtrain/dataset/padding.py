@@ -23,10 +23,6 @@ class Padding:
         columns: Names of the columns.
         pad_info: From column name to shape and value; an empty dict pads every column with 0 to its longest row. None
             as a size, or as the whole shape, means the longest row of the batch.
-
-    Raises:
-        TypeError: `pad_info` is not a dict of such pairs.
-        ValueError: A column is unknown or a size negative.
     """
 
     def __init__(self, where: str, columns: Sequence[str], pad_info: Mapping[str, Any]) -> None:

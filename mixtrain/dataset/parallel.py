@@ -20,18 +20,12 @@ _MEASURED_ITEMS: Final = 8
 _QUICK_SECONDS: Final = 0.0002
 
 
-def ordered_map(
-    function: Callable[[_ItemT], _ResultT], items: Iterator[_ItemT], workers: int
-) -> Iterator[_ResultT]:
-    """Yield the results for the items, in order.
+def ordered_map(function: Callable[[_ItemT], _ResultT], items: Iterator[_ItemT], workers: int) -> Iterator[_ResultT]:
+    """Yield the results of `function` for the `items`, in order, computed by as many threads as `workers`; 1 starts
+    none.
 
     Items are read when results are: first one, then two ahead, then four, so that the first result comes at once. At
     most twice as many as `workers` are being processed.
-
-    Args:
-        function: Applied to each item in a thread.
-        items: The items.
-        workers: How many threads; with one, nothing is read ahead and no thread is started.
     """
     if workers == 1:
         yield from map(function, items)
@@ -67,10 +61,7 @@ def adaptive_map(
     The first items are processed in this thread, one at a time, and timed. If an item takes very little time, the
     others are processed here too, many at a time. Otherwise threads process them, several at a time if they are quick.
 
-    Args:
-        function: From several items to as many results. If it raises, it is called again for each item alone.
-        items: The items.
-        workers: How many threads; with one, none is started.
+    Args: function: From several items to as many results. If it raises, it is called again for each item alone.
     """
     quickest = math.inf
     for item in itertools.islice(items, _MEASURED_ITEMS):
@@ -120,9 +111,7 @@ def call_until_failure(
 ) -> tuple[Sequence[_ResultT], Exception | None]:
     """Return the results for several items; if an item fails, the results before it and its exception.
 
-    Args:
-        function: From several items to results in order. If it raises, it is called again for each item alone.
-        group: The items.
+    If `function` raises for all of them, it is called again for each item alone.
     """
     try:
         return function(group), None

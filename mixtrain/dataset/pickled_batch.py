@@ -28,16 +28,7 @@ _OPERATIONS: Final = frozenset({
 
 
 def read_batch(where: str, path: pathlib.Path) -> tuple[np.ndarray, list[int]]:
-    """Return the images (N, 3, 32, 32) uint8 and labels of a file.
-
-    Args:
-        where: The caller, for errors.
-        path: The file.
-
-    Raises:
-        ValueError: The file is another one.
-        OSError: It cannot be read.
-    """
+    """Return the images (N, 3, 32, 32) uint8 and labels of a file; errors name the caller, `where`."""
     data = path.read_bytes()
     try:
         for operation, argument, _ in pickletools.genops(data):

@@ -24,12 +24,7 @@ _MAGIC: Final = {"GZIP": b"\x1f\x8b", "ZLIB": b"\x78"}
 
 
 def find_files(patterns: Any) -> list[str]:
-    """Return the files that match paths and glob patterns, in the order of their names.
-
-    Raises:
-        TypeError: `patterns` is neither a str nor a list of str.
-        ValueError: A pattern matches no file.
-    """
+    """Return the files that match paths and glob patterns, in the order of their names."""
     if isinstance(patterns, (str, pathlib.Path)):
         patterns = [patterns]
     write = 'dataset_files="train*.tfrecord"'
@@ -61,11 +56,7 @@ def check_start(path: str, compression: Compression) -> None:
 
 
 def count_records(path: str, compression: Compression) -> int:
-    """Return the number of records in a file.
-
-    Raises:
-        ValueError: The file ends inside a record.
-    """
+    """Return the number of records in a file."""
     with _open(path, compression) as file:
         size = file.seek(0, os.SEEK_END)
         offset = count = 0

@@ -33,18 +33,13 @@ def index_path(path: str | pathlib.Path) -> pathlib.Path:
 
 
 class RowFile:
-    """One file of rows, read by index.
-
-    Args:
-        where: The caller, for messages.
-        path: The file.
+    """One file of rows, read by index. `where`: the caller, for messages; `path`: the file.
 
     Attributes:
         schema: Its columns.
         files: The names of all files that the rows were divided among.
 
-    Raises:
-        ValueError: The file or its index is missing, truncated, or of another format.
+    Raises: ValueError: The file or its index is missing, truncated, or of another format.
     """
 
     def __init__(self, where: str, path: str | pathlib.Path) -> None:
@@ -103,13 +98,7 @@ class RowFile:
 
 
 def write_header(path: pathlib.Path, schema: RowSchema, files: Sequence[str]) -> None:
-    """Create a file of rows and its index, both without rows.
-
-    Args:
-        path: The file.
-        schema: Its columns.
-        files: The names of all files that the rows are divided among.
-    """
+    """Create a file of rows and its index, both without rows; `files` are all that the rows are divided among."""
     header = json.dumps({"schema": schema, "files": list(files)}).encode()
     path.write_bytes(_MAGIC + _LENGTH.pack(len(header)) + header)
     index_path(path).write_bytes(b"")

@@ -50,8 +50,7 @@ class BuiltinSampler(abc.ABC):
             size: Rows of the source.
             labels: The class of each row, if known.
 
-        Raises:
-            ValueError: The sampler returned an index outside the source.
+        Raises: ValueError: The sampler returned an index outside the source.
         """
         candidates = None
         if self.child_sampler is not None:
@@ -77,11 +76,7 @@ class BuiltinSampler(abc.ABC):
         return length if length is None or self.num_samples is None else min(length, self.num_samples)
 
     def add_child(self, sampler: BuiltinSampler) -> None:
-        """Select from the rows of another sampler instead of from all rows.
-
-        Args:
-            sampler: The other sampler.
-        """
+        """Select from the rows of another sampler instead of from all rows. `sampler`: the other sampler."""
         where = f"{type(self).__name__}.add_child"
         checks.instance(where, "sampler", sampler, BuiltinSampler, "a sampler such as SequentialSampler()")
         if self.child_sampler is not None:
@@ -101,8 +96,7 @@ class BuiltinSampler(abc.ABC):
 class Sampler(BuiltinSampler):
     """Base class of user-defined samplers: a subclass yields indices in `__iter__`.
 
-    Args:
-        num_samples: Maximum number of rows in a pass; by default the length of the sampler, or all that it yields.
+    Args: num_samples: Maximum number of rows in a pass; by default the length of the sampler, or all that it yields.
 
     Attributes:
         dataset_size: Rows of the source, set before each pass.
@@ -134,11 +128,8 @@ class Sampler(BuiltinSampler):
 
 
 class IterSampler(BuiltinSampler):
-    """A sampler from any iterable of indices, which is iterated once for each pass.
-
-    Args:
-        sampler: The iterable.
-        num_samples: Maximum number of rows in a pass; all by default.
+    """A `sampler` from any iterable of indices, which is iterated once for each pass; `num_samples` is the maximum
+    number of rows.
 
     Example:
         >>> IterSampler([2, 0]).indices(PassSeed.start(), 3).tolist()

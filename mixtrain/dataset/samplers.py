@@ -13,11 +13,7 @@ from mixtrain.dataset.shuffle_mode import Shuffle, read_shuffle
 
 
 class SequentialSampler(BuiltinSampler):
-    """The rows in the order of the source.
-
-    Args:
-        start_index: The first row, 0 by default.
-        num_samples: Maximum number of rows in a pass.
+    """The rows in the order of the source, from `start_index` on, at most `num_samples`.
 
     Example:
         >>> SequentialSampler(2).indices(PassSeed.start(), 5).tolist()
@@ -67,11 +63,7 @@ class RandomSampler(BuiltinSampler):
 
 
 class SubsetSampler(BuiltinSampler):
-    """The rows with the given indices, in that order.
-
-    Args:
-        indices: One index, or several.
-        num_samples: Maximum number of rows in a pass.
+    """The rows with the given `indices`, one or several, in that order, at most `num_samples`.
 
     Example:
         >>> SubsetSampler([3, 1]).indices(PassSeed.start(), 5).tolist()
@@ -96,9 +88,7 @@ class SubsetSampler(BuiltinSampler):
 class SubsetRandomSampler(SubsetSampler):
     """The rows with the given indices, in random order, a new one in each epoch.
 
-    Args:
-        indices: One index, or several.
-        num_samples: Maximum number of rows in a pass.
+    Args: indices, num_samples: As in `SubsetSampler`.
 
     Example:
         >>> sorted(SubsetRandomSampler([3, 1]).indices(PassSeed.start(), 5).tolist())
@@ -117,8 +107,7 @@ class WeightedRandomSampler(BuiltinSampler):
         num_samples: Number of rows in a pass, at most and by default the number of rows of the source.
         replacement: Whether a row may be repeated.
 
-    Raises:
-        ValueError: A weight is negative or not finite, or all are 0.
+    Raises: ValueError: A weight is negative or not finite, or all are 0.
 
     Example:
         >>> WeightedRandomSampler([0, 1, 0], 2).indices(PassSeed.start(), 3).tolist()
@@ -156,20 +145,13 @@ class DistributedSampler(BuiltinSampler):
         num_samples: Maximum number of rows of the shard in a pass.
         offset: The shard that gets the first row; then no shard is filled. By default -1: shard 0, and filled.
 
-    Raises:
-        ValueError: `shard_id` is not below `num_shards`, or `offset` above it.
-
     Example:
         >>> DistributedSampler(4, 3, shuffle=False).indices(PassSeed.start(), 6).tolist()
         [3, 1]
     """
 
     def __init__(
-        self,
-        num_shards: int,
-        shard_id: int,
-        shuffle: bool | Shuffle = True,
-        num_samples: int | None = None,
+        self, num_shards: int, shard_id: int, shuffle: bool | Shuffle = True, num_samples: int | None = None,
         offset: int = -1,
     ) -> None:
         super().__init__(num_samples)
@@ -202,17 +184,14 @@ class DistributedSampler(BuiltinSampler):
 
 
 class PKSampler(BuiltinSampler):
-    """A number of random rows of each class, class by class.
+    """`num_val` random rows of each class, class by class, sampled with replacement, so that a row may be repeated.
 
     Args:
-        num_val: Rows of each class, sampled with replacement, so that a row may be repeated.
-        num_class: Not supported; must be None.
+        num_class, class_column: Not supported, must be None; and without effect: it is for MindRecord files.
         shuffle: Whether the classes come in random order, a new one in each epoch.
-        class_column: Without effect: it is for MindRecord files.
         num_samples: Maximum number of rows in a pass.
 
-    Raises:
-        ValueError: `num_val` is below 1 or `num_class` is given; on reading, the source has no labels.
+    Raises: ValueError: `num_val` is below 1 or `num_class` is given; on reading, the source has no labels.
 
     Example:
         >>> PKSampler(1).indices(PassSeed.start(), 3, np.array([7, 5, 8])).tolist()
@@ -220,11 +199,7 @@ class PKSampler(BuiltinSampler):
     """
 
     def __init__(
-        self,
-        num_val: int,
-        num_class: None = None,
-        shuffle: bool = False,
-        class_column: str = "label",
+        self, num_val: int, num_class: None = None, shuffle: bool = False, class_column: str = "label",
         num_samples: int | None = None,
     ) -> None:
         super().__init__(num_samples)

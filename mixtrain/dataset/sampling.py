@@ -26,19 +26,12 @@ SamplerLike: TypeAlias = BuiltinSampler | Iterable[int] | _Indices | int
 
 
 def choose_sampler(
-    where: str,
-    *,
-    sampler: SamplerLike | None,
-    shuffle: bool | Shuffle | None,
-    num_samples: int | None,
-    num_shards: int | None,
-    shard_id: int | None,
+    where: str, *, sampler: SamplerLike | None, shuffle: bool | Shuffle | None, num_samples: int | None,
+    num_shards: int | None, shard_id: int | None,
 ) -> BuiltinSampler:
     """Return the sampler for the arguments of a source.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The arguments contradict each other.
+    Raises: ValueError: The arguments contradict each other.
     """
     shuffled = read_shuffle(where, shuffle) is Shuffle.GLOBAL
     check_shards(where, num_shards, shard_id)

@@ -38,11 +38,7 @@ class SchemaColumn:
 class Schema:
     """The columns of a file, in order.
 
-    Args:
-        schema_file: A JSON file that describes them; by default there are no columns yet.
-
-    Raises:
-        ValueError: The file is missing or not a schema.
+    Args: schema_file: A JSON file that describes them; by default there are no columns yet.
 
     Example:
         >>> schema = Schema()
@@ -79,8 +75,7 @@ class Schema:
     def parse_columns(self, columns: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
         """Add columns from their description in JSON.
 
-        Args:
-            columns: A list of dicts with name, type and optionally shape; or a dict from name to the rest.
+        Args: columns: A list of dicts with name, type and optionally shape; or a dict from name to the rest.
         """
         checks.instance("Schema.parse_columns", "columns", columns, (dict, list, tuple), '[{"name": ..., "type": ...}]')
         if isinstance(columns, Mapping):
@@ -96,8 +91,7 @@ class Schema:
     def from_json(self, json_obj: Mapping[str, Any]) -> None:
         """Replace the columns by a schema in JSON.
 
-        Args:
-            json_obj: A dict with columns, and optionally datasetType and numRows.
+        Args: json_obj: A dict with columns, and optionally datasetType and numRows.
         """
         checks.instance("Schema.from_json", "json_obj", json_obj, Mapping, '{"columns": {...}}')
         unknown = sorted(json_obj.keys() - {"columns", "datasetType", "numRows"})
@@ -125,11 +119,7 @@ class Schema:
 
     @staticmethod
     def get_num_rows(schema: Schema | str) -> int:
-        """Return the number of rows in a schema; 0 if it has none.
-
-        Args:
-            schema: A schema, or the path of its file.
-        """
+        """Return the number of rows in a schema; 0 if it has none. `schema`: a schema, or the path of its file."""
         return read_schema("Schema", schema).num_rows
 
 

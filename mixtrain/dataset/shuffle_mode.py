@@ -27,13 +27,7 @@ class Shuffle(str, enum.Enum):
 
 
 def read_shuffle(where: str, value: Any, *, files: bool = False) -> Shuffle:
-    """Return the mode for an argument; None and True mean GLOBAL.
-
-    Args:
-        where: The caller, for messages.
-        value: None, a bool or a `Shuffle`.
-        files: Whether FILES is allowed.
-    """
+    """Return the mode for an argument; None and True mean GLOBAL, and FILES is allowed with `files`."""
     if value is None or isinstance(value, bool):
         return Shuffle.FALSE if value is False else Shuffle.GLOBAL
     if not isinstance(value, Shuffle):

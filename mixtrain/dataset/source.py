@@ -18,12 +18,7 @@ from mixtrain.dataset.stage import Row, Stage
 
 
 def read_row(where: str, value: Any, columns: Sequence[str]) -> Row:
-    """Return a row of a source, a tuple, list or generator, or the value of the one column, as arrays.
-
-    Raises:
-        TypeError: A value is not an array of numbers or strings, or a dict of them.
-        ValueError: The number of values differs from the number of columns.
-    """
+    """Return a row of a source, a tuple, list or generator, or the value of the one column, as arrays."""
     if isinstance(value, types.GeneratorType):
         value = tuple(value)
     values = value if isinstance(value, (tuple, list)) else (value,)
@@ -43,13 +38,7 @@ class IndexedSource(Stage):
     """
 
     def __init__(
-        self,
-        where: str,
-        source: Any,
-        columns: Sequence[str],
-        sampler: BuiltinSampler,
-        *,
-        length: int | None = None,
+        self, where: str, source: Any, columns: Sequence[str], sampler: BuiltinSampler, *, length: int | None = None,
         labels: np.ndarray | None = None,
     ) -> None:
         super().__init__(columns)
@@ -91,12 +80,7 @@ class ArraySource(IndexedSource):
     """Rows of arrays of equal length; a block of rows is read by indexing each array once."""
 
     def __init__(
-        self,
-        where: str,
-        source: Sequence[np.ndarray],
-        columns: Sequence[str],
-        sampler: BuiltinSampler,
-        *,
+        self, where: str, source: Sequence[np.ndarray], columns: Sequence[str], sampler: BuiltinSampler, *,
         labels: np.ndarray | None = None,
     ) -> None:
         super().__init__(where, source, columns, sampler, length=len(source[0]), labels=labels)

@@ -19,12 +19,7 @@ _PART_BYTES = 2**20
 
 
 def find_folder(where: str, path: Any) -> pathlib.Path:
-    """Return the folder `path`.
-
-    Raises:
-        TypeError: `path` is not a path.
-        ValueError: The folder does not exist.
-    """
+    """Return the folder `path`."""
     checks.instance(where, "dataset_dir", path, (str, pathlib.Path), 'dataset_dir="folder"')
     folder = pathlib.Path(path)
     if not folder.is_dir():
@@ -55,16 +50,7 @@ def first_existing(folder: pathlib.Path, names: Iterable[str]) -> pathlib.Path |
 
 
 def read_idx(where: str, path: pathlib.Path, rank: int) -> np.ndarray:
-    """Return the unsigned bytes of an IDX file, plain or compressed by gzip.
-
-    Args:
-        where: The caller, for messages.
-        path: The file; compressed if its name ends in .gz.
-        rank: The number of dimensions it must have.
-
-    Raises:
-        ValueError: The file is not an IDX file of that rank, or it is truncated.
-    """
+    """Return the unsigned bytes of an IDX file of `rank` dimensions, compressed by gzip if its name ends in .gz."""
     expected = f"an IDX file of unsigned bytes with {rank} dimensions"
     start = 4 + 4 * rank
     try:

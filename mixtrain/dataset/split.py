@@ -26,9 +26,7 @@ def split_stage(stage: Stage, size: int, sizes: Sequence[Any], randomize: bool) 
     A source that is read by index is split by index, and each part is shuffled in each epoch if the source is. Any
     other stage is split by the position of the rows in one fixed pass.
 
-    Raises:
-        TypeError: `sizes` is not a list of numbers.
-        ValueError: The sizes do not add up, or the source is sharded.
+    Raises: ValueError: The sizes do not add up, or the source is sharded.
     """
     counts = _read_sizes(sizes, size)
     fixed = PassSeed.start().at_epoch(0)

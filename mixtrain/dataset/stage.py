@@ -76,8 +76,7 @@ class Stage(abc.ABC):
     def with_sampler(self, sampler: BuiltinSampler) -> Stage:
         """Return a copy of this stage whose rows another sampler selects.
 
-        Raises:
-            ValueError: The rows do not come from a source that is read by index.
+        Raises: ValueError: The rows do not come from a source that is read by index.
         """
         if self.sampler is None:
             raise ValueError(
@@ -102,12 +101,7 @@ class Stage(abc.ABC):
 
 
 def stack_column(values: Sequence[np.ndarray], name: str) -> np.ndarray:
-    """Stack the values of one column on a new first axis.
-
-    Raises:
-        TypeError: Their dtypes differ.
-        ValueError: Their shapes differ.
-    """
+    """Stack the values of one column on a new first axis."""
     check_column(values, name)
     if values[0].dtype.hasobject:
         return boxed(_stacked_dicts([value.item() for value in values], name))

@@ -13,16 +13,10 @@ from mixtrain.dataset.stage import Row, Stage
 
 
 def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> backend.Pipeline:
-    """Return the rows of a stage as a pipeline.
+    """Return the rows of a stage as a pipeline, from `initial_epoch` on; with a seed, an epoch always has the same
+    order.
 
     The first row is read here to find dtypes and ranks; the first pass starts with it, and computes no row twice.
-
-    Args:
-        stage: The stage whose rows are read.
-        initial_epoch: The epoch of the first pass; with a seed, an epoch always has the same order.
-
-    Raises:
-        ValueError: There is no row.
     """
     pass_seed = PassSeed.start()
     epochs = itertools.count(initial_epoch)

@@ -43,10 +43,8 @@ class TFRecordDataset(Dataset):
         cache: Stores the rows in memory after the first epoch.
         compression_type: "GZIP" or "ZLIB" if the files are compressed.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: A file is missing, truncated or not a TFRecord file; a column is unknown; on reading, a record does
-            not fit the schema.
+    Raises: ValueError: A file is missing, truncated or not a TFRecord file; a column is unknown; on reading, a record
+        does not fit the schema.
 
     Example:
         >>> TFRecordDataset("no/such/file")
@@ -57,18 +55,10 @@ class TFRecordDataset(Dataset):
     """
 
     def __init__(
-        self,
-        dataset_files: str | list[str],
-        schema: Schema | str | None = None,
-        columns_list: list[str] | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | Shuffle = Shuffle.GLOBAL,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        shard_equal_rows: bool = False,
-        cache: DatasetCache | None = None,
-        compression_type: str | None = None,
+        self, dataset_files: str | list[str], schema: Schema | str | None = None, columns_list: list[str] | None = None,
+        num_samples: int | None = None, num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle = Shuffle.GLOBAL, num_shards: int | None = None, shard_id: int | None = None,
+        shard_equal_rows: bool = False, cache: DatasetCache | None = None, compression_type: str | None = None,
     ) -> None:
         mode = read_shuffle(_WHERE, shuffle, files=True)
         check_shards(_WHERE, num_shards, shard_id)
@@ -97,30 +87,17 @@ class TFRecordDataset(Dataset):
 
 
 class RecordSource(Stage):
-    """The rows of one shard of TFRecord files.
+    """The rows of one shard of TFRecord files; `shards` are the number of shards and the index of this one.
 
     Args:
-        files: All files.
-        columns: The columns to read.
-        compression: The compression of the files.
-        workers: How many records are parsed at a time.
-        max_rows: Maximum number of rows in a pass; 0: all.
-        shards: The number of shards, and the index of this one.
+        workers, max_rows: How many records are parsed at a time, and the maximum number of rows in a pass; 0: all.
         equal_rows: Whether rows are divided among shards instead of files.
         shuffle_files: Whether the files are read in random order, a new one in each pass.
     """
 
     def __init__(
-        self,
-        files: Sequence[str],
-        columns: Sequence[backend.ExampleColumn],
-        compression: Compression,
-        *,
-        workers: int,
-        max_rows: int,
-        shards: tuple[int, int],
-        equal_rows: bool,
-        shuffle_files: bool,
+        self, files: Sequence[str], columns: Sequence[backend.ExampleColumn], compression: Compression, *, workers: int,
+        max_rows: int, shards: tuple[int, int], equal_rows: bool, shuffle_files: bool,
     ) -> None:
         super().__init__([column.name for column in columns])
         count, shard = shards

@@ -31,11 +31,7 @@ class Map(Stage):
     row_by_row = True
 
     def __init__(
-        self,
-        parent: Stage,
-        operations: Sequence[Operation],
-        inputs: Sequence[str],
-        outputs: Sequence[str],
+        self, parent: Stage, operations: Sequence[Operation], inputs: Sequence[str], outputs: Sequence[str],
         workers: int | None = None,
     ) -> None:
         self._replacement = Replacement("map", parent.columns, inputs, outputs)
@@ -45,10 +41,6 @@ class Map(Stage):
             for index, (compiled, run) in enumerate(runs, start=1)
         ]
         super().__init__(self._replacement.columns, parent)
-
-    @property
-    def size(self) -> int | None:
-        return self.parents[0].size
 
     @property
     def uniform(self) -> bool:
@@ -65,9 +57,7 @@ class Map(Stage):
             items = part.run(items, seed + index)
         for (row, _), values in items:
             replacement.check_count("map", len(values))
-            arrays = [
-                to_array("map", name, value) for name, value in zip(replacement.outputs, values, strict=True)
-            ]
+            arrays = [to_array("map", name, value) for name, value in zip(replacement.outputs, values, strict=True)]
             yield replacement.merge(row, arrays)
 
 
@@ -93,16 +83,10 @@ class _PythonPart:
 class _GraphPart:
     """Transforms that run compiled, each on all values; compiled at the first row, when the values are known.
 
-    Args:
-        operations: The transforms.
-        inputs: Names of the map's columns.
-        workers: See `Chain`.
-        last: Whether no operation follows, so that arrays are returned instead of Pillow images.
+    Args: last: Whether no operation follows, so that arrays are returned instead of Pillow images.
     """
 
-    def __init__(
-        self, operations: tuple[Any, ...], inputs: Sequence[str], workers: int | None, *, last: bool
-    ) -> None:
+    def __init__(self, operations: tuple[Any, ...], inputs: Sequence[str], workers: int | None, *, last: bool) -> None:
         self._operations = operations
         self._inputs = tuple(inputs)
         self._workers = workers

@@ -63,29 +63,19 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
         *args: Positional arguments of its class.
         **kwargs: Keyword arguments of its class.
 
-    Raises:
-        ValueError: The name is unknown; the error suggests the closest one.
-
     Example:
         >>> type(get_metric_fn("topk", 3)).__name__
         'TopKCategoricalAccuracy'
     """
-    _check_name("get_metric_fn", name)
+    checks.one_of("get_metric_fn", "name", name, names())
     return _metrics_by_name()[name](*args, **kwargs)
 
 
 def as_metrics(metrics: Any) -> dict[str, MetricLike]:
     """Convert the `metrics` argument of `Model` to a dict from name to metric.
 
-    Args:
-        metrics: None; a dict from name to metric; or a set, list or tuple of names and metrics, or one of them.
-
-    Returns:
-        The metrics; those of a set are sorted by name.
-
-    Raises:
-        TypeError: An item is neither a name nor a metric.
-        ValueError: A name is unknown, or refers to two metrics.
+    Args: metrics: None; a dict from name to metric; or a set, list or tuple of names and metrics, or one of them.
+    Returns: The metrics; those of a set are sorted by name.
 
     Example:
         >>> list(as_metrics(["accuracy", "loss"]))
@@ -153,7 +143,3 @@ def _keras_metric(name: str) -> keras.metrics.Metric:
     if isinstance(metric, keras.metrics.Metric):
         return metric
     return keras.metrics.MeanMetricWrapper(metric, name=name)
-
-
-def _check_name(where: str, name: Any) -> None:
-    checks.one_of(where, "name", name, names())

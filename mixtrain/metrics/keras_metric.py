@@ -21,8 +21,7 @@ SPARSE_METRICS: Final = (
 class KerasMetric(Metric):
     """Adapter of a `keras.metrics.Metric`: ``update(predictions, labels)`` calls ``update_state(labels, predictions)``.
 
-    Args:
-        metric: The Keras metric. A metric of one value, such as `keras.metrics.Mean`, is updated with one input.
+    Args: metric: The Keras metric. A metric of one value, such as `keras.metrics.Mean`, is updated with one input.
 
     Example:
         >>> import keras, numpy as np
@@ -36,7 +35,6 @@ class KerasMetric(Metric):
         self.metric = metric
 
     def clear(self) -> None:
-        """Reset the metric."""
         self.metric.reset_state()
 
     @rearrange_inputs

@@ -83,14 +83,8 @@ class Metric:
     def set_indexes(self: _MetricT, indexes: list[int]) -> _MetricT:
         """Select the inputs that an `update` decorated with `rearrange_inputs` uses.
 
-        Args:
-            indexes: Indices of the inputs, in order.
-
-        Returns:
-            This metric.
-
-        Raises:
-            ValueError: `indexes` is not a list of ints.
+        Args: indexes: Indices of the inputs, in order.
+        Returns: This metric.
         """
         if not isinstance(indexes, list) or any(not isinstance(i, int) or isinstance(i, bool) for i in indexes):
             raise checks.fail_value(
@@ -106,27 +100,15 @@ class Metric:
         return self.eval()
 
     def clear(self) -> None:
-        """Reset the metric; a subclass defines it.
-
-        Raises:
-            NotImplementedError: The subclass does not define it.
-        """
+        """Reset the metric; a subclass defines it."""
         raise self._undefined("clear(self)")
 
     def update(self, *inputs: TensorLike) -> Any:
-        """Update the metric with one batch, usually predictions and labels; a subclass defines it.
-
-        Raises:
-            NotImplementedError: The subclass does not define it.
-        """
+        """Update the metric with one batch, usually predictions and labels; a subclass defines it."""
         raise self._undefined("update(self, *inputs)")
 
     def eval(self) -> Any:
-        """Compute the value over all batches since `clear`; a subclass defines it.
-
-        Raises:
-            NotImplementedError: The subclass does not define it.
-        """
+        """Compute the value over all batches since `clear`; a subclass defines it."""
         raise self._undefined("eval(self)")
 
     def _undefined(self, signature: str) -> NotImplementedError:
@@ -135,11 +117,7 @@ class Metric:
         )
 
     def _convert_data(self, data: TensorLike) -> np.ndarray:
-        """Convert a tensor, array, list or number to an array.
-
-        Raises:
-            TypeError: `data` is none of these.
-        """
+        """Convert a tensor, array, list or number to an array."""
         if is_any_tensor(data):
             return backend.to_numpy(data)
         if isinstance(data, (np.ndarray, np.generic, list, tuple, float, int)):
@@ -173,8 +151,7 @@ class Metric:
 def rearrange_inputs(func: _FunctionT) -> _FunctionT:
     """Decorate `update` so that it receives the inputs selected by `set_indexes`.
 
-    Args:
-        func: A method of an object with the attribute `indexes`.
+    Args: func: A method of an object with the attribute `indexes`.
 
     Example:
         >>> class First(Metric):

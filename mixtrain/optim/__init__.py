@@ -21,24 +21,7 @@ from mixtrain.optim.sgd import SGD
 from mixtrain.optim.thor import thor
 
 __all__ = [
-    "ASGD",
-    "FTRL",
-    "LARS",
-    "SGD",
-    "AdaFactor",
-    "AdaMax",
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "AdamOffload",
-    "AdamWeightDecay",
-    "Lamb",
-    "LearningRateSchedule",
-    "Momentum",
-    "Optimizer",
-    "ProximalAdagrad",
-    "RMSProp",
-    "Rprop",
-    "opt_init_args_register",
-    "thor",
+    "ASGD", "FTRL", "LARS", "SGD", "AdaFactor", "AdaMax", "Adadelta", "Adagrad", "Adam", "AdamOffload",
+    "AdamWeightDecay", "Lamb", "LearningRateSchedule", "Momentum", "Optimizer", "ProximalAdagrad", "RMSProp", "Rprop",
+    "opt_init_args_register", "thor",
 ]

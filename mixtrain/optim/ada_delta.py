@@ -6,9 +6,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.optim.adam import running_mean
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 
@@ -18,16 +16,9 @@ class Adadelta(Optimizer):
     ``u = rho * u + (1 - rho) * d²`` is the running mean square of d.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate, loss_scale, weight_decay: As in `Optimizer`.
         rho: Decay rate of both mean squares, from 0 to 1.
         epsilon: Added under both square roots, above 0.
-        loss_scale: Divisor of the gradients.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -40,13 +31,8 @@ class Adadelta(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 1.0,
-        rho: float = 0.9,
-        epsilon: float = 1e-6,
-        loss_scale: float = 1.0,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 1.0, rho: float = 0.9, epsilon: float = 1e-6,
+        loss_scale: float = 1.0, weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.rho = checks.number("Adadelta", "rho", rho, at_least=0.0, at_most=1.0, example=0.9)
@@ -55,7 +41,6 @@ class Adadelta(Optimizer):
         self.accum_update = self.parameters.clone("accum_update", "zeros")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         mean_square = running_mean(self.accum[index], gradient * gradient, self.rho)
         rms_update = keras.ops.sqrt(self.accum_update[index].value + self.epsilon)
         delta = rms_update / keras.ops.sqrt(mean_square + self.epsilon) * gradient

@@ -12,10 +12,8 @@ from mixtrain import checks
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.dtype import float16
 from mixtrain.optim.adam import running_mean
-from mixtrain.optim.groups import ParamsLike
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike
 from mixtrain.optim.optimizer_cell import map_unique
-from mixtrain.optim.schedule import LearningRateLike
 from mixtrain.optim.trained import working_dtype
 from mixtrain.typing import Tensor
 
@@ -28,7 +26,7 @@ class AdaFactor(Optimizer):
     the learning rate.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
+        params, loss_scale: As in `Optimizer`.
         learning_rate: A number, list or schedule, see `Optimizer`; None with `relative_step`.
         eps: Number added to squared gradients, and minimum scale of a parameter.
         clip_threshold: Maximum root mean square of a step, before the learning rate is applied.
@@ -39,11 +37,8 @@ class AdaFactor(Optimizer):
         relative_step: Whether the rate is ``min(0.01, 1 / sqrt(t))``.
         warmup_init: Whether that rate is at most ``1e-6 * t`` instead of 0.01.
         compression: Whether the second moments of vectors are stored in float16.
-        loss_scale: Divisor of the gradients.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or both or none of `learning_rate` and `relative_step` are given.
+    Raises: ValueError: An argument is out of range, or both or none of `learning_rate` and `relative_step` are given.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -52,24 +47,14 @@ class AdaFactor(Optimizer):
         >>> w.asnumpy().tolist()
         [0.5]
 
-    Source: Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost", 2018; MindSpore,
-    `mindspore.nn.AdaFactor`.
+    Source: Shazeer and Stern, 2018; MindSpore, `mindspore.nn.AdaFactor`.
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike | None = None,
-        eps: tuple[float, float] = (1e-30, 1e-3),
-        clip_threshold: float = 1.0,
-        decay_rate: float = 0.8,
-        beta1: float | None = 0.9,
-        weight_decay: float = 0.0,
-        scale_parameter: bool = True,
-        relative_step: bool = True,
-        warmup_init: bool = False,
-        compression: bool = False,
-        loss_scale: float = 1.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike | None = None,
+        eps: tuple[float, float] = (1e-30, 1e-3), clip_threshold: float = 1.0, decay_rate: float = 0.8,
+        beta1: float | None = 0.9, weight_decay: float = 0.0, scale_parameter: bool = True, relative_step: bool = True,
+        warmup_init: bool = False, compression: bool = False, loss_scale: float = 1.0,
     ) -> None:
         _check_rate(learning_rate, relative_step, warmup_init)
         super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay, loss_scale)
@@ -121,7 +106,6 @@ class AdaFactor(Optimizer):
         return keras.ops.cast(self.global_step.value[0] + 1, "float32")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         decay = 1.0 - keras.ops.power(self._step(), -self.decay_rate)
         square = gradient * gradient + self.eps[0]
         if len(weight.shape) > 1:
@@ -156,9 +140,7 @@ def _root_mean_square(value: Tensor) -> Tensor:
 def _check_rate(learning_rate: Any, relative_step: Any, warmup_init: Any) -> None:
     """Check that exactly one of `learning_rate` and `relative_step` defines the rate.
 
-    Raises:
-        TypeError: A flag is not a bool.
-        ValueError: Both or neither do, or `warmup_init` is set without `relative_step`.
+    Raises: ValueError: Both or neither do, or `warmup_init` is set without `relative_step`.
     """
     relative = checks.boolean("AdaFactor", "relative_step", relative_step)
     if relative is (learning_rate is not None):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import keras
 
 from mixtrain import checks
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 
@@ -15,16 +13,9 @@ class Adagrad(Optimizer):
     """Adagrad: ``s = s + g²``, ``w = w - lr * g / sqrt(s)``.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
+        params, learning_rate, loss_scale, weight_decay: As in `Optimizer`.
         accum: Initial value of s, at least 0.
-        learning_rate: A number, list or schedule; see `Optimizer`.
         update_slots: Whether s is updated; with False it stays at `accum`.
-        loss_scale: Divisor of the gradients.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -37,13 +28,8 @@ class Adagrad(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        accum: float = 0.1,
-        learning_rate: LearningRateLike = 0.001,
-        update_slots: bool = True,
-        loss_scale: float = 1.0,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, accum: float = 0.1, learning_rate: LearningRateLike = 0.001,
+        update_slots: bool = True, loss_scale: float = 1.0, weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         initial = checks.number("Adagrad", "accum", accum, at_least=0.0, example=0.1)
@@ -51,7 +37,6 @@ class Adagrad(Optimizer):
         self.accum = self.parameters.clone("accum", initial)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         accum = self.accum[index]
         if self.update_slots:
             accum.assign(accum.value + gradient * gradient)

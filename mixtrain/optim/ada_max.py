@@ -8,10 +8,8 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter
 from mixtrain.optim.adam import decay_rate, running_mean
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer_cell import map_unique
-from mixtrain.optim.schedule import LearningRateLike
 from mixtrain.typing import Tensor
 
 
@@ -19,17 +17,9 @@ class AdaMax(Optimizer):
     """AdaMax: ``m = b1 * m + (1 - b1) * g``, ``v = max(b2 * v, |g|)``, ``w = w - lr / (1 - b1^t) * m / (v + eps)``.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
-        beta1: Decay rate of the first moment, between 0 and 1.
-        beta2: Decay rate of the infinity norm v, between 0 and 1.
+        params, learning_rate, weight_decay, loss_scale: As in `Optimizer`.
+        beta1, beta2: Decay rates of the first moment and of the infinity norm v, between 0 and 1.
         eps: Added to the denominator, above 0.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-        loss_scale: Divisor of the gradients.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -42,14 +32,8 @@ class AdaMax(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-8,
-        weight_decay: WeightDecayLike = 0.0,
-        loss_scale: float = 1.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 0.001, beta1: float = 0.9, beta2: float = 0.999,
+        eps: float = 1e-8, weight_decay: WeightDecayLike = 0.0, loss_scale: float = 1.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.beta1, self.beta2 = decay_rate("AdaMax", "beta1", beta1), decay_rate("AdaMax", "beta2", beta2)
@@ -66,7 +50,6 @@ class AdaMax(Optimizer):
         return map_unique(lambda rate: rate / (1.0 - power[0]), rates)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         mean = running_mean(self.moment1[index], gradient, self.beta1)
         infinity_norm = keras.ops.maximum(self.moment2[index].value * self.beta2, keras.ops.abs(gradient))
         self.moment2[index].assign(infinity_norm)

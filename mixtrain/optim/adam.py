@@ -7,10 +7,8 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.optim.optimizer_cell import map_unique
-from mixtrain.optim.schedule import LearningRateLike
 from mixtrain.typing import Tensor
 
 
@@ -21,22 +19,12 @@ class Adam(Optimizer):
     correction.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
-        beta1: Decay rate of the first moment m, between 0 and 1.
-        beta2: Decay rate of the second moment v, between 0 and 1.
+        params, learning_rate, weight_decay, loss_scale: As in `Optimizer`.
+        beta1, beta2: Decay rates of the moments m and v, between 0 and 1.
         eps: Added to the denominator, above 0.
-        use_locking: Accepted for compatibility with MindSpore; has no effect.
         use_nesterov: Whether ``b1 * m + (1 - b1) * g`` replaces m in the step.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-        loss_scale: Divisor of the gradients.
         use_amsgrad: Whether the maximum of all v so far replaces v in the step; `use_nesterov` then has no effect.
-        use_lazy: Accepted for compatibility with MindSpore; has no effect, because gradients are made dense.
-        use_offload: Accepted for compatibility with MindSpore; has no effect.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+        use_locking, use_lazy, use_offload: Accepted, without effect; gradients are made dense.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -49,20 +37,9 @@ class Adam(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-8,
-        use_locking: bool = False,
-        use_nesterov: bool = False,
-        weight_decay: WeightDecayLike = 0.0,
-        loss_scale: float = 1.0,
-        use_amsgrad: bool = False,
-        *,
-        use_lazy: bool = False,
-        use_offload: bool = False,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+        eps: float = 1e-8, use_locking: bool = False, use_nesterov: bool = False, weight_decay: WeightDecayLike = 0.0,
+        loss_scale: float = 1.0, use_amsgrad: bool = False, *, use_lazy: bool = False, use_offload: bool = False,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.beta1, self.beta2 = decay_rate("Adam", "beta1", beta1), decay_rate("Adam", "beta2", beta2)
@@ -89,7 +66,6 @@ class Adam(Optimizer):
         return map_unique(lambda rate: rate * correction, rates)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         mean = running_mean(self.moment1[index], gradient, self.beta1)
         mean_square = running_mean(self.moment2[index], gradient * gradient, self.beta2)
         if self.use_amsgrad:
@@ -103,48 +79,21 @@ class Adam(Optimizer):
 class AdamOffload(Adam):
     """`Adam` under the name of MindSpore's host-side variant; here it runs on the device of the weights.
 
-    Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
-        beta1: Decay rate of the first moment m, between 0 and 1.
-        beta2: Decay rate of the second moment v, between 0 and 1.
-        eps: Added to the denominator, above 0.
-        use_locking: Accepted for compatibility with MindSpore; has no effect.
-        use_nesterov: Whether ``b1 * m + (1 - b1) * g`` replaces m in the step.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-        loss_scale: Divisor of the gradients.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Args: params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale: As in `Adam`.
 
     Example: ``nn.AdamOffload(net.trainable_params())``.
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-8,
-        use_locking: bool = False,
-        use_nesterov: bool = False,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+        eps: float = 1e-8, use_locking: bool = False, use_nesterov: bool = False, weight_decay: WeightDecayLike = 0.0,
         loss_scale: float = 1.0,
     ) -> None:
-        super().__init__(
-            params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale
-        )
+        super().__init__(params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale)
 
 
 def decay_rate(where: str, name: str, value: float) -> float:
-    """Check that a decay rate is strictly between 0 and 1, and return it.
-
-    Raises:
-        TypeError: `value` is not a number.
-        ValueError: `value` is not between 0 and 1.
-    """
+    """Check that a decay rate is strictly between 0 and 1, and return it."""
     return checks.number(where, name, value, above=0.0, below=1.0, example=0.9)
 
 

@@ -8,9 +8,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.optim.adam import decay_rate, running_mean
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 
@@ -18,16 +16,8 @@ class AdamWeightDecay(Optimizer):
     """Adam as used by BERT: ``w = w - lr * (m / (sqrt(v) + eps) + weight_decay * w)``, without bias correction.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
-        beta1: Decay rate of the first moment m, between 0 and 1.
-        beta2: Decay rate of the second moment v, between 0 and 1.
-        eps: Added to the denominator, above 0.
+        params, learning_rate, beta1, beta2, eps: As in `Adam`.
         weight_decay: Decoupled weight decay, multiplied by the learning rate; a number or a Cell of the step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -36,18 +26,12 @@ class AdamWeightDecay(Optimizer):
         >>> w.asnumpy().tolist()
         [0.75]
 
-    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019; MindSpore,
-    `mindspore.nn.AdamWeightDecay`.
+    Source: Loshchilov and Hutter, 2019; MindSpore, `mindspore.nn.AdamWeightDecay`.
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-6,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+        eps: float = 1e-6, weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         where = "AdamWeightDecay"
@@ -61,7 +45,6 @@ class AdamWeightDecay(Optimizer):
         return self.apply_updates(gradients)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         mean = running_mean(self.moments1[index], gradient, self.beta1)
         mean_square = running_mean(self.moments2[index], gradient * gradient, self.beta2)
         direction = mean / (keras.ops.sqrt(mean_square) + self.eps)

@@ -7,9 +7,7 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter, ParameterTuple
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 
@@ -20,19 +18,13 @@ class ASGD(Optimizer):
     t0; until then ax equals the weight.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate, weight_decay: As in `Optimizer`.
         lambd: Decay rate of the weights.
         alpha: Exponent of the decay of eta.
         t0: Step after which weights are averaged.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Attributes:
         ax: Averaged weights, one Parameter per weight.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -41,18 +33,12 @@ class ASGD(Optimizer):
         >>> w.asnumpy().tolist()
         [-1.5]
 
-    Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992; MindSpore,
-    `mindspore.nn.ASGD`.
+    Source: Polyak and Juditsky, 1992; MindSpore, `mindspore.nn.ASGD`.
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 0.1,
-        lambd: float = 1e-4,
-        alpha: float = 0.75,
-        t0: float = 1e6,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 0.1, lambd: float = 1e-4, alpha: float = 0.75,
+        t0: float = 1e6, weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         self.lambd = checks.number("ASGD", "lambd", lambd, example=1e-4)
@@ -68,7 +54,6 @@ class ASGD(Optimizer):
         )
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         step = keras.ops.cast(self.global_step.value[0] + 1, "float32")
         eta = keras.ops.where(step == 1.0, rate, self.eta[index].value)
         weight = weight * (1.0 - self.lambd * eta) - eta * gradient

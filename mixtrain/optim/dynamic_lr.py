@@ -15,12 +15,7 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
         milestone: Increasing steps at which each rate ends; the last is the length of the result.
         learning_rates: One rate for each milestone.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument is not a list or tuple of numbers.
-        ValueError: The lengths differ, or the milestones decrease.
+    Returns: One rate per step.
 
     Example:
         >>> piecewise_constant_lr([2, 3], [0.5, 0.25])
@@ -44,11 +39,7 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
 
 
 def exponential_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
     """Return rates ``learning_rate * decay_rate ** (epoch / decay_epoch)``.
@@ -56,17 +47,11 @@ def exponential_decay_lr(
     Args:
         learning_rate: Initial rate, above 0.
         decay_rate: Factor that `decay_epoch` epochs multiply the rate by, above 0.
-        total_step: Total number of steps.
-        step_per_epoch: Number of steps per epoch.
+        total_step, step_per_epoch: Number of steps, which is the length of the result, and of those in an epoch.
         decay_epoch: Number of epochs per factor of `decay_rate`.
         is_stair: Whether the exponent is rounded down.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Returns: One rate per step.
 
     Example:
         >>> exponential_decay_lr(0.5, 0.5, total_step=4, step_per_epoch=2, decay_epoch=1)
@@ -82,29 +67,18 @@ def exponential_decay_lr(
 
 
 def natural_exp_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
     """Return rates ``learning_rate * e ** (-decay_rate * epoch)``.
 
     Args:
-        learning_rate: Initial rate, above 0.
+        learning_rate, total_step, step_per_epoch: As in `exponential_decay_lr`.
         decay_rate: Decay per epoch, above 0.
-        total_step: Total number of steps.
-        step_per_epoch: Number of steps per epoch.
         decay_epoch: With `is_stair`, the number of epochs with the same rate; otherwise it has no effect.
         is_stair: Whether the epoch is rounded down to a multiple of `decay_epoch`.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Returns: One rate per step.
 
     Example:
         >>> [round(rate, 4) for rate in natural_exp_decay_lr(0.5, 1.0, 3, 1, 1)]
@@ -121,29 +95,18 @@ def natural_exp_decay_lr(
 
 
 def inverse_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
+    learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
     """Return rates ``learning_rate / (1 + decay_rate * epoch / decay_epoch)``.
 
     Args:
-        learning_rate: Initial rate, above 0.
+        learning_rate, total_step, step_per_epoch: As in `exponential_decay_lr`.
         decay_rate: Amount that `decay_epoch` epochs add to the denominator, above 0.
-        total_step: Total number of steps.
-        step_per_epoch: Number of steps per epoch.
         decay_epoch: Number of epochs per `decay_rate`.
         is_stair: Whether ``epoch / decay_epoch`` is rounded down.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Returns: One rate per step.
 
     Example:
         >>> inverse_decay_lr(0.5, 1.0, total_step=4, step_per_epoch=2, decay_epoch=1)
@@ -164,18 +127,11 @@ def cosine_decay_lr(
     """Return rates that decay from `max_lr` to `min_lr` along half a cosine wave, then stay constant.
 
     Args:
-        min_lr: Final rate, at least 0.
-        max_lr: Initial rate, above `min_lr`.
-        total_step: Total number of steps.
-        step_per_epoch: Number of steps per epoch.
+        total_step, step_per_epoch: As in `exponential_decay_lr`.
+        min_lr, max_lr: Final rate, at least 0, and initial rate, above it.
         decay_epoch: Number of epochs until `min_lr` is reached.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Returns: One rate per step.
 
     Example:
         >>> [round(rate, 4) for rate in cosine_decay_lr(0.0, 0.5, total_step=4, step_per_epoch=1, decay_epoch=2)]
@@ -192,32 +148,20 @@ def cosine_decay_lr(
 
 
 def polynomial_decay_lr(
-    learning_rate: float,
-    end_learning_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
-    power: float,
-    update_decay_epoch: bool = False,
+    learning_rate: float, end_learning_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
+    power: float, update_decay_epoch: bool = False,
 ) -> list[float]:
     """Return rates ``(learning_rate - end_learning_rate) * (1 - epoch / decay_epoch) ** power + end_learning_rate``.
 
     Args:
-        learning_rate: Initial rate, above 0.
+        learning_rate, total_step, step_per_epoch: As in `exponential_decay_lr`.
         end_learning_rate: Final rate, at least 0.
-        total_step: Total number of steps.
-        step_per_epoch: Number of steps per epoch.
         decay_epoch: Number of epochs until the final rate is reached, which then stays constant.
         power: Exponent, above 0.
         update_decay_epoch: Whether `decay_epoch` is extended to its next multiple when it is reached, so that the rate
             rises again.
 
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Returns: One rate per step.
 
     Example:
         >>> polynomial_decay_lr(0.5, 0.25, total_step=4, step_per_epoch=1, decay_epoch=2, power=1.0)
@@ -238,20 +182,10 @@ def polynomial_decay_lr(
 
 
 def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int) -> list[float]:
-    """Return rates that rise linearly from 0 to `learning_rate`, then stay constant.
+    """Return rates that rise linearly from 0 to `learning_rate` in `warmup_epoch` epochs, then stay constant.
 
-    Args:
-        learning_rate: Final rate, at least 0.
-        total_step: Total number of steps.
-        step_per_epoch: Number of steps per epoch.
-        warmup_epoch: Number of epochs until `learning_rate` is reached.
-
-    Returns:
-        One rate per step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Args: total_step, step_per_epoch: As in `exponential_decay_lr`.
+    Returns: One rate per step.
 
     Example:
         >>> warmup_lr(0.5, total_step=4, step_per_epoch=1, warmup_epoch=2)

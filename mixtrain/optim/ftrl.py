@@ -5,8 +5,7 @@ from __future__ import annotations
 import keras
 
 from mixtrain import checks
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.optimizer import Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 
@@ -15,19 +14,15 @@ class FTRL(Optimizer):
     ``w = (sign(z) * l1 - z) / (n'^-p / lr + 2 * l2)`` where ``|z| > l1``, else 0.
 
     Args:
+        loss_scale, weight_decay: As in `Optimizer`.
         params: Parameters or groups without rates; see `Optimizer`. Weight decay applies to all, whatever their names.
         initial_accum: Initial value of n, at least 0.
         learning_rate: A number above 0; lists and schedules are not supported.
         lr_power: Exponent of the learning rate's decay, at most 0.
-        l1: L1 penalty, at least 0.
-        l2: L2 penalty, at least 0.
-        use_locking: Accepted for compatibility with MindSpore; has no effect.
-        loss_scale: Divisor of the gradients.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
+        l1, l2: L1 and L2 penalties, at least 0.
+        use_locking: Accepted, without effect.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or the learning rate changes or differs between groups.
+    Raises: ValueError: An argument is out of range, or the learning rate changes or differs between groups.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -40,15 +35,8 @@ class FTRL(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        initial_accum: float = 0.1,
-        learning_rate: float = 0.001,
-        lr_power: float = -0.5,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        use_locking: bool = False,
-        loss_scale: float = 1.0,
+        self, params: ParamsLike, initial_accum: float = 0.1, learning_rate: float = 0.001, lr_power: float = -0.5,
+        l1: float = 0.0, l2: float = 0.0, use_locking: bool = False, loss_scale: float = 1.0,
         weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
@@ -68,13 +56,10 @@ class FTRL(Optimizer):
             self.decay_flags = (True,) * len(self.parameters)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         moment, linear = self.moments[index], self.linear[index]
         new_moment = moment.value + gradient * gradient
         power = keras.ops.power(new_moment, -self.lr_power)
-        new_linear = linear.value + (
-            gradient - (power - keras.ops.power(moment.value, -self.lr_power)) / rate * weight
-        )
+        new_linear = linear.value + (gradient - (power - keras.ops.power(moment.value, -self.lr_power)) / rate * weight)
         moment.assign(new_moment)
         linear.assign(new_linear)
         new_weight = (keras.ops.sign(new_linear) * self.l1 - new_linear) / (power / rate + 2.0 * self.l2)

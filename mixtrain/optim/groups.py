@@ -52,9 +52,7 @@ def parse_parameters(
         weight_decay: Default of the optimizer: a number or a Cell.
         learning_rate: Default of the optimizer.
 
-    Raises:
-        TypeError: `parameters` is not such an iterable, or mixes parameters and dicts.
-        ValueError: `parameters` is empty, a group has an invalid key or value, or lists of rates differ in length.
+    Raises: ValueError: `parameters` is empty, a group has an invalid key or value, or lists of rates differ in length.
     """
     items = _as_list(where, "params", parameters)
     decay = as_weight_decay(where, weight_decay)
@@ -78,12 +76,7 @@ def parse_parameters(
 
 
 def as_weight_decay(where: str, value: Any) -> float | Cell:
-    """Return a weight decay as a number or as the Cell that computes it.
-
-    Raises:
-        TypeError: `value` is neither.
-        ValueError: `value` is negative.
-    """
+    """Return a weight decay as a number or as the Cell that computes it."""
     if isinstance(value, Cell):
         return value
     return checks.number(where, "weight_decay", value, at_least=0.0, example=1e-4)

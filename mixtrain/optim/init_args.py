@@ -18,11 +18,8 @@ def opt_init_args_register(fn: _FunctionT) -> _FunctionT:
     They are stored as ``init_params`` (a dict with "params"), ``init_learning_rate`` (None for a Cell) and
     ``init_args`` (the others, by name).
 
-    Args:
-        fn: The ``__init__`` method.
-
-    Returns:
-        The decorated method.
+    Args: fn: The ``__init__`` method.
+    Returns: The decorated method.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -10,10 +10,8 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import float32
 from mixtrain.optim.adam import decay_rate, running_mean
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
 from mixtrain.optim.length import l2_norm
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 _MAX_TRUST_RATIO: Final = 10.0
@@ -26,16 +24,8 @@ class Lamb(Optimizer):
     norm is 0.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
-        beta1: Decay rate of the first moment, between 0 and 1.
-        beta2: Decay rate of the second moment, between 0 and 1.
-        eps: Added to the denominator, above 0.
+        params, learning_rate, beta1, beta2, eps: As in `Adam`.
         weight_decay: Decoupled weight decay, added to the direction; a number or a Cell of the step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -44,18 +34,12 @@ class Lamb(Optimizer):
         >>> [round(value, 4) for value in w.asnumpy().tolist()]
         [3.0, 3.5]
 
-    Source: You et al., "Large batch optimization for deep learning: training BERT in 76 minutes", 2020; MindSpore,
-    `mindspore.nn.Lamb`.
+    Source: You et al., 2020; MindSpore, `mindspore.nn.Lamb`.
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-6,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike, beta1: float = 0.9, beta2: float = 0.999,
+        eps: float = 1e-6, weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         self.beta1, self.beta2 = decay_rate("Lamb", "beta1", beta1), decay_rate("Lamb", "beta2", beta2)
@@ -68,7 +52,6 @@ class Lamb(Optimizer):
         return self.apply_updates(self.gradients_centralization(gradients))
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         step = keras.ops.cast(keras.ops.reshape(self.global_step, ()), float32) + 1.0
         mean = running_mean(self.moments1[index], gradient, self.beta1) / (1.0 - self.beta1**step)
         mean_square = running_mean(self.moments2[index], gradient * gradient, self.beta2) / (1.0 - self.beta2**step)

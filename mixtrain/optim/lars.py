@@ -32,9 +32,7 @@ class LARS(Optimizer):
         lars_filter: Function of a parameter that returns whether it is scaled; by default all are whose name contains
             neither "LayerNorm" nor "bias".
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: With `use_clip`, the optimizer has groups with dynamic learning rates.
+    Raises: ValueError: With `use_clip`, the optimizer has groups with dynamic learning rates.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -47,11 +45,7 @@ class LARS(Optimizer):
     """
 
     def __init__(
-        self,
-        optimizer: Optimizer,
-        epsilon: float = 1e-5,
-        coefficient: float = 0.001,
-        use_clip: bool = False,
+        self, optimizer: Optimizer, epsilon: float = 1e-5, coefficient: float = 0.001, use_clip: bool = False,
         lars_filter: Callable[[Variable], bool] = _neither_norm_nor_bias,
     ) -> None:
         checks.instance("LARS", "optimizer", optimizer, Optimizer, "LARS(nn.Momentum(params, 0.1, 0.9))")

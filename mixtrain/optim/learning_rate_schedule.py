@@ -27,14 +27,8 @@ class LearningRateSchedule(Cell):
     def construct(self, global_step: Tensor) -> Tensor:
         """Compute the learning rate of a step; a subclass defines it.
 
-        Args:
-            global_step: Index of the step, from 0; an optimizer passes an int32 variable of shape (1,).
-
-        Returns:
-            A float tensor of one element.
-
-        Raises:
-            NotImplementedError: The subclass does not define `construct`.
+        Args: global_step: Index of the step, from 0; an optimizer passes an int32 variable of shape (1,).
+        Returns: A float tensor of one element.
         """
         raise NotImplementedError(
             f"{type(self).__name__}: a LearningRateSchedule must compute its rate. "
@@ -68,17 +62,12 @@ class ExponentialDecayLR(_Decay):
         decay_steps: Number of steps per factor of `decay_rate`.
         is_stair: Whether the exponent is rounded down.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> float(ExponentialDecayLR(0.5, 0.25, decay_steps=2)(1))
         0.25
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         return self.learning_rate * keras.ops.power(self.decay_rate, self._decay_periods(global_step))
 
 
@@ -92,17 +81,12 @@ class NaturalExpDecayLR(_Decay):
         decay_steps: With `is_stair`, the number of steps with the same rate; otherwise it has no effect.
         is_stair: Whether the step is rounded down to a multiple of `decay_steps`.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> round(float(NaturalExpDecayLR(0.5, 1.0, decay_steps=2)(1)), 4)
         0.1839
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         if self.is_stair:
             step = self._decay_periods(global_step) * self.decay_steps
         else:
@@ -119,17 +103,12 @@ class InverseDecayLR(_Decay):
         decay_steps: Number of steps per `decay_rate`.
         is_stair: Whether ``step / decay_steps`` is rounded down.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> float(InverseDecayLR(0.5, 1.0, decay_steps=2)(2))
         0.25
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         return self.learning_rate / (1.0 + self.decay_rate * self._decay_periods(global_step))
 
 
@@ -137,13 +116,8 @@ class CosineDecayLR(LearningRateSchedule):
     """A rate that decays from `max_lr` to `min_lr` along half a cosine wave, then stays constant.
 
     Args:
-        min_lr: Final rate, at least 0.
-        max_lr: Initial rate, above `min_lr`.
+        min_lr, max_lr: Final rate, at least 0, and initial rate, above it.
         decay_steps: Number of steps until `min_lr` is reached.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> round(float(CosineDecayLR(0.0, 0.5, decay_steps=2)(1)), 4)
@@ -157,7 +131,6 @@ class CosineDecayLR(LearningRateSchedule):
         self.decay_steps = checks.integer("CosineDecayLR", "decay_steps", decay_steps, at_least=1)
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         progress = keras.ops.minimum(keras.ops.cast(global_step, float32), self.decay_steps) / self.decay_steps
         return self.min_lr + 0.5 * (self.max_lr - self.min_lr) * (1.0 + keras.ops.cos(math.pi * progress))
 
@@ -173,21 +146,13 @@ class PolynomialDecayLR(LearningRateSchedule):
         update_decay_steps: Whether `decay_steps` is extended to its next multiple when it is reached, so that the rate
             rises again.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> float(PolynomialDecayLR(0.5, 0.25, decay_steps=2, power=1.0)(1))
         0.375
     """
 
     def __init__(
-        self,
-        learning_rate: float,
-        end_learning_rate: float,
-        decay_steps: int,
-        power: float,
+        self, learning_rate: float, end_learning_rate: float, decay_steps: int, power: float,
         update_decay_steps: bool = False,
     ) -> None:
         super().__init__()
@@ -199,7 +164,6 @@ class PolynomialDecayLR(LearningRateSchedule):
         self.update_decay_steps = checks.boolean(where, "update_decay_steps", update_decay_steps)
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         step = keras.ops.cast(global_step, float32)
         decay_steps: Tensor | float = self.decay_steps
         if self.update_decay_steps:
@@ -211,15 +175,7 @@ class PolynomialDecayLR(LearningRateSchedule):
 
 
 class WarmUpLR(LearningRateSchedule):
-    """A rate that rises linearly from 0 to `learning_rate`, then stays constant.
-
-    Args:
-        learning_rate: Final rate, at least 0.
-        warmup_steps: Number of steps until `learning_rate` is reached.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    """A rate that rises linearly from 0 to `learning_rate`, at least 0, in `warmup_steps` steps, then stays constant.
 
     Example:
         >>> float(WarmUpLR(0.5, warmup_steps=2)(1))
@@ -232,6 +188,5 @@ class WarmUpLR(LearningRateSchedule):
         self.warmup_steps = checks.integer("WarmUpLR", "warmup_steps", warmup_steps, at_least=1)
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         step = keras.ops.minimum(keras.ops.cast(global_step, float32), float(self.warmup_steps))
         return self.learning_rate * (step / self.warmup_steps)

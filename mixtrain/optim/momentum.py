@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from mixtrain import checks
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 
@@ -16,16 +14,9 @@ class Momentum(Optimizer):
     kernel uses the old v there, which is plain momentum.)
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate, weight_decay, loss_scale: As in `Optimizer`.
         momentum: Momentum, at least 0.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-        loss_scale: Divisor of the gradients.
         use_nesterov: Whether to use Nesterov momentum.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -36,18 +27,12 @@ class Momentum(Optimizer):
         >>> w.asnumpy().tolist()
         [-0.25]
 
-    Source: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013; MindSpore,
-    `mindspore.nn.Momentum`.
+    Source: Sutskever et al., 2013; MindSpore, `mindspore.nn.Momentum`.
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike,
-        momentum: float,
-        weight_decay: WeightDecayLike = 0.0,
-        loss_scale: float = 1.0,
-        use_nesterov: bool = False,
+        self, params: ParamsLike, learning_rate: LearningRateLike, momentum: float, weight_decay: WeightDecayLike = 0.0,
+        loss_scale: float = 1.0, use_nesterov: bool = False,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.momentum = checks.number("Momentum", "momentum", momentum, at_least=0.0, example=0.9)
@@ -55,7 +40,6 @@ class Momentum(Optimizer):
         self.moments = self.parameters.clone("moments", "zeros")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         moment = self.moments[index]
         new = moment.value * self.momentum + gradient
         moment.assign(new)

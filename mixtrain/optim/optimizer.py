@@ -46,9 +46,7 @@ class Optimizer(OptimizerCell):
         global_step_increase_tensor: Increment of `global_step`: 1, int32 (1,).
         use_parallel: False: the state is not sharded over devices.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `parameters` is empty, contains duplicates or duplicate names, or an argument is out of range.
+    Raises: ValueError: `parameters` is empty, contains duplicates or duplicate names, or an argument is out of range.
 
     Example:
         >>> import mixtrain, numpy as np
@@ -76,16 +74,9 @@ class Optimizer(OptimizerCell):
     def __call__(self, gradients: Sequence[Tensor | None], *args: Any, **kwargs: Any) -> Any:
         """Run one step.
 
-        Args:
-            gradients: One per parameter, in the order of `parameters`: a dense or sparse tensor of the parameter's
-                shape, or None for a gradient of zero (weight decay and momentum still act).
-
-        Returns:
-            A tuple of True, one per parameter.
-
-        Raises:
-            TypeError: `gradients` is not a tuple or list.
-            ValueError: The number of gradients, or the shape of one, does not match the parameters.
+        Args: gradients: One per parameter, in the order of `parameters`: a dense or sparse tensor of the parameter's
+            shape, or None for a gradient of zero (weight decay and momentum still act).
+        Returns: A tuple of True, one per parameter.
         """
         checked = self._checked_gradients(gradients)
         self._refuse_changed_next_values(gradients)
@@ -132,9 +123,6 @@ class Optimizer(OptimizerCell):
             weight: Value of the parameter, at least float32.
             gradient: Gradient with weight decay added and the loss scale undone, same shape and dtype as `weight`.
             rate: Learning rate of the parameter, a scalar tensor.
-
-        Raises:
-            NotImplementedError: The subclass defines neither this nor `construct`.
         """
         raise NotImplementedError(
             f"{type(self).__name__}: an Optimizer must define its rule. "
@@ -197,24 +185,15 @@ class Optimizer(OptimizerCell):
         return self.dynamic_lr or self.dynamic_weight_decay
 
     def assignadd(self, variable: Variable, value: TensorLike) -> Variable:
-        """Add to a variable in place, as ``self.assignadd(self.global_step, self.global_step_increase_tensor)``.
+        """Add `value` to a Parameter `variable` in place and return it, as ``self.assignadd(self.global_step, 1)``.
 
-        Args:
-            variable: A Parameter.
-            value: A number or tensor.
-
-        Returns:
-            The variable.
+        Returns: The variable.
         """
         variable.assign_add(keras.ops.broadcast_to(keras.ops.cast(value, variable.dtype), variable.shape))
         return variable
 
     def broadcast_params(self, optim_result: Any) -> Any:
-        """Return `optim_result`: on one device there is nothing to broadcast.
-
-        Args:
-            optim_result: Result of the updates.
-        """
+        """Return `optim_result`: on one device there is nothing to broadcast. `optim_result`: result of the updates."""
         return optim_result
 
     def _checked_gradients(self, gradients: Any) -> tuple[Tensor, ...]:

@@ -111,8 +111,7 @@ class OptimizerCell(Cell):
     def get_lr_parameter(self, param: Any) -> Any:
         """Return the Parameter or schedule of a parameter's learning rate, or a list of them for a list.
 
-        Raises:
-            ValueError: The optimizer does not train `param`.
+        Raises: ValueError: The optimizer does not train `param`.
         """
         if isinstance(param, list):
             return [self.get_lr_parameter(item) for item in param]

@@ -6,9 +6,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.ops.updates import soft_threshold
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 
@@ -18,18 +16,10 @@ class ProximalAdagrad(Optimizer):
     ``s = s + g²``, ``r = lr / sqrt(s)``, ``p = w - r * g``, ``w = sign(p) * max(|p| - r * l1, 0) / (1 + r * l2)``.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
+        params, learning_rate, loss_scale, weight_decay: As in `Optimizer`.
         accum: Initial value of s, at least 0.
-        learning_rate: A number, list or schedule; see `Optimizer`.
-        l1: L1 penalty, at least 0.
-        l2: L2 penalty, at least 0.
-        use_locking: Accepted for compatibility with MindSpore; has no effect.
-        loss_scale: Divisor of the gradients.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+        l1, l2: L1 and L2 penalties, at least 0.
+        use_locking: Accepted, without effect.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -42,15 +32,8 @@ class ProximalAdagrad(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        accum: float = 0.1,
-        learning_rate: LearningRateLike = 0.001,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        use_locking: bool = False,
-        loss_scale: float = 1.0,
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, accum: float = 0.1, learning_rate: LearningRateLike = 0.001, l1: float = 0.0,
+        l2: float = 0.0, use_locking: bool = False, loss_scale: float = 1.0, weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         initial = checks.number("ProximalAdagrad", "accum", accum, at_least=0.0, example=0.1)
@@ -60,7 +43,6 @@ class ProximalAdagrad(Optimizer):
         self.accum = self.parameters.clone("accum", initial)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         accum = self.accum[index].value + gradient * gradient
         self.accum[index].assign(accum)
         rate = rate / keras.ops.sqrt(accum)

@@ -6,9 +6,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.optim.adam import running_mean
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 
@@ -18,19 +16,12 @@ class RMSProp(Optimizer):
     s starts at 1. With `centered`, the square of a running mean of g is subtracted from s under the root.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate, loss_scale, weight_decay: As in `Optimizer`.
         decay: Decay rate of the running means, at least 0.
         momentum: Momentum, at least 0.
         epsilon: Added under the square root, above 0.
-        use_locking: Accepted for compatibility with MindSpore; has no effect.
+        use_locking: Accepted, without effect.
         centered: Whether to divide by the root of the variance of g instead of its mean square.
-        loss_scale: Divisor of the gradients.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -43,15 +34,8 @@ class RMSProp(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 0.1,
-        decay: float = 0.9,
-        momentum: float = 0.0,
-        epsilon: float = 1e-10,
-        use_locking: bool = False,
-        centered: bool = False,
-        loss_scale: float = 1.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 0.1, decay: float = 0.9, momentum: float = 0.0,
+        epsilon: float = 1e-10, use_locking: bool = False, centered: bool = False, loss_scale: float = 1.0,
         weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
@@ -66,7 +50,6 @@ class RMSProp(Optimizer):
         self.moment = self.parameters.clone("moment", "zeros")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         mean_square = running_mean(self.ms[index], gradient * gradient, self.decay)
         if self.centered:
             mean = running_mean(self.mg[index], gradient, self.decay)

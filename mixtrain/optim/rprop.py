@@ -7,9 +7,7 @@ from typing import Any
 import keras
 
 from mixtrain import checks
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 
@@ -20,15 +18,10 @@ class Rprop(Optimizer):
     it is multiplied by the first, and the element is not updated in that step.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
+        params, weight_decay: As in `Optimizer`.
         learning_rate: Initial step size; a number, list or schedule, see `Optimizer`.
         etas: Factors of the step sizes: one between 0 and 1, and one above 1.
         step_sizes: Minimum and maximum step size.
-        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -37,17 +30,12 @@ class Rprop(Optimizer):
         >>> w.asnumpy().tolist()
         [-0.5, 0.5]
 
-    Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning", 1993; MindSpore,
-    `mindspore.nn.Rprop`.
+    Source: Riedmiller and Braun, 1993; MindSpore, `mindspore.nn.Rprop`.
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 0.1,
-        etas: tuple[float, float] = (0.5, 1.2),
-        step_sizes: tuple[float, float] = (1e-6, 50.0),
-        weight_decay: WeightDecayLike = 0.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 0.1, etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0), weight_decay: WeightDecayLike = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
         self.etas = _pair("etas", etas, (0.5, 1.2))
@@ -62,7 +50,6 @@ class Rprop(Optimizer):
         self.step_size = self.parameters.clone("step_size", "zeros")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         # 1 where the sign of the gradient is unchanged, -1 where it flipped, 0 where either gradient is zero.
         agreement = keras.ops.sign(gradient * self.prev[index].value)
         step_size = keras.ops.where(self.global_step.value[0] == 0, rate, self.step_size[index].value)
@@ -76,12 +63,7 @@ class Rprop(Optimizer):
 
 
 def _pair(name: str, value: Any, example: tuple[float, float]) -> tuple[float, float]:
-    """Check that `value` is a pair of numbers, and return it.
-
-    Raises:
-        TypeError: `value` is not a tuple of numbers.
-        ValueError: `value` does not have two items.
-    """
+    """Check that `value` is a pair of numbers, and return it."""
     if not isinstance(value, tuple):
         raise checks.fail_type("Rprop", f"{name} must be a tuple", value, f"{name}={example}")
     if len(value) != 2:

@@ -24,11 +24,8 @@ _WRITE = "learning_rate=0.01, a list with one value a step, or a LearningRateSch
 class RatePerStep(LearningRateSchedule):
     """A list of learning rates, one per step, whose last value is used for all later steps.
 
-    MindSpore raises an error after the last value.
-
-    Args:
-        rates: Values, float32 (n,).
-        name: Name of the parameter that stores them.
+    MindSpore raises an error after the last value. `rates` are float32 (n,), `name` is that of the parameter that
+    stores them.
 
     Example:
         >>> import mixtrain
@@ -45,16 +42,12 @@ class RatePerStep(LearningRateSchedule):
         return int(self.learning_rate.shape[0])
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         index = keras.ops.minimum(keras.ops.reshape(global_step, ()), len(self) - 1)
         return keras.ops.take(self.learning_rate, index)
 
 
 class KerasRate(LearningRateSchedule):
-    """A `keras.optimizers.schedules.LearningRateSchedule` as a `LearningRateSchedule`.
-
-    Args:
-        schedule: The Keras schedule.
+    """A `keras.optimizers.schedules.LearningRateSchedule` as a `LearningRateSchedule`. `schedule`: the Keras schedule.
 
     Example:
         >>> import keras, mixtrain
@@ -68,7 +61,6 @@ class KerasRate(LearningRateSchedule):
         self.schedule = schedule
 
     def construct(self, global_step: Tensor) -> Tensor:
-        """Return the learning rate of the step."""
         return self.schedule(keras.ops.reshape(global_step, ()))
 
 
@@ -81,9 +73,7 @@ def as_learning_rate(where: str, value: LearningRateLike, name: str) -> Paramete
             `keras.optimizers.schedules.LearningRateSchedule`.
         name: Name of the parameter.
 
-    Raises:
-        TypeError: `value` is none of these.
-        ValueError: `value` is negative, not finite, empty, or has two or more axes.
+    Raises: ValueError: `value` is negative, not finite, empty, or has two or more axes.
     """
     if isinstance(value, Cell):
         return value

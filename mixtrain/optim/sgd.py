@@ -6,9 +6,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.common.parameter import ParameterTuple
-from mixtrain.optim.groups import ParamsLike, WeightDecayLike
-from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.schedule import LearningRateLike
+from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
 
@@ -19,17 +17,13 @@ class SGD(Optimizer):
     ``w = w - lr * (g + momentum * v)``.
 
     Args:
-        params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule; see `Optimizer`.
+        params, learning_rate, loss_scale: As in `Optimizer`.
         momentum: Momentum, at least 0.
         dampening: Dampening of the momentum, at least 0; has no effect if `momentum` is 0.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``; a number.
         nesterov: Whether to use Nesterov momentum; requires a momentum and no dampening.
-        loss_scale: Divisor of the gradients.
 
-    Raises:
-        TypeError: An argument has the wrong type, or `weight_decay` is a Cell.
-        ValueError: An argument is out of range, or `nesterov` is used without momentum or with dampening.
+    Raises: ValueError: An argument is out of range, or `nesterov` is used without momentum or with dampening.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -40,14 +34,8 @@ class SGD(Optimizer):
     """
 
     def __init__(
-        self,
-        params: ParamsLike,
-        learning_rate: LearningRateLike = 0.1,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: WeightDecayLike = 0.0,
-        nesterov: bool = False,
-        loss_scale: float = 1.0,
+        self, params: ParamsLike, learning_rate: LearningRateLike = 0.1, momentum: float = 0.0, dampening: float = 0.0,
+        weight_decay: WeightDecayLike = 0.0, nesterov: bool = False, loss_scale: float = 1.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self.momentum = checks.number("SGD", "momentum", momentum, at_least=0.0, example=0.9)
@@ -64,7 +52,6 @@ class SGD(Optimizer):
         self.accum = self.parameters.clone("accum", "zeros") if self.momentum else ParameterTuple()
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         if not self.momentum:
             return weight - gradient * rate
         accum = self.accum[index]

@@ -12,8 +12,7 @@ def thor(*args: Any, **kwargs: Any) -> NoReturn:
         *args: Arguments of MindSpore's `thor`.
         **kwargs: Keyword arguments of MindSpore's `thor`.
 
-    Raises:
-        NotImplementedError: Always; the message names alternatives.
+    Raises: NotImplementedError: Always; the message names alternatives.
     """
     raise NotImplementedError(
         "thor: the second-order optimizer THOR is not offered. "

@@ -28,10 +28,8 @@ class TrainedParameters(ParameterTuple):
     def checked(cls, where: str, parameters: Sequence[Variable]) -> TrainedParameters:
         """Validate `parameters` and return them as a tuple.
 
-        Raises:
-            TypeError: One is neither a Parameter nor a `keras.Variable`.
-            ValueError: One is listed twice, two Parameters have the same name, a trainable one is not floating-point,
-                or none is trainable.
+        Raises: ValueError: One is listed twice, two Parameters have the same name, a trainable one is not
+            floating-point, or none is trainable.
         """
         for parameter in parameters:
             if not isinstance(parameter, keras.Variable):

@@ -106,14 +106,9 @@ def is_optimizer(value: Any) -> bool:
 
 
 def drive(optimizer: Any) -> OptimizerDriver:
-    """Return the driver of an optimizer.
+    """Return the driver of an optimizer. `optimizer`: a `mixtrain.nn.Optimizer` or a `keras.optimizers.Optimizer`.
 
-    Args:
-        optimizer: A `mixtrain.nn.Optimizer` or a `keras.optimizers.Optimizer`.
-
-    Raises:
-        TypeError: `optimizer` is neither.
-        ValueError: `optimizer` is a `keras.optimizers.LossScaleOptimizer`.
+    Raises: ValueError: `optimizer` is a `keras.optimizers.LossScaleOptimizer`.
 
     Example:
         >>> import keras
@@ -169,8 +164,7 @@ def apply_gradients(
 def check_averages(optimizer: keras.optimizers.Optimizer, variables: Sequence[Variable]) -> None:
     """Check that a Keras optimizer need not average variables that take next values.
 
-    Raises:
-        ValueError: It does: Keras (3.15) fails when it writes the averages back, as these variables have none.
+    Raises: ValueError: It does: Keras (3.15) fails when it writes the averages back, as these variables have none.
     """
     if getattr(optimizer, "use_ema", False) and any(map(backend.takes_next_value, variables)):
         raise checks.fail_value(

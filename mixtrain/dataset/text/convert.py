@@ -42,27 +42,17 @@ def case_folded(text: str) -> str:
 class CaseFold:
     """Strings with their case folded, which is more than `str.lower`: "ß" becomes "ss", fullwidth letters plain ones.
 
-    Raises:
-        TypeError: On use, the value contains no strings.
-
     Example:
         >>> str(CaseFold()("Welcome To"))
         'welcome to'
     """
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the case-folded strings."""
         return map_strings(case_folded, read_strings("CaseFold", value))
 
 
 class NormalizeUTF8:
-    """Strings in a Unicode normalization form.
-
-    Args:
-        normalize_form: The form.
-
-    Raises:
-        TypeError: `normalize_form` is not a `NormalizeForm`; on use, the value contains no strings.
+    """Strings in the Unicode normalization form `normalize_form`.
 
     Example:
         >>> str(NormalizeUTF8(NormalizeForm.NFKC)("Ａ"))
@@ -75,21 +65,13 @@ class NormalizeUTF8:
         )
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the normalized strings."""
         return map_strings(lambda text: normalized(text, self.normalize_form), read_strings("NormalizeUTF8", value))
 
 
 class RegexReplace:
-    r"""Strings with the matches of a regular expression, in the syntax of Python's `re`, replaced.
+    r"""Strings with all matches of `pattern`, a regular expression of Python's `re`, replaced by `replace`.
 
-    Args:
-        pattern: The regular expression.
-        replace: The replacement.
-        replace_all: Whether to replace all matches, or the first in each string.
-
-    Raises:
-        TypeError: An argument has the wrong type; on use, the value contains no strings.
-        ValueError: `pattern` is not a valid regular expression.
+    Args: replace_all: Whether to replace all matches, or the first in each string.
 
     Example:
         >>> str(RegexReplace(r"\s+", "_")("one  two"))
@@ -102,7 +84,6 @@ class RegexReplace:
         self._count = 0 if checks.boolean("RegexReplace", "replace_all", replace_all) else 1
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the strings with the matches replaced."""
         texts = read_strings("RegexReplace", value)
         return map_strings(lambda text: self._pattern.sub(self._replace, text, count=self._count), texts)
 
@@ -110,12 +91,7 @@ class RegexReplace:
 class ToNumber:
     """Strings as numbers; for integer dtypes, decimals are dropped.
 
-    Args:
-        data_type: The dtype, for example ``mixtrain.int32``.
-
-    Raises:
-        TypeError: `data_type` is not a dtype of numbers; on use, the value contains no strings.
-        ValueError: On use, a string is not a number or does not fit.
+    Args: data_type: The dtype, for example ``mixtrain.int32``.
 
     Example:
         >>> import mixtrain
@@ -129,7 +105,6 @@ class ToNumber:
             raise checks.fail_type("ToNumber", "data_type must be a dtype of numbers", data_type, "mixtrain.int32")
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the strings as numbers."""
         texts = read_strings("ToNumber", value)
         return np.array([*map(self._number, texts.ravel().tolist())], np.dtype(self.data_type)).reshape(texts.shape)
 
@@ -152,18 +127,9 @@ class ToNumber:
 
 
 class SlidingWindow:
-    """Sliding windows over the values of an array with one axis.
+    """Sliding windows of `width` values over an array with one axis; `axis` is 0 or -1.
 
-    Args:
-        width: Number of values in a window.
-        axis: The axis, 0 or -1.
-
-    Returns:
-        Shape (n - width + 1, width); empty if the array is shorter than a window.
-
-    Raises:
-        TypeError: An argument is not an int.
-        ValueError: `width` is below 1, or `axis` is neither 0 nor -1; on use, the value does not have one axis.
+    Returns: Shape (n - width + 1, width); empty if the array is shorter than a window.
 
     Example:
         >>> SlidingWindow(2)(["a", "b", "c"]).tolist()
@@ -175,7 +141,6 @@ class SlidingWindow:
         self.axis = checks.one_of("SlidingWindow", "axis", axis, (0, -1))
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the windows."""
         array = np.asarray(value)
         if array.ndim != 1:
             raise checks.fail_value("SlidingWindow", "the value must have one axis", array.shape, "a list of tokens")
@@ -185,14 +150,7 @@ class SlidingWindow:
 
 
 class Truncate:
-    """A list of tokens, or each row of a table of them, truncated to a length.
-
-    Args:
-        max_seq_len: Maximum number of tokens.
-
-    Raises:
-        TypeError: `max_seq_len` is not an int.
-        ValueError: `max_seq_len` is negative; on use, the value has neither one axis nor two.
+    """A list of tokens, or each row of a table of them, truncated to a length. `max_seq_len`: maximum number of tokens.
 
     Example:
         >>> Truncate(2)(["a", "b", "c"]).tolist()
@@ -203,7 +161,6 @@ class Truncate:
         self.max_seq_len = checks.integer("Truncate", "max_seq_len", max_seq_len, at_least=0, example=128)
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the truncated tokens."""
         array = np.asarray(value)
         if array.ndim not in (1, 2):
             raise checks.fail_value("Truncate", "the value must have one axis or two", array.shape, "a list of tokens")
@@ -213,12 +170,7 @@ class Truncate:
 class TruncateSequencePair:
     """Two lists of tokens, truncated to a total length; tokens are removed from the longer list.
 
-    Args:
-        max_length: Maximum number of tokens of both lists together.
-
-    Raises:
-        TypeError: `max_length` is not an int.
-        ValueError: `max_length` is negative.
+    Args: max_length: Maximum number of tokens of both lists together.
 
     Example:
         >>> [part.tolist() for part in TruncateSequencePair(4)(["a", "b", "c"], ["d", "e"])]
@@ -240,14 +192,7 @@ class TruncateSequencePair:
 
 
 def to_bytes(array: np.ndarray, encoding: str = "utf8") -> np.ndarray:
-    """Encode an array of strings as bytes.
-
-    Args:
-        array: The strings.
-        encoding: The encoding.
-
-    Raises:
-        TypeError: `array` contains no strings.
+    """Encode the strings of `array` as bytes in `encoding`.
 
     Example:
         >>> to_bytes(["a", "é"]).tolist()
@@ -257,14 +202,7 @@ def to_bytes(array: np.ndarray, encoding: str = "utf8") -> np.ndarray:
 
 
 def to_str(array: np.ndarray, encoding: str = "utf8") -> np.ndarray:
-    """Decode an array of bytes as strings.
-
-    Args:
-        array: The bytes.
-        encoding: The encoding.
-
-    Raises:
-        TypeError: `array` contains no bytes.
+    """Decode the bytes of `array` as strings in `encoding`.
 
     Example:
         >>> to_str([b"a", b"b"]).tolist()

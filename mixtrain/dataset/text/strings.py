@@ -12,11 +12,7 @@ from mixtrain import checks
 
 
 def read_strings(where: str, value: Any) -> np.ndarray:
-    """Return a string, a list or an array of strings as an array; bytes are read as UTF-8.
-
-    Raises:
-        TypeError: The value contains something else than strings.
-    """
+    """Return a string, a list or an array of strings as an array; bytes are read as UTF-8."""
     array = np.asarray(value)
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8")
@@ -26,12 +22,7 @@ def read_strings(where: str, value: Any) -> np.ndarray:
 
 
 def read_string(where: str, value: Any) -> str:
-    """Return one string.
-
-    Raises:
-        TypeError: The value is not a string.
-        ValueError: The value is an array of strings.
-    """
+    """Return one string."""
     array = read_strings(where, value)
     if array.ndim:
         raise checks.fail_value(where, "the value must be one str", f"shape {array.shape}", "a map of each of them")
@@ -44,12 +35,7 @@ def map_strings(function: Callable[[str], str], texts: np.ndarray) -> np.ndarray
 
 
 def read_pattern(where: str, argument: str, value: Any) -> re.Pattern[str]:
-    r"""Return a regular expression, in Python's syntax.
-
-    Raises:
-        TypeError: The value is not a str.
-        ValueError: The value is not valid in Python's syntax, which lacks ``\p{...}``.
-    """
+    r"""Return a regular expression, in Python's syntax."""
     try:
         return re.compile(checks.instance(where, argument, value, str, r'r"\s+"'))
     except re.error as error:

@@ -52,14 +52,8 @@ class _Tokenizer:
 class WhitespaceTokenizer(_Tokenizer):
     """The parts of a text between whitespace.
 
-    Args:
-        with_offsets: Whether to return the start and end of each token too, in bytes.
-
-    Returns:
-        An array of strings; with offsets, a tuple of it and two uint32 arrays. An empty text has one empty token.
-
-    Raises:
-        TypeError: `with_offsets` is not a bool; on use, the value is not a str.
+    Args: with_offsets: Whether to return the start and end of each token too, in bytes.
+    Returns: An array of strings; with offsets, a tuple of it and two uint32 arrays. An empty text has one empty token.
 
     Example:
         >>> WhitespaceTokenizer()("Welcome to  Beijing").tolist()
@@ -67,21 +61,13 @@ class WhitespaceTokenizer(_Tokenizer):
     """
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return the spans of the tokens of a text."""
         return (match.span() for match in re.finditer(r"\S+", text))
 
 
 class UnicodeCharTokenizer(_Tokenizer):
-    """The characters of a text.
+    """The characters of a text. `with_offsets`: whether to return the start and end of each token too, in bytes.
 
-    Args:
-        with_offsets: Whether to return the start and end of each token too, in bytes.
-
-    Returns:
-        An array of strings; with offsets, a tuple of it and two uint32 arrays.
-
-    Raises:
-        TypeError: `with_offsets` is not a bool; on use, the value is not a str.
+    Returns: An array of strings; with offsets, a tuple of it and two uint32 arrays.
 
     Example:
         >>> UnicodeCharTokenizer()("to go").tolist()
@@ -89,7 +75,6 @@ class UnicodeCharTokenizer(_Tokenizer):
     """
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return the spans of the tokens of a text."""
         return ((index, index + 1) for index in range(len(text)))
 
 
@@ -101,12 +86,7 @@ class RegexTokenizer(_Tokenizer):
         keep_delim_pattern: Matches of it that are tokens themselves; none if it is empty.
         with_offsets: Whether to return the start and end of each token too, in bytes.
 
-    Returns:
-        An array of strings; with offsets, a tuple of it and two uint32 arrays.
-
-    Raises:
-        TypeError: A pattern is not a str, `with_offsets` not a bool; on use, the value is not a str.
-        ValueError: A pattern is not a valid regular expression.
+    Returns: An array of strings; with offsets, a tuple of it and two uint32 arrays.
 
     Example:
         >>> RegexTokenizer(r"\s+|,", keep_delim_pattern=",")("one, two").tolist()
@@ -119,7 +99,6 @@ class RegexTokenizer(_Tokenizer):
         self._keep = read_pattern("RegexTokenizer", "keep_delim_pattern", keep_delim_pattern)
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return the spans of the tokens of a text."""
         end = 0
         for match in self._delimiter.finditer(text):
             yield end, match.start()
@@ -139,11 +118,7 @@ class BasicTokenizer(_Tokenizer):
         preserve_unused_token: Whether special tokens such as "[CLS]" and "[UNK]" are preserved.
         with_offsets: Whether to return the start and end of each token too, in bytes of the normalized text.
 
-    Returns:
-        An array of strings; with offsets, a tuple of it and two uint32 arrays.
-
-    Raises:
-        TypeError: An argument has the wrong type; on use, the value is not a str.
+    Returns: An array of strings; with offsets, a tuple of it and two uint32 arrays.
 
     Example:
         >>> BasicTokenizer()("Hello, [UNK] world!").tolist()
@@ -151,11 +126,8 @@ class BasicTokenizer(_Tokenizer):
     """
 
     def __init__(
-        self,
-        lower_case: bool = False,
-        keep_whitespace: bool = False,
-        normalization_form: NormalizeForm = NormalizeForm.NONE,
-        preserve_unused_token: bool = True,
+        self, lower_case: bool = False, keep_whitespace: bool = False,
+        normalization_form: NormalizeForm = NormalizeForm.NONE, preserve_unused_token: bool = True,
         with_offsets: bool = False,
     ) -> None:
         super().__init__(with_offsets)
@@ -167,7 +139,6 @@ class BasicTokenizer(_Tokenizer):
         self.preserve_unused_token = checks.boolean("BasicTokenizer", "preserve_unused_token", preserve_unused_token)
 
     def prepare(self, text: str) -> str:
-        """Return the normalized text that is split into tokens."""
         if not self.preserve_unused_token:
             return self._normalized(text)
         parts, end = [], 0
@@ -185,7 +156,6 @@ class BasicTokenizer(_Tokenizer):
         return "".join(" " if unicodedata.category(letter) in ("Cc", "Cf") else letter for letter in text)
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return the spans of the tokens of a text."""
         end = 0
         for match in _SPECIAL_TOKENS.finditer(text) if self.preserve_unused_token else ():
             yield from self._words(text, end, match.start())
@@ -212,13 +182,7 @@ def _character_kind(letter: str) -> str:
 
 
 class PythonTokenizer:
-    """A tokenizer from a function.
-
-    Args:
-        tokenizer: A function from a str to a list of str.
-
-    Raises:
-        TypeError: `tokenizer` is not callable; on use, the value is not a str.
+    """A tokenizer from a function. `tokenizer`: a function from a str to a list of str.
 
     Example:
         >>> PythonTokenizer(str.split)("Welcome to Beijing").tolist()
@@ -231,5 +195,4 @@ class PythonTokenizer:
         self.tokenizer = tokenizer
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the tokens of one text."""
         return np.array(self.tokenizer(read_string("PythonTokenizer", value)), np.str_)

@@ -38,10 +38,6 @@ class Vocab:
             word_list: The words, without duplicates.
             special_tokens: Words such as "<pad>" and "<unk>", which must not be in `word_list`.
             special_first: Whether the special tokens have the first ids, or the last.
-
-        Raises:
-            TypeError: A word is not a str.
-            ValueError: A word is repeated.
         """
         words, special = list(word_list), list(special_tokens or ())
         words = [*special, *words] if special_first else [*words, *special]
@@ -53,15 +49,7 @@ class Vocab:
 
     @classmethod
     def from_dict(cls, word_dict: Mapping[str, int]) -> Vocab:
-        """Return the vocabulary of a dict from words to ids.
-
-        Args:
-            word_dict: The id of each word, 0 or more.
-
-        Raises:
-            TypeError: A word is not a str, or an id is not an int.
-            ValueError: An id is negative.
-        """
+        """Return the vocabulary of a dict from words to ids. `word_dict`: the id of each word, 0 or more."""
         for word, number in word_dict.items():
             checks.instance("Vocab.from_dict", "each word", word, str, '{"deep": 0}')
             checks.integer("Vocab.from_dict", f"the number of {word!r}", number, at_least=0, example=1)
@@ -69,25 +57,16 @@ class Vocab:
 
     @classmethod
     def from_file(
-        cls,
-        file_path: str,
-        delimiter: str = "",
-        vocab_size: int | None = None,
-        special_tokens: Sequence[str] | None = None,
-        special_first: bool = True,
+        cls, file_path: str, delimiter: str = "", vocab_size: int | None = None,
+        special_tokens: Sequence[str] | None = None, special_first: bool = True,
     ) -> Vocab:
         """Return the vocabulary of a file with a word in each line.
 
         Args:
+            special_tokens, special_first: See `from_list`.
             file_path: The file, in UTF-8.
             delimiter: The string after a word; by default a word is a whole line.
             vocab_size: Maximum number of lines to read; all by default.
-            special_tokens: See `from_list`.
-            special_first: See `from_list`.
-
-        Raises:
-            OSError: The file cannot be read.
-            ValueError: A word is repeated.
         """
         if vocab_size is not None:
             checks.integer("Vocab.from_file", "vocab_size", vocab_size, at_least=1, example=1000)
@@ -98,27 +77,18 @@ class Vocab:
 
     @classmethod
     def from_dataset(
-        cls,
-        dataset: Dataset,
-        columns: str | Sequence[str] | None = None,
-        freq_range: tuple[int | None, int | None] | None = None,
-        top_k: int | None = None,
-        special_tokens: Sequence[str] | None = None,
-        special_first: bool = True,
+        cls, dataset: Dataset, columns: str | Sequence[str] | None = None,
+        freq_range: tuple[int | None, int | None] | None = None, top_k: int | None = None,
+        special_tokens: Sequence[str] | None = None, special_first: bool = True,
     ) -> Vocab:
         """Return the vocabulary of a dataset's words, by descending frequency, then alphabetically.
 
         Args:
+            special_tokens, special_first: See `from_list`.
             dataset: The dataset, of which one epoch is read.
             columns: The columns of words; all by default.
             freq_range: Minimum and maximum frequency of a word; None for no limit.
             top_k: Maximum number of words; all by default.
-            special_tokens: See `from_list`.
-            special_first: See `from_list`.
-
-        Raises:
-            TypeError: A column contains no strings.
-            ValueError: A column is unknown, or a limit out of range.
         """
         names = dataset.get_col_names() if columns is None else [columns] if isinstance(columns, str) else columns
         minimum, maximum = freq_range or (None, None)
@@ -148,8 +118,7 @@ class Vocab:
     def tokens_to_ids(self, tokens: str | Sequence[str] | np.ndarray) -> int | list[int]:
         """Return the id of a word, or a list for several; -1 for a word that is not in the vocabulary.
 
-        Args:
-            tokens: The word or words.
+        Args: tokens: The word or words.
         """
         ids = [self._ids.get(word, -1) for word in read_strings("Vocab.tokens_to_ids", tokens).ravel().tolist()]
         return ids[0] if len(ids) == 1 else ids
@@ -157,12 +126,7 @@ class Vocab:
     def ids_to_tokens(self, ids: int | Sequence[int] | np.ndarray) -> str | list[str]:
         """Return the word with an id, or a list for several; an empty string for an id that is not in the vocabulary.
 
-        Args:
-            ids: The id or ids, 0 or more.
-
-        Raises:
-            TypeError: An id is not an int.
-            ValueError: An id is negative.
+        Args: ids: The id or ids, 0 or more.
         """
         words = {number: word for word, number in self._ids.items()}
         numbers = np.asarray(ids).ravel().tolist()
@@ -173,16 +137,9 @@ class Vocab:
 
 
 class Lookup:
-    """The ids of words in a vocabulary.
+    """The ids, of dtype `data_type`, of words in the vocabulary `vocab`.
 
-    Args:
-        vocab: The vocabulary.
-        unknown_token: The word whose id is used for unknown words; None: an unknown word is an error.
-        data_type: The dtype of the ids.
-
-    Raises:
-        TypeError: `vocab` is not a Vocab; on use, the value contains no strings.
-        ValueError: `unknown_token` is not in the vocabulary; on use, a word is not.
+    Args: unknown_token: The word whose id is used for unknown words; None: an unknown word is an error.
 
     Example:
         >>> Lookup(Vocab.from_list(["<unk>", "deep"]), "<unk>")(["deep", "blue"]).tolist()
@@ -202,7 +159,6 @@ class Lookup:
         self.data_type = as_dtype(data_type)
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the ids, in the shape of the words."""
         words = read_strings("Lookup", value)
         ids = [self._ids.get(word, self._unknown) for word in words.ravel().tolist()]
         if None in ids:

@@ -36,13 +36,9 @@ _COMPARISONS: dict[Relational, Callable[[Any, Any], Any]] = {
 
 
 class Fill:
-    """An array of the same shape and dtype, filled with one value.
-
-    Args:
-        fill_value: A number, bool, str or bytes.
+    """An array of the same shape and dtype, filled with one value. `fill_value`: a number, bool, str or bytes.
 
     Example:
-        >>> import numpy as np
         >>> Fill(3)(np.array([1, 2])).tolist()
         [3, 3]
     """
@@ -53,7 +49,6 @@ class Fill:
         )
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the filled array."""
         array = np.asarray(value)
         if isinstance(self.fill_value, (str, bytes)) != (array.dtype.kind in "US"):
             raise checks.fail_type("Fill", f"fill_value must fit {array.dtype}", self.fill_value, "another fill_value")
@@ -63,16 +58,9 @@ class Fill:
 class PadEnd:
     """An array padded or truncated to a shape, at the end of each axis.
 
-    Args:
-        pad_shape: The shape; None for an axis that keeps its size.
-        pad_value: The value to pad with; 0, or the empty string, by default.
-
-    Raises:
-        TypeError: `pad_shape` is not a list.
-        ValueError: On use: the array has another number of dimensions.
+    Args: pad_shape, pad_value: The shape, None for an axis that keeps its size; and the value, 0 or "" by default.
 
     Example:
-        >>> import numpy as np
         >>> PadEnd([3], 9)(np.array([1, 2])).tolist()
         [1, 2, 9]
     """
@@ -85,7 +73,6 @@ class PadEnd:
         self.pad_shape, self.pad_value = list(pad_shape), pad_value
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the padded array."""
         array = np.asarray(value)
         if array.ndim != len(self.pad_shape):
             raise checks.fail_value(
@@ -102,15 +89,9 @@ class PadEnd:
 
 
 class Concatenate:
-    """Vectors concatenated with others before and after them.
-
-    Args:
-        axis: 0 or -1.
-        prepend: The vector before them.
-        append: The vector after them.
+    """Vectors with the vector `prepend` before and `append` after them; `axis` is 0 or -1.
 
     Example:
-        >>> import numpy as np
         >>> Concatenate(append=np.array([3]))(np.array([1, 2])).tolist()
         [1, 2, 3]
     """
@@ -123,21 +104,14 @@ class Concatenate:
         self.prepend, self.append = prepend, append
 
     def __call__(self, *values: Any) -> np.ndarray:
-        """Return the concatenated vectors."""
         parts = [np.asarray(part) for part in (self.prepend, *values, self.append) if part is not None]
         return np.concatenate(parts, axis=self.axis)
 
 
 class Mask:
-    """Each value compared with a constant.
-
-    Args:
-        operator: The comparison, a member of `Relational`.
-        constant: The constant.
-        dtype: The dtype of the result.
+    """Each value compared with `constant` by `operator`, a member of `Relational`, as `dtype`.
 
     Example:
-        >>> import numpy as np
         >>> Mask(Relational.GT, 1)(np.array([1, 2])).tolist()
         [False, True]
     """
@@ -148,7 +122,6 @@ class Mask:
         self.dtype = as_dtype(dtype)
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the results of the comparison."""
         return np.asarray(_COMPARISONS[self.operator](np.asarray(value), self.constant)).astype(self.dtype)
 
 
@@ -156,7 +129,6 @@ class Duplicate:
     """A value and its copy, for two columns. Example: ``Duplicate()(np.array([1]))``."""
 
     def __call__(self, value: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the value and its copy."""
         return np.asarray(value), np.array(value)
 
 
@@ -164,13 +136,11 @@ class Unique:
     """The unique elements in order of first occurrence, the index of each element among them, and their counts.
 
     Example:
-        >>> import numpy as np
         >>> [part.tolist() for part in Unique()(np.array([5, 3, 5]))]
         [[5, 3], [0, 1, 0], [2, 1]]
     """
 
     def __call__(self, value: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the elements, the indices and the counts."""
         elements, first, inverse, counts = np.unique(
             np.asarray(value).ravel(), return_index=True, return_inverse=True, return_counts=True
         )
@@ -182,11 +152,9 @@ class Unique:
 class Slice:
     """A part of an array.
 
-    Args:
-        slices: For each axis an int, a list of ints or a slice; None: the whole axis; Ellipsis: all other axes.
+    Args: slices: For each axis an int, a list of ints or a slice; None: the whole axis; Ellipsis: all other axes.
 
     Example:
-        >>> import numpy as np
         >>> Slice(slice(1, 3))(np.array([1, 2, 3, 4])).tolist()
         [2, 3]
     """
@@ -200,5 +168,4 @@ class Slice:
         )
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the part."""
         return np.asarray(value)[self.slices]

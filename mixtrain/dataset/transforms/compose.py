@@ -12,8 +12,7 @@ from mixtrain.typing import Tensor
 class Compound(TensorOperation):
     """Base class of transforms of other transforms and functions; with functions it has no graph form.
 
-    Args:
-        transforms: The transforms and functions.
+    Args: transforms: The transforms and functions.
     """
 
     same_size: bool = False
@@ -34,7 +33,6 @@ class Compound(TensorOperation):
         )
 
     def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Any:
-        """Return the result for one value under a seed, or a tuple of results for several."""
         results = self.run_parts(values, seed)
         return results if len(results) > 1 else results[0]
 
@@ -46,12 +44,7 @@ class Compound(TensorOperation):
 class Compose(Compound):
     """Transforms and Python functions applied in sequence.
 
-    Args:
-        transforms: A list of transforms and functions. A `Compose` in it is replaced by its own list.
-
-    Raises:
-        TypeError: `transforms` is not a list of functions.
-        ValueError: It is empty.
+    Args: transforms: A list of transforms and functions. A `Compose` in it is replaced by its own list.
 
     Example:
         >>> import numpy as np
@@ -65,11 +58,9 @@ class Compose(Compound):
         self.transforms = flattened(self.transforms)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         return run_graph(self.transforms, value, seed)
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the results for values under a seed."""
         return run_eagerly(self.transforms, values, seed)
 
 

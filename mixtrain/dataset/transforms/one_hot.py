@@ -16,12 +16,7 @@ class OneHot(BlockOperation):
         num_classes: The length of a vector; labels are from 0 to `num_classes` - 1.
         smoothing_rate: The fraction of the 1 that is distributed evenly over all classes.
 
-    Returns:
-        Shape (num_classes,), or (n, num_classes) for n labels, in the labels' dtype; float64 with smoothing.
-
-    Raises:
-        TypeError: An argument is not a number; on use, labels are not integers.
-        ValueError: An argument is out of range; on use, a label is.
+    Returns: Shape (num_classes,), or (n, num_classes) for n labels, in the labels' dtype; float64 with smoothing.
 
     Example:
         >>> import numpy as np
@@ -34,7 +29,6 @@ class OneHot(BlockOperation):
         self.smoothing_rate = checks.number("OneHot", "smoothing_rate", smoothing_rate, at_least=0.0, at_most=1.0)
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the vectors of a tensor of labels."""
         labels, dtype = value, keras.backend.standardize_dtype(value.dtype)
         backend.require(
             "int" in dtype,

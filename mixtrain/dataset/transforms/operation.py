@@ -32,7 +32,6 @@ class TensorOperation:
         pictures: Whether the result is a Pillow image: if the value is one ("keeps"), always ("makes"), never ("ends").
 
     Example:
-        >>> import numpy as np
         >>> class Halve(TensorOperation):
         ...     def graph(self, value, seed):
         ...         return value // 2
@@ -113,11 +112,9 @@ class BlockOperation(TensorOperation):
         raise NotImplementedError(f"{type(self).__name__}: expected a method apply(value, rank); got none. Write it.")
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         return self.apply(value, len(value.shape))
 
     def block(self, values: Tensor) -> Tensor:
-        """Return the results for a block of rows."""
         return self.apply(values, len(values.shape) - 1)
 
 
@@ -147,11 +144,7 @@ class PyTensorOperation:
 
 
 def read_value(where: str, value: Any) -> np.ndarray:
-    """Return an array, a tensor or a number as an array.
-
-    Raises:
-        TypeError: The value is something else or non-numeric.
-    """
+    """Return an array, a tensor or a number as an array."""
     if not isinstance(value, np.ndarray):
         if not (backend.is_tensor(value) or isinstance(value, (bool, int, float, list, tuple, np.generic))):
             raise checks.fail_type(

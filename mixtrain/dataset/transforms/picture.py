@@ -13,13 +13,7 @@ def is_picture(value: Any) -> bool:
 
 
 def to_picture(where: str, array: np.ndarray) -> Any:
-    """Return an array (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) as a Pillow image.
-
-    Raises:
-        ImportError: Pillow is not installed.
-        TypeError: Pillow does not support the dtype or the number of channels.
-        ValueError: The array does not have two or three dimensions.
-    """
+    """Return an array (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) as a Pillow image."""
     try:
         from PIL import Image
     except ImportError as error:

@@ -13,15 +13,7 @@ from mixtrain.typing import Tensor
 
 
 class RandomApply(Compound):
-    """Several transforms in sequence, applied with a probability.
-
-    Args:
-        transforms: A list of transforms and functions that preserve dtype and rank.
-        prob: The probability.
-
-    Raises:
-        TypeError: `transforms` is not a list of functions.
-        ValueError: It is empty, or `prob` is not from 0 to 1.
+    """A list of `transforms` and functions that preserve dtype and rank, applied in sequence with probability `prob`.
 
     Example:
         >>> RandomApply([lambda x: x + 1], prob=1.0)(3)
@@ -33,7 +25,6 @@ class RandomApply(Compound):
         self.prob = checks.number("RandomApply", "prob", prob, at_least=0.0, at_most=1.0, example=0.5)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         row_random = backend.row_random
         return row_random.cond(
             row_random.bernoulli(row_random.fold_in(seed, 0), self.prob),
@@ -42,19 +33,13 @@ class RandomApply(Compound):
         )
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the results for values under a seed."""
         return run_eagerly(self.transforms, values, seed) if numpy_generator(seed).random() < self.prob else values
 
 
 class RandomChoice(Compound):
     """One of several transforms, chosen at random.
 
-    Args:
-        transforms: A list of transforms and functions, whose results have the same dtype and rank.
-
-    Raises:
-        TypeError: `transforms` is not a list of functions.
-        ValueError: It is empty.
+    Args: transforms: A list of transforms and functions, whose results have the same dtype and rank.
 
     Example:
         >>> RandomChoice([lambda x: x + 1, lambda x: 1 + x])(3)
@@ -62,7 +47,6 @@ class RandomChoice(Compound):
     """
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         row_random = backend.row_random
         index = row_random.integer(row_random.fold_in(seed, 0), len(self.transforms))
         branch_seed = row_random.fold_in(seed, 1)
@@ -70,7 +54,6 @@ class RandomChoice(Compound):
         return row_random.switch(index, branches)
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the results for values under a seed."""
         index = int(numpy_generator(seed).integers(len(self.transforms)))
         return run_part(self.transforms[index], values, seed, 0)
 
@@ -78,12 +61,7 @@ class RandomChoice(Compound):
 class RandomOrder(Compound):
     """All of several transforms, in random order.
 
-    Args:
-        transforms: A list of transforms and functions, each of which accepts the results of all others.
-
-    Raises:
-        TypeError: `transforms` is not a list of functions.
-        ValueError: It is empty.
+    Args: transforms: A list of transforms and functions, each of which accepts the results of all others.
 
     Example:
         >>> RandomOrder([lambda x: x + 1, lambda x: x + 2])(3)
@@ -91,7 +69,6 @@ class RandomOrder(Compound):
     """
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         row_random = backend.row_random
         order = row_random.permutation(row_random.fold_in(seed, 0), len(self.transforms))
         parent_seed = row_random.fold_in(seed, 1)
@@ -106,6 +83,5 @@ class RandomOrder(Compound):
         return value
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the results for values under a seed."""
         order = numpy_generator(seed).permutation(len(self.transforms))
         return run_eagerly([self.transforms[index] for index in order], values, seed)

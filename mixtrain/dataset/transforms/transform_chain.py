@@ -15,12 +15,7 @@ from mixtrain.typing import Tensor
 def for_pictures(
     operations: Iterable[TensorOperation], picture: bool = False
 ) -> tuple[tuple[TensorOperation, ...], bool]:
-    """Return the transforms to apply to a value that may be a Pillow image, and whether the result is one.
-
-    Args:
-        operations: The transforms, in order.
-        picture: Whether the value is a Pillow image.
-    """
+    """Return the transforms to apply to a value that may be a Pillow image, and whether the result is one."""
     transforms = []
     for operation in operations:
         transforms.append(operation.for_pictures() if picture else operation)
@@ -66,12 +61,7 @@ def numpy_generator(seed: tuple[int, int]) -> np.random.Generator:
 
 
 def read_operations(where: str, argument: str, operations: Any) -> list[Operation]:
-    """Return a list of transforms and functions.
-
-    Raises:
-        TypeError: It is not a list, or an item is not callable or is a class of transforms.
-        ValueError: It is empty.
-    """
+    """Return a list of transforms and functions."""
     write = f"{argument}=[vision.HWC2CHW()]"
     checks.instance(where, argument, operations, (list, tuple), write)
     if not operations:

@@ -11,14 +11,7 @@ from mixtrain.typing import DTypeLike, Tensor
 
 
 class TypeCast(BlockOperation):
-    """The values cast to another dtype, as by NumPy's `astype`.
-
-    Args:
-        data_type: A mixtrain or NumPy dtype, or its name.
-        output_type: The same, by MindSpore's earlier name for it.
-
-    Raises:
-        TypeError: The value is not a dtype, or both arguments are passed, or neither.
+    """The values cast to `data_type`, or `output_type` (MindSpore's earlier name for it), as by NumPy's `astype`.
 
     Example:
         >>> import numpy as np
@@ -36,5 +29,4 @@ class TypeCast(BlockOperation):
         self.data_type = as_dtype(dtypes[0])
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return a tensor cast to the dtype."""
         return keras.ops.cast(value, self.data_type)

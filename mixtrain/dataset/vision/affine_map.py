@@ -13,13 +13,7 @@ _RADIANS: Final = 3.141592653589793 / 180.0
 def rotation(
     degrees: Tensor | float, center: tuple[Tensor, Tensor], shift: tuple[Tensor, Tensor] = (0.0, 0.0)
 ) -> Tensor:
-    """Return the map of a counterclockwise rotation.
-
-    Args:
-        degrees: The angle.
-        center: x and y of the center of rotation, which `shift` moves afterwards.
-        shift: x and y of the translation.
-    """
+    """Return the map of a counterclockwise rotation about a center (x, y), followed by a shift."""
     xp, (angle,) = warp.floats(degrees)
     cosine, sine = xp.cos(angle * _RADIANS), xp.sin(angle * _RADIANS)
     return _about_center(center, shift, cosine, -sine, sine, cosine)

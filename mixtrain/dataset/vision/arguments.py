@@ -13,11 +13,7 @@ EnumT = TypeVar("EnumT", bound=enum.Enum)
 
 
 def enum_member(where: str, name: str, value: Any, enumeration: type[EnumT]) -> EnumT:
-    """Return `value` if it is a member of an enumeration.
-
-    Raises:
-        TypeError: It is not.
-    """
+    """Return `value` if it is a member of an enumeration."""
     if not isinstance(value, enumeration):
         members = ", ".join(f"{enumeration.__name__}.{member}" for member in enumeration.__members__)
         raise checks.fail_type(
@@ -51,13 +47,7 @@ def probability(where: str, value: Any) -> float:
 
 
 def limits(
-    where: str,
-    name: str,
-    value: Any,
-    *,
-    at_least: float | None = None,
-    at_most: float | None = None,
-    example: str,
+    where: str, name: str, value: Any, *, at_least: float | None = None, at_most: float | None = None, example: str
 ) -> tuple[float, float]:
     """Return a pair of numbers, the smaller first."""
     write = f"{name}={example}"

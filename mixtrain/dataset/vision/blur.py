@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
-from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
 
 
 class GaussianBlur(ImageOperation):
-    """The image convolved with a Gaussian kernel.
+    """The image convolved with a Gaussian kernel of size `kernel_size`, an odd int, or (width, height).
 
-    Args:
-        kernel_size: The size of the kernel, an odd int, or (width, height).
-        sigma: The standard deviation, or (width, height); by default ``((size - 1) / 2 - 1) * 0.3 + 0.8``.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: A size is even or below 1, or a standard deviation is not above 0.
+    Args: sigma: The standard deviation, or (width, height); by default ``((size - 1) / 2 - 1) * 0.3 + 0.8``.
 
     Example:
         >>> import numpy as np
@@ -30,7 +22,7 @@ class GaussianBlur(ImageOperation):
         np.uint8(7)
     """
 
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None) -> None:
         sizes = pair("GaussianBlur", "kernel_size", kernel_size)
@@ -48,7 +40,6 @@ class GaussianBlur(ImageOperation):
         self.weights = [_gaussian(size, deviation) for size, deviation in zip(sizes, deviations, strict=True)]
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return backend.colors.blur(image, *self.weights)
 
 
@@ -58,10 +49,7 @@ def _gaussian(size: int, deviation: float) -> list[float]:
 
 
 class AdjustSharpness(ImageOperation):
-    """The image sharpened or blurred.
-
-    Args:
-        sharpness_factor: 0 gives the blurred image, 1 the image, 2 an image twice as sharp.
+    """The image blurred (`sharpness_factor` 0), unchanged (1), sharpened (2), or in between.
 
     Example:
         >>> import numpy as np
@@ -69,13 +57,12 @@ class AdjustSharpness(ImageOperation):
         [[1, 2]]
     """
 
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, sharpness_factor: float) -> None:
         self.factor = checks.number("AdjustSharpness", "sharpness_factor", sharpness_factor, at_least=0.0)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return sharpen(image, self.factor)
 
 
@@ -85,10 +72,7 @@ def sharpen(image: Tensor, factor: Tensor | float) -> Tensor:
 
 
 class RandomSharpness(ImageOperation):
-    """The image sharpened or blurred by a random factor.
-
-    Args:
-        degrees: The range (min, max) of the factor; see `AdjustSharpness`.
+    """`AdjustSharpness` by a random factor in the range `degrees`, (min, max).
 
     Example:
         >>> import numpy as np
@@ -102,16 +86,11 @@ class RandomSharpness(ImageOperation):
         self.degrees = limits("RandomSharpness", "degrees", degrees, at_least=0.0, example="(0.1, 1.9)")
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return sharpen(image, backend.row_random.uniform(seed, *self.degrees))
 
 
 class RandomAdjustSharpness(ImageOperation):
-    """The image sharpened or blurred by a factor, with a probability.
-
-    Args:
-        degree: The factor; see `AdjustSharpness`.
-        prob: The probability.
+    """`AdjustSharpness` by a factor `degree`, with probability `prob`.
 
     Example:
         >>> import numpy as np
@@ -120,14 +99,13 @@ class RandomAdjustSharpness(ImageOperation):
     """
 
     random = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, degree: float, prob: float = 0.5) -> None:
         self.degree = checks.number("RandomAdjustSharpness", "degree", degree, at_least=0.0)
         self.prob = probability("RandomAdjustSharpness", prob)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return backend.row_random.cond(
             backend.row_random.bernoulli(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
         )

@@ -34,9 +34,7 @@ class BoxOperation(TensorOperation):
     def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Pair:
         """Return the results for an image and its boxes under a seed.
 
-        Raises:
-            TypeError: There are not two values.
-            ValueError: The boxes do not have at least four floats each, or are not inside the image.
+        Raises: ValueError: The boxes do not have at least four floats each, or are not inside the image.
         """
         where = type(self).__name__
         if len(values) != 2:
@@ -58,59 +56,43 @@ class BoxOperation(TensorOperation):
 
 
 class RandomHorizontalFlipWithBBox(BoxOperation):
-    """The image and its boxes, randomly flipped horizontally.
-
-    Args:
-        prob: The probability.
+    """The image and its boxes, flipped horizontally with probability `prob`.
 
     Example:
-        >>> import numpy as np
         >>> flip = RandomHorizontalFlipWithBBox(1.0)
         >>> flip(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[5.0, 0.0, 2.0, 3.0]]
     """
 
+    _axis = 1  # Of the image.
+
     def __init__(self, prob: float = 0.5) -> None:
         self.prob = probability(type(self).__name__, prob)
 
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        """Return the new image and boxes."""
         if numpy_generator(seed).random() >= self.prob:
             return image, boxes
-        boxes[:, 0] = image.shape[1] - boxes[:, 0] - boxes[:, 2]
-        return np.ascontiguousarray(image[:, ::-1]), boxes
+        x_or_y = 1 - self._axis
+        boxes[:, x_or_y] = image.shape[self._axis] - boxes[:, x_or_y] - boxes[:, x_or_y + 2]
+        return np.ascontiguousarray(np.flip(image, self._axis)), boxes
 
 
 class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
-    """The image and its boxes, randomly flipped vertically.
-
-    Args:
-        prob: The probability.
+    """The image and its boxes, flipped vertically with probability `prob`.
 
     Example:
-        >>> import numpy as np
         >>> flip = RandomVerticalFlipWithBBox(1.0)
         >>> flip(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[1.0, 1.0, 2.0, 3.0]]
     """
 
-    def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        """Return the new image and boxes."""
-        if numpy_generator(seed).random() >= self.prob:
-            return image, boxes
-        boxes[:, 1] = image.shape[0] - boxes[:, 1] - boxes[:, 3]
-        return np.ascontiguousarray(image[::-1]), boxes
+    _axis = 0
 
 
 class ResizeWithBBox(BoxOperation):
-    """The image and its boxes, resized.
-
-    Args:
-        size: The new (height, width); or an int for the shorter edge, the longer in proportion.
-        interpolation: The interpolation.
+    """The image and its boxes, resized; `size` and `interpolation` are those of `Resize`.
 
     Example:
-        >>> import numpy as np
         >>> ResizeWithBBox((8, 4))(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[0.5, 0.0, 1.0, 6.0]]
     """
@@ -119,19 +101,14 @@ class ResizeWithBBox(BoxOperation):
         self.resize: TensorOperation = Resize(size, interpolation)
 
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        """Return the new image and boxes."""
         resized = self.resize.run((image,), seed)
         return resized, _scaled(boxes, image, resized)
 
 
 class RandomResizeWithBBox(ResizeWithBBox):
-    """The image and its boxes, resized with a random interpolation.
-
-    Args:
-        size: The new (height, width); or an int for the shorter edge, the longer in proportion.
+    """The image and its boxes, resized with a random interpolation; `size` is that of `Resize`.
 
     Example:
-        >>> import numpy as np
         >>> RandomResizeWithBBox(2)(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[0.5, 0.0, 1.0, 1.5]]
     """
@@ -143,32 +120,21 @@ class RandomResizeWithBBox(ResizeWithBBox):
 class RandomCropWithBBox(BoxOperation):
     """A part of the image at a random position, and the boxes clipped to it; boxes outside are dropped.
 
-    Args:
-        size: (height, width), or one int for both.
-        padding: A border that is added first: one int, (left and right, top and bottom), or (left, top, right, bottom).
-        pad_if_needed: Whether to pad images that are smaller than `size`.
-        fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
-        padding_mode: How a border is filled.
+    Args: size, padding, pad_if_needed, fill_value, padding_mode: As in `RandomCrop`.
 
     Example:
-        >>> import numpy as np
         >>> crop = RandomCropWithBBox((6, 10), padding=1)
         >>> crop(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[2.0, 1.0, 2.0, 3.0]]
     """
 
     def __init__(
-        self,
-        size: int | Sequence[int],
-        padding: int | Sequence[int] | None = None,
-        pad_if_needed: bool = False,
-        fill_value: int | tuple[int, ...] = 0,
-        padding_mode: Border = Border.CONSTANT,
+        self, size: int | Sequence[int], padding: int | Sequence[int] | None = None, pad_if_needed: bool = False,
+        fill_value: int | tuple[int, ...] = 0, padding_mode: Border = Border.CONSTANT,
     ) -> None:
         self.crop = RandomCrop(size, padding, pad_if_needed, fill_value, padding_mode)
 
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        """Return the new image and boxes."""
         height, width = self.crop.size
         left, top, right, bottom = self.crop.padding
         if self.crop.pad_if_needed:
@@ -195,32 +161,21 @@ class RandomCropWithBBox(BoxOperation):
 class RandomResizedCropWithBBox(BoxOperation):
     """A part of the image of random area, aspect ratio and position, resized; the boxes are clipped to it.
 
-    Args:
-        size: (height, width), or one int for both.
-        scale: The range (min, max) of the area of the part, as a fraction of the image.
-        ratio: The range (min, max) of width divided by height of the part; its logarithm is sampled uniformly.
-        interpolation: The interpolation.
-        max_attempts: How many parts are sampled until one fits in the image; after that, the center is used.
+    Args: size, scale, ratio, interpolation, max_attempts: As in `RandomResizedCrop`.
 
     Example:
-        >>> import numpy as np
         >>> crop = RandomResizedCropWithBBox((8, 8), (1.0, 1.0), (1.0, 1.0))
         >>> crop(np.zeros((4, 4)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
         [[2.0, 0.0, 4.0, 6.0]]
     """
 
     def __init__(
-        self,
-        size: int | Sequence[int],
-        scale: Sequence[float] = (0.08, 1.0),
-        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
-        interpolation: Inter = Inter.BILINEAR,
-        max_attempts: int = 10,
+        self, size: int | Sequence[int], scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0), interpolation: Inter = Inter.BILINEAR, max_attempts: int = 10,
     ) -> None:
         self.crop = RandomResizedCrop(size, scale, ratio, interpolation, max_attempts)
 
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        """Return the new image and boxes."""
         top, left, height, width = (int(n) for n in self.crop.sample(image.shape[0], image.shape[1], seed))
         part, boxes = _cropped(image, boxes, top, left, height, width)
         resized = Resize(self.crop.size, self.crop.interpolation).run((part,), seed)
@@ -228,14 +183,9 @@ class RandomResizedCropWithBBox(BoxOperation):
 
 
 class BoundingBoxAugment(BoxOperation):
-    """The image with a transform applied inside some of its boxes, which are unchanged.
-
-    Args:
-        transform: The transform, which preserves the size.
-        ratio: The fraction of the boxes in which it is applied.
+    """The image with `transform`, which preserves the size, applied inside the fraction `ratio` of its boxes.
 
     Example:
-        >>> import numpy as np
         >>> from mixtrain.dataset.vision import Invert
         >>> augment = BoundingBoxAugment(Invert(), 1.0)
         >>> augment(np.zeros((1, 3), np.uint8), np.array([[1.0, 0.0, 2.0, 1.0]]))[0].tolist()
@@ -248,7 +198,6 @@ class BoundingBoxAugment(BoxOperation):
         self.ratio = checks.number("BoundingBoxAugment", "ratio", ratio, at_least=0.0, at_most=1.0, example=0.3)
 
     def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
-        """Return the new image and boxes."""
         image = image.copy()
         count = int(np.ceil(self.ratio * len(boxes)))
         for index in numpy_generator(seed).permutation(len(boxes))[:count].tolist():

@@ -8,13 +8,7 @@ from mixtrain.lazy_names import serve_names
 
 
 class Decode(layout.Decode):
-    """The image in the contents of a file; see `vision.Decode`.
-
-    Args:
-        rgb: Must be True: the channels are red, green and blue.
-
-    Raises:
-        ValueError: `rgb` is False, which MindSpore does not support either.
+    """The image in the contents of a file; see `vision.Decode`. `rgb` must be True.
 
     Example:
         >>> Decode(rgb=True).to_pil

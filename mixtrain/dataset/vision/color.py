@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import limits
-from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
 
 
@@ -32,15 +31,11 @@ class _Adjust(ImageOperation):
         self.amount = checks.number(self.name, self.argument, value, at_least=low, at_most=high)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, 3)."""
         return type(self).change(image, self.amount)
 
 
 class AdjustBrightness(_Adjust):
-    """The image with all values multiplied by a factor.
-
-    Args:
-        brightness_factor: The factor; 0 gives black.
+    """The image with all values multiplied by `brightness_factor`; 0 gives black.
 
     Example:
         >>> import numpy as np
@@ -56,10 +51,7 @@ class AdjustBrightness(_Adjust):
 
 
 class AdjustContrast(_Adjust):
-    """The image with its contrast changed by a factor.
-
-    Args:
-        contrast_factor: The factor; 0 gives a uniform gray, the mean brightness.
+    """The image with its contrast multiplied by `contrast_factor`; 0 gives a uniform gray, the mean brightness.
 
     Example:
         >>> import numpy as np
@@ -75,10 +67,7 @@ class AdjustContrast(_Adjust):
 
 
 class AdjustSaturation(_Adjust):
-    """The image with its saturation changed by a factor.
-
-    Args:
-        saturation_factor: The factor; 0 gives a grayscale image.
+    """The image with its saturation multiplied by `saturation_factor`; 0 gives a grayscale image.
 
     Example:
         >>> import numpy as np
@@ -94,10 +83,7 @@ class AdjustSaturation(_Adjust):
 
 
 class AdjustHue(_Adjust):
-    """The image with its hues rotated.
-
-    Args:
-        hue_factor: The angle as a fraction of the color circle, from -0.5 to 0.5.
+    """The image with its hues rotated by `hue_factor`, a fraction of the color circle, from -0.5 to 0.5.
 
     Example:
         >>> import numpy as np
@@ -117,14 +103,8 @@ class RandomColorAdjust(ImageOperation):
     """Brightness, contrast, saturation and hue changed by random amounts, in random order.
 
     Args:
-        brightness: A range (min, max) of the factor; or a number b for (max(0, 1 - b), 1 + b).
-        contrast: Likewise.
-        saturation: Likewise.
+        brightness, contrast, saturation: A range (min, max) of the factor; or a number b for (max(0, 1 - b), 1 + b).
         hue: A range of the fraction of the color circle, from -0.5 to 0.5; or a number h for (-h, h).
-
-    Raises:
-        TypeError: An argument is not a number or pair.
-        ValueError: An argument is out of range; on use, images do not have three channels.
 
     Example:
         >>> import numpy as np
@@ -136,11 +116,8 @@ class RandomColorAdjust(ImageOperation):
     random = True
 
     def __init__(
-        self,
-        brightness: float | Sequence[float] = (1, 1),
-        contrast: float | Sequence[float] = (1, 1),
-        saturation: float | Sequence[float] = (1, 1),
-        hue: float | Sequence[float] = (0, 0),
+        self, brightness: float | Sequence[float] = (1, 1), contrast: float | Sequence[float] = (1, 1),
+        saturation: float | Sequence[float] = (1, 1), hue: float | Sequence[float] = (0, 0),
     ) -> None:
         self.brightness = self._factors("brightness", brightness)
         self.contrast = self._factors("contrast", contrast)
@@ -148,7 +125,6 @@ class RandomColorAdjust(ImageOperation):
         self.hue = self._hue_range(hue)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, 3)."""
         colors = backend.colors
         changes = (
             (colors.brighten, self.brightness, 1.0),
@@ -180,10 +156,7 @@ class RandomColorAdjust(ImageOperation):
 
 
 class RandomColor(ImageOperation):
-    """The image with its saturation changed by a random factor.
-
-    Args:
-        degrees: The range (min, max) of the factor; 0 gives a grayscale image, 1 the image.
+    """`AdjustSaturation` by a random factor in the range `degrees`, (min, max).
 
     Example:
         >>> import numpy as np
@@ -198,15 +171,11 @@ class RandomColor(ImageOperation):
         self.degrees = limits("RandomColor", "degrees", degrees, at_least=0.0, example="(0.1, 1.9)")
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, 3)."""
         return backend.colors.saturation(image, backend.row_random.uniform(seed, *self.degrees))
 
 
 class RandomLighting(ImageOperation):
-    """The image plus random amounts of the principal components of the colors of ImageNet.
-
-    Args:
-        alpha: The standard deviation of the amounts.
+    """The image plus the principal components of the colors of ImageNet times normal numbers of deviation `alpha`.
 
     Example:
         >>> import numpy as np
@@ -216,11 +185,10 @@ class RandomLighting(ImageOperation):
 
     rgb_only = True
     random = True
-    pictures: ClassVar[PictureMode] = "keeps"
+    pictures = "keeps"
 
     def __init__(self, alpha: float = 0.05) -> None:
         self.alpha = checks.number("RandomLighting", "alpha", alpha, at_least=0.0, example=0.05)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, 3)."""
         return backend.colors.pca_lighting(image, backend.row_random.normal(seed, self.alpha, (3,)))

@@ -7,10 +7,9 @@ from typing import ClassVar
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
 from mixtrain.dataset.vision.arguments import enum_member, probability
 from mixtrain.dataset.vision.enums import ConvertMode
-from mixtrain.dataset.vision.operation import ImageOperation, check_channels
+from mixtrain.dataset.vision.operation import ImageOperation, Seed, TensorOperation, check_channels
 from mixtrain.typing import Tensor
 
 # The number of channels of the image, and the channels of the result; -1: an opaque alpha channel, None: grayscale.
@@ -32,14 +31,7 @@ _BLUE_FIRST = (ConvertMode.COLOR_BGR2GRAY, ConvertMode.COLOR_BGRA2GRAY)
 
 
 class ConvertColor(TensorOperation):
-    """The image with other channels.
-
-    Args:
-        convert_mode: The channels of the image and of the result; a grayscale result has shape (H, W).
-
-    Raises:
-        TypeError: `convert_mode` is not a member of `ConvertMode`.
-        ValueError: On use, the image has another number of channels.
+    """The image with the channels that `convert_mode` names; a grayscale result has shape (H, W).
 
     Example:
         >>> import numpy as np
@@ -52,7 +44,6 @@ class ConvertColor(TensorOperation):
         self.convert_mode = enum_member("ConvertColor", "convert_mode", convert_mode, ConvertMode)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         count, channels = _CHANNELS[self.convert_mode]
         image = value[..., None] if count == 1 and len(value.shape) == 2 else value
         backend.require(
@@ -67,13 +58,7 @@ class ConvertColor(TensorOperation):
 
 
 class Grayscale(ImageOperation):
-    """The brightness of an image, the same for arrays and Pillow images.
-
-    Args:
-        num_output_channels: 1 for (H, W), or 3 for three equal channels.
-
-    Raises:
-        ValueError: `num_output_channels` is neither 1 nor 3.
+    """The brightness of an array or Pillow image, as (H, W), or as three equal channels if `num_output_channels` is 3.
 
     Example:
         >>> import numpy as np
@@ -87,16 +72,12 @@ class Grayscale(ImageOperation):
         self.num_output_channels = checks.one_of("Grayscale", "num_output_channels", num_output_channels, (1, 3))
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, 3)."""
         gray = backend.colors.grayscale(image)
         return gray[..., 0] if self.num_output_channels == 1 else keras.ops.repeat(gray, 3, axis=-1)
 
 
 class RandomGrayscale(ImageOperation):
-    """The image converted with a probability to three equal channels of its brightness.
-
-    Args:
-        prob: The probability.
+    """The image converted with probability `prob` to three equal channels of its brightness.
 
     Example:
         >>> import numpy as np
@@ -112,16 +93,12 @@ class RandomGrayscale(ImageOperation):
         self._grayscale = Grayscale(3)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, 3)."""
         applied = backend.row_random.bernoulli(seed, self.prob)
         return backend.row_random.cond(applied, lambda: self._grayscale.image(image, seed), lambda: image)
 
 
 class HsvToRgb(TensorOperation):
-    """An HSV image converted to RGB, both from 0 to 1, in float64.
-
-    Args:
-        is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise they are channels-first.
+    """An HSV image to RGB, from 0 to 1 in float64; with `is_hwc` (H, W, C) or (N, H, W, C), otherwise channels-first.
 
     Example:
         >>> import numpy as np
@@ -135,7 +112,6 @@ class HsvToRgb(TensorOperation):
         self.is_hwc = checks.boolean(type(self).__name__, "is_hwc", is_hwc)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         backend.require(
             len(value.shape) in (3, 4), f"{type(self).__name__}: expected images of three or four dimensions; got {{}}."
                                         " Write images with channels.", len(value.shape),
@@ -148,10 +124,7 @@ class HsvToRgb(TensorOperation):
 
 
 class RgbToHsv(HsvToRgb):
-    """An RGB image converted to HSV, both from 0 to 1, in float64.
-
-    Args:
-        is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise they are channels-first.
+    """An RGB image to HSV, the inverse of `HsvToRgb`, with the same `is_hwc`.
 
     Example:
         >>> import numpy as np
@@ -160,4 +133,4 @@ class RgbToHsv(HsvToRgb):
     """
 
     _to_rgb = False
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.enums import Border
-from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed, TwofoldOperation
 from mixtrain.typing import Tensor
 
 
@@ -52,14 +50,7 @@ def _half_to_even(value: Tensor) -> Tensor:
 
 
 class CenterCrop(TwofoldOperation):
-    """The center of the image, padded with black if the image is smaller.
-
-    Args:
-        size: (height, width), or one int for both.
-
-    Raises:
-        TypeError: `size` is not an int or pair.
-        ValueError: `size` is below 1.
+    """The center of the image, padded with black if the image is smaller. `size`: (height, width), or one int for both.
 
     Example:
         >>> import numpy as np
@@ -73,7 +64,6 @@ class CenterCrop(TwofoldOperation):
         self.size = pair("CenterCrop", "size", size)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         height, width = self.size
         rows, columns = backend.images.size_of(image)
         missing = _missing(rows, columns, self.size)
@@ -86,15 +76,9 @@ class CenterCrop(TwofoldOperation):
 
 
 class Crop(ImageOperation):
-    """A given part of the image.
+    """The part of the image of `size` (an int, or height and width) that starts at `coordinates`, (row, column).
 
-    Args:
-        coordinates: The first (row, column) of the part.
-        size: (height, width), or one int for both.
-
-    Raises:
-        TypeError: An argument is not an int or pair.
-        ValueError: An argument is out of range; on use, the part is not inside the image.
+    Raises: ValueError: An argument is out of range; on use, the part is not inside the image.
 
     Example:
         >>> import numpy as np
@@ -102,7 +86,7 @@ class Crop(ImageOperation):
         [[1, 2]]
     """
 
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, coordinates: Sequence[int], size: int | Sequence[int]) -> None:
         checks.instance("Crop", "coordinates", coordinates, (list, tuple), "coordinates=(0, 0)")
@@ -110,7 +94,6 @@ class Crop(ImageOperation):
         self.size = pair("Crop", "size", size)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         check_inside(self.name, image, *self.coordinates, *self.size)
         return backend.images.crop(image, *self.coordinates, *self.size)
 
@@ -125,10 +108,6 @@ class RandomCrop(ImageOperation):
         fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
         padding_mode: How a border is filled.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range; on use, the image is smaller than `size`.
-
     Example:
         >>> import numpy as np
         >>> RandomCrop(32, padding=4)(np.zeros((32, 32, 3), np.uint8)).shape
@@ -139,12 +118,8 @@ class RandomCrop(ImageOperation):
     batched = True
 
     def __init__(
-        self,
-        size: int | Sequence[int],
-        padding: int | Sequence[int] | None = None,
-        pad_if_needed: bool = False,
-        fill_value: int | tuple[int, ...] = 0,
-        padding_mode: Border = Border.CONSTANT,
+        self, size: int | Sequence[int], padding: int | Sequence[int] | None = None, pad_if_needed: bool = False,
+        fill_value: int | tuple[int, ...] = 0, padding_mode: Border = Border.CONSTANT,
     ) -> None:
         self.size = pair("RandomCrop", "size", size)
         self.padding = (0, 0, 0, 0) if padding is None else margins("RandomCrop", padding)
@@ -153,7 +128,6 @@ class RandomCrop(ImageOperation):
         self.padding_mode = border("RandomCrop", padding_mode)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         if any(self.padding):
             image = self._padded(image, *self.padding)
         if self.pad_if_needed:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
 
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
 from mixtrain.dataset.vision.arguments import limits, probability
-from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed, TensorOperation
 from mixtrain.typing import Tensor
 
 
@@ -19,13 +17,8 @@ class CutOut(TensorOperation):
     """The image with squares at random positions set to 0; a square may extend beyond the image.
 
     Args:
-        length: The side of a square.
-        num_patches: Number of squares.
+        length, num_patches: The side of a square, and the number of squares.
         is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
-
-    Raises:
-        TypeError: `length` or `num_patches` is not an int.
-        ValueError: One of them is below 1; on use, the value does not have three dimensions.
 
     Example:
         >>> import numpy as np
@@ -39,7 +32,6 @@ class CutOut(TensorOperation):
         self.is_hwc = checks.boolean("CutOut", "is_hwc", is_hwc)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         rank = len(value.shape)
         backend.require(
             rank == 3, "CutOut: expected an image of three dimensions; got {}. Write images with channels.", rank
@@ -55,19 +47,14 @@ class CutOut(TensorOperation):
 
 
 class RandomErasing(TensorOperation):
-    """An image (C, H, W) with a random part replaced, with a probability.
+    """An image (C, H, W) with a random part replaced, with probability `prob`.
 
     Args:
-        prob: The probability.
         scale: The range (min, max) of the area of the part, as a fraction of the image.
         ratio: The range (min, max) of height divided by width of the part; its logarithm is sampled uniformly.
         value: The replacement: one number, one per channel, or "random" for normally distributed numbers.
         inplace: Without effect: the given image is never modified.
         max_attempts: How many parts are sampled until one fits in the image; after that, the image is unchanged.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import numpy as np
@@ -76,13 +63,8 @@ class RandomErasing(TensorOperation):
     """
 
     def __init__(
-        self,
-        prob: float = 0.5,
-        scale: Sequence[float] = (0.02, 0.33),
-        ratio: Sequence[float] = (0.3, 3.3),
-        value: int | str | Sequence[int] = 0,
-        inplace: bool = False,
-        max_attempts: int = 10,
+        self, prob: float = 0.5, scale: Sequence[float] = (0.02, 0.33), ratio: Sequence[float] = (0.3, 3.3),
+        value: int | str | Sequence[int] = 0, inplace: bool = False, max_attempts: int = 10,
     ) -> None:
         self.prob = probability("RandomErasing", prob)
         self.scale = limits("RandomErasing", "scale", scale, at_least=0.0, example="(0.02, 0.33)")
@@ -94,7 +76,6 @@ class RandomErasing(TensorOperation):
         checks.boolean("RandomErasing", "inplace", inplace)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         rank = len(value.shape)
         backend.require(
             rank == 3, "RandomErasing: expected an image (C, H, W); got {} dimensions. Write ToTensor() before.", rank
@@ -126,15 +107,9 @@ class RandomErasing(TensorOperation):
 
 
 class Erase(ImageOperation):
-    """The image with a given part replaced.
+    """The image with the part from (`top`, `left`) on, of `height` and `width`, replaced by `value`.
 
-    Args:
-        top: The first row of the part.
-        left: Its first column.
-        height: Its height.
-        width: Its width.
-        value: The replacement: one number from 0 to 255, or one per channel.
-        inplace: Without effect: the given image is never modified.
+    Args: value, inplace: One number from 0 to 255, or one per channel; the given image itself is never modified.
 
     Example:
         >>> import numpy as np
@@ -142,16 +117,10 @@ class Erase(ImageOperation):
         [[9, 2]]
     """
 
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(
-        self,
-        top: int,
-        left: int,
-        height: int,
-        width: int,
-        value: float | Sequence[float] = 0.0,
-        inplace: bool = False,
+        self, top: int, left: int, height: int, width: int, value: float | Sequence[float] = 0.0, inplace: bool = False
     ) -> None:
         names = ("top", "left", "height", "width")
         self.box = [
@@ -163,6 +132,5 @@ class Erase(ImageOperation):
         checks.boolean("Erase", "inplace", inplace)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         top, left, height, width = self.box
         return backend.colors.fill_box(image, top, left, top + height, left + width, self.value)

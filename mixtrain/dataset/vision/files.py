@@ -17,13 +17,7 @@ from mixtrain.typing import TensorLike
 
 
 def read_file(filename: str) -> np.ndarray:
-    """Return the contents of a file as uint8.
-
-    Args:
-        filename: Its path.
-
-    Raises:
-        OSError: It cannot be read.
+    """Return the contents of the file `filename` as uint8.
 
     Example:
         >>> read_file(__file__)[:3].tobytes()
@@ -33,14 +27,7 @@ def read_file(filename: str) -> np.ndarray:
 
 
 def write_file(filename: str, data: TensorLike) -> None:
-    """Write a uint8 vector to a file.
-
-    Args:
-        filename: Its path.
-        data: The vector.
-
-    Raises:
-        ValueError: `data` is not a vector of uint8.
+    """Write the uint8 vector `data` to the file `filename`.
 
     Example:
         >>> write_file(os.devnull, np.zeros(3, np.uint8))
@@ -54,14 +41,8 @@ def write_file(filename: str, data: TensorLike) -> None:
 
 
 def encode_jpeg(image: TensorLike, quality: int = 75) -> np.ndarray:
-    """Encode an image as JPEG, and return the bytes as uint8; needs Pillow.
-
-    Args:
-        image: uint8, (H, W), (H, W, 1) or (H, W, 3).
-        quality: From 1 to 100.
-
-    Raises:
-        ValueError: The image has another dtype or shape, or `quality` is out of range.
+    """Encode a uint8 `image`, (H, W), (H, W, 1) or (H, W, 3), as JPEG of `quality` 1 to 100, and return the bytes as
+    uint8; needs Pillow.
 
     Example:
         >>> encode_jpeg(np.zeros((4, 5, 3), np.uint8))[:2].tobytes()
@@ -74,14 +55,9 @@ def encode_jpeg(image: TensorLike, quality: int = 75) -> np.ndarray:
 
 
 def encode_png(image: TensorLike, compression_level: int = 6) -> np.ndarray:
-    """Encode an image as PNG, and return the bytes as uint8; needs Pillow.
+    """Encode a uint8 `image`, (H, W), (H, W, 1) or (H, W, 3), as PNG, and return the bytes as uint8; needs Pillow.
 
-    Args:
-        image: uint8, (H, W), (H, W, 1) or (H, W, 3).
-        compression_level: From 0 to 9, which gives the smallest file.
-
-    Raises:
-        ValueError: The image has another dtype or shape, or `compression_level` is out of range.
+    Args: compression_level: From 0 to 9, which gives the smallest file.
 
     Example:
         >>> encode_png(np.zeros((4, 5, 3), np.uint8))[1:4].tobytes()
@@ -95,12 +71,7 @@ def encode_png(image: TensorLike, compression_level: int = 6) -> np.ndarray:
 
 
 def write_jpeg(filename: str, image: TensorLike, quality: int = 75) -> None:
-    """Write an image to a JPEG file.
-
-    Args:
-        filename: Its path.
-        image: uint8, (H, W), (H, W, 1) or (H, W, 3).
-        quality: From 1 to 100.
+    """Write an image to the JPEG file `filename`; `image` and `quality` are those of `encode_jpeg`.
 
     Example:
         >>> write_jpeg(os.devnull, np.zeros((4, 5, 3), np.uint8))
@@ -109,12 +80,7 @@ def write_jpeg(filename: str, image: TensorLike, quality: int = 75) -> None:
 
 
 def write_png(filename: str, image: TensorLike, compression_level: int = 6) -> None:
-    """Write an image to a PNG file.
-
-    Args:
-        filename: Its path.
-        image: uint8, (H, W), (H, W, 1) or (H, W, 3).
-        compression_level: From 0 to 9, which gives the smallest file.
+    """Write an image to the PNG file `filename`; `image` and `compression_level` are those of `encode_png`.
 
     Example:
         >>> write_png(os.devnull, np.zeros((4, 5, 3), np.uint8))
@@ -123,15 +89,7 @@ def write_png(filename: str, image: TensorLike, compression_level: int = 6) -> N
 
 
 def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> np.ndarray:
-    """Return the image in a file as uint8 (H, W, C); needs Pillow.
-
-    Args:
-        filename: Its path.
-        mode: Whether to convert it to grayscale or to three colors.
-
-    Raises:
-        ImportError: Pillow is not installed.
-        OSError: The file cannot be read, or is not an image.
+    """Return the image in the file `filename` as uint8 (H, W, C), in the channels that `mode` names; needs Pillow.
 
     Example:
         >>> import tempfile
@@ -155,13 +113,7 @@ def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> 
 
 
 def get_image_size(image: Any) -> list[int]:
-    """Return [height, width] of an image.
-
-    Args:
-        image: (..., H, W, C) or (H, W), or a Pillow image.
-
-    Raises:
-        ValueError: The image has fewer than two axes.
+    """Return [height, width] of an image. `image`: (..., H, W, C) or (H, W), or a Pillow image.
 
     Example:
         >>> get_image_size(np.zeros((4, 5, 3)))
@@ -176,13 +128,7 @@ def get_image_size(image: Any) -> list[int]:
 
 
 def get_image_num_channels(image: Any) -> int:
-    """Return the number of channels of an image.
-
-    Args:
-        image: (..., H, W, C) or (H, W), or a Pillow image.
-
-    Raises:
-        ValueError: The image has fewer than two axes.
+    """Return the number of channels of an image. `image`: (..., H, W, C) or (H, W), or a Pillow image.
 
     Example:
         >>> get_image_num_channels(np.zeros((4, 5, 3))), get_image_num_channels(np.zeros((4, 5)))

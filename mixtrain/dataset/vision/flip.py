@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from mixtrain import backend
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import probability
-from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
 
 
@@ -22,10 +21,9 @@ class HorizontalFlip(ImageOperation):
 
     batched = True
     axis: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         return backend.images.flip(image, self.axis)
 
 
@@ -36,14 +34,7 @@ class VerticalFlip(HorizontalFlip):
 
 
 class RandomHorizontalFlip(ImageOperation):
-    """The image flipped horizontally with a probability.
-
-    Args:
-        prob: The probability.
-
-    Raises:
-        TypeError: `prob` is not a number.
-        ValueError: `prob` is not from 0 to 1.
+    """The image flipped horizontally with probability `prob`.
 
     Example:
         >>> import numpy as np
@@ -59,16 +50,12 @@ class RandomHorizontalFlip(ImageOperation):
         self.prob = probability(self.name, prob)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         flipped = backend.row_random.bernoulli(seed, self.prob)
         return backend.row_random.cond(flipped, lambda: backend.images.flip(image, self.axis), lambda: image)
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):
-    """The image flipped vertically with a probability.
-
-    Args:
-        prob: The probability.
+    """The image flipped vertically with probability `prob`.
 
     Example:
         >>> import numpy as np

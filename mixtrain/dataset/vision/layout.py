@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import numpy as np
@@ -29,24 +29,19 @@ class HWC2CHW(BlockOperation):
     """Images (H, W, C) as (C, H, W); (H, W) is unchanged.
 
     Example:
-        >>> import numpy as np
         >>> HWC2CHW()(np.zeros((28, 30, 3))).shape
         (3, 28, 30)
     """
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the images of a tensor in channels-first layout."""
         return _channels_first("HWC2CHW", value, rank)
 
 
 class ToTensor(BlockOperation):
-    """Images (H, W) or (H, W, C), arrays or Pillow images, as (C, H, W), with values scaled from [0, 255] to [0, 1].
-
-    Args:
-        output_type: The dtype of the result, a mixtrain or NumPy one.
+    """Images (H, W) or (H, W, C), arrays or Pillow images, as (C, H, W) of dtype `output_type`, scaled from [0, 255] to
+    [0, 1].
 
     Example:
-        >>> import numpy as np
         >>> ToTensor()(np.full((2, 2), 255, np.uint8)).tolist()
         [[[1.0, 1.0], [1.0, 1.0]]]
     """
@@ -55,7 +50,6 @@ class ToTensor(BlockOperation):
         self.output_type = as_dtype(output_type)
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the images of a tensor in channels-first layout, scaled."""
         image = _channels_first("ToTensor", value, rank)
         image = keras.ops.expand_dims(image, -3) if rank == 2 else image
         return keras.ops.cast(keras.ops.cast(image, "float32") / 255.0, self.output_type)
@@ -67,15 +61,13 @@ class ToPIL(BlockOperation):
     Between transforms no image is created; the following transforms use Pillow's conventions.
 
     Example:
-        >>> import numpy as np
         >>> ToPIL()(np.zeros((28, 30, 3), np.uint8)).size
         (30, 28)
     """
 
-    pictures: ClassVar[PictureMode] = "makes"
+    pictures = "makes"
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the tensor itself."""
         return value
 
 
@@ -83,25 +75,18 @@ class ToNumpy(BlockOperation):
     """A Pillow image as an array.
 
     Example:
-        >>> import numpy as np
         >>> ToNumpy()(np.zeros((2, 2), np.uint8)).shape
         (2, 2)
     """
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the tensor itself."""
         return value
 
 
 class ToType(TypeCast):
-    """The image cast to another dtype; see `transforms.TypeCast`.
-
-    Args:
-        data_type: A mixtrain or NumPy dtype.
-        output_type: The same, by MindSpore's earlier name for it.
+    """The image cast to another dtype; `data_type` and `output_type` are those of `transforms.TypeCast`.
 
     Example:
-        >>> import numpy as np
         >>> ToType(np.float32)(np.array([1, 2])).dtype
         dtype('float32')
     """
@@ -110,15 +95,9 @@ class ToType(TypeCast):
 class Decode(TensorOperation):
     """The image (H, W, 3), uint8, in the contents of a JPEG, PNG, BMP or GIF file; of a GIF, the first frame.
 
-    Args:
-        to_pil: Whether to return a Pillow image, for which the following transforms use Pillow's conventions.
-
-    Raises:
-        TypeError: `to_pil` is not a bool.
-        ValueError: On use, the value is not a vector of bytes, or not such a file.
+    Args: to_pil: Whether to return a Pillow image, for which the following transforms use Pillow's conventions.
 
     Example:
-        >>> import numpy as np
         >>> pixel = bytes.fromhex("424d3a0000000000000036000000280000000100000001000000010018000000000004000000"
         ...                       "00000000000000000000000000000000" "0000ff00")
         >>> Decode()(np.frombuffer(pixel, np.uint8)).tolist()
@@ -132,12 +111,10 @@ class Decode(TensorOperation):
         self.pictures: PictureMode = "makes" if to_pil else "ends"  # type: ignore[misc]
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor of bytes."""
         check_contents("Decode", value)
         return backend.images.decode(value)
 
     def open(self, contents: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-        """Return the images in the contents of several files."""
         for value in contents:
             check_contents("Decode", value)
         return backend.images.decode_files(contents)

@@ -41,14 +41,9 @@ def _mean(first: np.ndarray, second: np.ndarray, weight: float | np.ndarray) -> 
 class MixUpBatch(TensorOperation):
     """Weighted means of the images of a batch and other ones, and of their labels; with one weight for the batch.
 
-    Args:
-        alpha: Both parameters of the Beta distribution of the weight.
-
-    Raises:
-        ValueError: On use, the values are not a batch of images with one-hot labels.
+    Args: alpha: Both parameters of the Beta distribution of the weight.
 
     Example:
-        >>> import numpy as np
         >>> MixUpBatch(0.5)(np.zeros((2, 4, 4, 3), np.uint8), np.eye(2))[1].sum().item()
         2.0
     """
@@ -68,15 +63,10 @@ class CutMixBatch(TensorOperation):
     """Images of a batch with a rectangle replaced by that of another image; labels are mixed by the areas.
 
     Args:
-        image_batch_format: The position of the channel axis.
+        image_batch_format, prob: The position of the channel axis, and the probability for each image.
         alpha: Both parameters of the Beta distribution of the area.
-        prob: The probability for each image.
-
-    Raises:
-        ValueError: On use, the values are not a batch of images with one-hot labels.
 
     Example:
-        >>> import numpy as np
         >>> cut = CutMixBatch(ImageBatchFormat.NHWC, 1.0, 0.5)
         >>> cut(np.zeros((2, 4, 4, 3), np.uint8), np.eye(2))[1].sum().item()
         2.0
@@ -119,7 +109,6 @@ class MixUp(TensorOperation):
             in the previous batch, and the first batch is unchanged.
 
     Example:
-        >>> import numpy as np
         >>> MixUp(2, 0.2)(np.zeros((2, 4, 4, 3)), np.eye(2))[1].sum().item()
         2.0
     """

@@ -29,7 +29,7 @@ class ImageOperation(TensorOperation):
     pictures: ClassVar[PictureMode] = "keeps"
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
+        """Return the result for a tensor (H, W, C), or (..., H, W, C) if `batched`."""
         raise NotImplementedError(f"{self.name}: expected a method image(image, seed); got none. Write it.")
 
     @property
@@ -38,7 +38,6 @@ class ImageOperation(TensorOperation):
         return type(self).__name__
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         return self._apply(value, len(value.shape), seed)
 
     @property
@@ -47,7 +46,6 @@ class ImageOperation(TensorOperation):
         return self.batched and not self.random
 
     def block(self, values: Tensor) -> Tensor:
-        """Return the results for a block of rows."""
         return self._apply(values, len(values.shape) - 1, None)
 
     def _apply(self, value: Tensor, rank: int, seed: Seed) -> Tensor:

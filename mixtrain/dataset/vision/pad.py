@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from mixtrain import backend
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.crop import logical_and
 from mixtrain.dataset.vision.enums import Border
-from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
 
 
@@ -22,10 +20,6 @@ class Pad(ImageOperation):
         fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
         padding_mode: How the border is filled.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: A width is negative, or a value is not from 0 to 255.
-
     Example:
         >>> import numpy as np
         >>> Pad((1, 0), fill_value=7)(np.array([[1, 2]])).tolist()
@@ -35,9 +29,7 @@ class Pad(ImageOperation):
     batched = True
 
     def __init__(
-        self,
-        padding: int | Sequence[int],
-        fill_value: int | tuple[int, ...] = 0,
+        self, padding: int | Sequence[int], fill_value: int | tuple[int, ...] = 0,
         padding_mode: Border = Border.CONSTANT,
     ) -> None:
         self.padding = margins("Pad", padding)
@@ -45,7 +37,6 @@ class Pad(ImageOperation):
         self.padding_mode = border("Pad", padding_mode)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         return backend.images.pad(image, *self.padding, self.padding_mode.value, self.fill_value)
 
 
@@ -53,13 +44,9 @@ class PadToSize(ImageOperation):
     """The image padded to a size.
 
     Args:
+        fill_value, padding_mode: As in `Pad`.
         size: (height, width), or one int for both.
         offset: Width of the border at the top and at the left; None: half of the whole border.
-        fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
-        padding_mode: How the border is filled.
-
-    Raises:
-        ValueError: On use: the image is larger than `size`.
 
     Example:
         >>> import numpy as np
@@ -68,14 +55,11 @@ class PadToSize(ImageOperation):
     """
 
     batched = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(
-        self,
-        size: int | Sequence[int],
-        offset: int | Sequence[int] | None = None,
-        fill_value: int | tuple[int, ...] = 0,
-        padding_mode: Border = Border.CONSTANT,
+        self, size: int | Sequence[int], offset: int | Sequence[int] | None = None,
+        fill_value: int | tuple[int, ...] = 0, padding_mode: Border = Border.CONSTANT,
     ) -> None:
         self.size = pair("PadToSize", "size", size)
         self.offset = None if offset is None or offset == [] else pair("PadToSize", "offset", offset, at_least=0)
@@ -83,7 +67,6 @@ class PadToSize(ImageOperation):
         self.padding_mode = border("PadToSize", padding_mode)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         rows, columns = backend.images.size_of(image)
         vertical, horizontal = self.size[0] - rows, self.size[1] - columns  # Total width of the border.
         top, left = (vertical // 2, horizontal // 2) if self.offset is None else self.offset

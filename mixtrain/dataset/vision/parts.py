@@ -15,16 +15,10 @@ from mixtrain.dataset.vision.enums import SliceMode
 
 
 class FiveCrop(TensorOperation):
-    """The four corners and the center of the image: top left, top right, bottom left, bottom right, center.
-
-    Args:
-        size: (height, width) of each part, or one int for both.
-
-    Raises:
-        ValueError: On use, the image is smaller than `size`.
+    """The four corners and the center of the image, of `size` (an int, or height and width): top left, top right,
+    bottom left, bottom right, center.
 
     Example:
-        >>> import numpy as np
         >>> [part.tolist() for part in FiveCrop(1)(np.arange(9).reshape(3, 3))]
         [[[0]], [[2]], [[6]], [[8]], [[4]]]
     """
@@ -58,17 +52,10 @@ class FiveCrop(TensorOperation):
 
 
 class TenCrop(FiveCrop):
-    """The parts of `FiveCrop`, followed by those of the flipped image.
-
-    Args:
-        size: (height, width) of each part, or one int for both.
-        use_vertical_flip: Whether to flip vertically; otherwise horizontally.
-
-    Raises:
-        ValueError: On use, the image is smaller than `size`.
+    """The parts of `FiveCrop` of the same `size`, followed by those of the image flipped horizontally, or
+    `use_vertical_flip`.
 
     Example:
-        >>> import numpy as np
         >>> len(TenCrop(2)(np.arange(9).reshape(3, 3)))
         10
     """
@@ -83,16 +70,13 @@ class TenCrop(FiveCrop):
 
 
 class SlicePatches(TensorOperation):
-    """The image split into a grid of equal patches, row by row.
+    """The image split into a grid of equal patches, `num_height` times `num_width`, row by row.
 
     Args:
-        num_height: Number of patches from top to bottom.
-        num_width: Number of patches from left to right.
         slice_mode: Whether an image that does not divide evenly is padded, or cropped, at its right and bottom.
         fill_value: The value of the padding, from 0 to 255.
 
     Example:
-        >>> import numpy as np
         >>> [patch.tolist() for patch in SlicePatches(1, 2)(np.arange(3)[None])]
         [[[0, 1]], [[2, 0]]]
     """

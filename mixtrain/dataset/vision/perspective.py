@@ -26,17 +26,14 @@ class Perspective(TensorOperation):
     """The image with four of its points moved to four others; black outside the image.
 
     Args:
-        start_points: Four points (x, y) in the image: top left, top right, bottom right, bottom left.
-        end_points: The same points in the result.
+        start_points, end_points: Four points (x, y) in the image, and in the result: top left, top right, bottom right,
+            bottom left.
         interpolation: `Inter.NEAREST` or `Inter.BILINEAR`; for Pillow images `Inter.BICUBIC` too.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: There are not four points of two numbers, three of them are on one line, or the interpolation is
-            not supported.
+    Raises: ValueError: There are not four points of two numbers, three of them are on one line, or the interpolation is
+        not supported.
 
     Example:
-        >>> import numpy as np
         >>> corners = [[0, 0], [2, 0], [2, 2], [0, 2]]
         >>> moved = [[1, 0], [3, 0], [3, 2], [1, 2]]
         >>> Perspective(corners, moved, Inter.NEAREST)(np.array([[1, 2, 3]], np.uint8)).tolist()
@@ -54,26 +51,20 @@ class Perspective(TensorOperation):
 
 
 class RandomPerspective(TensorOperation):
-    """The image with its corners moved inwards by random amounts.
+    """The image with its corners moved inwards by random amounts, with probability `prob`.
 
     Args:
-        distortion_scale: The maximum distance, as a fraction of half of the image's height and width.
-        prob: The probability.
-        interpolation: `Inter.NEAREST` or `Inter.BILINEAR`; for Pillow images `Inter.BICUBIC` too.
+        distortion_scale: The maximum distance, as a fraction (0 to 1) of half of the image's height and width.
+        interpolation: As in `Perspective`.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: A number is not from 0 to 1; on use, the interpolation is not supported.
+    Raises: ValueError: A number is not from 0 to 1; on use, the interpolation is not supported.
 
     Example:
-        >>> import numpy as np
         >>> RandomPerspective(0.5, 1.0, Inter.BILINEAR)(np.zeros((8, 6, 3), np.uint8)).shape
         (8, 6, 3)
     """
 
-    def __init__(
-        self, distortion_scale: float = 0.5, prob: float = 0.5, interpolation: Inter = Inter.BICUBIC
-    ) -> None:
+    def __init__(self, distortion_scale: float = 0.5, prob: float = 0.5, interpolation: Inter = Inter.BICUBIC) -> None:
         where = "RandomPerspective"
         self.distortion_scale = checks.number(where, "distortion_scale", distortion_scale, at_least=0.0, at_most=1.0)
         self.prob = probability(where, prob)

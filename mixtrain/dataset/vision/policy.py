@@ -15,14 +15,8 @@ from mixtrain.typing import Tensor
 
 
 class RandomSelectSubpolicy(Compound):
-    """One of several lists of transforms, chosen at random; each transform is applied with its own probability.
-
-    Args:
-        policy: The lists, of pairs (transform, probability).
-
-    Raises:
-        TypeError: `policy` is not a list of lists of pairs.
-        ValueError: A list is empty, or a probability is not from 0 to 1.
+    """One of the lists of `policy`, chosen at random, of pairs (transform, probability), each applied with its own
+    probability.
 
     Example:
         >>> import numpy as np
@@ -46,7 +40,6 @@ class RandomSelectSubpolicy(Compound):
         super().__init__([operation for rules in self.policy for operation, _ in rules])
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         row_random = backend.row_random
 
         def apply(rules: list[tuple[Any, float]]) -> Tensor:
@@ -65,7 +58,6 @@ class RandomSelectSubpolicy(Compound):
         return row_random.switch(index, [functools.partial(apply, rules) for rules in self.policy])
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the results for values under a seed."""
         generator = numpy_generator(seed)
         rules = self.policy[int(generator.integers(len(self.policy)))]
         for index, (operation, prob) in enumerate(rules):
@@ -75,15 +67,8 @@ class RandomSelectSubpolicy(Compound):
 
 
 class UniformAugment(Compound):
-    """Some transforms chosen at random from a list, each of them applied with probability 0.5.
-
-    Args:
-        transforms: The list of transforms, which preserve dtype and rank.
-        num_ops: How many are chosen, with replacement.
-
-    Raises:
-        TypeError: `transforms` is not a list of functions.
-        ValueError: It is empty, or `num_ops` is below 1.
+    """`num_ops` of `transforms`, which preserve dtype and rank, chosen at random with replacement, each applied with
+    probability 0.5.
 
     Example:
         >>> import numpy as np
@@ -97,7 +82,6 @@ class UniformAugment(Compound):
         self.num_ops = checks.integer("UniformAugment", "num_ops", num_ops, at_least=1, example=2)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         row_random = backend.row_random
         for turn in range(self.num_ops):
             turn_seed, image = row_random.fold_in(seed, turn), value
@@ -111,7 +95,6 @@ class UniformAugment(Compound):
         return value
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the results for values under a seed."""
         generator = numpy_generator(seed)
         for index in range(self.num_ops):
             operation = self.transforms[int(generator.integers(len(self.transforms)))]

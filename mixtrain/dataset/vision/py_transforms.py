@@ -16,11 +16,8 @@ class Decode(layout.Decode):
 
 
 class Normalize(scale.Normalize):
-    """``(value - mean) / std`` of each channel of an image (C, H, W), such as the result of `ToTensor`.
-
-    Args:
-        mean: One number per channel, or one for all.
-        std: Likewise, above 0.
+    """``(value - mean) / std`` of each channel of an image (C, H, W), such as the result of `ToTensor`; see
+    `vision.Normalize`.
 
     Example:
         >>> Normalize([0.5], [0.5]).is_hwc
@@ -32,11 +29,7 @@ class Normalize(scale.Normalize):
 
 
 class Cutout(erase.CutOut):
-    """An image (C, H, W) with squares at random positions set to 0.
-
-    Args:
-        length: The side of a square.
-        num_patches: Number of squares.
+    """An image (C, H, W) with `num_patches` squares of side `length` at random positions set to 0.
 
     Example:
         >>> Cutout(8).is_hwc

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
 
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
+from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import interpolation as read_interpolation, limits, pair
 from mixtrain.dataset.vision.enums import Inter
 from mixtrain.dataset.vision.layout import check_contents
@@ -27,10 +26,6 @@ class RandomResizedCrop(Resizing):
         interpolation: The interpolation.
         max_attempts: How many parts are sampled until one fits in the image; after that, the center is used.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import numpy as np
         >>> RandomResizedCrop(8)(np.zeros((20, 30, 3), np.uint8)).shape
@@ -41,12 +36,8 @@ class RandomResizedCrop(Resizing):
     random = True
 
     def __init__(
-        self,
-        size: int | Sequence[int],
-        scale: Sequence[float] = (0.08, 1.0),
-        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
-        interpolation: Inter = Inter.BILINEAR,
-        max_attempts: int = 10,
+        self, size: int | Sequence[int], scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0), interpolation: Inter = Inter.BILINEAR, max_attempts: int = 10,
     ) -> None:
         self.size = pair(self.name, "size", size)
         self.scale = limits(self.name, "scale", scale, at_least=0.0, example="(0.08, 1.0)")
@@ -57,7 +48,6 @@ class RandomResizedCrop(Resizing):
         self.max_attempts = checks.integer(self.name, "max_attempts", max_attempts, at_least=1, example=10)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         part = backend.images.crop(image, *self.sample(*backend.images.size_of(image), seed))
         return self.resized(part, self.size, self.interpolation)
 
@@ -92,15 +82,7 @@ class RandomResizedCrop(Resizing):
 class RandomCropDecodeResize(RandomResizedCrop):
     """`RandomResizedCrop` of the image in the contents of a file; see `Decode`.
 
-    Args:
-        size: (height, width), or one int for both.
-        scale: The range (min, max) of the area of the part, as a fraction of the image.
-        ratio: The range (min, max) of width divided by height of the part.
-        interpolation: The interpolation.
-        max_attempts: How many parts are sampled until one fits in the image; after that, the center is used.
-
-    Raises:
-        ValueError: On use, the value is not the contents of an image file.
+    Args: size, scale, ratio, interpolation, max_attempts: As in `RandomResizedCrop`.
 
     Example:
         >>> RandomCropDecodeResize(224).size
@@ -108,10 +90,9 @@ class RandomCropDecodeResize(RandomResizedCrop):
     """
 
     batched = False
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor of bytes."""
         check_contents(self.name, value)
         part = backend.images.decode_part(value, lambda rows, columns: self.sample(rows, columns, seed))
         return self.resized(part, self.size, self.interpolation)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import ClassVar
 
 import keras
 
 from mixtrain import backend
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import interpolation as read_interpolation, pair
 from mixtrain.dataset.vision.crop import check_inside
 from mixtrain.dataset.vision.enums import METHODS, Inter
-from mixtrain.dataset.vision.operation import TwofoldOperation
+from mixtrain.dataset.vision.operation import Seed, TwofoldOperation
 from mixtrain.typing import Tensor
 
 
@@ -26,15 +24,9 @@ class Resizing(TwofoldOperation):
 
 
 class Resize(Resizing):
-    """The image resized, in the same dtype.
+    """The image resized by `interpolation`, in the same dtype.
 
-    Args:
-        size: The new (height, width); or an int for the shorter edge, the longer in proportion.
-        interpolation: The interpolation.
-
-    Raises:
-        TypeError: `size` is not an int or pair, or `interpolation` is not a member of `Inter`.
-        ValueError: `size` is below 1.
+    Args: size: The new (height, width); or an int for the shorter edge, the longer in proportion.
 
     Example:
         >>> import numpy as np
@@ -50,7 +42,6 @@ class Resize(Resizing):
         self._by_shorter_edge = not isinstance(size, (list, tuple))
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         size = _scaled_size(image, self.size[0]) if self._by_shorter_edge else self.size
         return self.resized(image, size, self.interpolation)
 
@@ -64,10 +55,7 @@ def _scaled_size(image: Tensor, edge: int) -> tuple[Tensor, Tensor]:
 
 
 class RandomResize(Resizing):
-    """The image resized with a random interpolation.
-
-    Args:
-        size: The new (height, width); or an int for the shorter edge.
+    """The image resized with a random interpolation. `size`: the new (height, width); or an int for the shorter edge.
 
     Example:
         >>> import numpy as np
@@ -76,32 +64,21 @@ class RandomResize(Resizing):
     """
 
     random = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, size: int | Sequence[int]) -> None:
-        self._choices = [
-            Resize(size, kind) for kind in (Inter.BILINEAR, Inter.NEAREST, Inter.BICUBIC, Inter.AREA)
-        ]
+        self._choices = [Resize(size, kind) for kind in (Inter.BILINEAR, Inter.NEAREST, Inter.BICUBIC, Inter.AREA)]
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         index = backend.row_random.integer(seed, len(self._choices))
         return backend.row_random.switch(index, [functools.partial(each.image, image, seed) for each in self._choices])
 
 
 class ResizedCrop(Resizing):
-    """A given part of the image, resized.
+    """A given part of the image, resized by `interpolation` to `size`, (height, width) or an int for both.
 
-    Args:
-        top: The first row of the part.
-        left: Its first column.
-        height: Its height.
-        width: Its width.
-        size: The new (height, width), or one int for both.
-        interpolation: The interpolation.
-
-    Raises:
-        ValueError: A number is out of range; on use, the part is not inside the image.
+    Args: top, left, height, width: As in `Erase`.
+    Raises: ValueError: A number is out of range; on use, the part is not inside the image.
 
     Example:
         >>> import numpy as np
@@ -110,15 +87,10 @@ class ResizedCrop(Resizing):
     """
 
     batched = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(
-        self,
-        top: int,
-        left: int,
-        height: int,
-        width: int,
-        size: int | Sequence[int],
+        self, top: int, left: int, height: int, width: int, size: int | Sequence[int],
         interpolation: Inter = Inter.BILINEAR,
     ) -> None:
         self.corner = pair("ResizedCrop", "(top, left)", (top, left), at_least=0)
@@ -127,6 +99,5 @@ class ResizedCrop(Resizing):
         self.interpolation = read_interpolation("ResizedCrop", interpolation)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         check_inside(self.name, image, *self.corner, *self.part)
         return self.resized(backend.images.crop(image, *self.corner, *self.part), self.size, self.interpolation)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision import affine_map
 from mixtrain.dataset.vision.arguments import color, degrees_range, enum_member, limits
 from mixtrain.dataset.vision.enums import Inter
-from mixtrain.dataset.vision.operation import ImageOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
 
 _SAMPLINGS: Final[dict[Inter, backend.warp.Sampling]] = {Inter.NEAREST: "nearest", Inter.BILINEAR: "linear"}
@@ -75,31 +74,22 @@ class Rotate(_Rotation):
         center: (x, y) of the center of rotation; by default, and always with `expand`, the center of the image.
         fill_value: The value outside the image: one int from 0 to 255, or one per channel.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> import numpy as np
         >>> Rotate(90)(np.array([[1, 2], [3, 4]], np.uint8)).tolist()
         [[2, 4], [1, 3]]
     """
 
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(
-        self,
-        degrees: float,
-        resample: Inter = Inter.NEAREST,
-        expand: bool = False,
-        center: tuple[float, float] | None = None,
-        fill_value: int | tuple[int, ...] = 0,
+        self, degrees: float, resample: Inter = Inter.NEAREST, expand: bool = False,
+        center: tuple[float, float] | None = None, fill_value: int | tuple[int, ...] = 0,
     ) -> None:
         self.degrees = checks.number("Rotate", "degrees", degrees, example=90)
         self._set(resample, expand, center, fill_value)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return self._rotated(image, self.degrees)
 
 
@@ -107,15 +97,8 @@ class RandomRotation(_Rotation):
     """The image rotated by a random angle, counterclockwise if it is positive.
 
     Args:
+        resample, expand, center, fill_value: As in `Rotate`.
         degrees: The range (min, max) of the angle; or a number d for (-d, d).
-        resample: `Inter.NEAREST` or `Inter.BILINEAR`.
-        expand: Whether the result has the size of the rotated image; otherwise that of the image.
-        center: (x, y) of the center of rotation; by default, and always with `expand`, the center of the image.
-        fill_value: The value outside the image: one int from 0 to 255, or one per channel.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import numpy as np
@@ -126,19 +109,14 @@ class RandomRotation(_Rotation):
     random = True
 
     def __init__(
-        self,
-        degrees: float | Sequence[float],
-        resample: Inter = Inter.NEAREST,
-        expand: bool = False,
-        center: tuple[float, float] | None = None,
-        fill_value: int | tuple[int, ...] = 0,
+        self, degrees: float | Sequence[float], resample: Inter = Inter.NEAREST, expand: bool = False,
+        center: tuple[float, float] | None = None, fill_value: int | tuple[int, ...] = 0,
     ) -> None:
         self.degrees = degrees_range("RandomRotation", degrees)
         self._set(resample, expand, center, fill_value)
         self.same_size = not expand
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return self._rotated(image, backend.row_random.uniform(seed, *self.degrees))
 
 
@@ -146,17 +124,12 @@ class RandomAffine(ImageOperation):
     """The image rotated, translated, scaled and sheared by random amounts.
 
     Args:
+        resample, fill_value: As in `Rotate`.
         degrees: The range (min, max) of the clockwise angle; or a number d for (-d, d).
         translate: The range (min, max) of the translation to the right as a fraction of the width, optionally followed
             by that of the translation down as a fraction of the height; none by default.
         scale: The range of the scale; 1 by default.
         shear: The range of the shear along x in degrees, optionally followed by that along y; a number s means (-s, s).
-        resample: `Inter.NEAREST` or `Inter.BILINEAR`.
-        fill_value: The value outside the image: one int from 0 to 255, or one per channel.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import numpy as np
@@ -167,13 +140,9 @@ class RandomAffine(ImageOperation):
     random = True
 
     def __init__(
-        self,
-        degrees: float | Sequence[float],
-        translate: Sequence[float] | None = None,
-        scale: Sequence[float] | None = None,
-        shear: float | Sequence[float] | None = None,
-        resample: Inter = Inter.NEAREST,
-        fill_value: int | tuple[int, ...] = 0,
+        self, degrees: float | Sequence[float], translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None, shear: float | Sequence[float] | None = None,
+        resample: Inter = Inter.NEAREST, fill_value: int | tuple[int, ...] = 0,
     ) -> None:
         where = "RandomAffine"
         self.degrees = degrees_range(where, degrees)
@@ -187,7 +156,6 @@ class RandomAffine(ImageOperation):
         self.fill_value = color(where, fill_value)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         ranges = (self.degrees, self.scale, *self.translate, *self.shear)
         degrees, scale, right, down, shear_x, shear_y = (
             backend.row_random.uniform(backend.row_random.fold_in(seed, index), *bounds)
@@ -200,12 +168,11 @@ class Affine(ImageOperation):
     """The image rotated, translated, scaled and sheared.
 
     Args:
+        resample, fill_value: As in `Rotate`.
         degrees: The clockwise angle.
         translate: The translations to the right and down, as fractions of width and height.
         scale: The scale.
         shear: The shear along x in degrees, or along x and y.
-        resample: `Inter.NEAREST` or `Inter.BILINEAR`.
-        fill_value: The value outside the image: one int from 0 to 255, or one per channel.
 
     Example:
         >>> import numpy as np
@@ -213,16 +180,11 @@ class Affine(ImageOperation):
         [[0, 1]]
     """
 
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(
-        self,
-        degrees: float,
-        translate: Sequence[float],
-        scale: float,
-        shear: float | Sequence[float],
-        resample: Inter = Inter.NEAREST,
-        fill_value: int | tuple[int, ...] = 0,
+        self, degrees: float, translate: Sequence[float], scale: float, shear: float | Sequence[float],
+        resample: Inter = Inter.NEAREST, fill_value: int | tuple[int, ...] = 0,
     ) -> None:
         self.degrees = checks.number("Affine", "degrees", degrees, example=10.0)
         right, down = checks.instance("Affine", "translate", translate, (list, tuple), "translate=(0.0, 0.0)")
@@ -236,7 +198,6 @@ class Affine(ImageOperation):
         self.fill_value = color("Affine", fill_value)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return _warped(image, self.degrees, self.translate, self.scale, self.shear, self.sampling, self.fill_value)
 
 

@@ -18,15 +18,7 @@ from mixtrain.typing import Tensor
 class Rescale(BlockOperation):
     """``value * rescale + shift``, in float32.
 
-    Args:
-        rescale: The factor.
-        shift: The offset.
-
-    Raises:
-        TypeError: An argument is not a number.
-
     Example:
-        >>> import numpy as np
         >>> Rescale(1 / 255, -0.5)(np.array([0, 255], np.uint8)).tolist()
         [-0.5, 0.5]
     """
@@ -36,7 +28,6 @@ class Rescale(BlockOperation):
         self.shift = checks.number("Rescale", "shift", shift, example=0.0)
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return a tensor rescaled."""
         return backend.colors.scale_values(value, self.rescale, self.shift)
 
 
@@ -48,13 +39,7 @@ class Normalize(BlockOperation):
         std: Likewise, above 0.
         is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
 
-    Raises:
-        TypeError: `mean` or `std` is not a list of numbers.
-        ValueError: `mean` and `std` differ in length or are out of range; on use, images have another number of
-            channels.
-
     Example:
-        >>> import numpy as np
         >>> Normalize(mean=[10.0], std=[2.0])(np.array([[10, 12]], np.uint8)).tolist()
         [[0.0, 1.0]]
     """
@@ -64,7 +49,6 @@ class Normalize(BlockOperation):
         self.is_hwc = checks.boolean(type(self).__name__, "is_hwc", is_hwc)
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the normalized tensor."""
         name = type(self).__name__
         backend.require(
             rank >= 2, f"{name}: expected an image (H, W), (H, W, C) or (C, H, W); got {{}} dimensions. "
@@ -84,16 +68,9 @@ class Normalize(BlockOperation):
 class LinearTransformation(TensorOperation):
     """``(image - mean) @ matrix`` of the flattened image, such as whitening; the result has the image's shape.
 
-    Args:
-        transformation_matrix: A NumPy array (D, D), where D is the number of values of an image.
-        mean_vector: A NumPy array (D,).
-
-    Raises:
-        TypeError: An argument is not a NumPy array.
-        ValueError: The shapes do not match; on use, the image does not have D values.
+    Args: transformation_matrix, mean_vector: NumPy arrays (D, D) and (D,), where D is the number of values of an image.
 
     Example:
-        >>> import numpy as np
         >>> LinearTransformation(2 * np.eye(4), np.ones(4))(np.array([[1, 2], [3, 4]])).tolist()
         [[0.0, 2.0], [4.0, 6.0]]
     """
@@ -117,32 +94,22 @@ class LinearTransformation(TensorOperation):
 
 
 class NormalizePad(Normalize):
-    """`Normalize`, followed by one more channel of zeros.
-
-    Args:
-        mean: One number per channel, or one for all; from 0 to 255.
-        std: Likewise, above 0.
-        dtype: "float32" or "float16".
-        is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
+    """`Normalize`, followed by one more channel of zeros, in `dtype`, "float32" or "float16"; `mean`, `std`, `is_hwc`
+    as there.
 
     Example:
-        >>> import numpy as np
         >>> NormalizePad([1.0], [2.0])(np.full((1, 1, 3), 3, np.uint8)).tolist()
         [[[1.0, 1.0, 1.0, 0.0]]]
     """
 
     def __init__(
-        self,
-        mean: Sequence[float],
-        std: Sequence[float],
-        dtype: Literal["float32", "float16"] = "float32",
+        self, mean: Sequence[float], std: Sequence[float], dtype: Literal["float32", "float16"] = "float32",
         is_hwc: bool = True,
     ) -> None:
         super().__init__(mean, std, is_hwc)
         self.dtype = as_dtype(checks.one_of("NormalizePad", "dtype", dtype, ("float32", "float16")))
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        """Return the normalized tensor with a channel of zeros."""
         result = super().apply(value, rank)
         result = result[..., None] if rank == 2 else result
         axis = -1 if self.is_hwc or rank == 2 else -3

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
-from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
+from mixtrain.dataset.vision.operation import ImageOperation, Seed, TwofoldOperation
 from mixtrain.typing import Tensor
 
 
@@ -21,36 +19,26 @@ class Invert(ImageOperation):
     batched = True
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         return backend.colors.invert(image)
 
 
 class AdjustGamma(ImageOperation):
-    """Gamma correction: ``gain * image ** gamma`` with uint8 scaled to [0, 1], ``(gain * image) ** gamma`` for floats.
-
-    Args:
-        gamma: The exponent; above 1 makes shadows darker.
-        gain: The factor.
-
-    Raises:
-        TypeError: An argument is not a number.
-        ValueError: `gamma` is below 0.
+    """``gain * image ** gamma`` with uint8 scaled to [0, 1], ``(gain * image) ** gamma`` for floats; `gamma` is at
+    least 0.
 
     Example:
-        >>> import numpy as np
         >>> AdjustGamma(2.0)(np.array([[0, 51, 255]], np.uint8)).tolist()
         [[0, 10, 255]]
     """
 
     batched = True
-    pictures: ClassVar[PictureMode] = "keeps"
+    pictures = "keeps"
 
     def __init__(self, gamma: float, gain: float = 1.0) -> None:
         self.gamma = checks.number("AdjustGamma", "gamma", gamma, at_least=0.0, example=1.0)
         self.gain = checks.number("AdjustGamma", "gain", gain, example=1.0)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         if keras.backend.standardize_dtype(image.dtype) == "uint8":
             curve = 256.0 * self.gain * (np.arange(256) / 255.0) ** self.gamma
             return keras.ops.take(np.clip(curve, 0, 255).astype(np.uint8), keras.ops.cast(image, "int32"), axis=0)
@@ -63,23 +51,16 @@ class Equalize(TwofoldOperation):
     uint8_only = True
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return backend.colors.equalize(image, like_pillow=self.on_pictures)
 
 
 class AutoContrast(ImageOperation):
-    """A uint8 image with the range of each channel stretched to 0 to 255.
+    """A uint8 image with the range of each channel stretched to 0 to 255, without the values to `ignore`, one or
+    several.
 
-    Args:
-        cutoff: Percentage of the darkest and of the lightest pixels that are ignored; from 0 to 50.
-        ignore: A value, or several, to ignore.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Args: cutoff: Percentage of the darkest and of the lightest pixels that are ignored; from 0 to 50.
 
     Example:
-        >>> import numpy as np
         >>> AutoContrast()(np.array([[100, 110]], np.uint8)).tolist()
         [[0, 255]]
     """
@@ -92,24 +73,19 @@ class AutoContrast(ImageOperation):
         self.ignore = [checks.integer(self.name, "ignore", value, at_least=0) for value in values]
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         return backend.colors.auto_contrast(image, self.cutoff, self.ignore)
 
 
 class Solarize(ImageOperation):
-    """The image with the values in a range inverted.
-
-    Args:
-        threshold: (min, max), or a number for (number, 255); from 0 to 255.
+    """The image with the values in `threshold` inverted: (min, max), or a number for (number, 255); from 0 to 255.
 
     Example:
-        >>> import numpy as np
         >>> Solarize(100)(np.array([[99, 100]], np.uint8)).tolist()
         [[99, 155]]
     """
 
     batched = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, threshold: float | Sequence[float]) -> None:
         bounds = threshold if isinstance(threshold, (list, tuple)) else (threshold, threshold)
@@ -117,18 +93,13 @@ class Solarize(ImageOperation):
         self.threshold = (low, 255.0 if low == high else high)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         return backend.colors.solarize(image, *self.threshold)
 
 
 class RandomSolarize(ImageOperation):
-    """The image with the values in a random range inverted.
-
-    Args:
-        threshold: (min, max) of the random range; if they are equal, the range is from there to 255.
+    """The image with the values in a random part of the range `threshold` inverted; if (n, n), those from n to 255.
 
     Example:
-        >>> import numpy as np
         >>> RandomSolarize((100, 100))(np.array([[99, 100]], np.uint8)).tolist()
         [[99, 155]]
     """
@@ -141,7 +112,6 @@ class RandomSolarize(ImageOperation):
         self.threshold = (low, high)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         low, high = self.threshold
         if low == high:
             return backend.colors.solarize(image, low, 255)
@@ -152,38 +122,30 @@ class RandomSolarize(ImageOperation):
 
 
 class Posterize(ImageOperation):
-    """A uint8 image with only the highest bits of each value kept.
-
-    Args:
-        bits: Number of bits, from 0 to 8.
+    """A uint8 image with only the highest bits of each value kept. `bits`: number of bits, from 0 to 8.
 
     Example:
-        >>> import numpy as np
         >>> Posterize(1)(np.array([[100, 200]], np.uint8)).tolist()
         [[0, 128]]
     """
 
     batched = True
     uint8_only = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, bits: int) -> None:
         self.bits = checks.integer("Posterize", "bits", bits, at_least=0, example=4)
         checks.number("Posterize", "bits", bits, at_most=8)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (..., H, W, C)."""
         return backend.colors.posterize(image, self.bits)
 
 
 class RandomPosterize(ImageOperation):
-    """A uint8 image with a random number of the highest bits of each value kept.
-
-    Args:
-        bits: (min, max) of that number, from 1 to 8; or the number.
+    """A uint8 image with a random number, in the range `bits` from 1 to 8 or exactly it, of the highest bits of each
+    value kept.
 
     Example:
-        >>> import numpy as np
         >>> RandomPosterize((1, 1))(np.array([[100, 200]], np.uint8)).tolist()
         [[0, 128]]
     """
@@ -196,7 +158,6 @@ class RandomPosterize(ImageOperation):
         limits("RandomPosterize", "bits", self.bits, at_most=8.0, example="(4, 8)")
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor (H, W, C)."""
         low, high = self.bits
         return backend.colors.posterize(image, low + backend.row_random.integer(seed, high - low + 1))
 
@@ -205,27 +166,22 @@ class _RandomlyApplied(ImageOperation):
     """Base class of transforms that apply another one with a probability."""
 
     random = True
-    pictures: ClassVar[PictureMode] = "ends"
+    pictures = "ends"
 
     def __init__(self, transform: ImageOperation, prob: float) -> None:
         self._transform = transform
         self.prob = probability(self.name, prob)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        """Return the result for a tensor."""
         return backend.row_random.cond(
             backend.row_random.bernoulli(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
         )
 
 
 class RandomInvert(_RandomlyApplied):
-    """255 minus the image, with a probability.
-
-    Args:
-        prob: The probability.
+    """255 minus the image, with probability `prob`.
 
     Example:
-        >>> import numpy as np
         >>> RandomInvert(1.0)(np.array([[0, 55]], np.uint8)).tolist()
         [[255, 200]]
     """
@@ -235,13 +191,9 @@ class RandomInvert(_RandomlyApplied):
 
 
 class RandomEqualize(_RandomlyApplied):
-    """`Equalize`, applied with a probability.
-
-    Args:
-        prob: The probability.
+    """`Equalize`, applied with probability `prob`.
 
     Example:
-        >>> import numpy as np
         >>> RandomEqualize(0.0)(np.array([[0, 55]], np.uint8)).tolist()
         [[0, 55]]
     """
@@ -251,15 +203,9 @@ class RandomEqualize(_RandomlyApplied):
 
 
 class RandomAutoContrast(_RandomlyApplied):
-    """`AutoContrast`, applied with a probability.
-
-    Args:
-        cutoff: See `AutoContrast`.
-        ignore: A value, or several, to ignore.
-        prob: The probability.
+    """`AutoContrast` with its `cutoff` and `ignore`, applied with probability `prob`.
 
     Example:
-        >>> import numpy as np
         >>> RandomAutoContrast(prob=1.0)(np.array([[100, 110]], np.uint8)).tolist()
         [[0, 255]]
     """

@@ -3,17 +3,7 @@
 from mixtrain.experimental.optim import lr_scheduler
 from mixtrain.experimental.optim.optimizer import Optimizer
 from mixtrain.experimental.optim.rules import (
-    ASGD,
-    SGD,
-    Adadelta,
-    Adagrad,
-    Adam,
-    Adamax,
-    AdamW,
-    NAdam,
-    RAdam,
-    RMSprop,
-    Rprop,
+    ASGD, SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop,
 )
 
 __all__ = [

@@ -59,9 +59,6 @@ class LRScheduler(_BaseScheduler):
         optimizer: An optimizer of `mixtrain.experimental.optim`.
         last_epoch: The number of the last step of a resumed run; -1 for a new one.
 
-    Raises:
-        TypeError: `optimizer` is of another kind.
-
     Example: ``lr_scheduler.StepLR(optimizer, step_size=30)``.
     """
 
@@ -79,11 +76,7 @@ class LRScheduler(_BaseScheduler):
         raise NotImplementedError(f"{type(self).__name__}: a scheduler must define get_lr(self).")
 
     def step(self, epoch: int | None = None) -> None:
-        """Set the learning rates of the next step.
-
-        Args:
-            epoch: The number of the step; None for the next.
-        """
+        """Set the learning rates of the next step. `epoch`: the number of the step; None for the next."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else int(epoch)
         if epoch is not None and (rates := self._closed_form()) is not None:
             self._assign(rates)
@@ -102,7 +95,6 @@ class _Factor(LRScheduler):
         raise NotImplementedError
 
     def get_lr(self) -> list[float]:
-        """Return the current rates times the factor of this step."""
         return [rate * self._factor(int(self.last_epoch)) for rate in self._rates]
 
     def _closed_form(self) -> _Rates | None:
@@ -171,14 +163,8 @@ class ConstantLR(_Factor):
 
 
 class LinearLR(_Factor):
-    """Multiply the rates by a factor that goes from `start_factor` to `end_factor` in `total_iters` steps.
-
-    Args:
-        optimizer: As in `LRScheduler`.
-        start_factor: The first factor.
-        end_factor: The last factor.
-        total_iters: Number of steps.
-        last_epoch: As in `LRScheduler`.
+    """Multiply the rates by a factor that goes from `start_factor` to `end_factor` in `total_iters` steps; `optimizer`
+    and `last_epoch` as in `LRScheduler`.
 
     Example: ``LinearLR(optimizer, 0.5, total_iters=4)``.
     """
@@ -200,20 +186,13 @@ class LinearLR(_Factor):
 
 
 class PolynomialLR(_Factor):
-    """Reduce the rates to 0 in `total_iters` steps, as a polynomial of degree `power`.
-
-    Args:
-        optimizer: As in `LRScheduler`.
-        total_iters: Number of steps.
-        power: The degree.
-        last_epoch: As in `LRScheduler`.
+    """Reduce the rates to 0 in `total_iters` steps, as a polynomial of degree `power`; `optimizer` and `last_epoch` as
+    in `LRScheduler`.
 
     Example: ``PolynomialLR(optimizer, 10)``.
     """
 
-    def __init__(
-        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
-    ) -> None:
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
@@ -227,9 +206,8 @@ class _Lambdas(LRScheduler):
     """Schedulers whose factors are functions of the step, one for all groups or one per group.
 
     Args:
-        optimizer: As in `LRScheduler`.
+        optimizer, last_epoch: As in `LRScheduler`.
         lr_lambda: A function of the step number, or a list of one per group.
-        last_epoch: As in `LRScheduler`.
     """
 
     def __init__(self, optimizer: Optimizer, lr_lambda: _Lambda | list[_Lambda], last_epoch: int = -1) -> None:
@@ -250,7 +228,6 @@ class LambdaLR(_Lambdas):
     """
 
     def get_lr(self) -> list[float]:
-        """Return the initial rates times the values of the functions."""
         return [rate * _value(f(self.last_epoch)) for rate, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
@@ -261,20 +238,14 @@ class MultiplicativeLR(_Lambdas):
     """
 
     def get_lr(self) -> list[float]:
-        """Return the current rates times the values of the functions."""
         if self.last_epoch <= 0:
             return self._rates
         return [rate * _value(f(self.last_epoch)) for rate, f in zip(self._rates, self.lr_lambdas, strict=True)]
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Anneal the rates to `eta_min` in `T_max` steps by half a cosine, and raise them again.
-
-    Args:
-        optimizer: As in `LRScheduler`.
-        T_max: Half a period.
-        eta_min: Minimum rate.
-        last_epoch: As in `LRScheduler`.
+    """Anneal the rates to `eta_min` in `T_max` steps by half a cosine, and raise them again; `optimizer` and
+    `last_epoch` as in `LRScheduler`.
 
     Example: ``CosineAnnealingLR(optimizer, 10)``.
     """
@@ -291,9 +262,7 @@ class CosineAnnealingLR(LRScheduler):
         if (step - 1 - self.T_max) % (2 * self.T_max) == 0:
             # After a minimum the ratio of two steps is undefined.
             scale = (1 - math.cos(angle)) / 2
-            return [
-                rate + (base - self.eta_min) * scale for base, rate in zip(self.base_lrs, self._rates, strict=True)
-            ]
+            return [rate + (base - self.eta_min) * scale for base, rate in zip(self.base_lrs, self._rates, strict=True)]
         factor = (1 + math.cos(angle * step)) / (1 + math.cos(angle * (step - 1)))
         return [factor * (rate - self.eta_min) + self.eta_min for rate in self._rates]
 
@@ -303,14 +272,8 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Anneal the rates by half a cosine and restart after `T_0` steps, then after `T_mult` times as many.
-
-    Args:
-        optimizer: As in `LRScheduler`.
-        T_0: Steps until the first restart.
-        T_mult: Factor of the steps until each next restart.
-        eta_min: Minimum rate.
-        last_epoch: As in `LRScheduler`.
+    """Anneal the rates to `eta_min` by half a cosine and restart after `T_0` steps, then after `T_mult` times as many;
+    `optimizer` and `last_epoch` as in `LRScheduler`.
 
     Example: ``CosineAnnealingWarmRestarts(optimizer, 2)``.
     """
@@ -325,8 +288,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def step(self, epoch: float | None = None) -> None:
         """Set the learning rates of the next step.
 
-        Args:
-            epoch: The number of the step, which may be fractional; None for the next.
+        Args: epoch: The number of the step, which may be fractional; None for the next.
         """
         if epoch is None:
             super().step()
@@ -336,7 +298,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._assign(self.get_lr())
 
     def get_lr(self) -> list[float]:
-        """Return the rates of this step."""
         elapsed, period = self.last_epoch + self._fraction, self.T_0
         while elapsed >= period:
             elapsed, period = elapsed - period, period * self.T_mult
@@ -348,16 +309,11 @@ class CyclicLR(LRScheduler):
     """Cycle the rates between `base_lr` and `max_lr`.
 
     Args:
-        optimizer: As in `LRScheduler`.
-        base_lr: Minimum rate, one or one per group.
-        max_lr: Maximum rate, one or one per group.
-        step_size_up: Steps of the increase.
-        step_size_down: Steps of the decrease; by default `step_size_up`.
-        mode: "triangular", "triangular2" (half the height each time) or "exp_range" (times gamma ** step).
-        gamma: For "exp_range".
-        scale_fn: A function that replaces the mode.
-        scale_mode: Whether `scale_fn` is a function of the "cycle" or the "iterations".
-        last_epoch: As in `LRScheduler`.
+        optimizer, last_epoch: As in `LRScheduler`.
+        base_lr, max_lr: Minimum and maximum rate, one or one per group.
+        step_size_up, step_size_down: Steps of the increase and of the decrease; by default as many.
+        mode: "triangular", "triangular2" (half the height each time) or "exp_range" (times `gamma` ** step).
+        scale_fn: A function that replaces the mode, of the "cycle" or the "iterations" by `scale_mode`.
 
     Example: ``CyclicLR(optimizer, 0.01, 0.1)``.
     """
@@ -385,14 +341,11 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        """Return the rates of this step."""
         cycle = math.floor(1 + self.last_epoch / self._total)
         x = 1.0 + self.last_epoch / self._total - cycle
         height = x / self._up if x <= self._up else (x - 1) / (self._up - 1)
         scale = _value(self._scale(cycle if self.scale_mode == "cycle" else self.last_epoch))
-        return [
-            low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)
-        ]
+        return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
 
 class SequentialLR(_BaseScheduler):
@@ -404,9 +357,7 @@ class SequentialLR(_BaseScheduler):
         milestones: Steps at which the next scheduler starts, one fewer than schedulers.
         last_epoch: As in `LRScheduler`.
 
-    Raises:
-        ValueError: A scheduler has another optimizer, or the number of milestones is wrong.
-
+    Raises: ValueError: A scheduler has another optimizer, or the number of milestones is wrong.
     Example: ``SequentialLR(optimizer, [first, second], [5])``.
     """
 
@@ -468,11 +419,7 @@ class ReduceLROnPlateau(_BaseScheduler):
         self.wait = self.cooldown_counter = 0
 
     def step(self, metrics: TensorLike) -> None:
-        """Record a metric, and reduce the rates if it is due.
-
-        Args:
-            metrics: The metric.
-        """
+        """Record a metric, and reduce the rates if it is due. `metrics`: the metric."""
         current, self.last_epoch = _value(metrics), self.last_epoch + 1
         if self._better(current):
             self.best, self.wait = current, 0

@@ -29,9 +29,7 @@ class Optimizer(StepOptimizer):
         lrs: The learning rate of each group, a Parameter.
         group_start_id: Index in `parameters` of the first parameter of each group.
 
-    Raises:
-        TypeError: `params` are neither parameters nor dicts.
-        ValueError: `params` is empty, or a parameter is in two groups.
+    Raises: ValueError: `params` is empty, or a parameter is in two groups.
 
     Example:
         >>> import mixtrain, numpy as np
@@ -73,17 +71,12 @@ class Optimizer(StepOptimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters; call it before the first step, as it resets all slots.
 
-        Args:
-            param_group: A dict with "params" and the group's options.
+        Args: param_group: A dict with "params" and the group's options.
         """
         self._set_groups([*self.param_groups, dict(param_group)], self.defaults)
 
     def group(self, index: int) -> dict[str, Any]:
-        """Return the options of the group of a parameter.
-
-        Args:
-            index: Index of the parameter in `parameters`.
-        """
+        """Return the options of the group of a parameter. `index`: index of the parameter in `parameters`."""
         return self.param_groups[self._group_indices[index]]
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
@@ -110,12 +103,7 @@ class Optimizer(StepOptimizer):
         return keras.ops.cast(keras.ops.reshape(self.global_step.value, ()), "float32") + 1.0
 
     def slots(self, prefix: str, value: float = 0.0) -> Sequence[Parameter]:
-        """Return a Parameter for each of `parameters`, filled with a value.
-
-        Args:
-            prefix: Prefix of their names.
-            value: The initial value.
-        """
+        """Return a Parameter for each of `parameters`, named after `prefix` and filled with `value`."""
         slots = self.parameters.clone(prefix, "zeros")
         for slot in slots if value else ():
             slot.assign(keras.ops.full_like(slot.value, value))

@@ -21,10 +21,8 @@ class SGD(Optimizer):
     """Stochastic gradient descent with momentum.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
-        momentum: Momentum factor.
-        dampening: Reduction of the gradient's contribution to the momentum.
+        params, lr: Parameters or groups, and the learning rate.
+        momentum, dampening: Momentum factor, and reduction of the gradient's contribution to the momentum.
         weight_decay: L2 penalty.
         nesterov: Whether to use Nesterov momentum.
         maximize: Whether to maximize the objective.
@@ -42,11 +40,9 @@ class SGD(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the momenta."""
         self.accum = self.slots("accum")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
         if options["momentum"]:
@@ -62,13 +58,10 @@ class Adam(Optimizer):
     """Adam, with weight decay added to the gradient.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
+        params, lr, weight_decay, maximize: As in `SGD`.
         betas: Decay rates of the mean and of the mean square.
         eps: Added to the denominator.
-        weight_decay: L2 penalty.
         amsgrad: Whether to use the maximum of all mean squares so far.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.Adam(net.trainable_params(), lr=1e-3)``.
     """
@@ -85,12 +78,10 @@ class Adam(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the moving averages."""
         self.exp_avg, self.exp_avg_sq = self.slots("exp_avg"), self.slots("exp_avg_sq")
         self.max_exp_avg_sq = self.slots("max_exp_avg_sq")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         if self._decoupled:
             weight = weight * (1 - rate * options["weight_decay"])
@@ -112,13 +103,8 @@ class AdamW(Adam):
     """Adam with decoupled weight decay.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
-        betas: Decay rates of the mean and of the mean square.
-        eps: Added to the denominator.
+        params, lr, betas, eps, amsgrad, maximize: As in `Adam`.
         weight_decay: Decay of the weights, times the learning rate.
-        amsgrad: Whether to use the maximum of all mean squares so far.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.AdamW(net.trainable_params(), lr=1e-3)``.
     """
@@ -136,11 +122,7 @@ class NAdam(Optimizer):
     """Adam with Nesterov momentum.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
-        betas: Decay rates of the mean and of the mean square.
-        eps: Added to the denominator.
-        weight_decay: L2 penalty.
+        params, lr, betas, eps, weight_decay: As in `Adam`.
         momentum_decay: Decay of the momentum schedule.
 
     Example: ``optim.NAdam(net.trainable_params())``.
@@ -155,12 +137,10 @@ class NAdam(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the moving averages and the product of the momenta."""
         self.exp_avg, self.exp_avg_sq = self.slots("exp_avg"), self.slots("exp_avg_sq")
         self.mu_product = self.slots("mu_product", 1.0)
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         beta1, beta2 = options["betas"]
         gradient = self.decayed(index, weight, gradient)
@@ -181,12 +161,7 @@ class NAdam(Optimizer):
 class RAdam(Optimizer):
     """Rectified Adam: adapts the step size once the variance of the mean square is small enough.
 
-    Args:
-        params: Parameters or groups.
-        lr: The learning rate.
-        betas: Decay rates of the mean and of the mean square.
-        eps: Added to the denominator.
-        weight_decay: L2 penalty.
+    Args: params, lr, betas, eps, weight_decay: As in `Adam`.
 
     Example: ``optim.RAdam(net.trainable_params())``.
     """
@@ -198,11 +173,9 @@ class RAdam(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     def make_slots(self) -> None:
-        """Create the moving averages."""
         self.exp_avg, self.exp_avg_sq = self.slots("exp_avg"), self.slots("exp_avg_sq")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         beta1, beta2 = options["betas"]
         gradient = self.decayed(index, weight, gradient)
@@ -223,12 +196,9 @@ class Adamax(Optimizer):
     """Adam with a decaying maximum of the gradients instead of the mean square.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
+        params, lr, weight_decay, maximize: As in `SGD`.
         betas: Decay rates of the mean and of the maximum.
         eps: Added to the absolute gradients.
-        weight_decay: L2 penalty.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.Adamax(net.trainable_params())``.
     """
@@ -242,11 +212,9 @@ class Adamax(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the moving averages and the maxima."""
         self.exp_avg, self.exp_inf = self.slots("exp_avg"), self.slots("exp_inf")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         beta1, beta2 = options["betas"]
         gradient = self.decayed(index, weight, gradient)
@@ -260,13 +228,9 @@ class Adagrad(Optimizer):
     """Adagrad: divides by the root of the sum of squared gradients.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
+        params, lr, weight_decay, eps, maximize: As in `Adam`.
         lr_decay: Decay of the learning rate with the steps.
-        weight_decay: L2 penalty.
         initial_accumulator_value: Initial value of the sum of squares.
-        eps: Added to the denominator.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.Adagrad(net.trainable_params())``.
     """
@@ -281,11 +245,9 @@ class Adagrad(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the sums of squares."""
         self.accum = self.slots("accum", self.defaults["initial_accumulator_value"])
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
         total = self.accum[index].value + gradient * gradient
@@ -298,12 +260,9 @@ class Adadelta(Optimizer):
     """Adadelta: scales by the ratio of the root mean squares of updates and gradients.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
+        params, lr, weight_decay, maximize: As in `SGD`.
         rho: Decay rate of the mean squares.
         eps: Added under the roots.
-        weight_decay: L2 penalty.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.Adadelta(net.trainable_params())``.
     """
@@ -312,16 +271,12 @@ class Adadelta(Optimizer):
         self, params: ParamsLike, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6,
         weight_decay: float = 0.0, *, maximize: bool = False,
     ) -> None:
-        super().__init__(params, {
-            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-        })
+        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
 
     def make_slots(self) -> None:
-        """Create the mean squares of gradients and of updates."""
         self.accum, self.accum_update = self.slots("accum"), self.slots("accum_update")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
         square = _update_average(self.accum[index], gradient * gradient, options["rho"])
@@ -335,14 +290,10 @@ class RMSprop(Optimizer):
     """RMSprop: divides by the root of the mean square.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
+        params, lr, weight_decay, momentum, maximize: As in `SGD`.
         alpha: Decay rate of the mean square.
         eps: Added to the denominator.
-        weight_decay: L2 penalty.
-        momentum: Momentum factor.
         centered: Whether to use the variance instead of the mean square.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.RMSprop(net.trainable_params())``.
     """
@@ -357,12 +308,10 @@ class RMSprop(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the moving averages and the momenta."""
         self.mean_grad, self.mean_square = self.slots("mean_grad"), self.slots("mean_square")
         self.moment = self.slots("moment")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
         square = _update_average(self.mean_square[index], gradient * gradient, options["alpha"])
@@ -380,11 +329,9 @@ class Rprop(Optimizer):
     """Resilient propagation: steps by the signs of the gradients, larger while the sign is unchanged.
 
     Args:
-        params: Parameters or groups.
-        lr: Initial step size.
+        params, lr, maximize: As in `SGD`; `lr` is the initial step size.
         etas: Factors of the step size if the sign changes, and if it does not.
         step_sizes: Minimum and maximum step size.
-        maximize: Whether to maximize the objective.
 
     Example: ``optim.Rprop(net.trainable_params())``.
     """
@@ -396,11 +343,9 @@ class Rprop(Optimizer):
         super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
 
     def make_slots(self) -> None:
-        """Create the previous gradients and the step sizes."""
         self.prev, self.step_size = self.slots("prev"), self.slots("step_size")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options = self.group(index)
         (decrease, increase), (min_size, max_size) = options["etas"], options["step_sizes"]
         agreement = keras.ops.sign(gradient * self.prev[index].value)
@@ -418,13 +363,10 @@ class ASGD(Optimizer):
     """Averaged stochastic gradient descent, with a decaying learning rate.
 
     Args:
-        params: Parameters or groups.
-        lr: The learning rate.
+        params, lr, weight_decay, maximize: As in `SGD`.
         lambd: Decay of the weights.
         alpha: Power of the decay of the rate.
         t0: The step after which weights are averaged.
-        weight_decay: L2 penalty.
-        maximize: Whether to maximize the objective.
 
     Attributes:
         ax: The averages, one Parameter per weight.
@@ -441,11 +383,9 @@ class ASGD(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Create the averages and the decaying rates."""
         self.ax, self.eta = self.slots("ax"), self.slots("eta")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         gradient = self.decayed(index, weight, gradient)
         eta = keras.ops.where(step > 1.0, self.eta[index].value, rate)

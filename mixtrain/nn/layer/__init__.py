@@ -16,28 +16,8 @@ from mixtrain.nn.layer.conv_transpose import Conv1dTranspose, Conv2dTranspose, C
 from mixtrain.nn.layer.dense import BiDense, Dense
 from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.elementwise import (
-    CELU,
-    ELU,
-    GELU,
-    FastGelu,
-    HShrink,
-    HSigmoid,
-    HSwish,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    Mish,
-    RReLU,
-    ReLU,
-    ReLU6,
-    SeLU,
-    SiLU,
-    Sigmoid,
-    SoftShrink,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-    Threshold,
+    CELU, ELU, GELU, FastGelu, HShrink, HSigmoid, HSwish, Hardtanh, LeakyReLU, LogSigmoid, Mish, RReLU, ReLU, ReLU6,
+    SeLU, SiLU, Sigmoid, SoftShrink, Softsign, Tanh, Tanhshrink, Threshold,
 )
 from mixtrain.nn.layer.embedding import Embedding, EmbeddingLookup
 from mixtrain.nn.layer.flatten import Flatten
@@ -58,8 +38,8 @@ from mixtrain.nn.layer.parameter_update import ParameterUpdate
 from mixtrain.nn.layer.time_distributed import TimeDistributed
 from mixtrain.nn.layer.attention import MultiheadAttention
 from mixtrain.nn.layer.sides import (
-    ConstantPad1d, ConstantPad2d, ConstantPad3d, ReflectionPad1d, ReflectionPad2d, ReflectionPad3d,
-    ReplicationPad1d, ReplicationPad2d, ReplicationPad3d, ZeroPad2d,
+    ConstantPad1d, ConstantPad2d, ConstantPad3d, ReflectionPad1d, ReflectionPad2d, ReflectionPad3d, ReplicationPad1d,
+    ReplicationPad2d, ReplicationPad3d, ZeroPad2d,
 )
 from mixtrain.nn.layer.small import (
     ChannelShuffle, DiGamma, IGamma, L1Regularizer, LBeta, LGamma, ReduceLogSumExp, Unflatten,
@@ -69,8 +49,8 @@ from mixtrain.nn.layer.transformer import (
 )
 from mixtrain.nn.layer.operation_cells import (
     AdaptiveAvgPool3d, AdaptiveMaxPool2d, AdaptiveMaxPool3d, AvgPool3d, CTCLoss, CentralCrop, FractionalMaxPool2d,
-    FractionalMaxPool3d, GaussianNLLLoss, ImageGradients, LPPool1d, LPPool2d, LRN, MaxPool3d, MaxUnpool1d,
-    MaxUnpool2d, MaxUnpool3d, MultiLabelSoftMarginLoss, MultiMarginLoss, MultilabelMarginLoss, PoissonNLLLoss,
+    FractionalMaxPool3d, GaussianNLLLoss, ImageGradients, LPPool1d, LPPool2d, LRN, MaxPool3d, MaxUnpool1d, MaxUnpool2d,
+    MaxUnpool3d, MultiLabelSoftMarginLoss, MultiMarginLoss, MultilabelMarginLoss, PoissonNLLLoss,
     SparseTensorDenseMatmul, SparseToDense, Tril, TripletMarginLoss, Triu, Unfold,
 )
 from mixtrain.nn.layer.image_similarity import MSSSIM, PSNR, SSIM

@@ -45,17 +45,10 @@ _BY_NAME: Final[dict[str, Callable[[], Cell]]] = {
 
 
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
-    """Create the activation cell of a name.
+    """Create the activation cell of a lowercase `name` ("relu", "hswish", ...), or None; `prim_name` is the caller, for
+    errors.
 
-    Args:
-        name: Lowercase name ("relu", "hswish", "softmax", ...), or None.
-        prim_name: Name of the caller, for the error message.
-
-    Returns:
-        The cell; None if `name` is None.
-
-    Raises:
-        ValueError: The name is unknown; the message suggests the closest one.
+    Returns: The cell; None if `name` is None.
 
     Example:
         >>> get_activation("relu6")
@@ -67,16 +60,9 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
 
 
 def activation_of(where: str, activation: ActivationLike | None) -> Any:
-    """Resolve a layer's `activation` argument: create a cell for a name, return cells and functions unchanged.
-
-    Raises:
-        ValueError: The name is unknown.
-        TypeError: `activation` is not a name, Cell, Keras layer or function.
-    """
+    """Resolve a layer's `activation` argument: create a cell for a name, return cells and functions unchanged."""
     if isinstance(activation, str):
         return _BY_NAME[checks.one_of(where, "activation", activation, tuple(_BY_NAME))]()
     if activation is None or (callable(activation) and not isinstance(activation, type)):
         return activation
-    raise checks.fail_type(
-        where, "activation must be a name, a Cell or a function", activation, 'activation="relu"'
-    )
+    raise checks.fail_type(where, "activation must be a name, a Cell or a function", activation, 'activation="relu"')

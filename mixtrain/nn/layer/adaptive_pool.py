@@ -51,20 +51,10 @@ class _AdaptivePool(Cell):
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):
-    """Average pooling of sequences to `output_size` elements.
+    """Average pooling of sequences to `output_size` elements, an int.
 
-    Args:
-        output_size: Size of the output, an int.
-
-    Inputs:
-        x (N, C, L) or (C, L), floating point.
-
-    Returns:
-        (N, C, output_size) or (C, output_size), dtype of `x`.
-
-    Raises:
-        TypeError: `output_size` is not an int.
-        ValueError: `output_size` is out of range, or `x` has the wrong number of axes.
+    Inputs: x (N, C, L) or (C, L), floating point.
+    Returns: (N, C, output_size) or (C, output_size), dtype of `x`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -72,25 +62,16 @@ class AdaptiveAvgPool1d(_AdaptivePool):
         [[2.0, 1.0]]
     """
 
-    _rank: ClassVar[int] = 1
+    _rank = 1
     _function = staticmethod(keras.ops.mean)
 
 
 class AdaptiveAvgPool2d(_AdaptivePool):
     """Average pooling of images to `output_size`.
 
-    Args:
-        output_size: Size of the output: an int or (height, width); None keeps the input's.
-
-    Inputs:
-        x (N, C, H, W) or (C, H, W), floating point.
-
-    Returns:
-        (N, C, height, width) or (C, height, width), dtype of `x`.
-
-    Raises:
-        TypeError: `output_size` is neither an int nor a pair of them.
-        ValueError: `output_size` is out of range, or `x` has the wrong number of axes.
+    Args: output_size: Size of the output: an int or (height, width); None keeps the input's.
+    Inputs: x (N, C, H, W) or (C, H, W), floating point.
+    Returns: (N, C, height, width) or (C, height, width), dtype of `x`.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -102,20 +83,10 @@ class AdaptiveAvgPool2d(_AdaptivePool):
 
 
 class AdaptiveMaxPool1d(_AdaptivePool):
-    """Max pooling of sequences to `output_size` elements.
+    """Max pooling of sequences to `output_size` elements, an int.
 
-    Args:
-        output_size: Size of the output, an int.
-
-    Inputs:
-        x (N, C, L) or (C, L), floating point.
-
-    Returns:
-        (N, C, output_size) or (C, output_size), dtype of `x`.
-
-    Raises:
-        TypeError: `output_size` is not an int.
-        ValueError: `output_size` is out of range, or `x` has the wrong number of axes.
+    Inputs: x (N, C, L) or (C, L), floating point.
+    Returns: (N, C, output_size) or (C, output_size), dtype of `x`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -123,5 +94,5 @@ class AdaptiveMaxPool1d(_AdaptivePool):
         [[3.0, 2.0]]
     """
 
-    _rank: ClassVar[int] = 1
+    _rank = 1
     _function = staticmethod(keras.ops.max)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import keras
 import numpy as np
 
@@ -13,7 +11,6 @@ from mixtrain.dtype import as_dtype, float32
 from mixtrain.nn.layer.inputs import float_tensor, promote
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.ops.inputs import widened
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 # Bound at import, so that autocast does not intercept it: the operands already have one dtype.
@@ -21,20 +18,10 @@ _matmul = keras.ops.matmul
 
 
 class MatMul(Cell):
-    """Multiply matrices, or batches of them.
+    """Multiply matrices, or batches; `transpose_x1` and `transpose_x2` swap the last two axes of an input first.
 
-    Args:
-        transpose_x1: Whether to transpose the last two axes of the first input.
-        transpose_x2: Whether to transpose the last two axes of the second input.
-
-    Inputs:
-        x1 and x2, floating point, whose leading axes broadcast; either may be a vector.
-
-    Returns:
-        The product, in the wider of their dtypes.
-
-    Raises:
-        TypeError: An argument is not a bool, or an input is not a floating-point tensor.
+    Inputs: x1 and x2, floating point, whose leading axes broadcast; either may be a vector.
+    Returns: The product, in the wider of their dtypes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -42,7 +29,7 @@ class MatMul(Cell):
         [[11.0]]
     """
 
-    precision_family: ClassVar[Family] = "matmul"
+    precision_family = "matmul"
 
     def __init__(self, transpose_x1: bool = False, transpose_x2: bool = False) -> None:
         super().__init__()
@@ -60,20 +47,10 @@ class MatMul(Cell):
 
 
 class Norm(Cell):
-    """The L2 norm along axes.
+    """The L2 norm along `axis`, an int or a tuple of them, () for all; `keep_dims` keeps the reduced axes with size 1.
 
-    Args:
-        axis: The axis or axes; () for all.
-        keep_dims: Whether to keep the reduced axes with size 1.
-
-    Inputs:
-        x, floating point.
-
-    Returns:
-        The norms, dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
+    Inputs: x, floating point.
+    Returns: The norms, dtype of `x`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -95,7 +72,6 @@ class Norm(Cell):
         return keras.ops.cast(keras.ops.sqrt(squares), x.dtype)
 
     def extend_repr(self) -> str:
-        """Return the constructor's arguments."""
         return f"axis={self.axis}, keep_dims={self.keep_dims}"
 
 
@@ -103,21 +79,12 @@ class OneHot(Cell):
     """One-hot encoding with configurable values.
 
     Args:
-        axis: Position of the new axis; the last by default.
-        depth: Size of the new axis.
-        on_value: Value at the index.
-        off_value: Value elsewhere, and everywhere for an index outside [0, depth).
+        axis, depth: Position (the last by default) and size of the new axis.
+        on_value, off_value: Values at the index and elsewhere, also everywhere for an index outside [0, depth).
         dtype: Dtype of the output.
 
-    Inputs:
-        indices, of an int dtype.
-
-    Returns:
-        The shape of indices with an additional axis of size `depth`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `depth` is less than 1.
+    Inputs: indices, of an int dtype.
+    Returns: The shape of indices with an additional axis of size `depth`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -142,18 +109,10 @@ class OneHot(Cell):
 
 
 class Range(Cell):
-    """Evenly spaced numbers from `start` to `limit`, exclusive.
+    """Evenly spaced numbers from `start` to `limit`, exclusive, by `delta`, not 0; `start` alone is the limit of a
+    range from 0.
 
-    Args:
-        start: First number; if `limit` is None, the limit of a range from 0.
-        limit: End of the range, exclusive.
-        delta: Step between numbers.
-
-    Returns:
-        A tensor of one axis: int32, or float32 if an argument is a float.
-
-    Raises:
-        ValueError: `delta` is 0.
+    Returns: A tensor of one axis: int32, or float32 if an argument is a float.
 
     Example:
         >>> import mixtrain.nn as nn

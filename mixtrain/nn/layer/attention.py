@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import keras
 import numpy as np
@@ -17,7 +16,6 @@ from mixtrain.nn.layer.dense import Dense
 from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.ops.products import matmul
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
@@ -25,14 +23,12 @@ class MultiheadAttention(Cell):
     """Multi-head attention: each head attends on its own part of the features.
 
     Args:
-        embed_dim: Features of queries and of the output.
+        embed_dim: Features of queries and of the output, and of keys and values: `kdim` and `vdim` must be None or the
+            same.
         num_heads: Number of heads; must divide `embed_dim`.
         dropout: Probability that a weight is dropped in training.
         has_bias: Whether the projections have biases.
-        add_bias_kv: False, the only supported value.
-        add_zero_attn: False, the only supported value.
-        kdim: Features of the keys; None or `embed_dim`.
-        vdim: Features of the values; None or `embed_dim`.
+        add_bias_kv, add_zero_attn: False, the only supported value.
         batch_first: Whether inputs are (N, L, E); (L, N, E) otherwise.
         dtype: Dtype of the parameters.
 
@@ -40,11 +36,8 @@ class MultiheadAttention(Cell):
         query, key, value; `key_padding_mask` (N, S), True or -inf where keys are ignored; `need_weights`; `attn_mask`
         (L, S), True or -inf where attention is masked out, or added to the scores; `average_attn_weights`.
 
-    Returns:
-        (output, weights); the weights are None unless `need_weights`.
-
-    Raises:
-        ValueError: `num_heads` does not divide `embed_dim`, or an argument is not supported.
+    Returns: (output, weights); the weights are None unless `need_weights`.
+    Raises: ValueError: `num_heads` does not divide `embed_dim`, or an argument is not supported.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -56,7 +49,7 @@ class MultiheadAttention(Cell):
     Source: Vaswani et al., 2017; MindSpore, `mindspore.nn.MultiheadAttention`.
     """
 
-    precision_family: ClassVar[Family] = "matmul"
+    precision_family = "matmul"
 
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, has_bias: bool = True, add_bias_kv: bool = False,

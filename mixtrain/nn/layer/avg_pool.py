@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from mixtrain import checks
 from mixtrain.nn.layer.pooling import Pool
@@ -41,8 +40,7 @@ class AvgPool2d(_AvgPool):
     """Average pooling of images.
 
     Args:
-        kernel_size: Size of the window: an int or (height, width).
-        stride: Stride of the window: an int or (height, width); 1 by default, not `kernel_size`.
+        kernel_size, stride: Size and stride of the window: an int or (height, width), both 1 by default.
         pad_mode: "valid", "same" (the mean excludes padding) or "pad", case-insensitive.
         padding: With "pad": zeros, an int or (height, width).
         ceil_mode: Whether the output includes a partial window at the end.
@@ -50,15 +48,8 @@ class AvgPool2d(_AvgPool):
         divisor_override: Divisor of the sums, instead of the window's size.
         data_format: "NCHW", the only supported value.
 
-    Inputs:
-        x (N, C, H, W) or (C, H, W), floating point.
-
-    Returns:
-        (N, C, H', W') or (C, H', W'), dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes.
+    Inputs: x (N, C, H, W) or (C, H, W), floating point.
+    Returns: (N, C, H', W') or (C, H', W'), dtype of `x`.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -67,15 +58,9 @@ class AvgPool2d(_AvgPool):
     """
 
     def __init__(
-        self,
-        kernel_size: int | Sequence[int] = 1,
-        stride: int | Sequence[int] = 1,
-        pad_mode: str = "valid",
-        padding: int | Sequence[int] = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-        data_format: str = "NCHW",
+        self, kernel_size: int | Sequence[int] = 1, stride: int | Sequence[int] = 1, pad_mode: str = "valid",
+        padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: int | None = None, data_format: str = "NCHW",
     ) -> None:
         super().__init__(
             kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override, data_format
@@ -86,22 +71,11 @@ class AvgPool1d(_AvgPool):
     """Average pooling of sequences.
 
     Args:
-        kernel_size: Size of the window, an int.
-        stride: Stride of the window, an int; 1 by default, not `kernel_size`.
-        pad_mode: "valid", "same" (the mean excludes padding) or "pad", case-insensitive.
-        padding: With "pad": zeros, an int.
-        ceil_mode: Whether the output includes a partial window at the end.
-        count_include_pad: With "pad": whether the mean includes the padding.
+        pad_mode, ceil_mode, count_include_pad: As in `AvgPool2d`.
+        kernel_size, stride, padding: As there, but ints.
 
-    Inputs:
-        x (N, C, L) or (C, L), floating point.
-
-    Returns:
-        (N, C, L') or (C, L'), dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes.
+    Inputs: x (N, C, L) or (C, L), floating point.
+    Returns: (N, C, L') or (C, L'), dtype of `x`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -109,15 +83,10 @@ class AvgPool1d(_AvgPool):
         [[2.0, 1.0]]
     """
 
-    _rank: ClassVar[int] = 1
+    _rank = 1
 
     def __init__(
-        self,
-        kernel_size: int = 1,
-        stride: int = 1,
-        pad_mode: str = "valid",
-        padding: int | Sequence[int] = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
+        self, kernel_size: int = 1, stride: int = 1, pad_mode: str = "valid", padding: int | Sequence[int] = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True,
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad)

@@ -13,30 +13,21 @@ from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
 class BatchNorm(Cell):
     """Base class of batch normalizations: parameters, choice of statistics, and moving averages."""
 
-    precision_family: ClassVar[Family] = "normalization"
+    precision_family = "normalization"
     _ranks: ClassVar[tuple[int, ...]]
     _axes: ClassVar[str]
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.9,
-        affine: bool = True,
-        gamma_init: InitializerLike = "ones",
-        beta_init: InitializerLike = "zeros",
-        moving_mean_init: InitializerLike = "zeros",
-        moving_var_init: InitializerLike = "ones",
-        use_batch_statistics: bool | None = None,
-        data_format: str = "NCHW",
-        dtype: DTypeLike = float32,
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
+        gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
+        moving_mean_init: InitializerLike = "zeros", moving_var_init: InitializerLike = "ones",
+        use_batch_statistics: bool | None = None, data_format: str = "NCHW", dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -92,7 +83,6 @@ class BatchNorm(Cell):
         return y
 
     def extend_repr(self) -> str:
-        """Return the sizes and the parameters."""
         return (
             f"num_features={self.num_features}, eps={self.eps}, momentum={self._decay}, gamma={self.gamma}, "
             f"beta={self.beta}, moving_mean={self.moving_mean}, moving_variance={self.moving_variance}"
@@ -107,25 +97,17 @@ class BatchNorm2d(BatchNorm):
         eps: Added to the variance.
         momentum: Fraction of the moving statistics that a training step keeps.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        moving_mean_init: Initial moving mean, likewise.
-        moving_var_init: Initial moving variance, likewise.
+        gamma_init, beta_init, moving_mean_init, moving_var_init: Initial values, anything that `initializer` accepts.
         use_batch_statistics: True: always use batch statistics; False: always use moving statistics, never updated;
             None: batch statistics in training, moving statistics otherwise.
         data_format: "NCHW", the only supported value.
         dtype: Dtype of `gamma` and `beta`; the statistics are float32.
 
-    Inputs:
-        x (N, num_features, H, W), floating point.
+    Inputs: x (N, num_features, H, W), floating point.
 
     Returns:
         Same shape and dtype as `x`. Arithmetic is float32. The batch variance divides by n to normalize, and by n - 1
         to update the moving variance.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -142,29 +124,11 @@ class BatchNorm2d(BatchNorm):
 class BatchNorm1d(BatchNorm):
     """Normalize each channel of vectors or sequences over the batch, then scale and shift it.
 
-    Args:
-        num_features: Channels of the input.
-        eps: Added to the variance.
-        momentum: Fraction of the moving statistics that a training step keeps.
-        affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        moving_mean_init: Initial moving mean, likewise.
-        moving_var_init: Initial moving variance, likewise.
-        use_batch_statistics: True: always use batch statistics; False: always use moving statistics, never updated;
-            None: batch statistics in training, moving statistics otherwise.
-        data_format: "NCHW", the only supported value.
-        dtype: Dtype of `gamma` and `beta`; the statistics are float32.
+    Args: num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
+        use_batch_statistics, data_format, dtype: As in `BatchNorm2d`.
 
-    Inputs:
-        x (N, num_features) or (N, num_features, L), floating point.
-
-    Returns:
-        Same shape and dtype as `x`, computed as by `BatchNorm2d`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, num_features) or (N, num_features, L), floating point.
+    Returns: Same shape and dtype as `x`, computed as by `BatchNorm2d`.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

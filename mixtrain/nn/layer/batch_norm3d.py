@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import keras
 
 from mixtrain.cell.cell import Cell
@@ -11,34 +9,16 @@ from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.batch_norm import BatchNorm2d
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
 class BatchNorm3d(Cell):
     """Normalize each channel of volumes over the batch, depth, height and width, then scale and shift it.
 
-    Args:
-        num_features: Channels of the input.
-        eps: Added to the variance.
-        momentum: Fraction of the moving statistics that a training step keeps.
-        affine: Whether `gamma` and `beta` are learned.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        moving_mean_init: Initial moving mean, likewise.
-        moving_var_init: Initial moving variance, likewise.
-        use_batch_statistics: True: always batch statistics; False: always moving statistics; None: by the mode.
-        dtype: Dtype of `gamma` and `beta`.
-
-    Inputs:
-        x (N, num_features, D, H, W), floating point.
-
-    Returns:
-        Same shape and dtype as `x`, computed by `bn2d`, the `BatchNorm2d` that holds the parameters.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Args: num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
+        use_batch_statistics, dtype: As in `BatchNorm2d`.
+    Inputs: x (N, num_features, D, H, W), floating point.
+    Returns: Same shape and dtype as `x`, computed by `bn2d`, the `BatchNorm2d` that holds the parameters.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -46,20 +26,13 @@ class BatchNorm3d(Cell):
         (2, 3, 2, 2, 2)
     """
 
-    precision_family: ClassVar[Family] = "normalization"
+    precision_family = "normalization"
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.9,
-        affine: bool = True,
-        gamma_init: InitializerLike = "ones",
-        beta_init: InitializerLike = "zeros",
-        moving_mean_init: InitializerLike = "zeros",
-        moving_var_init: InitializerLike = "ones",
-        use_batch_statistics: bool | None = None,
-        dtype: DTypeLike = float32,
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
+        gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
+        moving_mean_init: InitializerLike = "zeros", moving_var_init: InitializerLike = "ones",
+        use_batch_statistics: bool | None = None, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         self.bn2d = BatchNorm2d(

@@ -39,33 +39,15 @@ class Conv2dBnAct(_BnAct):
     """`Conv2d`, then `BatchNorm2d`, then an activation.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
-        kernel_size: Size of the kernel: an int or (height, width).
-        stride: Stride of the kernel.
-        pad_mode: "same", "valid" or "pad".
-        padding: With "pad": zeros added on all sides, or (top, bottom, left, right).
-        dilation: Spacing between the kernel's elements.
-        group: Number of groups that the channels are split into.
-        has_bias: Whether a bias is added.
-        weight_init: Initial weight, anything that `initializer` accepts.
-        bias_init: Initial bias, likewise.
-        has_bn: Whether the output is normalized.
-        momentum: `momentum` of the `BatchNorm2d`.
-        eps: `eps` of the `BatchNorm2d`.
+        in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias: As in `Conv2d`.
+        weight_init, bias_init: Initial values, anything that `initializer` accepts.
+        has_bn: Whether the output is normalized, with `momentum` and `eps` of `BatchNorm2d`.
         activation: A name, a Cell, a Keras layer or a function of a tensor; None for no activation.
         alpha: Slope of the activation "leakyrelu".
-        after_fake: Accepted for compatibility with MindSpore; has no effect.
+        after_fake: Accepted, without effect.
 
-    Inputs:
-        x (N, in_channels, H, W), floating point.
-
-    Returns:
-        (N, out_channels, H', W').
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong shape.
+    Inputs: x (N, in_channels, H, W), floating point.
+    Returns: (N, out_channels, H', W').
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -75,24 +57,11 @@ class Conv2dBnAct(_BnAct):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        pad_mode: str = "same",
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: InitializerLike | None = "normal",
-        bias_init: InitializerLike | None = "zeros",
-        has_bn: bool = False,
-        momentum: float = 0.997,
-        eps: float = 1e-5,
-        activation: ActivationLike | None = None,
-        alpha: float = 0.2,
-        after_fake: bool = True,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        pad_mode: str = "same", padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1,
+        has_bias: bool = False, weight_init: InitializerLike | None = "normal",
+        bias_init: InitializerLike | None = "zeros", has_bn: bool = False, momentum: float = 0.997, eps: float = 1e-5,
+        activation: ActivationLike | None = None, alpha: float = 0.2, after_fake: bool = True,
     ) -> None:
         super().__init__()
         self.conv = Conv2d(
@@ -110,27 +79,11 @@ class DenseBnAct(_BnAct):
     """`Dense`, then `BatchNorm1d`, then an activation.
 
     Args:
-        in_channels: Size of the last axis of the input.
-        out_channels: Size of the last axis of the output.
-        weight_init: Initial weight, anything that `initializer` accepts.
-        bias_init: Initial bias, likewise.
-        has_bias: Whether a bias is added.
-        has_bn: Whether the output is normalized.
-        momentum: `momentum` of the `BatchNorm1d`.
-        eps: `eps` of the `BatchNorm1d`.
-        activation: A name, a Cell, a Keras layer or a function of a tensor; None for no activation.
-        alpha: Slope of the activation "leakyrelu".
-        after_fake: Accepted for compatibility with MindSpore; has no effect.
+        in_channels, out_channels, has_bias: As in `Dense`.
+        weight_init, bias_init, has_bn, momentum, eps, activation, alpha, after_fake: As in `Conv2dBnAct`.
 
-    Inputs:
-        x (N, in_channels), floating point.
-
-    Returns:
-        (N, out_channels).
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong shape.
+    Inputs: x (N, in_channels), floating point.
+    Returns: (N, out_channels).
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -139,18 +92,9 @@ class DenseBnAct(_BnAct):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        weight_init: InitializerLike | None = "normal",
-        bias_init: InitializerLike | None = "zeros",
-        has_bias: bool = True,
-        has_bn: bool = False,
-        momentum: float = 0.9,
-        eps: float = 1e-5,
-        activation: ActivationLike | None = None,
-        alpha: float = 0.2,
-        after_fake: bool = True,
+        self, in_channels: int, out_channels: int, weight_init: InitializerLike | None = "normal",
+        bias_init: InitializerLike | None = "zeros", has_bias: bool = True, has_bn: bool = False, momentum: float = 0.9,
+        eps: float = 1e-5, activation: ActivationLike | None = None, alpha: float = 0.2, after_fake: bool = True,
     ) -> None:
         super().__init__()
         self.dense = Dense(in_channels, out_channels, weight_init, bias_init, has_bias)

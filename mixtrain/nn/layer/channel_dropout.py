@@ -42,7 +42,6 @@ class _ChannelDropout(Cell):
         return x * scale
 
     def extend_repr(self) -> str:
-        """Return the probability."""
         return f"p={self.p}"
 
 

@@ -17,17 +17,9 @@ from mixtrain.typing import Tensor, TensorLike
 class ClipByNorm(Cell):
     """Scale a tensor down to a maximum norm if its norm is larger.
 
-    Args:
-        axis: Axis or axes to compute the norm over; None for all.
-
-    Inputs:
-        x, floating point. clip_norm: the maximum norm, a number or a tensor that broadcasts with `x`.
-
-    Returns:
-        Same shape and dtype as `x`; the norm is computed in float32.
-
-    Raises:
-        TypeError: `axis` is not an int, tuple or None.
+    Args: axis: Axis or axes to compute the norm over; None for all.
+    Inputs: x, floating point. clip_norm: the maximum norm, a number or a tensor that broadcasts with `x`.
+    Returns: Same shape and dtype as `x`; the norm is computed in float32.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -120,17 +120,9 @@ class _Cells(Cell):
 class SequentialCell(_Cells):
     """Apply cells in sequence.
 
-    Args:
-        *args: Cells or Keras layers, one list of them, or one mapping from attribute names to them.
-
-    Inputs:
-        x, the input of the first cell.
-
-    Returns:
-        The output of the last cell; `x` if the container is empty.
-
-    Raises:
-        TypeError: An item is neither a Cell nor a Keras layer.
+    Args: *args: Cells or Keras layers, one list of them, or one mapping from attribute names to them.
+    Inputs: x, the input of the first cell.
+    Returns: The output of the last cell; `x` if the container is empty.
 
     Example:
         >>> import mixtrain.nn as nn
@@ -176,9 +168,6 @@ class CellList(_Cells):
         *args: At most one list or tuple of Cells or Keras layers.
         auto_prefix: Whether parameter names are prefixed with the index of the cell.
 
-    Raises:
-        TypeError: An item is neither a Cell nor a Keras layer, or the cells are not in a list.
-
     Example:
         >>> import mixtrain.nn as nn
         >>> blocks = nn.CellList([nn.Dense(4, 4) for _ in range(3)])
@@ -193,11 +182,7 @@ class CellList(_Cells):
         self.extend(args[0] if args else [])
 
     def insert(self, index: int, cell: Layer) -> None:
-        """Insert a cell before position `index`; the cells after it are renumbered.
-
-        Raises:
-            IndexError: `index` is outside the list.
-        """
+        """Insert a cell before position `index`; the cells after it are renumbered."""
         if index != len(self):
             index = self._position(index)
         cells = list(self)
@@ -205,11 +190,7 @@ class CellList(_Cells):
         self._renumber(cells)
 
     def extend(self, cells: Iterable[Layer]) -> CellList:
-        """Append all cells of a list, and return this container.
-
-        Raises:
-            TypeError: `cells` is not a list, tuple or CellList.
-        """
+        """Append all cells of a list, and return this container."""
         checks.instance("CellList.extend", "cells", cells, (list, tuple, CellList), "extend([first, second])")
         for cell in list(cells):
             self.append(cell)
@@ -221,8 +202,7 @@ class CellList(_Cells):
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """Raise NotImplementedError: a list of cells has no forward pass.
 
-        Raises:
-            NotImplementedError: Always.
+        Raises: NotImplementedError: Always.
         """
         raise NotImplementedError("CellList: a list of cells cannot be called. Write for cell in cells: x = cell(x).")
 
@@ -230,8 +210,7 @@ class CellList(_Cells):
 class CellDict(Cell):
     """An ordered dict of cells. Example: ``nn.CellDict({"conv": nn.Conv2d(1, 2, 3)})["conv"](x)``.
 
-    Args:
-        args: A mapping, or pairs of a name and a Cell.
+    Args: args: A mapping, or pairs of a name and a Cell.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
@@ -32,28 +31,18 @@ class Conv1d(_Conv):
     """Convolve a sequence with a learned kernel.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
-        kernel_size: Size of the kernel, an int.
-        stride: Stride of the kernel, an int.
+        in_channels, out_channels: Channels of the input and of the output.
+        kernel_size, stride, dilation: Size, stride and spacing of the kernel, ints.
         pad_mode: "same" (the output has ceil(L / stride) elements), "valid" (no padding) or "pad".
         padding: With "pad": zeros added on both sides, an int.
-        dilation: Spacing between the kernel's elements, an int.
         group: Number of groups that the channels are split into; each is convolved separately.
         has_bias: Whether a bias is added; False by default.
-        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Initial bias, likewise.
+        weight_init, bias_init: Initial values, anything that `initializer` accepts; default: uniform within 1 /
+            sqrt(fan in).
         dtype: Dtype of the parameters; the weight is (out_channels, in_channels // group, 1, kernel_size).
 
-    Inputs:
-        x (N, in_channels, L), floating point.
-
-    Returns:
-        (N, out_channels, L'), in the wider of the dtypes of `x` and the weight.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, in_channels, L), floating point.
+    Returns: (N, out_channels, L'), in the wider of the dtypes of `x` and the weight.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -61,21 +50,12 @@ class Conv1d(_Conv):
         (1, 4, 8)
     """
 
-    _rank: ClassVar[int] = 1
+    _rank = 1
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
-        pad_mode: str = "same",
-        padding: int = 0,
-        dilation: int = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: InitializerLike | None = None,
-        bias_init: InitializerLike | None = None,
+        self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, pad_mode: str = "same",
+        padding: int = 0, dilation: int = 1, group: int = 1, has_bias: bool = False,
+        weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
         dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
@@ -88,29 +68,13 @@ class Conv2d(_Conv):
     """Convolve images with a learned kernel over height and width.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
-        kernel_size: Size of the kernel: an int or (height, width).
-        stride: Stride of the kernel: an int or (height, width).
-        pad_mode: "same" (the output has ceil(size / stride) rows and columns), "valid" (no padding) or "pad".
+        in_channels, out_channels, pad_mode, group, has_bias, weight_init, bias_init: As in `Conv1d`.
+        kernel_size, stride, dilation: Size, stride and spacing of the kernel: an int or (height, width).
         padding: With "pad": zeros added on all sides, or (top, bottom, left, right).
-        dilation: Spacing between the kernel's elements: an int or (height, width).
-        group: Number of groups that the channels are split into; each is convolved separately.
-        has_bias: Whether a bias is added; False by default.
-        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Initial bias, likewise.
-        data_format: "NCHW", the only supported value.
-        dtype: Dtype of the parameters.
+        data_format, dtype: "NCHW", the only supported value; and the dtype of the parameters.
 
-    Inputs:
-        x (N, in_channels, H, W), floating point.
-
-    Returns:
-        (N, out_channels, H', W'), in the wider of the dtypes of `x` and the weight.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, in_channels, H, W), floating point.
+    Returns: (N, out_channels, H', W'), in the wider of the dtypes of `x` and the weight.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -120,20 +84,10 @@ class Conv2d(_Conv):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        pad_mode: str = "same",
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: InitializerLike | None = None,
-        bias_init: InitializerLike | None = None,
-        data_format: str = "NCHW",
-        dtype: DTypeLike = float32,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        pad_mode: str = "same", padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1,
+        has_bias: bool = False, weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
+        data_format: str = "NCHW", dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
@@ -145,29 +99,13 @@ class Conv3d(_Conv):
     """Convolve volumes with a learned kernel over depth, height and width.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
-        kernel_size: Size of the kernel: an int or (depth, height, width).
-        stride: Stride of the kernel: an int or (depth, height, width).
-        pad_mode: "same" (the output has ceil(size / stride) elements along each axis), "valid" or "pad".
+        in_channels, out_channels, pad_mode, group, has_bias, weight_init, bias_init: As in `Conv1d`.
+        kernel_size, stride, dilation: Size, stride and spacing of the kernel: an int or (depth, height, width).
         padding: With "pad": zeros added on all sides, or (head, tail, top, bottom, left, right).
-        dilation: Spacing between the kernel's elements: an int or (depth, height, width).
-        group: Number of groups that the channels are split into; each is convolved separately.
-        has_bias: Whether a bias is added; False by default.
-        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Initial bias, likewise.
-        data_format: "NCDHW", the only supported value.
-        dtype: Dtype of the parameters.
+        data_format, dtype: "NCDHW", the only supported value; and the dtype of the parameters.
 
-    Inputs:
-        x (N, in_channels, D, H, W), floating point.
-
-    Returns:
-        (N, out_channels, D', H', W'), in the wider of the dtypes of `x` and the weight.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, in_channels, D, H, W), floating point.
+    Returns: (N, out_channels, D', H', W'), in the wider of the dtypes of `x` and the weight.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -175,23 +113,13 @@ class Conv3d(_Conv):
         (1, 2, 4, 4, 4)
     """
 
-    _rank: ClassVar[int] = 3
+    _rank = 3
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        pad_mode: str = "same",
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: InitializerLike | None = None,
-        bias_init: InitializerLike | None = None,
-        data_format: str = "NCDHW",
-        dtype: DTypeLike = float32,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        pad_mode: str = "same", padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1,
+        has_bias: bool = False, weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
+        data_format: str = "NCDHW", dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,

@@ -79,28 +79,14 @@ class Conv1dTranspose(_ConvTranspose):
     """Upsample a sequence with a learned kernel: the transpose of `Conv1d`.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
-        kernel_size: Size of the kernel, an int.
-        stride: Stride of the kernel, an int.
+        in_channels, out_channels, kernel_size, stride, dilation, group, has_bias, weight_init, bias_init: As in
+            `Conv1d`.
         pad_mode: "same" (the output has L * stride elements), "valid" or "pad".
         padding: With "pad": elements cropped from both ends, an int.
-        dilation: Spacing between the kernel's elements, an int.
-        group: Number of groups that the channels are split into.
-        has_bias: Whether a bias is added; False by default.
-        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Initial bias, likewise.
         dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, 1, kernel_size).
 
-    Inputs:
-        x (N, in_channels, L), floating point.
-
-    Returns:
-        (N, out_channels, L').
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, in_channels, L), floating point.
+    Returns: (N, out_channels, L').
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -108,21 +94,12 @@ class Conv1dTranspose(_ConvTranspose):
         (1, 4, 16)
     """
 
-    _rank: ClassVar[int] = 1
+    _rank = 1
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
-        pad_mode: str = "same",
-        padding: int = 0,
-        dilation: int = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: InitializerLike | None = None,
-        bias_init: InitializerLike | None = None,
+        self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, pad_mode: str = "same",
+        padding: int = 0, dilation: int = 1, group: int = 1, has_bias: bool = False,
+        weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
         dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
@@ -135,29 +112,14 @@ class Conv2dTranspose(_ConvTranspose):
     """Upsample images with a learned kernel: the transpose of `Conv2d`.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
-        kernel_size: Size of the kernel: an int or (height, width).
-        stride: Stride of the kernel: an int or (height, width).
-        pad_mode: "same" (the output has size * stride rows and columns), "valid" or "pad".
+        in_channels, out_channels, kernel_size, stride, dilation, group, has_bias, weight_init, bias_init: As in
+            `Conv2d`.
+        pad_mode, dtype: As in `Conv1dTranspose`; the weight is (in_channels, out_channels // group, height, width).
         padding: With "pad": rows and columns cropped from all sides, an int or (top, bottom, left, right).
         output_padding: With "pad": rows and columns of zeros added at the end, fewer than max(stride, dilation).
-        dilation: Spacing between the kernel's elements: an int or (height, width).
-        group: Number of groups that the channels are split into.
-        has_bias: Whether a bias is added; False by default.
-        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Initial bias, likewise.
-        dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, height, width).
 
-    Inputs:
-        x (N, in_channels, H, W), floating point.
-
-    Returns:
-        (N, out_channels, H', W').
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, in_channels, H, W), floating point.
+    Returns: (N, out_channels, H', W').
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -166,19 +128,10 @@ class Conv2dTranspose(_ConvTranspose):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        pad_mode: str = "same",
-        padding: int | Sequence[int] = 0,
-        output_padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: InitializerLike | None = None,
-        bias_init: InitializerLike | None = None,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        pad_mode: str = "same", padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1, group: int = 1, has_bias: bool = False,
+        weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
         dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
@@ -196,31 +149,15 @@ class Conv3dTranspose(_ConvTranspose):
     """Upsample volumes with a learned kernel: the transpose of `Conv3d`.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
-        kernel_size: Size of the kernel: an int or (depth, height, width).
-        stride: Stride of the kernel: an int or (depth, height, width).
-        pad_mode: "same" (the output has size * stride elements along each axis), "valid" or "pad".
+        in_channels, out_channels, kernel_size, stride, dilation, group, has_bias, weight_init, bias_init, data_format:
+            As in `Conv3d`.
+        pad_mode, dtype: As in `Conv1dTranspose`; the weight is (in_channels, out_channels // group, *kernel_size).
         padding: With "pad": elements cropped from all sides, an int or (head, tail, top, bottom, left, right).
-        dilation: Spacing between the kernel's elements: an int or (depth, height, width).
-        group: Number of groups that the channels are split into.
-        output_padding: With "pad": by how much the output is longer, less than max(stride, dilation): an int or
-            (depth, height, width).
-        has_bias: Whether a bias is added; False by default.
-        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Initial bias, likewise.
-        data_format: "NCDHW", the only supported value.
-        dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, *kernel_size).
+        output_padding: With "pad": by how much the output is longer, less than max(stride, dilation): an int or (depth,
+            height, width).
 
-    Inputs:
-        x (N, in_channels, D, H, W), floating point.
-
-    Returns:
-        (N, out_channels, D', H', W').
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, in_channels, D, H, W), floating point.
+    Returns: (N, out_channels, D', H', W').
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -228,24 +165,13 @@ class Conv3dTranspose(_ConvTranspose):
         (1, 2, 8, 8, 8)
     """
 
-    _rank: ClassVar[int] = 3
+    _rank = 3
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        pad_mode: str = "same",
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        group: int = 1,
-        output_padding: int | Sequence[int] = 0,
-        has_bias: bool = False,
-        weight_init: InitializerLike | None = None,
-        bias_init: InitializerLike | None = None,
-        data_format: str = "NCDHW",
-        dtype: DTypeLike = float32,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        pad_mode: str = "same", padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, group: int = 1,
+        output_padding: int | Sequence[int] = 0, has_bias: bool = False, weight_init: InitializerLike | None = None,
+        bias_init: InitializerLike | None = None, data_format: str = "NCDHW", dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,

@@ -22,36 +22,16 @@ from mixtrain.nn.layer.inputs import (
 )
 from mixtrain.nn.layer.windows import conv_padding, window
 from mixtrain.ops.windows import Pads, Window
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 _AXES: Final = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
 
 
 class Convolution(Cell):
-    """Base class of convolutions and transposed convolutions.
+    """Base class of convolutions and transposed convolutions; see `Conv2d` for the arguments.
 
     A sequence is processed as an image of height 1. Its kernel size and weight are stored that way too, as in
     MindSpore.
-
-    Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
-        kernel_size: Size of the kernel.
-        stride: Stride of the kernel.
-        pad_mode: "same", "valid" or "pad".
-        padding: With "pad": zeros added on each side of the input.
-        dilation: Spacing between the kernel's elements.
-        group: Number of groups that channels are split into.
-        has_bias: Whether a bias is added.
-        weight_init: Initial weight, anything that `initializer` accepts.
-        bias_init: Initial bias, likewise.
-        dtype: Dtype of the parameters.
-        data_format: Order of the axes.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import mixtrain.nn as nn
@@ -59,24 +39,14 @@ class Convolution(Cell):
         (6, 1, 5, 5)
     """
 
-    precision_family: ClassVar[Family] = "matmul"
+    precision_family = "matmul"
     _rank: ClassVar[int] = 2
     _transposed: ClassVar[bool] = False
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int],
-        pad_mode: str,
-        padding: int | Sequence[int],
-        dilation: int | Sequence[int],
-        group: int,
-        has_bias: bool,
-        weight_init: InitializerLike | None,
-        bias_init: InitializerLike | None,
-        dtype: DTypeLike,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int],
+        pad_mode: str, padding: int | Sequence[int], dilation: int | Sequence[int], group: int, has_bias: bool,
+        weight_init: InitializerLike | None, bias_init: InitializerLike | None, dtype: DTypeLike,
         data_format: str = "NCHW",
     ) -> None:
         super().__init__()
@@ -155,7 +125,6 @@ class Convolution(Cell):
         return y
 
     def extend_repr(self) -> str:
-        """Return the constructor's arguments."""
         return (
             f"input_channels={self.in_channels}, output_channels={self.out_channels}, "
             f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}, "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import keras
 
@@ -16,7 +15,6 @@ from mixtrain.dtype import float32
 from mixtrain.nn.layer.activation import ActivationLike, activation_of
 from mixtrain.nn.layer.inputs import check_width, float_tensor, promote
 from mixtrain.ops.linear_algebra import bidense
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
@@ -24,23 +22,15 @@ class Dense(Cell):
     """Fully connected layer: ``activation(x @ weight.T + bias)`` over the last axis.
 
     Args:
-        in_channels: Size of the last axis of the input.
-        out_channels: Size of the last axis of the output.
-        weight_init: Initial weight, anything that `initializer` accepts; default uniform within 1 / sqrt(in_channels).
-        bias_init: Initial bias, likewise.
+        in_channels, out_channels: Size of the last axis of the input and of the output.
+        weight_init, bias_init: Initial values, anything that `initializer` accepts; default: uniform within 1 /
+            sqrt(in_channels).
         has_bias: Whether a bias is added.
         activation: A name ("relu", "softmax", ...), a Cell, a Keras layer or a function of a tensor.
         dtype: Dtype of the parameters.
 
-    Inputs:
-        x (..., in_channels), floating point.
-
-    Returns:
-        (..., out_channels), in the wider of the dtypes of `x` and the weight.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or the last axis of `x` has the wrong size.
+    Inputs: x (..., in_channels), floating point.
+    Returns: (..., out_channels), in the wider of the dtypes of `x` and the weight.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -48,16 +38,11 @@ class Dense(Cell):
         (3, 2)
     """
 
-    precision_family: ClassVar[Family] = "matmul"
+    precision_family = "matmul"
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        weight_init: InitializerLike | None = None,
-        bias_init: InitializerLike | None = None,
-        has_bias: bool = True,
-        activation: ActivationLike | None = None,
+        self, in_channels: int, out_channels: int, weight_init: InitializerLike | None = None,
+        bias_init: InitializerLike | None = None, has_bias: bool = True, activation: ActivationLike | None = None,
         dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
@@ -94,7 +79,6 @@ class Dense(Cell):
         return y if self.activation is None else self.activation(y)
 
     def extend_repr(self) -> str:
-        """Return the sizes."""
         text = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
         return f"{text}, has_bias=True" if self.has_bias else text
 
@@ -103,13 +87,9 @@ class BiDense(Cell):
     """Bilinear layer: ``input1 @ weight @ input2 + bias`` for each output.
 
     Args:
-        in1_channels: Size of the last axis of the first input.
-        in2_channels: Size of the last axis of the second input.
-        out_channels: Size of the last axis of the output.
+        out_channels, bias_init, has_bias, dtype: As in `Dense`.
+        in1_channels, in2_channels: Size of the last axis of the first and of the second input.
         weight_init: Initial weight; by default uniform within 1 / sqrt(in1_channels).
-        bias_init: Initial bias, likewise.
-        has_bias: Whether a bias is added.
-        dtype: Dtype of the parameters.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -118,7 +98,7 @@ class BiDense(Cell):
         (3, 2)
     """
 
-    precision_family: ClassVar[Family] = "matmul"
+    precision_family = "matmul"
 
     def __init__(
         self, in1_channels: int, in2_channels: int, out_channels: int, weight_init: InitializerLike | None = None,

@@ -22,15 +22,8 @@ class Dropout(Cell):
         p: Probability that an element is dropped, in [0, 1).
         dtype: Accepted for compatibility with MindSpore; the output has the dtype of the input.
 
-    Inputs:
-        x, floating point.
-
-    Returns:
-        Same shape and dtype as `x`; outside training, `x` itself.
-
-    Raises:
-        TypeError: A probability is not a number.
-        ValueError: A probability is out of range.
+    Inputs: x, floating point.
+    Returns: Same shape and dtype as `x`; outside training, `x` itself.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -74,5 +67,4 @@ class Dropout(Cell):
         return keras.ops.where(mask, x / self._keep_prob, keras.ops.zeros_like(x))
 
     def extend_repr(self) -> str:
-        """Return the constructor's probability."""
         return f"keep_prob={self.keep_prob}" if self.p is None else f"p={self.p}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import keras
 
@@ -51,88 +51,34 @@ class ReLU(Elementwise):
         return backend.elementwise(self._function, backend.to_tensor(x))
 
 
-class ReLU6(Elementwise):
-    """min(max(x, 0), 6). Example: ``nn.ReLU6()(x)``."""
-
-    _of = staticmethod(_ops.relu6)
-
-
-class Sigmoid(Elementwise):
-    """1 / (1 + exp(-x)). Example: ``nn.Sigmoid()(x)``."""
-
-    _of = staticmethod(_ops.sigmoid)
+def _activation(name: str, function: Callable[[Tensor], Tensor], summary: str) -> type[Elementwise]:
+    """Create a class of activations without settings; a dot ends the summary."""
+    doc = f"{summary}. Example: ``nn.{name}()(x)``."
+    return type(name, (Elementwise,), {"_of": staticmethod(function), "__doc__": doc, "__module__": __name__})
 
 
-class LogSigmoid(Elementwise):
-    """log(sigmoid(x)), kept finite. Example: ``nn.LogSigmoid()(x)``."""
-
-    _of = staticmethod(_ops.log_sigmoid)
-
-
-class HSigmoid(Elementwise):
-    """relu6(x + 3) / 6. Example: ``nn.HSigmoid()(x)``."""
-
-    _of = staticmethod(_ops.hard_sigmoid)
-
-
-class HSwish(Elementwise):
-    """x * relu6(x + 3) / 6. Example: ``nn.HSwish()(x)``."""
-
-    _of = staticmethod(_ops.hard_silu)
-
-
-class SiLU(Elementwise):
-    """x * sigmoid(x). Example: ``nn.SiLU()(x)``."""
-
-    _of = staticmethod(_ops.silu)
-
-
-class Mish(Elementwise):
-    """x * tanh(softplus(x)). Example: ``nn.Mish()(x)``. Source: Misra, 2019; MindSpore, `mindspore.nn.Mish`."""
-
-    _of = staticmethod(lambda x: x * _ops.tanh(_ops.softplus(x)))
-
-
-class SeLU(Elementwise):
-    """The self-normalizing ELU. Example: ``nn.SeLU()(x)``."""
-
-    _of = staticmethod(_ops.selu)
-
-
-class Tanh(Elementwise):
-    """The hyperbolic tangent. Example: ``nn.Tanh()(x)``."""
-
-    _of = staticmethod(_ops.tanh)
-
-
-class Tanhshrink(Elementwise):
-    """x - tanh(x). Example: ``nn.Tanhshrink()(x)``."""
-
-    _of = staticmethod(_ops.tanh_shrink)
-
-
-class Softsign(Elementwise):
-    """x / (1 + abs(x)). Example: ``nn.Softsign()(x)``."""
-
-    _of = staticmethod(_ops.softsign)
-
-
-class FastGelu(Elementwise):
-    """x * sigmoid(1.702 x), in MindSpore's form. Example: ``nn.FastGelu()(x)``. Source: `mindspore.nn.FastGelu`."""
-
-    _of = staticmethod(
-        lambda x: x * _ops.exp(0.851 * (x - _ops.absolute(x))) / (1 + _ops.exp(-1.702 * _ops.absolute(x)))
-    )
+ReLU6: Final = _activation("ReLU6", _ops.relu6, "min(max(x, 0), 6)")
+Sigmoid: Final = _activation("Sigmoid", _ops.sigmoid, "1 / (1 + exp(-x))")
+LogSigmoid: Final = _activation("LogSigmoid", _ops.log_sigmoid, "log(sigmoid(x)), kept finite")
+HSigmoid: Final = _activation("HSigmoid", _ops.hard_sigmoid, "relu6(x + 3) / 6")
+HSwish: Final = _activation("HSwish", _ops.hard_silu, "x * relu6(x + 3) / 6")
+SiLU: Final = _activation("SiLU", _ops.silu, "x * sigmoid(x)")
+Mish: Final = _activation("Mish", lambda x: x * _ops.tanh(_ops.softplus(x)), "x * tanh(softplus(x)) (Misra, 2019)")
+SeLU: Final = _activation("SeLU", _ops.selu, "The self-normalizing ELU")
+Tanh: Final = _activation("Tanh", _ops.tanh, "The hyperbolic tangent")
+Tanhshrink: Final = _activation("Tanhshrink", _ops.tanh_shrink, "x - tanh(x)")
+Softsign: Final = _activation("Softsign", _ops.softsign, "x / (1 + abs(x))")
+FastGelu: Final = _activation(
+    "FastGelu",
+    lambda x: x * _ops.exp(0.851 * (x - _ops.absolute(x))) / (1 + _ops.exp(-1.702 * _ops.absolute(x))),
+    "x * sigmoid(1.702 x), in MindSpore's form",
+)
 
 
 class GELU(Elementwise):
     """x times the cumulative distribution function of the normal distribution at x.
 
-    Args:
-        approximate: Whether to use the tanh approximation instead of erf.
-
-    Raises:
-        TypeError: `approximate` is not a bool.
+    Args: approximate: Whether to use the tanh approximation instead of erf.
 
     Example:
         >>> import mixtrain.nn as nn
@@ -162,13 +108,7 @@ class _AlphaActivation(Elementwise):
 
 
 class LeakyReLU(_AlphaActivation):
-    """x where x > 0, else alpha * x.
-
-    Args:
-        alpha: Slope for negative x.
-
-    Raises:
-        TypeError: `alpha` is not a number.
+    """x where x > 0, else alpha * x. `alpha`: slope for negative x.
 
     Example:
         >>> import mixtrain.nn as nn
@@ -182,7 +122,6 @@ class LeakyReLU(_AlphaActivation):
         super().__init__(alpha)
 
     def extend_repr(self) -> str:
-        """Return the slope."""
         return f"alpha={self.alpha}"
 
 
@@ -253,14 +192,6 @@ class Threshold(Elementwise):
 
 class RReLU(Cell):
     """x where x > 0, else x times a slope sampled from [`lower`, `upper`) for each element.
-
-    Args:
-        lower: Minimum slope.
-        upper: Maximum slope.
-
-    Raises:
-        TypeError: A slope is not a number.
-        ValueError: `upper` is less than `lower`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -65,15 +65,9 @@ class Embedding(_Table):
         dtype: Dtype of the one-hot rows; the table is float32.
         padding_idx: Index of a row that is initialized with zeros.
 
-    Inputs:
-        ids, ints in [0, vocab_size), of any shape.
-
-    Returns:
-        The rows, of shape (*ids.shape, embedding_size).
-
-    Raises:
-        TypeError: An argument or the ids have the wrong type.
-        ValueError: An argument is out of range, or an id is (checked outside compiled functions only).
+    Inputs: ids, ints in [0, vocab_size), of any shape.
+    Returns: The rows, of shape (*ids.shape, embedding_size).
+    Raises: ValueError: An argument is out of range, or an id is (checked outside compiled functions only).
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -82,13 +76,8 @@ class Embedding(_Table):
     """
 
     def __init__(
-        self,
-        vocab_size: int,
-        embedding_size: int,
-        use_one_hot: bool = False,
-        embedding_table: InitializerLike = "normal",
-        dtype: DTypeLike = float32,
-        padding_idx: int | None = None,
+        self, vocab_size: int, embedding_size: int, use_one_hot: bool = False,
+        embedding_table: InitializerLike = "normal", dtype: DTypeLike = float32, padding_idx: int | None = None,
     ) -> None:
         super().__init__(vocab_size, embedding_size)
         self.use_one_hot = checks.boolean(self.cls_name, "use_one_hot", use_one_hot)
@@ -116,7 +105,6 @@ class Embedding(_Table):
         return keras.ops.matmul(keras.ops.one_hot(ids, self.vocab_size, dtype=table.dtype), table)
 
     def extend_repr(self) -> str:
-        """Return the constructor's arguments."""
         return (
             f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, use_one_hot={self.use_one_hot}, "
             f"embedding_table={self.embedding_table}, dtype={self.dtype}, padding_idx={self.padding_idx}"
@@ -127,25 +115,17 @@ class EmbeddingLookup(_Table):
     """Map each index to a learned vector: `Embedding` with different arguments.
 
     Args:
-        vocab_size: Number of rows of the table.
-        embedding_size: Size of each row.
+        vocab_size, embedding_size: As in `Embedding`.
         param_init: Initial table, anything that `initializer` accepts.
-        target: "CPU" or "DEVICE"; has no effect, because there is one device.
-        slice_mode: How the table would be sharded over devices; has no effect.
-        manual_shapes: Shapes of the shards; has no effect.
+        target, slice_mode, manual_shapes: How the table would be sharded over devices; without effect. `target` is
+            "CPU" or "DEVICE".
         max_norm: Maximum norm of a row, to which longer rows are scaled down when read; None for no limit.
-        sparse: Accepted for compatibility with MindSpore; gradients are always sparse.
+        sparse: Accepted, without effect; gradients are always sparse.
         dtype: Dtype of the table.
 
-    Inputs:
-        indices, ints in [0, vocab_size), of any shape.
-
-    Returns:
-        The rows, of shape (*indices.shape, embedding_size).
-
-    Raises:
-        TypeError: An argument or the indices have the wrong type.
-        ValueError: An argument is out of range, or an index is (checked outside compiled functions only).
+    Inputs: indices, ints in [0, vocab_size), of any shape.
+    Returns: The rows, of shape (*indices.shape, embedding_size).
+    Raises: ValueError: An argument is out of range, or an index is (checked outside compiled functions only).
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -160,16 +140,9 @@ class EmbeddingLookup(_Table):
     _noun: ClassVar[str] = "indices"
 
     def __init__(
-        self,
-        vocab_size: int,
-        embedding_size: int,
-        param_init: InitializerLike = "normal",
-        target: Literal["CPU", "DEVICE"] = "CPU",
-        slice_mode: str = "batch_slice",
-        manual_shapes: Any = None,
-        max_norm: float | None = None,
-        sparse: bool = True,
-        dtype: DTypeLike = float32,
+        self, vocab_size: int, embedding_size: int, param_init: InitializerLike = "normal",
+        target: Literal["CPU", "DEVICE"] = "CPU", slice_mode: str = "batch_slice", manual_shapes: Any = None,
+        max_norm: float | None = None, sparse: bool = True, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(vocab_size, embedding_size)
         where = self.cls_name

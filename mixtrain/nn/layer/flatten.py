@@ -16,19 +16,8 @@ from mixtrain.typing import Tensor
 class Flatten(Cell):
     """Merge the axes from `start_dim` to `end_dim` into one.
 
-    Args:
-        start_dim: First axis to merge.
-        end_dim: Last axis to merge.
-
-    Inputs:
-        x, of any dtype.
-
-    Returns:
-        The same elements in the same (channels-first) order; other axes are unchanged.
-
-    Raises:
-        TypeError: An argument is not an int.
-        ValueError: An axis is out of range for `x`, or `start_dim` comes after `end_dim`.
+    Inputs: x, of any dtype.
+    Returns: The same elements in the same (channels-first) order; other axes are unchanged.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import keras
 
 from mixtrain import backend, checks
@@ -18,7 +16,6 @@ from mixtrain.nn.layer.inputs import (
     check_width,
     float_tensor,
 )
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
@@ -26,23 +23,12 @@ class GroupNorm(Cell):
     """Split the channels into groups, normalize each group of each sample, then scale and shift each channel.
 
     Args:
-        num_groups: Number of groups; must divide `num_channels`.
-        num_channels: Channels of the input.
-        eps: Added to the variance.
-        affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
+        num_groups, num_channels: Number of groups, which must divide the channels of the input.
+        eps, affine, gamma_init, beta_init: As in `BatchNorm2d`.
         dtype: Dtype of the parameters.
 
-    Inputs:
-        x (N, num_channels, ...), floating point, of 2 to 5 axes.
-
-    Returns:
-        Same shape and dtype as `x`, computed in float32.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, num_channels, ...), floating point, of 2 to 5 axes.
+    Returns: Same shape and dtype as `x`, computed in float32.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -52,17 +38,11 @@ class GroupNorm(Cell):
     Source: Wu and He, 2018; MindSpore, `mindspore.nn.GroupNorm`.
     """
 
-    precision_family: ClassVar[Family] = "normalization"
+    precision_family = "normalization"
 
     def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        eps: float = 1e-5,
-        affine: bool = True,
-        gamma_init: InitializerLike = "ones",
-        beta_init: InitializerLike = "zeros",
-        dtype: DTypeLike = float32,
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+        gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros", dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -87,24 +67,15 @@ class GroupNorm(Cell):
         return y
 
     def extend_repr(self) -> str:
-        """Return the sizes."""
         return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
 
 
 def normalize_groups(
     x: Tensor, groups: int, gamma: Tensor | None, beta: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize each group of channels of each sample, in float32.
+    """Normalize each group of channels of each sample of x (N, C, ...), in float32; `gamma` and `beta` are (C,).
 
-    Args:
-        x: A tensor (N, C, ...).
-        groups: Number of groups.
-        gamma: Scale (C,).
-        beta: Shift (C,).
-        eps: Added to the variance.
-
-    Returns:
-        ``(y, mean, variance)``: `y` has the shape and dtype of `x`, the statistics are float32 (N, groups).
+    Returns: ``(y, mean, variance)``: `y` has the shape and dtype of `x`, the statistics are float32 (N, groups).
     """
     ops, dtype = keras.ops, as_dtype(x.dtype)
     last = channels_last(x)

@@ -97,9 +97,7 @@ def _scales(first: Tensor, second: Tensor, count: int) -> Iterator[tuple[Tensor,
         yield first, second
 
 
-def _msssim(
-    img1: Tensor, img2: Tensor, *, max_val: float, power_factors: Sequence[float], **settings: Any
-) -> Tensor:
+def _msssim(img1: Tensor, img2: Tensor, *, max_val: float, power_factors: Sequence[float], **settings: Any) -> Tensor:
     first, second, max_val = _as_pair("MSSSIM", img1, img2, max_val)
     values = []
     for x, y in _scales(first, second, len(power_factors)):

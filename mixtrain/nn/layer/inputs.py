@@ -12,11 +12,7 @@ from mixtrain.typing import Layer, Tensor, TensorLike
 
 
 def float_tensor(cell: Layer, x: TensorLike) -> Tensor:
-    """Check that an input is a floating-point tensor, and return it.
-
-    Raises:
-        TypeError: The input is not a tensor or not floating-point.
-    """
+    """Check that an input is a floating-point tensor, and return it."""
     if isinstance(x, keras.Variable):
         x = backend.to_tensor(x)
     if not backend.is_tensor(x):
@@ -40,15 +36,10 @@ def check_rank(cell: Layer, x: Tensor, ranks: tuple[int, ...], axes: str) -> Non
 
 
 def check_width(cell: Layer, x: Tensor, axis: int, size: int, *, noun: str, argument: str) -> None:
-    """Raise a ValueError if the size of one axis is known and is not `size`.
+    """Raise a ValueError that names `cell` if the size of one axis is known and is not `size`.
 
-    Args:
-        cell: The layer, named in the error.
-        x: The input.
-        axis: Index of the axis, not negative.
-        size: Expected size.
-        noun: Name of the elements along the axis ("channels").
-        argument: Constructor argument that defines the size.
+    Args: noun, argument: Name of the elements along the axis ("channels"), and constructor argument that defines the
+        size.
     """
     shape = tuple(x.shape)
     got = shape[axis]

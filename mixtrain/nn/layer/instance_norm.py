@@ -15,25 +15,18 @@ from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.group_norm import normalize_groups
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
 class _InstanceNorm(Cell):
     """Base class of instance normalizations; a subclass defines the axes of the input."""
 
-    precision_family: ClassVar[Family] = "normalization"
+    precision_family = "normalization"
     _axes: ClassVar[str]
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = True,
-        gamma_init: InitializerLike = "ones",
-        beta_init: InitializerLike = "zeros",
-        dtype: DTypeLike = float32,
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
+        gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros", dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -66,7 +59,6 @@ class _InstanceNorm(Cell):
                 moving.assign(moving.value * (1.0 - self.momentum) + keras.ops.mean(new, 0) * self.momentum)
 
     def extend_repr(self) -> str:
-        """Return the sizes and the parameters."""
         return (
             f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, gamma={self.gamma}, "
             f"beta={self.beta}, moving_mean={self.moving_mean}, moving_variance={self.moving_variance}"
@@ -77,23 +69,11 @@ class InstanceNorm1d(_InstanceNorm):
     """Normalize each channel of each sequence separately, then scale and shift it.
 
     Args:
-        num_features: Channels of the input.
-        eps: Added to the variance.
+        num_features, eps, affine, gamma_init, beta_init, dtype: As in `BatchNorm2d`.
         momentum: Weight of new statistics in the moving statistics, which are recorded but not used.
-        affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        dtype: Dtype of `gamma` and `beta`.
 
-    Inputs:
-        x (N, num_features, L), floating point.
-
-    Returns:
-        Same shape and dtype as `x`, computed in float32.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, num_features, L), floating point.
+    Returns: Same shape and dtype as `x`, computed in float32.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -109,24 +89,10 @@ class InstanceNorm1d(_InstanceNorm):
 class InstanceNorm2d(_InstanceNorm):
     """Normalize each channel of each image separately, then scale and shift it.
 
-    Args:
-        num_features: Channels of the input.
-        eps: Added to the variance.
-        momentum: Weight of new statistics in the moving statistics, which are recorded but not used.
-        affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        dtype: Dtype of `gamma` and `beta`.
+    Args: num_features, eps, momentum, affine, gamma_init, beta_init, dtype: As in `InstanceNorm1d`.
 
-    Inputs:
-        x (N, num_features, H, W), floating point.
-
-    Returns:
-        Same shape and dtype as `x`, computed in float32.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, num_features, H, W), floating point.
+    Returns: Same shape and dtype as `x`, computed in float32.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -142,24 +108,10 @@ class InstanceNorm2d(_InstanceNorm):
 class InstanceNorm3d(_InstanceNorm):
     """Normalize each channel of each volume separately, then scale and shift it.
 
-    Args:
-        num_features: Channels of the input.
-        eps: Added to the variance.
-        momentum: Weight of new statistics in the moving statistics, which are recorded but not used.
-        affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        dtype: Dtype of `gamma` and `beta`.
+    Args: num_features, eps, momentum, affine, gamma_init, beta_init, dtype: As in `InstanceNorm1d`.
 
-    Inputs:
-        x (N, num_features, D, H, W), floating point.
-
-    Returns:
-        Same shape and dtype as `x`, computed in float32.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
+    Inputs: x (N, num_features, D, H, W), floating point.
+    Returns: Same shape and dtype as `x`, computed in float32.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import keras
 
@@ -16,7 +15,6 @@ from mixtrain.dtype import as_dtype, float32, is_half
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.ops.normalize import LayerNorm as OperatorLayerNorm
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor
 
 
@@ -25,22 +23,13 @@ class LayerNorm(Cell):
 
     Args:
         normalized_shape: Shape of `gamma` and `beta`, a tuple or list.
-        begin_norm_axis: First axis to normalize over.
-        begin_params_axis: First axis of `gamma` and `beta`.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
+        begin_norm_axis, begin_params_axis: First axis to normalize over, and first axis of `gamma` and `beta`.
+        gamma_init, beta_init: Initial values, anything that `initializer` accepts.
         epsilon: Added to the variance.
         dtype: Dtype of the parameters.
 
-    Inputs:
-        x, floating point, whose last axes are `normalized_shape`.
-
-    Returns:
-        Same shape and dtype as `x`, computed in float32.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` does not end in `normalized_shape`.
+    Inputs: x, floating point, whose last axes are `normalized_shape`.
+    Returns: Same shape and dtype as `x`, computed in float32.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -50,16 +39,11 @@ class LayerNorm(Cell):
     Source: Ba et al., 2016; MindSpore, `mindspore.nn.LayerNorm`.
     """
 
-    precision_family: ClassVar[Family] = "normalization"
+    precision_family = "normalization"
 
     def __init__(
-        self,
-        normalized_shape: Sequence[int],
-        begin_norm_axis: int = -1,
-        begin_params_axis: int = -1,
-        gamma_init: InitializerLike = "ones",
-        beta_init: InitializerLike = "zeros",
-        epsilon: float = 1e-7,
+        self, normalized_shape: Sequence[int], begin_norm_axis: int = -1, begin_params_axis: int = -1,
+        gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros", epsilon: float = 1e-7,
         dtype: DTypeLike = float32,
     ) -> None:
         super().__init__()
@@ -113,7 +97,6 @@ class LayerNorm(Cell):
         return tuple(range(self.begin_norm_axis % rank, rank))
 
     def extend_repr(self) -> str:
-        """Return the sizes and the parameters."""
         return (
             f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
             f"begin_params_axis={self.begin_params_axis}, gamma={self.gamma}, beta={self.beta}"

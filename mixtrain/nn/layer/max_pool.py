@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
 
 from mixtrain import checks
 from mixtrain.nn.layer.pooling import Pool
@@ -53,8 +52,7 @@ class MaxPool2d(_MaxPool):
     """Max pooling of images.
 
     Args:
-        kernel_size: Size of the window: an int or (height, width).
-        stride: Stride of the window: an int or (height, width); 1 by default, not `kernel_size`.
+        kernel_size, stride: Size and stride of the window: an int or (height, width), both 1 by default.
         pad_mode: "valid", "same" or "pad", case-insensitive.
         padding: With "pad": an int or (height, width); padding is never the maximum.
         dilation: With "pad": spacing between the window's elements.
@@ -62,15 +60,8 @@ class MaxPool2d(_MaxPool):
         ceil_mode: With "pad": whether the output includes a partial window at the end.
         data_format: "NCHW", the only supported value.
 
-    Inputs:
-        x (N, C, H, W) or (C, H, W), floating point.
-
-    Returns:
-        (N, C, H', W') or (C, H', W'), dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes.
+    Inputs: x (N, C, H, W) or (C, H, W), floating point.
+    Returns: (N, C, H', W') or (C, H', W'), dtype of `x`.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -79,42 +70,22 @@ class MaxPool2d(_MaxPool):
     """
 
     def __init__(
-        self,
-        kernel_size: int | Sequence[int] = 1,
-        stride: int | Sequence[int] = 1,
-        pad_mode: str = "valid",
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-        data_format: str = "NCHW",
+        self, kernel_size: int | Sequence[int] = 1, stride: int | Sequence[int] = 1, pad_mode: str = "valid",
+        padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, return_indices: bool = False,
+        ceil_mode: bool = False, data_format: str = "NCHW",
     ) -> None:
-        super().__init__(
-            kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode, data_format
-        )
+        super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode, data_format)
 
 
 class MaxPool1d(_MaxPool):
     """Max pooling of sequences.
 
     Args:
-        kernel_size: Size of the window, an int.
-        stride: Stride of the window, an int; 1 by default, not `kernel_size`.
-        pad_mode: "valid", "same" or "pad", case-insensitive.
-        padding: With "pad": an int; padding is never the maximum.
-        dilation: With "pad": spacing between the window's elements.
-        return_indices: With "pad": whether to return (output, indices): the index in L of each maximum, int64.
-        ceil_mode: With "pad": whether the output includes a partial window at the end.
+        pad_mode, ceil_mode, return_indices: As in `MaxPool2d`; indices are those in L.
+        kernel_size, stride, padding, dilation: As there, but ints.
 
-    Inputs:
-        x (N, C, L) or (C, L), floating point.
-
-    Returns:
-        (N, C, L') or (C, L'), dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes.
+    Inputs: x (N, C, L) or (C, L), floating point.
+    Returns: (N, C, L') or (C, L'), dtype of `x`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -122,16 +93,10 @@ class MaxPool1d(_MaxPool):
         [[3.0, 2.0]]
     """
 
-    _rank: ClassVar[int] = 1
+    _rank = 1
 
     def __init__(
-        self,
-        kernel_size: int = 1,
-        stride: int = 1,
-        pad_mode: str = "valid",
-        padding: int | Sequence[int] = 0,
-        dilation: int = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
+        self, kernel_size: int = 1, stride: int = 1, pad_mode: str = "valid", padding: int | Sequence[int] = 0,
+        dilation: int = 1, return_indices: bool = False, ceil_mode: bool = False,
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode)

@@ -61,9 +61,7 @@ def operation_cell(name: str, function: Callable[..., Any], summary: str, **sett
         """Compute the operation."""
         return function(*inputs, **{key: getattr(self, key) for key in settings}, **kwargs)
 
-    doc = (
-        f"{summary} Settings: {', '.join(f'`{key}`' for key in settings)}. Example: ``nn.{name}(...)(x)``."
-    )
+    doc = (f"{summary} Settings: {', '.join(f'`{key}`' for key in settings)}. Example: ``nn.{name}(...)(x)``.")
     body = {"__init__": __init__, "construct": construct, "__doc__": doc, "__module__": __name__}
     return type(name, (Cell,), body)
 

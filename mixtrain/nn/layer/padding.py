@@ -22,15 +22,8 @@ class Pad(Cell):
         paddings: A tuple ((before, after), ...) with one pair for each axis of the input, up to four.
         mode: "CONSTANT" (zeros), "REFLECT" (mirrored, without the edge) or "SYMMETRIC" (mirrored, with the edge).
 
-    Inputs:
-        x, of any dtype, with as many axes as `paddings` has pairs.
-
-    Returns:
-        The padded tensor, dtype of `x`.
-
-    Raises:
-        TypeError: `paddings` is not a tuple of pairs of ints.
-        ValueError: The mode is unknown, or the input has the wrong number of axes.
+    Inputs: x, of any dtype, with as many axes as `paddings` has pairs.
+    Returns: The padded tensor, dtype of `x`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

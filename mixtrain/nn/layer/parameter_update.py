@@ -10,13 +10,7 @@ from mixtrain.typing import Tensor
 
 
 class ParameterUpdate(Cell):
-    """Assign the input to a Parameter, and return the input.
-
-    Args:
-        param: The Parameter.
-
-    Raises:
-        TypeError: `param` is not a Parameter.
+    """Assign the input to the Parameter `param`, and return the input.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -14,18 +14,9 @@ from mixtrain.typing import Tensor
 class PixelShuffle(Cell):
     """Rearrange channels into an image `upscale_factor` times as high and wide.
 
-    Args:
-        upscale_factor: Factor of the height and width.
-
-    Inputs:
-        x (..., C * upscale_factor ** 2, H, W), any numeric dtype.
-
-    Returns:
-        (..., C, H * upscale_factor, W * upscale_factor).
-
-    Raises:
-        TypeError: `upscale_factor` is not an int.
-        ValueError: `upscale_factor` is less than 1, or the number of channels is not a multiple of its square.
+    Args: upscale_factor: Factor of the height and width.
+    Inputs: x (..., C * upscale_factor ** 2, H, W), any numeric dtype.
+    Returns: (..., C, H * upscale_factor, W * upscale_factor).
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -76,11 +67,7 @@ class PixelUnshuffle(Cell):
 
 
 def _image(cell: Cell, x: Tensor) -> Tensor:
-    """Convert an input to a tensor (..., C, H, W).
-
-    Raises:
-        ValueError: The input has fewer than three axes.
-    """
+    """Convert an input to a tensor (..., C, H, W)."""
     x = tensor(name_of(cell), x)
     if len(x.shape) < 3:
         raise checks.fail_value(

@@ -20,16 +20,11 @@ class Pool(Cell):
     """Base class of poolings; a sequence is pooled as an image of height 1.
 
     Args:
-        kernel_size: Size of the window: an int or (height, width).
-        stride: Stride of the window: an int or (height, width).
+        kernel_size, stride: Size and stride of the window: an int or (height, width).
         pad_mode: "valid", "same" or "pad", case-insensitive.
         padding: With "pad": an int or (height, width).
         ceil_mode: Whether the output includes a partial window at the end.
         data_format: "NCHW".
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
 
     Example:
         >>> import mixtrain.nn as nn
@@ -109,5 +104,4 @@ class Pool(Cell):
             )
 
     def extend_repr(self) -> str:
-        """Return kernel size, stride and padding mode."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}"

@@ -19,19 +19,10 @@ from mixtrain.typing import Tensor
 class PReLU(Cell):
     """x where x > 0, else w * x, with one learned slope for all channels or one per channel.
 
-    Args:
-        channel: Number of slopes: 1, or the number of channels of the input.
-        w: Initial slopes: a float, a list of `channel` floats or a tensor (channel,).
-
-    Inputs:
-        x (N, C, ...) or (N,), floating point.
-
-    Returns:
-        Shape of `x`, in the wider of the dtypes of `x` and the slopes.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `w` does not have `channel` numbers, or `x` has the wrong number of channels.
+    Args: channel, w: Number of slopes, 1 or the channels of the input; and their initial values: a float, a list or a
+        tensor.
+    Inputs: x (N, C, ...) or (N,), floating point.
+    Returns: Shape of `x`, in the wider of the dtypes of `x` and the slopes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import ClassVar, Literal
+from typing import Literal
 
 import keras
 
@@ -17,26 +17,17 @@ from mixtrain.dtype import float32
 from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, promote
 from mixtrain.nn.layer.recurrence import RECURRENCES, Recurrence, State, linear
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree
 
 
 class _Recurrent(Cell):
     """Base class of the recurrent layers; `kind` is a key of `RECURRENCES`."""
 
-    precision_family: ClassVar[Family] = "recurrent"
+    precision_family = "recurrent"
 
     def __init__(
-        self,
-        kind: str,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int,
-        has_bias: bool,
-        batch_first: bool,
-        dropout: float,
-        bidirectional: bool,
-        dtype: DTypeLike,
+        self, kind: str, input_size: int, hidden_size: int, num_layers: int, has_bias: bool, batch_first: bool,
+        dropout: float, bidirectional: bool, dtype: DTypeLike,
     ) -> None:
         super().__init__()
         where = self.cls_name
@@ -178,8 +169,7 @@ class LSTM(_Recurrent):
     """Long short-term memory over sequences.
 
     Args:
-        input_size: Size of the last axis of the input.
-        hidden_size: Size of the hidden state.
+        input_size, hidden_size: Size of the last axis of the input, and of the hidden state.
         num_layers: Number of stacked layers.
         has_bias: Whether biases are added.
         batch_first: Whether the input is (N, L, input_size) rather than (L, N, input_size).
@@ -191,12 +181,7 @@ class LSTM(_Recurrent):
         x (L, N, input_size), floating point. hx: None for zeros, or (h, c), both (num_layers * directions, N,
         hidden_size). seq_length: None, or the lengths (N,) of the sequences; outputs beyond a length are zero.
 
-    Returns:
-        (output, (h, c)): output (L, N, directions * hidden_size), and the states after the final step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or an input has the wrong shape.
+    Returns: (output, (h, c)): output (L, N, directions * hidden_size), and the states after the final step.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -208,15 +193,8 @@ class LSTM(_Recurrent):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        has_bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        dtype: DTypeLike = float32,
+        self, input_size: int, hidden_size: int, num_layers: int = 1, has_bias: bool = True, batch_first: bool = False,
+        dropout: float = 0.0, bidirectional: bool = False, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             "LSTM", input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
@@ -233,15 +211,8 @@ class GRU(_Recurrent):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        has_bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        dtype: DTypeLike = float32,
+        self, input_size: int, hidden_size: int, num_layers: int = 1, has_bias: bool = True, batch_first: bool = False,
+        dropout: float = 0.0, bidirectional: bool = False, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             "GRU", input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
@@ -259,16 +230,8 @@ class RNN(_Recurrent):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        has_bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        dtype: DTypeLike = float32,
-        *,
+        self, input_size: int, hidden_size: int, num_layers: int = 1, has_bias: bool = True, batch_first: bool = False,
+        dropout: float = 0.0, bidirectional: bool = False, dtype: DTypeLike = float32, *,
         nonlinearity: Literal["tanh", "relu"] = "tanh",
     ) -> None:
         kind = checks.one_of("RNN", "nonlinearity", nonlinearity, ("tanh", "relu"))

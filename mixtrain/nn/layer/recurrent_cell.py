@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
@@ -13,14 +13,13 @@ from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, promote
 from mixtrain.nn.layer.recurrence import RECURRENCES, Recurrence, linear
-from mixtrain.precision.families import Family
 from mixtrain.typing import DTypeLike, Tensor, Tree
 
 
 class _RecurrentCell(Cell):
     """Base class of the recurrent cells; `kind` is a key of `RECURRENCES`."""
 
-    precision_family: ClassVar[Family] = "recurrent"
+    precision_family = "recurrent"
 
     def __init__(self, input_size: int, hidden_size: int, has_bias: bool, kind: str, dtype: DTypeLike) -> None:
         super().__init__()
@@ -65,23 +64,10 @@ class _RecurrentCell(Cell):
 
 
 class LSTMCell(_RecurrentCell):
-    """One step of an `LSTM`.
+    """One step of an `LSTM`, which has the same `input_size`, `hidden_size`, `has_bias` and `dtype`.
 
-    Args:
-        input_size: Size of the last axis of the input.
-        hidden_size: Size of the hidden state.
-        has_bias: Whether biases are added.
-        dtype: Dtype of the parameters.
-
-    Inputs:
-        x (N, input_size). hx: (h, c), both (N, hidden_size). All floating point.
-
-    Returns:
-        (h, c) after the step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or an input has the wrong shape.
+    Inputs: x (N, input_size). hx: (h, c), both (N, hidden_size). All floating point.
+    Returns: (h, c) after the step.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -97,23 +83,10 @@ class LSTMCell(_RecurrentCell):
 
 
 class GRUCell(_RecurrentCell):
-    """One step of a `GRU`.
+    """One step of a `GRU`, which has the same `input_size`, `hidden_size`, `has_bias` and `dtype`.
 
-    Args:
-        input_size: Size of the last axis of the input.
-        hidden_size: Size of the hidden state.
-        has_bias: Whether biases are added.
-        dtype: Dtype of the parameters.
-
-    Inputs:
-        x (N, input_size). hx (N, hidden_size). Both floating point.
-
-    Returns:
-        The state (N, hidden_size) after the step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or an input has the wrong shape.
+    Inputs: x (N, input_size). hx (N, hidden_size). Both floating point.
+    Returns: The state (N, hidden_size) after the step.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -129,24 +102,11 @@ class GRUCell(_RecurrentCell):
 
 
 class RNNCell(_RecurrentCell):
-    """One step of an `RNN`.
+    """One step of an `RNN`, which has the same `input_size`, `hidden_size`, `has_bias` and `dtype`; `nonlinearity` is
+    "tanh" or "relu".
 
-    Args:
-        input_size: Size of the last axis of the input.
-        hidden_size: Size of the hidden state.
-        has_bias: Whether biases are added.
-        nonlinearity: "tanh" or "relu".
-        dtype: Dtype of the parameters.
-
-    Inputs:
-        x (N, input_size). hx (N, hidden_size). Both floating point.
-
-    Returns:
-        The state (N, hidden_size) after the step.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or an input has the wrong shape.
+    Inputs: x (N, input_size). hx (N, hidden_size). Both floating point.
+    Returns: The state (N, hidden_size) after the step.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -158,11 +118,7 @@ class RNNCell(_RecurrentCell):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        has_bias: bool = True,
-        nonlinearity: Literal["tanh", "relu"] = "tanh",
+        self, input_size: int, hidden_size: int, has_bias: bool = True, nonlinearity: Literal["tanh", "relu"] = "tanh",
         dtype: DTypeLike = float32,
     ) -> None:
         kind = checks.one_of("RNNCell", "nonlinearity", nonlinearity, ("tanh", "relu"))

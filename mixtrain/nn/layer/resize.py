@@ -22,19 +22,14 @@ _LINEAR: Final = {"linear": 3, "bilinear": 4, "trilinear": 5}
 class ResizeBilinear(Cell):
     """Resize images with bilinear interpolation.
 
-    Args:
-        half_pixel_centers: Whether pixel coordinates refer to centers instead of corners; not with `align_corners`.
+    Args: half_pixel_centers: Whether pixel coordinates refer to centers instead of corners; not with `align_corners`.
 
     Inputs:
         x (N, C, H, W), floating point. size: None, or the new (height, width). scale_factor: None, or an int that
         multiplies both. align_corners: whether the corner pixels of input and output are aligned.
 
-    Returns:
-        (N, C, height, width), dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: Not exactly one of size and scale_factor is given, or `x` has the wrong number of axes.
+    Returns: (N, C, height, width), dtype of `x`.
+    Raises: ValueError: Not exactly one of size and scale_factor is given, or `x` has the wrong number of axes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -75,15 +70,8 @@ class Upsample(Cell):
         align_corners: With linear modes: whether the corner elements of input and output are aligned.
         recompute_scale_factor: Accepted for compatibility with MindSpore; the scale is that of the integer sizes.
 
-    Inputs:
-        x (N, C, ...), floating point.
-
-    Returns:
-        (N, C, new sizes), dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has the wrong number of axes for the mode.
+    Inputs: x (N, C, ...), floating point.
+    Returns: (N, C, new sizes), dtype of `x`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -92,11 +80,8 @@ class Upsample(Cell):
     """
 
     def __init__(
-        self,
-        size: int | Sequence[int] | None = None,
-        scale_factor: float | Sequence[float] | None = None,
-        mode: Literal["nearest", "linear", "bilinear", "trilinear"] = "nearest",
-        align_corners: bool | None = None,
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
+        mode: Literal["nearest", "linear", "bilinear", "trilinear"] = "nearest", align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:
         super().__init__()

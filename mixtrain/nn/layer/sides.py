@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import keras
 
@@ -49,7 +49,6 @@ class _ConstantPad(Cell):
         return keras.ops.pad(x, pairs, mode="constant", constant_values=self.value)
 
     def extend_repr(self) -> str:
-        """Return the padding."""
         return f"padding={self.padding}"
 
 
@@ -74,76 +73,30 @@ class _ReplicationPad(_ConstantPad):
         return x
 
 
-class ConstantPad1d(_ConstantPad):
-    """Pad the last axis with `value`; `padding` is an int or (left, right). Example: ``nn.ConstantPad1d(1, 0.5)(x)``.
-    """
-
-    _axes = 1
-
-
-class ConstantPad2d(_ConstantPad):
-    """Pad the last two axes with `value`; `padding` is an int or (left, right, top, bottom).
-
-    Example: ``nn.ConstantPad2d(1, 0.5)(x)``.
-    """
-
-    _axes = 2
+def _pads(name: str, base: type[_ConstantPad], with_what: str, example: str = "1") -> type[_ConstantPad]:
+    """Create a class that pads as many of the last axes as the digit in its name says."""
+    axes = int(name[-2])
+    which = ("", "axis", "two axes", "three axes")[axes]
+    sides = ("", "(left, right)", "(left, right, top, bottom)", "six ints")[axes]
+    doc = f"Pad the last {which} with {with_what}; `padding`: an int or {sides}. Example: ``nn.{name}({example})(x)``."
+    return type(name, (base,), {"_axes": axes, "__doc__": doc, "__module__": __name__})
 
 
-class ConstantPad3d(_ConstantPad):
-    """Pad the last three axes with `value`; `padding` is an int or six ints. Example: ``nn.ConstantPad3d(1, 0.5)(x)``.
-    """
-
-    _axes = 3
+ConstantPad1d: Final = _pads("ConstantPad1d", _ConstantPad, "`value`", "1, 0.5")
+ConstantPad2d: Final = _pads("ConstantPad2d", _ConstantPad, "`value`", "1, 0.5")
+ConstantPad3d: Final = _pads("ConstantPad3d", _ConstantPad, "`value`", "1, 0.5")
+ReflectionPad1d: Final = _pads("ReflectionPad1d", _ReflectionPad, "mirrored elements")
+ReflectionPad2d: Final = _pads("ReflectionPad2d", _ReflectionPad, "mirrored elements")
+ReflectionPad3d: Final = _pads("ReflectionPad3d", _ReflectionPad, "mirrored elements")
+ReplicationPad1d: Final = _pads("ReplicationPad1d", _ReplicationPad, "their edges")
+ReplicationPad2d: Final = _pads("ReplicationPad2d", _ReplicationPad, "their edges")
+ReplicationPad3d: Final = _pads("ReplicationPad3d", _ReplicationPad, "their edges")
 
 
 class ZeroPad2d(_ConstantPad):
-    """Pad the last two axes with zeros; `padding` is an int or (left, right, top, bottom).
-
-    Example: ``nn.ZeroPad2d(1)(x)``.
-    """
+    """Pad the last two axes with zeros; `padding` is an int or four. Example: ``nn.ZeroPad2d(1)(x)``."""
 
     _axes = 2
 
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding)
-
-
-class ReflectionPad1d(_ReflectionPad):
-    """Pad the last axis with mirrored elements; `padding` is an int or two. Example: ``nn.ReflectionPad1d(1)(x)``."""
-
-    _axes = 1
-
-
-class ReflectionPad2d(_ReflectionPad):
-    """Pad the last two axes with mirrored elements; `padding` is an int or four. Example: ``nn.ReflectionPad2d(1)(x)``.
-    """
-
-    _axes = 2
-
-
-class ReflectionPad3d(_ReflectionPad):
-    """Pad the last three axes with mirrored elements; `padding` is an int or six.
-
-    Example: ``nn.ReflectionPad3d(1)(x)``.
-    """
-
-    _axes = 3
-
-
-class ReplicationPad1d(_ReplicationPad):
-    """Pad the last axis with its edges; `padding` is an int or two. Example: ``nn.ReplicationPad1d(1)(x)``."""
-
-    _axes = 1
-
-
-class ReplicationPad2d(_ReplicationPad):
-    """Pad the last two axes with their edges; `padding` is an int or four. Example: ``nn.ReplicationPad2d(1)(x)``."""
-
-    _axes = 2
-
-
-class ReplicationPad3d(_ReplicationPad):
-    """Pad the last three axes with their edges; `padding` is an int or six. Example: ``nn.ReplicationPad3d(1)(x)``."""
-
-    _axes = 3

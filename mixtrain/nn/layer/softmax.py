@@ -37,14 +37,7 @@ class _AlongAxis(Cell):
 
 
 class Softmax(_AlongAxis):
-    """exp(x) / sum(exp(x)) along one axis.
-
-    Args:
-        axis: The axis.
-
-    Raises:
-        TypeError: `axis` is not an int.
-        ValueError: `x` has no such axis.
+    """exp(x) / sum(exp(x)) along `axis`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -56,14 +49,7 @@ class Softmax(_AlongAxis):
 
 
 class LogSoftmax(_AlongAxis):
-    """The logarithm of `Softmax`, computed stably.
-
-    Args:
-        axis: The axis.
-
-    Raises:
-        TypeError: `axis` is not an int.
-        ValueError: `x` has no such axis.
+    """The logarithm of `Softmax`, along `axis`, computed stably.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -20,28 +20,12 @@ class SyncBatchNorm(BatchNorm):
     In training, all processes must call it together. With a single process it is plain batch normalization.
 
     Args:
-        num_features: Channels of the input.
-        eps: Added to the variance.
-        momentum: Fraction of the moving statistics that a training step keeps.
-        affine: Whether `gamma` and `beta` are learned.
-        gamma_init: Initial scale, anything that `initializer` accepts.
-        beta_init: Initial shift, likewise.
-        moving_mean_init: Initial moving mean, likewise.
-        moving_var_init: Initial moving variance, likewise.
-        use_batch_statistics: True: always batch statistics; False: always moving statistics; None: by the mode.
+        num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
+            use_batch_statistics, dtype: As in `BatchNorm2d`.
         process_groups: Lists of ranks that share statistics: None, 0 or one list of all ranks.
-        dtype: Dtype of `gamma` and `beta`.
 
-    Inputs:
-        x (N, num_features) or (N, num_features, H, W), floating point.
-
-    Returns:
-        Same shape and dtype as `x`, computed as by `BatchNorm2d`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, `process_groups` is not one group of all ranks, or `x` has the wrong
-                shape.
+    Inputs: x (N, num_features) or (N, num_features, H, W), floating point.
+    Returns: Same shape and dtype as `x`, computed as by `BatchNorm2d`.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -55,18 +39,10 @@ class SyncBatchNorm(BatchNorm):
     synchronized: ClassVar[bool] = True
 
     def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.9,
-        affine: bool = True,
-        gamma_init: InitializerLike = "ones",
-        beta_init: InitializerLike = "zeros",
-        moving_mean_init: InitializerLike = "zeros",
-        moving_var_init: InitializerLike = "ones",
-        use_batch_statistics: bool | None = None,
-        process_groups: Any = None,
-        dtype: DTypeLike = float32,
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
+        gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
+        moving_mean_init: InitializerLike = "zeros", moving_var_init: InitializerLike = "ones",
+        use_batch_statistics: bool | None = None, process_groups: Any = None, dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
             num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,

@@ -19,15 +19,8 @@ class TimeDistributed(Cell):
         reshape_with_axis: Axis to merge with `time_axis`, so that the layer is called once; the two are adjacent in the
             output. None: the layer is called for each step.
 
-    Inputs:
-        x: a tensor with the axis `time_axis`.
-
-    Returns:
-        The outputs of the steps, along `time_axis`, or next to `reshape_with_axis`.
-
-    Raises:
-        TypeError: `layer` cannot be called, or an axis is not an int.
-        ValueError: `x` does not have an axis, or both axes are the same.
+    Inputs: x: a tensor with the axis `time_axis`.
+    Returns: The outputs of the steps, along `time_axis`, or next to `reshape_with_axis`.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

@@ -104,9 +104,7 @@ class TransformerDecoderLayer(_TransformerLayer):
     def _add_cross_attention(
         self, d_model: int, nhead: int, dropout: float, batch_first: bool, dtype: DTypeLike
     ) -> None:
-        self.multihead_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, batch_first=batch_first, dtype=dtype
-        )
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, dtype=dtype)
 
     def construct(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
@@ -170,19 +168,10 @@ class Transformer(Cell):
     """A `TransformerEncoder` and a `TransformerDecoder`.
 
     Args:
-        d_model: Number of features of each token.
-        nhead: Number of attention heads.
-        num_encoder_layers: Number of encoder layers.
-        num_decoder_layers: Number of decoder layers.
-        dim_feedforward: Hidden features of the feed-forward network.
-        dropout: Probability that an element is dropped.
-        activation: "relu", "gelu" or a function.
-        custom_encoder: Replacement for the encoder, or None.
-        custom_decoder: Replacement for the decoder, or None.
-        layer_norm_eps: Added to the variance in layer norms.
-        batch_first: Whether inputs are (N, L, E); (L, N, E) otherwise.
-        norm_first: Whether layer norms precede the sublayers (pre-norm) or follow them.
-        dtype: Dtype of the parameters.
+        d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, dtype: As in
+            `TransformerEncoderLayer`.
+        num_encoder_layers, num_decoder_layers: Number of layers of each.
+        custom_encoder, custom_decoder: Replacements for the encoder and the decoder, or None.
 
     Example: ``nn.Transformer(8, 2, 1, 1, 16)(src, tgt)``.
     Source: Vaswani et al., 2017; MindSpore, `mindspore.nn.Transformer`.

@@ -34,8 +34,7 @@ _PADDING_AXES = {2: "(top, bottom, left, right)", 3: "(head, tail, top, bottom, 
 def conv_padding(where: str, pad_mode: str, padding: Any, rank: int = 2) -> Pads:
     """Convert a convolution's `padding` to ((top, bottom), (left, right)), with (head, tail) first for volumes.
 
-    Raises:
-        ValueError: `padding` is not 0 although `pad_mode` is not "pad", or is neither one int nor two per axis.
+    Raises: ValueError: `padding` is not 0 although `pad_mode` is not "pad", or is neither one int nor two per axis.
     """
     values = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * (2 * rank)
     if len(values) != 2 * rank:
@@ -60,8 +59,7 @@ def check_unpadded(where: str, pad_mode: str, padding: Any, padded: bool) -> Non
 def pool_padding(where: str, pad_mode: str, padding: Any, kernel_size: Pair) -> Pads:
     """Convert a pooling's `padding`, an int or (height, width), to ((top, bottom), (left, right)).
 
-    Raises:
-        ValueError: `padding` is not 0 although `pad_mode` is not "pad", or is more than half of `kernel_size`.
+    Raises: ValueError: `padding` is not 0 although `pad_mode` is not "pad", or is more than half of `kernel_size`.
     """
     values = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,)
     if len(values) not in (1, 2):

@@ -16,11 +16,7 @@ from mixtrain.typing import Tensor, TensorLike
 class LossBase(Cell):
     """Base class of losses; a subclass defines `construct` and returns `get_loss` of its elements.
 
-    Args:
-        reduction: "mean" or "sum" over all elements, or "none".
-
-    Raises:
-        ValueError: `reduction` is none of these.
+    Args: reduction: "mean" or "sum" over all elements, or "none".
 
     Example:
         >>> import keras, mixtrain.nn as nn
@@ -50,8 +46,7 @@ class LossBase(Cell):
             x: Losses, of any float dtype.
             weights: A number or a tensor that broadcasts with `x`.
 
-        Returns:
-            A float32 tensor: a scalar, or the shape of `x` for "none".
+        Returns: A float32 tensor: a scalar, or the shape of `x` for "none".
         """
         x = as_float32(x)
         if not isinstance(weights, (int, float)) or weights != 1:

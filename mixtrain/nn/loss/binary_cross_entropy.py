@@ -15,21 +15,13 @@ _EPSILON: Final = 1e-12
 
 
 class BCELoss(LossBase):
-    """Binary cross-entropy between probabilities and labels.
+    """Binary cross-entropy between probabilities and labels, times `weight`, which broadcasts; `reduction` as in
+    `MSELoss`.
 
-    Args:
-        weight: Weights that broadcast to the shape of the inputs.
-        reduction: "mean" or "sum" over all elements, or "none".
-
-    Inputs:
-        logits: probabilities in [0, 1], any float dtype. labels: of the same shape, in [0, 1], any dtype.
-
-    Returns:
-        float32: the shape of the inputs, or a scalar.
-
-    Raises:
-        ValueError: The shapes do not match, or a probability is outside [0, 1]. In a compiled step its loss is NaN
-            instead.
+    Inputs: logits: probabilities in [0, 1], any float dtype. labels: of the same shape, in [0, 1], any dtype.
+    Returns: float32: the shape of the inputs, or a scalar.
+    Raises: ValueError: The shapes do not match, or a probability is outside [0, 1]. In a compiled step its loss is NaN
+        instead.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -57,18 +49,11 @@ class BCEWithLogitsLoss(LossBase):
     """Binary cross-entropy between the sigmoid of logits and labels, computed stably.
 
     Args:
-        reduction: "mean" or "sum" over all elements, or "none".
-        weight: Weights that broadcast to the shape of the inputs.
+        reduction, weight: As in `BCELoss`.
         pos_weight: Weights of the positive labels, broadcast likewise.
 
-    Inputs:
-        logits: any float dtype. labels: of the same shape, in [0, 1], any dtype.
-
-    Returns:
-        float32: the shape of the inputs, or a scalar.
-
-    Raises:
-        ValueError: The shapes do not match.
+    Inputs: logits: any float dtype. labels: of the same shape, in [0, 1], any dtype.
+    Returns: float32: the shape of the inputs, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -29,10 +29,8 @@ class CrossEntropyLoss(LossBase):
     Returns:
         float32: the shape of logits without the class axis, or a scalar; NaN for the mean if all elements are ignored.
 
-    Raises:
-        TypeError: An argument or the labels have the wrong type.
-        ValueError: The shapes do not match, or a class index is out of range. A compiled step checks the labels of its
-            batch before it runs; for labels computed inside the step, the loss is NaN instead.
+    Raises: ValueError: The shapes do not match, or a class index is out of range. A compiled step checks the labels of
+        its batch before it runs; for labels computed inside the step, the loss is NaN instead.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -26,12 +26,8 @@ class NLLLoss(LossBase):
         logits: log-probabilities (C,), (N, C) or (N, C, ...), any float dtype. labels: class indices of an int dtype
         and the shape of logits without the class axis.
 
-    Returns:
-        float32: the shape of labels, or a scalar; NaN for the mean if all elements are ignored.
-
-    Raises:
-        TypeError: An argument or the labels have the wrong type.
-        ValueError: The shapes do not match, or, outside compiled steps, a class index is out of range.
+    Returns: float32: the shape of labels, or a scalar; NaN for the mean if all elements are ignored.
+    Raises: ValueError: The shapes do not match, or, outside compiled steps, a class index is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -77,18 +73,13 @@ class NLLLoss(LossBase):
 class KLDivLoss(LossBase):
     """Kullback-Leibler divergence: labels * (log(labels) - logits).
 
-    Args:
-        reduction: "mean" over all elements, "batchmean" (the sum divided by the size of the first axis), "sum" or
-            "none".
+    Args: reduction: "mean" over all elements, "batchmean" (the sum divided by the size of the first axis), "sum" or
+        "none".
 
     Inputs:
         logits: log-probabilities, any float dtype. labels: probabilities of the same shape; elements of 0 contribute 0.
 
-    Returns:
-        float32: the shape of the inputs, or a scalar.
-
-    Raises:
-        ValueError: The shapes differ, or the reduction is unknown.
+    Returns: float32: the shape of the inputs, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -14,19 +14,10 @@ from mixtrain.typing import Tensor
 
 
 class SoftMarginLoss(LossBase):
-    """log(1 + exp(-labels * logits)).
+    """log(1 + exp(-labels * logits)). `reduction`: "mean" or "sum" over all elements, or "none".
 
-    Args:
-        reduction: "mean" or "sum" over all elements, or "none".
-
-    Inputs:
-        logits, any float dtype. labels: 1 or -1, of the same shape and any dtype.
-
-    Returns:
-        float32: the shape of the inputs, or a scalar.
-
-    Raises:
-        ValueError: The shapes differ.
+    Inputs: logits, any float dtype. labels: 1 or -1, of the same shape and any dtype.
+    Returns: float32: the shape of the inputs, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -42,21 +33,10 @@ class SoftMarginLoss(LossBase):
 
 
 class HingeEmbeddingLoss(LossBase):
-    """logits where labels are 1, max(0, margin - logits) where they are -1.
+    """logits where labels are 1, max(0, `margin` - logits) where they are -1; `reduction` as in `MSELoss`.
 
-    Args:
-        margin: Minimum distance of dissimilar pairs.
-        reduction: "mean" or "sum" over all elements, or "none".
-
-    Inputs:
-        logits: distances, any float dtype. labels: 1 or -1, of the same shape and any dtype.
-
-    Returns:
-        float32: the shape of the inputs, or a scalar.
-
-    Raises:
-        TypeError: `margin` is not a number.
-        ValueError: The shapes differ.
+    Inputs: logits: distances, any float dtype. labels: 1 or -1, of the same shape and any dtype.
+    Returns: float32: the shape of the inputs, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -78,21 +58,11 @@ class HingeEmbeddingLoss(LossBase):
 
 
 class CosineEmbeddingLoss(LossBase):
-    """1 - cosine of two vectors where labels are 1, max(0, cosine - margin) where they are -1.
+    """1 - cosine of two vectors where labels are 1, max(0, cosine - `margin`) where they are -1, with `margin` in [-1,
+    1]; `reduction` as in `MSELoss`.
 
-    Args:
-        margin: Maximum cosine of dissimilar pairs, in [-1, 1].
-        reduction: "mean" or "sum" over all pairs, or "none".
-
-    Inputs:
-        logits_x1 and logits_x2 (N, D) of any float dtype. labels (N,): 1 or -1, of any dtype.
-
-    Returns:
-        float32: (N,), or a scalar.
-
-    Raises:
-        TypeError: `margin` is not a number.
-        ValueError: `margin` is out of range, or the shapes do not match.
+    Inputs: logits_x1 and logits_x2 (N, D) of any float dtype. labels (N,): 1 or -1, of any dtype.
+    Returns: float32: (N,), or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -121,22 +91,13 @@ class CosineEmbeddingLoss(LossBase):
 
 
 class MarginRankingLoss(LossBase):
-    """max(0, margin - target * (input1 - input2)).
-
-    Args:
-        margin: Minimum difference of the two scores.
-        reduction: "mean" or "sum" over all elements, or "none".
+    """max(0, `margin` - target * (input1 - input2)); `reduction` as in `MSELoss`.
 
     Inputs:
         input1 and input2: scores of one shape and any float dtype. target: 1 where input1 should rank higher,
         -1 where input2 should; of the same shape.
 
-    Returns:
-        float32: the shape of the inputs, or a scalar.
-
-    Raises:
-        TypeError: `margin` is not a number.
-        ValueError: The shapes differ.
+    Returns: float32: the shape of the inputs, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -163,17 +124,10 @@ class TripletMarginWithDistanceLoss(LossBase):
     Args:
         distance_function: Function of two tensors; None for the Euclidean distance along the second axis.
         swap: Whether distance(positive, negative) replaces distance(x, negative) where it is smaller.
-        reduction: "mean" or "sum" over all distances, or "none".
-        margin: Minimum difference of the two distances.
+        reduction, margin: As in `MSELoss`, and the minimum difference of the two distances.
 
-    Inputs:
-        x, positive, negative: of one shape, any float dtype.
-
-    Returns:
-        float32: the shape of the distances, or a scalar.
-
-    Raises:
-        TypeError: `margin` is not a number, or `swap` not a bool.
+    Inputs: x, positive, negative: of one shape, any float dtype.
+    Returns: float32: the shape of the distances, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -183,11 +137,8 @@ class TripletMarginWithDistanceLoss(LossBase):
     """
 
     def __init__(
-        self,
-        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-        swap: bool = False,
-        reduction: str = "mean",
-        margin: float = 1.0,
+        self, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, swap: bool = False,
+        reduction: str = "mean", margin: float = 1.0,
     ) -> None:
         super().__init__(reduction)
         self.distance_function = distance_function or _euclidean

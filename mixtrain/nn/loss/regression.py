@@ -24,19 +24,10 @@ class _RegressionLoss(LossBase):
 
 
 class MSELoss(_RegressionLoss):
-    """Mean squared error.
+    """Mean squared error. `reduction`: "mean" or "sum" over all elements, or "none".
 
-    Args:
-        reduction: "mean" or "sum" over all elements, or "none".
-
-    Inputs:
-        logits and labels, of any dtype, with shapes that broadcast.
-
-    Returns:
-        float32: the broadcast shape, or a scalar.
-
-    Raises:
-        ValueError: The shapes do not broadcast.
+    Inputs: logits and labels, of any dtype, with shapes that broadcast.
+    Returns: float32: the broadcast shape, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -49,19 +40,10 @@ class MSELoss(_RegressionLoss):
 
 
 class L1Loss(_RegressionLoss):
-    """Mean absolute error.
+    """Mean absolute error. `reduction`: "mean" or "sum" over all elements, or "none".
 
-    Args:
-        reduction: "mean" or "sum" over all elements, or "none".
-
-    Inputs:
-        logits and labels, of any dtype, with shapes that broadcast.
-
-    Returns:
-        float32: the broadcast shape, or a scalar.
-
-    Raises:
-        ValueError: The shapes do not broadcast.
+    Inputs: logits and labels, of any dtype, with shapes that broadcast.
+    Returns: float32: the broadcast shape, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -76,17 +58,9 @@ class L1Loss(_RegressionLoss):
 class MAELoss(LossBase):
     """Mean absolute error: `L1Loss` with the argument name `label`.
 
-    Args:
-        reduction: "mean" or "sum" over all elements, or "none".
-
-    Inputs:
-        logits and label, of any dtype, with shapes that broadcast.
-
-    Returns:
-        float32: the broadcast shape, or a scalar.
-
-    Raises:
-        ValueError: The shapes do not broadcast.
+    Args: reduction: "mean" or "sum" over all elements, or "none".
+    Inputs: logits and label, of any dtype, with shapes that broadcast.
+    Returns: float32: the broadcast shape, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -111,20 +85,11 @@ class RMSELoss(LossBase):
 
 
 class SmoothL1Loss(_RegressionLoss):
-    """0.5 * d ** 2 / beta where the absolute difference d is less than beta, else d - 0.5 * beta.
+    """0.5 * d ** 2 / `beta` where the absolute difference d is less than beta, above 0, else d - 0.5 * beta;
+    `reduction` as in `MSELoss`, "none" by default.
 
-    Args:
-        beta: Difference at which the loss changes from quadratic to linear.
-        reduction: "mean" or "sum" over all elements, or "none", which is the default.
-
-    Inputs:
-        logits and labels, of any dtype, with shapes that broadcast.
-
-    Returns:
-        float32: the broadcast shape, or a scalar.
-
-    Raises:
-        ValueError: `beta` is not positive, or the shapes do not broadcast.
+    Inputs: logits and labels, of any dtype, with shapes that broadcast.
+    Returns: float32: the broadcast shape, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -144,20 +109,11 @@ class SmoothL1Loss(_RegressionLoss):
 
 
 class HuberLoss(_RegressionLoss):
-    """0.5 * d ** 2 where the absolute difference d is less than delta, else delta * (d - 0.5 * delta).
+    """0.5 * d ** 2 where the absolute difference d is less than `delta`, above 0, else delta * (d - 0.5 * delta);
+    `reduction` as in `MSELoss`.
 
-    Args:
-        reduction: "mean" or "sum" over all elements, or "none".
-        delta: Difference at which the loss changes from quadratic to linear.
-
-    Inputs:
-        logits and labels, of any dtype, with shapes that broadcast.
-
-    Returns:
-        float32: the broadcast shape, or a scalar.
-
-    Raises:
-        ValueError: `delta` is not positive, or the shapes do not broadcast.
+    Inputs: logits and labels, of any dtype, with shapes that broadcast.
+    Returns: float32: the broadcast shape, or a scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

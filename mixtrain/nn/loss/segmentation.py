@@ -19,19 +19,11 @@ def _dice(logits: Tensor, label: Tensor, smooth: float) -> Tensor:
 
 
 class DiceLoss(LossBase):
-    """1 - 2 * sum(logits * label) / (sum(logits ** 2) + sum(label ** 2) + smooth), over all elements.
+    """1 - 2 * sum(logits * label) / (sum(logits ** 2) + sum(label ** 2) + `smooth`), over all elements; `smooth` is
+    above 0.
 
-    Args:
-        smooth: Added to the denominator to avoid division by zero.
-
-    Inputs:
-        logits: probabilities, any float dtype. label: of the same shape and any dtype.
-
-    Returns:
-        A float32 scalar.
-
-    Raises:
-        ValueError: `smooth` is not positive, or the shapes differ.
+    Inputs: logits: probabilities, any float dtype. label: of the same shape and any dtype.
+    Returns: A float32 scalar.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -61,15 +53,8 @@ class MultiClassDiceLoss(LossBase):
         activation: Applied to the logits: "softmax", "logsoftmax", "relu", "relu6", "tanh", "sigmoid" or a Cell; None
             for no activation.
 
-    Inputs:
-        logits (N, C, ...), any float dtype. label: of the same shape and any dtype.
-
-    Returns:
-        float32: a scalar, or the shape of the weights of one class.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The shapes do not match, or the activation is unknown.
+    Inputs: logits (N, C, ...), any float dtype. label: of the same shape and any dtype.
+    Returns: float32: a scalar, or the shape of the weights of one class.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -133,12 +118,8 @@ class FocalLoss(LossBase):
         logits (N, C) or (N, C, ...), any float dtype. labels: one-hot, of the shape of logits; or class indices, with
         size 1 instead of C.
 
-    Returns:
-        float32: a scalar; for "none" (N,), or (N, C) if labels are one-hot.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The shapes do not match, or, outside compiled steps, a class index is out of range.
+    Returns: float32: a scalar; for "none" (N,), or (N, C) if labels are one-hot.
+    Raises: ValueError: The shapes do not match, or, outside compiled steps, a class index is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -17,16 +17,10 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         sparse: Whether labels are class indices (N,) instead of probabilities (N, C), such as one-hot rows.
         reduction: "mean", "sum" or "none", which is the default.
 
-    Inputs:
-        logits (N, C), any float dtype. labels (N,) of an int dtype, or (N, C) of any dtype, rows summing to 1.
-
-    Returns:
-        float32: (N,), or a scalar.
-
-    Raises:
-        TypeError: `sparse` is not a bool, or class indices are not ints.
-        ValueError: The shapes do not match, or a class index is out of range. A compiled step checks the labels of its
-            batch before it runs; for labels computed inside the step, the loss is NaN instead.
+    Inputs: logits (N, C), any float dtype. labels (N,) of an int dtype, or (N, C) of any dtype, rows summing to 1.
+    Returns: float32: (N,), or a scalar.
+    Raises: ValueError: The shapes do not match, or a class index is out of range. A compiled step checks the labels of
+        its batch before it runs; for labels computed inside the step, the loss is NaN instead.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

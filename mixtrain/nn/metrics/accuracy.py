@@ -12,13 +12,9 @@ from mixtrain.typing import TensorLike
 class Accuracy(EvaluationBase):
     """The fraction of correct predictions.
 
-    Args:
-        eval_type: "classification": predictions (N, C, ...), whose argmax along axis 1 is the class; labels are
-            class numbers (N, ...) or (N, 1), or one-hot of the predictions' shape. "multilabel": predictions and
-            labels of one shape (N, C, ...), all 0 or 1; a row is correct if all its labels are.
-
-    Raises:
-        TypeError: `eval_type` is neither.
+    Args: eval_type: "classification": predictions (N, C, ...), whose argmax along axis 1 is the class; labels are class
+        numbers (N, ...) or (N, 1), or one-hot of the predictions' shape. "multilabel": predictions and labels of one
+        shape (N, C, ...), all 0 or 1; a row is correct if all its labels are.
 
     Example:
         >>> metric = Accuracy()
@@ -31,21 +27,13 @@ class Accuracy(EvaluationBase):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._correct_num = 0
         self._total_num = 0
         self._class_num = 0
 
     @rearrange_inputs
     def update(self, *inputs: TensorLike) -> None:
-        """Update the metric with one batch.
-
-        Args:
-            inputs: Predictions and labels: tensors, arrays or lists.
-
-        Raises:
-            ValueError: There are not two inputs, their shapes do not match, or the number of classes changed.
-        """
+        """Update the metric with one batch. `inputs`: predictions and labels: tensors, arrays or lists."""
         predictions, labels = self._pair(inputs)
         correct: np.ndarray
         if self._type == "classification":
@@ -60,9 +48,5 @@ class Accuracy(EvaluationBase):
         return class_indices(*inputs) if self._type == "classification" else None
 
     def eval(self) -> float:
-        """Compute the fraction of correct predictions.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the fraction of correct predictions."""
         return self._mean(self._correct_num, self._total_num)

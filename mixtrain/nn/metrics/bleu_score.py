@@ -13,15 +13,9 @@ from mixtrain.metrics.metric import Metric, rearrange_inputs
 
 
 class BleuScore(Metric):
-    """The BLEU score: the geometric mean of n-gram precisions, times a brevity penalty.
+    """The BLEU score: the geometric mean of the precisions of 1- to `n_gram`-grams (1 to 4), times a brevity penalty.
 
-    Args:
-        n_gram: Maximum length of the n-grams, 1 to 4.
-        smooth: Whether to add 1 to the counts.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `n_gram` is out of range.
+    Args: smooth: Whether to add 1 to the counts.
 
     Example:
         >>> score = BleuScore(n_gram=2)([["the", "cat", "sat"]], [[["the", "cat", "sat", "down"]]])
@@ -40,7 +34,6 @@ class BleuScore(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._numerator = np.zeros(self.n_gram)
         self._denominator = np.zeros(self.n_gram)
         self._length = 0
@@ -50,11 +43,7 @@ class BleuScore(Metric):
     def update(self, *inputs: Any) -> None:
         """Update the metric with translations.
 
-        Args:
-            inputs: A list of translations, each a list of words, and a list of references for each translation.
-
-        Raises:
-            ValueError: There are not two inputs of the same length.
+        Args: inputs: A list of translations, each a list of words, and a list of references for each translation.
         """
         if len(inputs) != 2 or len(inputs[0]) != len(inputs[1]):
             raise checks.fail_value(
@@ -75,11 +64,7 @@ class BleuScore(Metric):
                     totals[len(ngram) - 1] += count
 
     def eval(self) -> float:
-        """Compute the score, a float.
-
-        Raises:
-            RuntimeError: `update` was not called, or all translations are empty.
-        """
+        """Compute the score, a float."""
         self._check_updated(self._length)
         if self._numerator.min() == 0.0:
             return 0.0

@@ -24,21 +24,12 @@ class _ClassCounts(EvaluationBase):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._class_num = 0
         self._batches: list[np.ndarray] = []
 
     @rearrange_inputs
     def update(self, *inputs: TensorLike) -> None:
-        """Update the metric with one batch.
-
-        Args:
-            inputs: Predictions and labels: tensors, arrays or lists.
-
-        Raises:
-            ValueError: There are not two inputs, their shapes do not match, a label is out of range for the
-                predictions, or the number of classes changed.
-        """
+        """Update the metric with one batch. `inputs`: predictions and labels: tensors, arrays or lists."""
         predictions, labels = self._pair(inputs)
         if self._type == "classification":
             labels = self._class_numbers(predictions, labels)
@@ -58,12 +49,7 @@ class _ClassCounts(EvaluationBase):
     def eval(self, average: bool = False) -> Any:
         """Compute the ratio of each class (of each row with "multilabel"), or their mean.
 
-        Args:
-            average: Whether to return the mean.
-
-        Raises:
-            RuntimeError: `update` was not called.
-            TypeError: `average` is not a bool.
+        Args: average: Whether to return the mean.
         """
         checks.boolean(f"{type(self).__name__}.eval", "average", average)
         self._check_updated(len(self._batches))
@@ -86,19 +72,12 @@ class _ClassCounts(EvaluationBase):
 class Precision(_ClassCounts):
     """The fraction of the predictions of a class that are correct; an array with one value per class.
 
-    Args:
-        eval_type: "classification" or "multilabel", as in `Accuracy`; with "multilabel" there is one value per row.
-
-    Raises:
-        TypeError: `eval_type` is neither.
+    Args: eval_type: "classification" or "multilabel", as in `Accuracy`; with "multilabel" there is one value per row.
 
     Example:
         >>> Precision()([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]], [1, 0, 0]).tolist()
         [1.0, 0.5]
     """
-
-    def __init__(self, eval_type: EvalType = "classification") -> None:
-        super().__init__(eval_type)
 
     def _ratio(self, matches: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
         return matches / (predicted + _TINY)
@@ -107,19 +86,12 @@ class Precision(_ClassCounts):
 class Recall(_ClassCounts):
     """The fraction of the labels of a class that were predicted; an array with one value per class.
 
-    Args:
-        eval_type: "classification" or "multilabel", as in `Accuracy`; with "multilabel" there is one value per row.
-
-    Raises:
-        TypeError: `eval_type` is neither.
+    Args: eval_type: "classification" or "multilabel", as in `Accuracy`; with "multilabel" there is one value per row.
 
     Example:
         >>> Recall()([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]], [1, 0, 0]).tolist()
         [0.5, 1.0]
     """
-
-    def __init__(self, eval_type: EvalType = "classification") -> None:
-        super().__init__(eval_type)
 
     def _ratio(self, matches: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
         return matches / (actual + _TINY)
@@ -128,12 +100,7 @@ class Recall(_ClassCounts):
 class Fbeta(_ClassCounts):
     """The F-beta score, ``(1 + b²) * matches / (b² * actual + predicted)`` for each class.
 
-    Args:
-        beta: Weight of recall relative to precision, above 0.
-
-    Raises:
-        TypeError: `beta` is not a number.
-        ValueError: `beta` is not above 0.
+    Args: beta: Weight of recall relative to precision, above 0.
 
     Example:
         >>> Fbeta(1.0)([[0.2, 0.8], [0.9, 0.1]], [1, 1]).round(4).tolist()

@@ -24,10 +24,6 @@ class ConfusionMatrix(Metric):
             of the column, "all" for the total; the result is 0 where the divisor is 0.
         threshold: Minimum float prediction of the labels' shape that is class 1.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> ConfusionMatrix(2)([0, 1, 1], [0, 1, 0]).tolist()
         [[1.0, 1.0], [0.0, 1.0]]
@@ -42,7 +38,6 @@ class ConfusionMatrix(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self.confusion_matrix = np.zeros((self.num_classes, self.num_classes))
         self._batches = 0
 
@@ -50,12 +45,8 @@ class ConfusionMatrix(Metric):
     def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
-        Args:
-            inputs: Predictions: scores (N, C, ...), or of the labels' shape: class indices, or floats that are
-                compared with `threshold`; and labels (N, ...), class indices.
-
-        Raises:
-            ValueError: There are not two inputs, their shapes do not match, or a class is not below `num_classes`.
+        Args: inputs: Predictions: scores (N, C, ...), or of the labels' shape: class indices, or floats that are
+            compared with `threshold`; and labels (N, ...), class indices.
         """
         predictions, labels = self._pair(inputs)
         where = f"{type(self).__name__}.update"
@@ -81,11 +72,7 @@ class ConfusionMatrix(Metric):
         self._batches += 1
 
     def eval(self) -> np.ndarray:
-        """Compute the matrix, float64 (num_classes, num_classes).
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the matrix, float64 (num_classes, num_classes)."""
         self._check_updated(self._batches)
         matrix = self.confusion_matrix.copy()
         if self.normalize == "no_norm":

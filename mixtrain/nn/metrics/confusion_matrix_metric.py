@@ -27,10 +27,6 @@ class ConfusionMatrixMetric(Metric):
         decrease: Reduction of the ratios of rows and classes: "mean" (over classes, then over rows) or "sum"; "none",
             "mean_batch", "sum_batch", "mean_channel" and "sum_channel" keep an axis, which must have one entry.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `metric_name` or `decrease` is unknown.
-
     Example:
         >>> metric = ConfusionMatrixMetric(metric_name="tpr")
         >>> metric([[[0], [1]], [[0], [1]]], [[[0], [1]], [[1], [0]]]).tolist()
@@ -38,10 +34,7 @@ class ConfusionMatrixMetric(Metric):
     """
 
     def __init__(
-        self,
-        skip_channel: bool = True,
-        metric_name: str = "sensitivity",
-        calculation_method: bool = False,
+        self, skip_channel: bool = True, metric_name: str = "sensitivity", calculation_method: bool = False,
         decrease: Decrease = "mean",
     ) -> None:
         super().__init__()
@@ -54,7 +47,6 @@ class ConfusionMatrixMetric(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._batches = 0
         self._counts = np.zeros(4)
         self._sum = 0.0
@@ -62,14 +54,7 @@ class ConfusionMatrixMetric(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: TensorLike) -> None:
-        """Update the metric with one batch.
-
-        Args:
-            inputs: Predictions and labels of one shape (N, C, ...), all 0 or 1.
-
-        Raises:
-            ValueError: There are not two inputs, or their shapes or values are invalid.
-        """
+        """Update the metric with one batch. `inputs`: predictions and labels of one shape (N, C, ...), all 0 or 1."""
         predictions, labels = self._pair(inputs)
         counts = self._count(predictions, labels)
         self._batches += 1
@@ -88,11 +73,7 @@ class ConfusionMatrixMetric(Metric):
         self._num_ratios += int(count.item())
 
     def eval(self) -> Any:
-        """Compute the ratio: an array of one value, or with `calculation_method` a float.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the ratio: an array of one value, or with `calculation_method` a float."""
         if self.calculation_method:
             return self._mean(self._sum, self._num_ratios)
         self._check_updated(self._batches)

@@ -78,9 +78,7 @@ _RATIOS: Final[dict[str, Callable[[Counts], np.ndarray]]] = {
     "acc": lambda c: quotient(c.tp + c.tn, c.p + c.n),
     "ba": lambda c: (c.tpr + c.tnr) / 2.0,
     "f1": lambda c: quotient(2.0 * c.tp, 2.0 * c.tp + c.fn + c.fp),
-    "mcc": lambda c: quotient(
-        c.tp * c.tn - c.fp * c.fn, np.sqrt((c.tp + c.fp) * c.p * c.n * (c.tn + c.fn))
-    ),
+    "mcc": lambda c: quotient(c.tp * c.tn - c.fp * c.fn, np.sqrt((c.tp + c.fp) * c.p * c.n * (c.tn + c.fn))),
     "fm": lambda c: np.sqrt(c.ppv * c.tpr),
     "bm": lambda c: c.tpr + c.tnr - 1.0,
     "mk": lambda c: c.ppv + c.npv - 1.0,
@@ -108,12 +106,7 @@ _SHORT_NAMES: Final = {name: short for short, names in _LONG_NAMES.items() for n
 
 
 def ratio_by_name(where: str, name: Any) -> Callable[[Counts], np.ndarray]:
-    """Return the function of a ratio by its short or long name, ignoring case and treating spaces as underscores.
-
-    Raises:
-        TypeError: `name` is not a str.
-        ValueError: The name is unknown; the error suggests the closest one.
-    """
+    """Return the function of a ratio by its short or long name, ignoring case and treating spaces as underscores."""
     checks.instance(where, "metric_name", name, str, 'metric_name="sensitivity"')
     name = name.replace(" ", "_").lower()
     return _RATIOS[_SHORT_NAMES[checks.one_of(where, "metric_name", name, tuple(_SHORT_NAMES))]]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
 import numpy as np
 
 from mixtrain import checks
@@ -12,25 +15,19 @@ from mixtrain.typing import TensorLike
 class _ErrorPerRow(Metric):
     """An error summed over all elements and divided by the number of rows, as in MindSpore, not of elements."""
 
+    _error: ClassVar[Callable[..., np.ndarray]]
+
     def __init__(self) -> None:
         super().__init__()
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._error_sum = 0.0
         self._samples_num = 0
 
     @rearrange_inputs
     def update(self, *inputs: TensorLike) -> None:
-        """Update the metric with one batch.
-
-        Args:
-            inputs: Predictions, and labels with the same number of elements.
-
-        Raises:
-            ValueError: There are not two inputs, or their sizes differ.
-        """
+        """Update the metric with one batch. `inputs`: predictions, and labels with the same number of elements."""
         predictions, labels = self._pair(inputs)
         if predictions.size != labels.size or labels.ndim == 0:
             raise checks.fail_value(
@@ -41,15 +38,8 @@ class _ErrorPerRow(Metric):
         self._samples_num += len(labels)
 
     def eval(self) -> float:
-        """Compute the error per row.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the error per row."""
         return self._mean(self._error_sum, self._samples_num)
-
-    def _error(self, difference: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
 
 
 class MAE(_ErrorPerRow):
@@ -60,8 +50,7 @@ class MAE(_ErrorPerRow):
         0.75
     """
 
-    def _error(self, difference: np.ndarray) -> np.ndarray:
-        return np.abs(difference)
+    _error = staticmethod(np.abs)
 
 
 class MSE(_ErrorPerRow):
@@ -72,5 +61,4 @@ class MSE(_ErrorPerRow):
         0.625
     """
 
-    def _error(self, difference: np.ndarray) -> np.ndarray:
-        return np.square(difference)
+    _error = staticmethod(np.square)

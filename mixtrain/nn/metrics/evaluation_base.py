@@ -13,15 +13,7 @@ EvalType = Literal["classification", "multilabel"]
 
 
 class EvaluationBase(Metric):
-    """Base class of classification and multilabel metrics.
-
-    Args:
-        eval_type: "classification": predictions (N, C, ...), whose argmax along axis 1 is the class; labels are
-            class numbers (N, ...) or (N, 1), or one-hot of the predictions' shape. "multilabel": predictions and
-            labels of one shape (N, C, ...), all 0 or 1.
-
-    Raises:
-        TypeError: `eval_type` is neither.
+    """Base class of classification and multilabel metrics; `eval_type` is that of `Accuracy`.
 
     Example:
         >>> EvaluationBase("multilabel").eval_type
@@ -48,11 +40,7 @@ class EvaluationBase(Metric):
         return f"{type(self).__name__}.update"
 
     def _class_numbers(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Convert classification labels to class indices (N, ...).
-
-        Raises:
-            ValueError: The shapes do not match, or the number of classes changed.
-        """
+        """Convert classification labels to class indices (N, ...)."""
         self._check_classes(predictions)
         if labels.shape == predictions.shape and is_one_hot(labels):
             labels = labels.argmax(axis=1)

@@ -25,20 +25,12 @@ class Loss(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._sum_loss = 0.0
         self._total_num = 0
 
     @rearrange_inputs
     def update(self, *inputs: TensorLike) -> None:
-        """Update the metric with the loss of one batch.
-
-        Args:
-            inputs: The loss, a scalar or of shape (N,).
-
-        Raises:
-            ValueError: There is not exactly one input, or it has more than one axis.
-        """
+        """Update the metric with the loss of one batch. `inputs`: the loss, a scalar or of shape (N,)."""
         if len(inputs) != 1:
             raise checks.fail_value(
                 "Loss.update", "it takes 1 input, the loss", f"{len(inputs)} inputs", "update(loss)"
@@ -52,9 +44,5 @@ class Loss(Metric):
         self._total_num += 1
 
     def eval(self) -> float:
-        """Compute the mean loss.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the mean loss."""
         return self._mean(self._sum_loss, self._total_num)

@@ -21,10 +21,6 @@ class OcclusionSensitivity(Metric):
         n_batch: Number of images per call of the network.
         b_box: Bounding box to evaluate, ``[first, last]`` of each dimension, concatenated; None for the whole image.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
     Example:
         >>> score = lambda images: Tensor(images.asnumpy().sum((1, 2))[:, None])
         >>> OcclusionSensitivity(margin=1)(score, np.ones((1, 1, 3), np.float32), np.array([0])).tolist()
@@ -34,11 +30,7 @@ class OcclusionSensitivity(Metric):
     """
 
     def __init__(
-        self,
-        pad_val: float = 0.0,
-        margin: int = 2,
-        n_batch: int = 128,
-        b_box: Sequence[int] | None = None,
+        self, pad_val: float = 0.0, margin: int = 2, n_batch: int = 128, b_box: Sequence[int] | None = None
     ) -> None:
         super().__init__()
         self.pad_val = checks.number("OcclusionSensitivity", "pad_val", pad_val, example=0.0)
@@ -48,18 +40,15 @@ class OcclusionSensitivity(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._sensitivity: np.ndarray | None = None
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
         """Evaluate one image, replacing that of an earlier call.
 
-        Args:
-            *inputs: The network, a batch of one image, and its label.
-
-        Raises:
-            ValueError: There are not three inputs, or more than one image or label, or `b_box` is not inside the image.
+        Args: *inputs: The network, a batch of one image, and its label.
+        Raises: ValueError: There are not three inputs, or more than one image or label, or `b_box` is not inside the
+            image.
         """
         where = "OcclusionSensitivity.update"
         if len(inputs) != 3:
@@ -94,8 +83,7 @@ class OcclusionSensitivity(Metric):
     def _box(self, shape: tuple[int, ...]) -> list[tuple[int, int]]:
         """Return the first and the last index of the bounding box along each dimension.
 
-        Raises:
-            ValueError: The box is not inside the image.
+        Raises: ValueError: The box is not inside the image.
         """
         if self.b_box is None:
             return [(0, size - 1) for size in shape]
@@ -112,11 +100,7 @@ class OcclusionSensitivity(Metric):
         return box
 
     def eval(self) -> np.ndarray:
-        """Return the drop of the score for each pixel.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Return the drop of the score for each pixel."""
         if self._sensitivity is None:
             raise RuntimeError("OcclusionSensitivity.eval: nothing was gathered. Write update(...) first.")
         return self._sensitivity

@@ -14,11 +14,7 @@ from mixtrain.typing import TensorLike
 class Perplexity(Metric):
     """The exponential of the mean negative log-likelihood of labels.
 
-    Args:
-        ignore_label: Label whose rows are ignored; None for none.
-
-    Raises:
-        TypeError: `ignore_label` is not an int.
+    Args: ignore_label: Label whose rows are ignored; None for none.
 
     Example:
         >>> round(Perplexity()([[0.25, 0.75], [0.5, 0.5]], [0, 1]), 4)
@@ -33,20 +29,12 @@ class Perplexity(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._sum_metric = 0.0
         self._num_inst = 0
 
     @rearrange_inputs
     def update(self, *inputs: TensorLike) -> None:
-        """Update the metric with one batch.
-
-        Args:
-            inputs: Probabilities (..., C), and one class index per row.
-
-        Raises:
-            ValueError: There are not two inputs, their shapes do not match, or a label is not a class number.
-        """
+        """Update the metric with one batch. `inputs`: probabilities (..., C), and one class index per row."""
         predictions, labels = self._pair(inputs)
         if predictions.ndim < 2 or labels.size != predictions.size // predictions.shape[-1]:
             raise checks.fail_value(
@@ -72,9 +60,5 @@ class Perplexity(Metric):
         return SparseLabels(labels, predictions.shape[-1], ignored)
 
     def eval(self) -> float:
-        """Compute the perplexity.
-
-        Raises:
-            RuntimeError: There are no rows.
-        """
+        """Compute the perplexity."""
         return math.exp(self._mean(self._sum_metric, self._num_inst))

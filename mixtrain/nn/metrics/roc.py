@@ -20,9 +20,6 @@ class ROC(Metric):
         class_num: Number of classes, for predictions (N, C); None or 1 for predictions of the labels' shape.
         pos_label: Positive label with one class; None for 1.
 
-    Raises:
-        TypeError: An argument is not an int.
-
     Example:
         >>> fpr, tpr, thresholds = ROC(pos_label=1)([0.1, 0.4, 0.8], [0, 1, 1])
         >>> fpr.tolist(), tpr.tolist()
@@ -36,7 +33,6 @@ class ROC(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._predictions: list[np.ndarray] = []
         self._labels: list[np.ndarray] = []
 
@@ -44,11 +40,7 @@ class ROC(Metric):
     def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
-        Args:
-            inputs: Scores of the labels' shape, or (N, C) with `class_num` C; and labels, class indices.
-
-        Raises:
-            ValueError: There are not two inputs, or their shapes do not match.
+        Args: inputs: Scores of the labels' shape, or (N, C) with `class_num` C; and labels, class indices.
         """
         predictions, labels = self._pair(inputs)
         multiclass = self.class_num not in (None, 1)
@@ -68,9 +60,7 @@ class ROC(Metric):
     def eval(self) -> Any:
         """Return false positive rates, true positive rates and thresholds; lists with one per class if several.
 
-        Raises:
-            RuntimeError: `update` was not called.
-            ValueError: No label, or every label, belongs to one class.
+        Raises: ValueError: No label, or every label, belongs to one class.
         """
         self._check_updated(len(self._labels))
         predictions, labels = np.concatenate(self._predictions), np.concatenate(self._labels)
@@ -99,19 +89,10 @@ def _curve(scores: np.ndarray, positive: np.ndarray) -> Curve:
 
 
 def auc(x: TensorLike, y: TensorLike, reorder: bool = False) -> float:
-    """Compute the area under a curve by the trapezoidal rule.
+    """Compute the area under the curve of arrays `x`, monotonic, and `y`, both (N,), by the trapezoidal rule.
 
-    Args:
-        x: Monotonic array (N,), such as false positive rates.
-        y: Array (N,), such as true positive rates.
-        reorder: Whether to sort the points by x first.
-
-    Returns:
-        The area.
-
-    Raises:
-        TypeError: `x` or `y` is not an array.
-        ValueError: The lengths differ, there are fewer than 2 points, or x is not monotonic.
+    Args: reorder: Whether to sort the points by x first.
+    Returns: The area.
 
     Example:
         >>> auc(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0, 1.0]))

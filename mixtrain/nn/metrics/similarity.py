@@ -19,19 +19,13 @@ class CosineSimilarity(Metric):
         reduction: "none" for the matrix (N, N), "sum" or "mean" over its rows.
         zero_diagonal: Whether to set the similarity of a row to itself to 0.
 
-    Raises:
-        TypeError: `zero_diagonal` is not a bool.
-        ValueError: `similarity` or `reduction` is unknown.
-
     Example:
         >>> CosineSimilarity(similarity="dot")([[1.0, 2.0], [3.0, 0.0]]).tolist()
         [[0.0, 3.0], [3.0, 0.0]]
     """
 
     def __init__(
-        self,
-        similarity: Literal["cosine", "dot"] = "cosine",
-        reduction: Literal["none", "sum", "mean"] = "none",
+        self, similarity: Literal["cosine", "dot"] = "cosine", reduction: Literal["none", "sum", "mean"] = "none",
         zero_diagonal: bool = True,
     ) -> None:
         super().__init__()
@@ -41,27 +35,18 @@ class CosineSimilarity(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._matrix: np.ndarray | None = None
 
     @rearrange_inputs
     def update(self, inputs: TensorLike) -> None:
-        """Set the vectors, replacing those of an earlier call.
-
-        Args:
-            inputs: Array of shape (N, D).
-        """
+        """Set the vectors, replacing those of an earlier call. `inputs`: array of shape (N, D)."""
         rows = self._convert_data(inputs)
         if self.similarity == "cosine":
             rows = rows / np.linalg.norm(rows, ord=2, axis=1, keepdims=True)
         self._matrix = rows @ rows.T
 
     def eval(self) -> np.ndarray:
-        """Compute the matrix (N, N), or the sums or means of its rows (N,).
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the matrix (N, N), or the sums or means of its rows (N,)."""
         self._check_updated(self._matrix is not None)
         matrix = np.array(self._matrix)
         if self.zero_diagonal:
@@ -76,12 +61,7 @@ class Dice(Metric):
 
     As in MindSpore, the sum over batches is divided by the number of rows; with batches of one row it is the mean.
 
-    Args:
-        smooth: Added to the denominator, above 0.
-
-    Raises:
-        TypeError: `smooth` is not a number.
-        ValueError: `smooth` is not above 0.
+    Args: smooth: Added to the denominator, above 0.
 
     Example:
         >>> round(Dice()([[0.0, 1.0, 1.0]], [[0.0, 1.0, 0.0]]), 4)
@@ -94,20 +74,12 @@ class Dice(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._dice_coeff_sum = 0.0
         self._samples_num = 0
 
     @rearrange_inputs
     def update(self, *inputs: TensorLike) -> None:
-        """Update the metric with one batch.
-
-        Args:
-            inputs: Predictions and labels of one shape (N, ...).
-
-        Raises:
-            ValueError: There are not two inputs, or their shapes differ.
-        """
+        """Update the metric with one batch. `inputs`: predictions and labels of one shape (N, ...)."""
         predictions, labels = self._pair(inputs)
         if predictions.shape != labels.shape or labels.ndim == 0:
             raise checks.fail_value(
@@ -120,9 +92,5 @@ class Dice(Metric):
         self._samples_num += len(labels)
 
     def eval(self) -> float:
-        """Compute the coefficient.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the coefficient."""
         return self._mean(self._dice_coeff_sum, self._samples_num)

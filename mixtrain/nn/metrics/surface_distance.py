@@ -24,19 +24,13 @@ class _SurfaceDistance(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._edges: tuple[np.ndarray, np.ndarray] | None = None
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
         """Set the two masks, replacing those of an earlier call.
 
-        Args:
-            *inputs: Predicted labels, true labels of the same shape, and the label whose masks are compared.
-
-        Raises:
-            TypeError: The label is not a number.
-            ValueError: There are not three inputs, the shapes differ, or the label is in neither array.
+        Args: *inputs: Predicted labels, true labels of the same shape, and the label whose masks are compared.
         """
         where = f"{type(self).__name__}.update"
         if len(inputs) != 3:
@@ -55,11 +49,7 @@ class _SurfaceDistance(Metric):
         self._edges = _edges(masks[0]), _edges(masks[1])
 
     def _distances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distances from each predicted edge point to the true edge, and vice versa.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Return the distances from each predicted edge point to the true edge, and vice versa."""
         if self._edges is None:
             raise RuntimeError(f"{type(self).__name__}.eval: nothing was gathered. Write update(...) first.")
         predicted, true = self._edges
@@ -89,20 +79,13 @@ class HausdorffDistance(_SurfaceDistance):
         directed: Whether to use only distances from the predicted to the true mask.
         crop: Accepted for compatibility with MindSpore; cropping to the masks does not change their edges.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is unknown or out of range.
-
     Example:
         >>> HausdorffDistance()([[1, 0, 0, 0]], [[0, 0, 0, 1]], 1)
         3.0
     """
 
     def __init__(
-        self,
-        distance_metric: _DistanceMetric = "euclidean",
-        percentile: float | None = None,
-        directed: bool = False,
+        self, distance_metric: _DistanceMetric = "euclidean", percentile: float | None = None, directed: bool = False,
         crop: bool = True,
     ) -> None:
         super().__init__(distance_metric)
@@ -115,11 +98,7 @@ class HausdorffDistance(_SurfaceDistance):
         self.crop = checks.boolean("HausdorffDistance", "crop", crop)
 
     def eval(self) -> float:
-        """Compute the distance between the last masks.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the distance between the last masks."""
         to_true, to_predicted = (self._maximum(distances) for distances in self._distances())
         return to_true if self.directed else max(to_true, to_predicted)
 
@@ -132,13 +111,9 @@ class HausdorffDistance(_SurfaceDistance):
 class MeanSurfaceDistance(_SurfaceDistance):
     """The mean distance from the edge points of the predicted mask to the edge of the true one.
 
-    Args:
-        symmetric: Whether to average over both directions.
-        distance_metric: "euclidean", "chessboard" (maximum difference of coordinates) or "taxicab" (sum).
+    With `symmetric`, the means of both directions are averaged.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `distance_metric` is unknown.
+    Args: distance_metric: As in `HausdorffDistance`.
 
     Example:
         >>> MeanSurfaceDistance()([[1, 0, 1, 0]], [[0, 0, 0, 1]], 1)
@@ -150,11 +125,7 @@ class MeanSurfaceDistance(_SurfaceDistance):
         self.symmetric = checks.boolean(type(self).__name__, "symmetric", symmetric)
 
     def eval(self) -> float:
-        """Compute the distance between the last masks; infinite if one has no edge.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the distance between the last masks; infinite if one has no edge."""
         directions = self._distances() if self.symmetric else self._distances()[:1]
         if not all(len(distances) for distances in directions):
             return float("inf")
@@ -167,13 +138,9 @@ class MeanSurfaceDistance(_SurfaceDistance):
 class RootMeanSquareDistance(MeanSurfaceDistance):
     """The root mean square distance from the edge points of the predicted mask to the edge of the true one.
 
-    Args:
-        symmetric: Whether to average the mean squares over both directions.
-        distance_metric: "euclidean", "chessboard" (maximum difference of coordinates) or "taxicab" (sum).
+    With `symmetric`, the mean squares of both directions are averaged.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `distance_metric` is unknown.
+    Args: distance_metric: As in `HausdorffDistance`.
 
     Example:
         >>> RootMeanSquareDistance()([[1, 1, 0, 0]], [[1, 0, 0, 0]], 1) ** 2

@@ -12,12 +12,7 @@ from mixtrain.typing import TensorLike
 class TopKCategoricalAccuracy(Metric):
     """The fraction of rows whose label is among the k largest predictions; ties are resolved by index.
 
-    Args:
-        k: Number of predictions to consider, at least 1.
-
-    Raises:
-        TypeError: `k` is not an int.
-        ValueError: `k` is less than 1.
+    Args: k: Number of predictions to consider, at least 1.
 
     Example:
         >>> TopKCategoricalAccuracy(2)([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]], [1, 2])
@@ -30,7 +25,6 @@ class TopKCategoricalAccuracy(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Reset the metric."""
         self._correct_num = 0
         self._samples_num = 0
 
@@ -38,11 +32,7 @@ class TopKCategoricalAccuracy(Metric):
     def update(self, *inputs: TensorLike) -> None:
         """Update the metric with one batch.
 
-        Args:
-            inputs: Predictions (N, C), and labels: class indices (N,) or (N, 1), or one-hot (N, C).
-
-        Raises:
-            ValueError: There are not two inputs, their shapes do not match, or there are fewer than k classes.
+        Args: inputs: Predictions (N, C), and labels: class indices (N,) or (N, 1), or one-hot (N, C).
         """
         predictions, labels = self._pair(inputs)
         where = f"{type(self).__name__}.update"
@@ -66,11 +56,7 @@ class TopKCategoricalAccuracy(Metric):
         return class_indices(*inputs)
 
     def eval(self) -> float:
-        """Compute the fraction of correct rows.
-
-        Raises:
-            RuntimeError: `update` was not called.
-        """
+        """Compute the fraction of correct rows."""
         return self._mean(self._correct_num, self._samples_num)
 
 
