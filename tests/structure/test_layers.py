@@ -14,24 +14,29 @@ FILES = sorted(ROOT.rglob("*.py"))
 # From the bottom up; a package may import packages of lower layers and its own, never its neighbors on the same layer.
 # A subpackage that is named here is a package of its own.
 LAYERS = [
+    # The engine of mixed precision.
     {"dtype", "errors", "checks", "context", "auto_parallel", "process_group", "compat.mindspore.module_paths",
      "compat.mindspore.refused_names", "lazy_names", "log", "text_table", "typing", "version"},
     {"backend"},
     {"autocast", "boundary", "class_labels", "communication", "distribution", "faces", "network", "seed"},
     {"metrics", "step.optimizer_driver", "trace_version"},
-    {"summaries"},
-    {"ops"},
-    {"common"},
-    {"precision", "diagnostics", "dataset", "numpy"},
-    {"cell", "mindrecord"},
-    {"compat", "compat.mindspore", "compat.pytorch", "optim"},
-    {"loss_scale", "experimental"},
+    {"precision", "diagnostics", "summaries"},
+    {"loss_scale"},
     {"step"},
-    {"compat.oneflow", "compat.apex"},
-    {"nn"},
-    {"amp", "serialization"},
+    {"serialization"},
     {"train"},
     {"keras"},
+    # MindSpore's surface, data sets, and other libraries' APIs.
+    {"ops"},
+    {"common"},
+    {"dataset", "numpy"},
+    {"cell", "mindrecord"},
+    {"compat", "compat.mindspore", "compat.pytorch", "optim"},
+    {"experimental"},
+    {"compat.apex", "compat.oneflow"},
+    {"nn"},
+    {"amp"},
+    # The front door.
     {"__init__"},
     {"__main__"},
 ]
@@ -62,10 +67,19 @@ def package_of_file(path: pathlib.Path) -> str:
     return package_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
+def for_type_checkers(tree: ast.AST) -> list[ast.If]:
+    """Return the blocks of a file that run for type checkers alone."""
+    return [
+        node for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    ]
+
+
 def imported_packages(tree: ast.AST) -> set[str]:
-    """Return the packages of mixtrain that a file imports."""
+    """Return the packages of mixtrain that a file imports when it runs."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    unused = {inner for block in for_type_checkers(tree) for inner in ast.walk(block)}
+    for node in set(ast.walk(tree)) - unused:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mixtrain":
             inside = node.module.removeprefix("mixtrain").lstrip(".")  # type: ignore[union-attr]
             names |= {f"{inside}.{alias.name}".lstrip(".") for alias in node.names}

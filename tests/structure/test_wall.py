@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tests.structure.test_layers import FILES, KNOWN, ROOT, module_name, named, trees
+from tests.structure.test_layers import FILES, KNOWN, ROOT, for_type_checkers, module_name, named, trees
 
 # A name that is longer beats a shorter one: `compat.apex` is interop, the rest of `compat` is surface.
 SIDES = {
@@ -44,14 +44,6 @@ def side_of(module: str) -> str | None:
 def local_name(path: pathlib.Path) -> str:
     """Return a file's dotted name without "mixtrain."."""
     return module_name(path).removeprefix("mixtrain").lstrip(".") or "__init__"
-
-
-def for_type_checkers(tree: ast.AST) -> list[ast.If]:
-    """Return the blocks of a file that run for type checkers alone."""
-    return [
-        node for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-    ]
 
 
 def imports(tree: ast.AST) -> set[str]:
