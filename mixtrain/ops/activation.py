@@ -37,19 +37,9 @@ tanhshrink: Final = unary_function("tanhshrink", keras.ops.tanh_shrink, "`input`
 
 
 def relu(input: TensorLike, inplace: bool = False) -> Tensor:
-    """Return max(`input`, 0), in the dtype of `input`, which may be integer.
+    """max(`input`, 0), in the dtype of `input`, which may be integer; `inplace` can only be False.
 
-    Args:
-        input: Tensor.
-        inplace: Only False: tensors cannot be written.
-
-    Raises:
-        ValueError: `inplace` is True.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.relu(mixtrain.Tensor([-1.0, 2.0])).numpy().tolist()
-        [0.0, 2.0]
+    Example: ``ops.relu(Tensor([-1.0, 2.0]))`` is ``[0.0, 2.0]``.
     """
     if inplace is not False:
         raise checks.fail_value("ops.relu", "inplace must be False", inplace, "x = ops.relu(x)")
@@ -57,21 +47,10 @@ def relu(input: TensorLike, inplace: bool = False) -> Tensor:
 
 
 def gelu(input: TensorLike, approximate: str = "none") -> Tensor:
-    """Return `input` times the cumulative distribution function of the standard normal at `input`.
+    """`input` times the cumulative distribution function of the standard normal at `input`.
 
-    Args:
-        input: Tensor.
-        approximate: "none" for the formula with erf, "tanh" for the one with tanh.
-
-    Raises:
-        ValueError: `approximate` is neither.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> round(float(ops.gelu(mixtrain.Tensor(1.0))), 4)
-        0.8413
-
-    Source: Hendrycks and Gimpel, 2016; MindSpore, `mindspore.ops.gelu`.
+    `approximate`: "none" for the formula with erf, "tanh" for the one with tanh (Hendrycks and Gimpel, 2016). Example:
+    ``ops.gelu(Tensor(1.0))`` is 0.8413.
     """
     use_tanh = checks.one_of("ops.gelu", "approximate", approximate, ("none", "tanh")) == "tanh"
     return unary("ops.gelu", lambda x: keras.ops.gelu(x, approximate=use_tanh), input, floats=True)
@@ -91,10 +70,7 @@ def elu(input_x: TensorLike, alpha: float = 1.0) -> Tensor:
 
 
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """`x` where it is positive, else `alpha` * (exp(`x` / `alpha`) - 1).
-
-    Example: ``ops.celu(x)``.
-    """
+    """`x` where it is positive, else `alpha` * (exp(`x` / `alpha`) - 1). Example: ``ops.celu(x)``."""
     slope = checks.number("ops.celu", "alpha", alpha)
     if slope == 0:
         raise checks.fail_value("ops.celu", "alpha must not be 0", alpha, "alpha=1.0")
@@ -102,10 +78,7 @@ def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
 
 
 def leaky_relu(input: TensorLike, alpha: float = 0.2) -> Tensor:
-    """`input` where it is positive, else `alpha` * `input`.
-
-    Example: ``ops.leaky_relu(x)``.
-    """
+    """`input` where it is positive, else `alpha` * `input`. Example: ``ops.leaky_relu(x)``."""
     slope = checks.number("ops.leaky_relu", "alpha", alpha)
     return unary("ops.leaky_relu", lambda x: keras.ops.leaky_relu(x, negative_slope=slope), input, floats=True)
 
@@ -127,27 +100,18 @@ def softplus(input: TensorLike, beta: float = 1, threshold: float = 20) -> Tenso
 
 
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """`input` clipped to the range from `min_val` to `max_val`.
-
-    Example: ``ops.hardtanh(x)``.
-    """
+    """`input` clipped to the range from `min_val` to `max_val`. Example: ``ops.hardtanh(x)``."""
     low, high = checks.number("ops.hardtanh", "min_val", min_val), checks.number("ops.hardtanh", "max_val", max_val)
     return unary("ops.hardtanh", lambda x: keras.ops.clip(x, low, high), input, floats=True)
 
 
 def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
-    """`input`, and 0 where |`input`| is at most `lambd`.
-
-    Example: ``ops.hardshrink(x)``.
-    """
+    """`input`, and 0 where |`input`| is at most `lambd`. Example: ``ops.hardshrink(x)``."""
     return _shrink("ops.hardshrink", keras.ops.hard_shrink, input, lambd)
 
 
 def softshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
-    """`input` moved towards 0 by `lambd`, and 0 where |`input`| is at most `lambd`.
-
-    Example: ``ops.softshrink(x)``.
-    """
+    """`input` moved towards 0 by `lambd`, and 0 where |`input`| is at most `lambd`. Example: ``ops.softshrink(x)``."""
     return _shrink("ops.softshrink", keras.ops.soft_shrink, input, lambd)
 
 
@@ -157,10 +121,7 @@ def _shrink(where: str, function: Callable[..., Tensor], x: TensorLike, lambd: f
 
 
 def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
-    """`input` where it is above `thr`, else `value`.
-
-    Example: ``ops.threshold(x, 0.1, 0.0)``.
-    """
+    """`input` where it is above `thr`, else `value`. Example: ``ops.threshold(x, 0.1, 0.0)``."""
 
     def compute(x: Tensor) -> Tensor:
         return keras.ops.where(x > thr, x, keras.ops.cast(value, x.dtype))
@@ -169,24 +130,9 @@ def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
 
 
 def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
-    """Return `input` where it is positive, else `weight` * `input`.
+    """`input` where it is positive, else `weight` * `input`; one slope (1,), or one for each channel of axis 1, (C,).
 
-    Args:
-        input: Tensor of at least one axis; channels are axis 1.
-        weight: One slope, (1,), or one for each channel, (C,).
-
-    Returns:
-        Tensor of the shape and dtype of `input`.
-
-    Raises:
-        ValueError: `weight` has another number of slopes.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.prelu(mixtrain.Tensor([[-1.0, -1.0]]), mixtrain.Tensor([0.5, 0.1])).numpy().tolist()
-        [[-0.5, -0.10000000149011612]]
-
-    Source: He et al., 2015; MindSpore, `mindspore.ops.prelu`.
+    Example: ``ops.prelu(Tensor([[-1.0, -1.0]]), Tensor([0.5, 0.1]))`` is ``[[-0.5, -0.1]]`` (He et al., 2015).
     """
     x, slopes = as_floats("ops.prelu", input), tensor("ops.prelu", weight)
     channels = x.shape[1] if rank_of(x) > 1 else 1

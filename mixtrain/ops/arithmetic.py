@@ -67,23 +67,9 @@ def subtract(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tenso
 
 
 def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide `input` by `other`; integers give float32.
+    """`input` / `other`; integers give float32. `rounding_mode`: None, "floor", or "trunc" for towards zero.
 
-    Args:
-        input: Tensor or number.
-        other: Tensor or number.
-        rounding_mode: None; "floor" rounds down; "trunc" rounds towards zero.
-
-    Returns:
-        Tensor of the broadcast shape.
-
-    Raises:
-        ValueError: The shapes do not broadcast, or `rounding_mode` is none of these.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.div(mixtrain.Tensor([-3, 3]), 2).asnumpy().tolist()
-        [-1.5, 1.5]
+    Example: ``ops.div(Tensor([-3, 3]), 2)`` is ``[-1.5, 1.5]``.
     """
     checks.one_of("ops.div", "rounding_mode", rounding_mode, (None, "floor", "trunc"))
     if rounding_mode == "floor":
@@ -102,13 +88,7 @@ def divide(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = 
 
 
 def pow(input: TensorLike, exponent: TensorLike) -> Tensor:
-    """Raise `input` to the power `exponent`, both tensors or numbers.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.pow(mixtrain.Tensor([2.0, 3.0]), 2).asnumpy().tolist()
-        [4.0, 9.0]
-    """
+    """`input` to the power `exponent`. Example: ``ops.pow(Tensor([2.0, 3.0]), 2)`` is ``[4.0, 9.0]``."""
     return binary("ops.pow", keras.ops.power, input, exponent)
 
 

@@ -16,23 +16,9 @@ from mixtrain.typing import Tensor, TensorLike
 
 
 def reshape(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
-    """Reshape a tensor.
+    """`input` in a new `shape`, of which one entry may be -1, for the size that follows from the others.
 
-    Args:
-        input: Tensor.
-        shape: The new shape; one entry may be -1, for the size that follows from the others.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: The number of elements differs.
-        TypeError: `shape` holds something else than ints.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.reshape(mixtrain.Tensor([[1, 2], [3, 4]]), (-1,)).asnumpy().tolist()
-        [1, 2, 3, 4]
+    Example: ``ops.reshape(Tensor([[1, 2], [3, 4]]), (-1,))`` is ``[1, 2, 3, 4]``.
     """
     x = tensor("ops.reshape", input)
     sizes = sizes_of("ops.reshape", shape)
@@ -61,22 +47,9 @@ def _check_count(x: Tensor, sizes: tuple[Any, ...]) -> None:
 
 
 def transpose(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
-    """Permute the axes.
+    """`input` with its axes in the order `dims`.
 
-    Args:
-        input: Tensor.
-        dims: The axes of `input` in their new order.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: `dims` does not name each axis once.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.transpose(mixtrain.Tensor([[1, 2], [3, 4]]), (1, 0)).asnumpy().tolist()
-        [[1, 3], [2, 4]]
+    Example: ``ops.transpose(Tensor([[1, 2], [3, 4]]), (1, 0))`` is ``[[1, 3], [2, 4]]``.
     """
     x = tensor("ops.transpose", input)
     order = axes_of("ops.transpose", dims, rank_of(x), name="dims")
@@ -93,23 +66,7 @@ def permute(input: TensorLike, axis: int | Sequence[int]) -> Tensor:
 
 
 def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Remove axes of size 1.
-
-    Args:
-        input: Tensor.
-        axis: The axis, or a tuple of them; None: all of size 1.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: An axis in `axis` has another size.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.squeeze(mixtrain.Tensor([[1, 2]])).asnumpy().tolist()
-        [1, 2]
-    """
+    """Remove from `input` the axes of size 1 that `axis` names; None: all. Example: ``ops.squeeze(x)``."""
     x = tensor("ops.squeeze", input)
     if axis is None or axis in ((), []):
         return keras.ops.squeeze(x)
@@ -123,23 +80,7 @@ def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tenso
 
 
 def expand_dims(input_x: TensorLike, axis: int) -> Tensor:
-    """Insert an axis of size 1.
-
-    Args:
-        input_x: Tensor.
-        axis: Position of the new axis in the result.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: `axis` is out of range.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.expand_dims(mixtrain.Tensor([1, 2]), 0).asnumpy().tolist()
-        [[1, 2]]
-    """
+    """Insert an axis of size 1 into `input_x` at position `axis`. Example: ``ops.expand_dims(x, 0)``."""
     x = tensor("ops.expand_dims", input_x)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     for index in sorted(axis_of("ops.expand_dims", item, rank_of(x) + len(axes)) for item in axes):
@@ -153,24 +94,9 @@ def unsqueeze(input: TensorLike, dim: int) -> Tensor:
 
 
 def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """Flatten the axes from `start_dim` to `end_dim` into one; by default all but the first.
+    """Flatten the axes of `input` from `start_dim` to `end_dim` into one; by default all but the first.
 
-    Args:
-        input: Tensor.
-        order: "C" for row-major order, "F" for column-major order.
-        start_dim: The first axis to flatten.
-        end_dim: The last axis to flatten.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: There is no such axis, `start_dim` comes after `end_dim`, or `order` is neither.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.flatten(mixtrain.Tensor([[[1], [2]], [[3], [4]]])).asnumpy().tolist()
-        [[1, 2], [3, 4]]
+    `order`: "C" for row-major order, "F" for column-major order. Example: ``ops.flatten(x)``.
     """
     checks.one_of("ops.flatten", "order", order, ("C", "F"))
     x = tensor("ops.flatten", input)

@@ -67,22 +67,9 @@ ge: Final = renamed(greater_equal, "ge")
 def isclose(
     input: TensorLike, other: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
-    """Whether pairs of elements are equal within a tolerance.
+    """Whether `input` and `other` differ by at most `atol` + `rtol` * abs(`other`); with `equal_nan` NaN equals NaN.
 
-    Args:
-        input: Tensor.
-        other: Tensor or number.
-        rtol: Tolerance relative to `other`.
-        atol: Absolute tolerance.
-        equal_nan: Whether two NaNs are equal.
-
-    Returns:
-        Tensor of bools.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.isclose(mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([1.0, 2.1])).asnumpy().tolist()
-        [True, False]
+    Example: ``ops.isclose(Tensor([1.0, 2.0]), Tensor([1.0, 2.1]))`` is ``[True, False]``.
     """
     checks.boolean("ops.isclose", "equal_nan", equal_nan)
 

@@ -31,10 +31,7 @@ def as_complex(x: TensorLike) -> Tensor:
 
 
 def complex(real: TensorLike, imag: TensorLike) -> Tensor:
-    """Return `real` + i * `imag` for two float tensors.
-
-    Example: ``ops.Complex()(Tensor([1.0]), Tensor([2.0]))``.
-    """
+    """Return `real` + i * `imag` for two float tensors. Example: ``ops.Complex()(Tensor([1.0]), Tensor([2.0]))``."""
     parts = [as_floats("ops.Complex", part) for part in pair("ops.Complex", real, imag)]
     shape = np.broadcast_shapes(*(tuple(part.shape) for part in parts))
     parts = [keras.ops.broadcast_to(part, shape) for part in parts]

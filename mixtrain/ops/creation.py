@@ -28,19 +28,9 @@ def _filled(
 
 
 def zeros(size: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of zeros.
+    """A tensor of zeros of shape `size`, a tuple or an int, and `dtype` (None: float32).
 
-    Args:
-        size: Its shape, a tuple or an int.
-        dtype: Its dtype; None: float32.
-
-    Raises:
-        TypeError: `size` holds something else than ints, or `dtype` is not a dtype.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.zeros((1, 2)).asnumpy().tolist()
-        [[0.0, 0.0]]
+    Example: ``ops.zeros((1, 2))``.
     """
     return _filled("ops.zeros", size, 0, dtype or float32, name="size")
 
@@ -53,30 +43,13 @@ def ones(shape: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) ->
 def full(size: int | Sequence[int] | Tensor, fill_value: TensorLike, *, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of shape `size` filled with `fill_value`, of `dtype`; the default is int64, as in MindSpore.
 
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.full((2,), 3.5, dtype=mixtrain.float32).asnumpy().tolist()
-        [3.5, 3.5]
+    Example: ``ops.full((2,), 3.5, dtype=mixtrain.float32)`` is ``[3.5, 3.5]``.
     """
     return _filled("ops.full", size, fill_value, dtype or int64, name="size")
 
 
 def fill(type: DTypeLike, shape: int | Sequence[int] | Tensor, value: TensorLike) -> Tensor:
-    """A tensor of one value; `full` with the arguments in another order.
-
-    Args:
-        type: Its dtype.
-        shape: Its shape.
-        value: Its elements: a number, or a tensor of that shape.
-
-    Raises:
-        TypeError: `type` is not a dtype.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.fill(mixtrain.float32, (2,), 3).asnumpy().tolist()
-        [3.0, 3.0]
-    """
+    """A tensor of dtype `type` and `shape` filled with `value`. Example: ``ops.fill(mixtrain.float32, (2,), 3)``."""
     values = tensor("ops.fill", value)
     if len(values.shape) and tuple(values.shape) == tuple(sizes_of("ops.fill", shape)):
         return keras.ops.cast(values, as_dtype(type))
@@ -115,24 +88,9 @@ def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
 def arange(
     start: TensorLike = 0, end: TensorLike | None = None, step: TensorLike = 1, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Evenly spaced numbers.
+    """Numbers from `start` (or 0) to `end`, excluded, by `step`; `dtype` None: int64 for ints, float32 for floats.
 
-    Args:
-        start: The first number; the end if `end` is None.
-        end: The end, which is excluded.
-        step: The step, not 0.
-        dtype: The dtype; None: int64 for ints, float32 where one of the numbers is a float.
-
-    Returns:
-        Tensor with one axis.
-
-    Raises:
-        ValueError: `step` is 0.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.arange(1, 7, 2).asnumpy().tolist()
-        [1, 3, 5]
+    Example: ``ops.arange(1, 7, 2)`` is ``[1, 3, 5]``.
     """
     if end is None:
         start, end = 0, start

@@ -75,26 +75,11 @@ def max(
     input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: TensorLike | None = None,
     where: TensorLike | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Compute the maximum along an axis, and its index.
+    """The maximum of `input` along `axis`, and its index; of all elements for None, with index 0, as in MindSpore.
 
-    Args:
-        input: Tensor.
-        axis: The axis; None: all elements.
-        keepdims: Whether to keep the axis with size 1.
-        initial: The least value of the result.
-        where: Bool tensor that selects the elements to compare.
-
-    Returns:
-        (values, indices); with `axis` None the index is 0, as in MindSpore.
-
-    Raises:
-        ValueError: There is no such axis, or `where` comes without `initial`.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> values, indices = ops.max(mixtrain.Tensor([[1.0, 3.0], [4.0, 2.0]]), axis=1)
-        >>> values.asnumpy().tolist(), indices.asnumpy().tolist()
-        ([3.0, 4.0], [1, 0])
+    `keepdims` keeps the axis with size 1; `initial` is the least value of the result; `where` selects the elements to
+    compare, and needs `initial`. Example: ``ops.max(Tensor([[1.0, 3.0], [4.0, 2.0]]), axis=1)`` is
+    ``([3.0, 4.0], [1, 0])``.
     """
     return _extreme_with_index("ops.max", True, input, axis, keepdims, initial, where)
 
@@ -124,23 +109,10 @@ def amin(
 
 
 def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Return the indices of the maximum along an axis; the first of equal elements.
+    """The int64 indices of the maximum of `input` along `dim`, the first of equal elements; None: in the flat tensor.
 
-    Args:
-        input: Tensor.
-        dim: The axis; None: the index in the flat tensor.
-        keepdim: Whether to keep the axis with size 1.
-
-    Returns:
-        Tensor of int64.
-
-    Raises:
-        ValueError: There is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.argmax(mixtrain.Tensor([[1.0, 3.0], [4.0, 2.0]]), dim=1).asnumpy().tolist()
-        [1, 0]
+    `keepdim` keeps the axis with size 1. Example: ``ops.argmax(Tensor([[1.0, 3.0], [4.0, 2.0]]), dim=1)`` is
+    ``[1, 0]``.
     """
     return _arg_extreme("ops.argmax", True, input, dim, keepdim and dim is not None, int64)
 
@@ -201,13 +173,7 @@ def _cumulative(
 
 
 def cumsum(x: TensorLike, axis: int, dtype: DTypeLike | None = None) -> Tensor:
-    """The cumulative sum of `x` along `axis`, in `dtype` unless it is None.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.cumsum(mixtrain.Tensor([1.0, 2.0, 3.0]), 0).asnumpy().tolist()
-        [1.0, 3.0, 6.0]
-    """
+    """The cumulative sum of `x` along `axis`, in `dtype` unless it is None. Example: ``ops.cumsum(x, 0)``."""
     return _cumulative("ops.cumsum", keras.ops.cumsum, x, axis, dtype)
 
 

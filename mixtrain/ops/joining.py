@@ -40,23 +40,9 @@ def _check_shapes(where: str, values: list[Tensor], skipped_axis: int | None) ->
 
 
 def cat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Concatenate tensors along an axis.
+    """Concatenate the tuple or list `tensors` along `axis`, in the dtype that all of them promote to.
 
-    Args:
-        tensors: Tuple or list of tensors whose shapes are equal except along `axis`.
-        axis: The axis to concatenate along.
-
-    Returns:
-        Tensor, of the dtype that all of them promote to.
-
-    Raises:
-        ValueError: The shapes differ along another axis, or there is no such axis.
-        TypeError: `tensors` is not a tuple or list.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.cat((mixtrain.Tensor([1]), mixtrain.Tensor([2, 3]))).asnumpy().tolist()
-        [1, 2, 3]
+    Example: ``ops.cat((Tensor([1]), Tensor([2, 3])))`` is ``[1, 2, 3]``.
     """
     return _concat("ops.cat", tensors, axis)
 
@@ -76,22 +62,9 @@ def _concat(where: str, tensors: Sequence[TensorLike], axis: int) -> Tensor:
 
 
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Stack tensors of one shape along a new axis.
+    """Stack the tuple or list `tensors` of one shape along a new `axis`.
 
-    Args:
-        tensors: Tuple or list of tensors.
-        axis: Position of the new axis in the result.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: The shapes differ, or `axis` is out of range.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.stack((mixtrain.Tensor([1, 2]), mixtrain.Tensor([3, 4])), axis=1).asnumpy().tolist()
-        [[1, 3], [2, 4]]
+    Example: ``ops.stack((Tensor([1, 2]), Tensor([3, 4])), axis=1)`` is ``[[1, 3], [2, 4]]``.
     """
     values = _tensors("ops.stack", tensors)
     axis = axis_of("ops.stack", axis, rank_of(values[0]) + 1)
@@ -100,23 +73,10 @@ def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
 
 
 def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """Split a tensor along an axis.
+    """Split `tensor` along `axis` into a tuple of pieces.
 
-    Args:
-        tensor: Tensor.
-        split_size_or_sections: The size of each piece (the last may be smaller), or a tuple of their sizes.
-        axis: The axis to split.
-
-    Returns:
-        Tuple of tensors.
-
-    Raises:
-        ValueError: The sizes do not add up to that of the axis, or there is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> [piece.asnumpy().tolist() for piece in ops.split(mixtrain.Tensor([1, 2, 3]), 2)]
-        [[1, 2], [3]]
+    `split_size_or_sections`: the size of each piece (the last may be smaller), or a tuple of their sizes. Example:
+    ``ops.split(Tensor([1, 2, 3]), 2)`` is ``([1, 2], [3])``.
     """
     x = _as_tensor("ops.split", tensor)
     index = axis_of("ops.split", axis, rank_of(x))
@@ -230,20 +190,7 @@ class Unstack(_Joining):
 
 
 class Split(Primitive):
-    """Split a tensor into pieces of one size.
-
-    Args:
-        axis: The axis to split.
-        output_num: The number of pieces.
-
-    Raises:
-        ValueError: In the call: `output_num` does not divide the size of the axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> [piece.asnumpy().tolist() for piece in ops.Split(0, 2)(mixtrain.Tensor([1, 2, 3, 4]))]
-        [[1, 2], [3, 4]]
-    """
+    """Split a tensor along `axis` into `output_num` pieces of one size. Example: ``ops.Split(0, 2)(x)``."""
 
     def __init__(self, axis: int = 0, output_num: int = 1) -> None:
         super().__init__()

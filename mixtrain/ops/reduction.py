@@ -39,24 +39,10 @@ def _accumulated(
 def sum(
     input: TensorLike, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Add up elements.
+    """The sum of `input` along `dim`, an axis, a tuple of them, or None for all; `keepdim` keeps them with size 1.
 
-    Args:
-        input: Tensor.
-        dim: The axis, or a tuple of them; None: all.
-        keepdim: Whether to keep the summed axes with size 1.
-        dtype: Dtype of the result; None: that of `input`, int64 for integers.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: There is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.sum(mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1).asnumpy().tolist()
-        [3.0, 7.0]
+    `dtype` None is that of `input`, int64 for integers. Example: ``ops.sum(Tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)``
+    is ``[3.0, 7.0]``.
     """
     return _accumulated("ops.sum", keras.ops.sum, input, dim, keepdim, dtype)
 
@@ -77,23 +63,10 @@ def _product(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
 
 
 def mean(x: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False) -> Tensor:
-    """Average elements.
+    """The mean of `x` along `axis`, an axis, a tuple of them, or None for all; `keep_dims` keeps them with size 1.
 
-    Args:
-        x: Tensor; integers are averaged in float32, and the result is truncated.
-        axis: The axis, or a tuple of them; None: all.
-        keep_dims: Whether to keep the averaged axes with size 1.
-
-    Returns:
-        Tensor of the dtype of `x`.
-
-    Raises:
-        ValueError: There is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.mean(mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]]), 0).asnumpy().tolist()
-        [2.0, 3.0]
+    Integers are averaged in float32, and the result is truncated. Example:
+    ``ops.mean(Tensor([[1.0, 2.0], [3.0, 4.0]]), 0)`` is ``[2.0, 3.0]``.
     """
     value = tensor("ops.mean", x)
     return keras.ops.cast(
@@ -132,21 +105,10 @@ def any(input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: b
 def var(
     input: TensorLike, axis: int | Sequence[int] | None = None, ddof: int | bool = 0, keepdims: bool = False
 ) -> Tensor:
-    """The variance.
+    """The variance of `input` along `axis`, an axis, a tuple of them, or None for all.
 
-    Args:
-        input: Tensor; integers are cast to float32.
-        axis: The axis, or a tuple of them; None: all.
-        ddof: Delta degrees of freedom, subtracted from the number of elements; True means 1.
-        keepdims: Whether to keep the axes with size 1.
-
-    Returns:
-        Tensor.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> float(ops.var(mixtrain.Tensor([1.0, 2.0, 3.0]), ddof=1))
-        1.0
+    `keepdims` keeps the axes with size 1; `ddof` is subtracted from the number of elements, True means 1. Example:
+    ``ops.var(Tensor([1.0, 2.0, 3.0]), ddof=1)`` is 1.0.
     """
     x = as_floats("ops.var", input)
     return keras.ops.cast(_wide_variance("ops.var", x, axis, ddof, keepdims), x.dtype)
@@ -192,25 +154,10 @@ def norm(
     A: TensorLike, ord: float | str | None = None, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """The norm of vectors or matrices.
+    """The norm of vectors or matrices `A` along `dim`, an axis, two for a matrix norm, or None for all.
 
-    Args:
-        A: Tensor.
-        ord: Which norm: None (the root of the squares' sum), a number, "fro" or "nuc".
-        dim: The axis, or for a matrix norm the two axes; None: all.
-        keepdim: Whether to keep the axes with size 1.
-        dtype: Dtype to compute in; None: that of `A`.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: There is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> float(ops.norm(mixtrain.Tensor([3.0, 4.0])))
-        5.0
+    `ord`: None (the root of the squares' sum), a number, "fro" or "nuc"; `keepdim` keeps the axes with size 1; `dtype`:
+    what to compute in, None for that of `A`. Example: ``ops.norm(Tensor([3.0, 4.0]))`` is 5.0.
     """
     x = as_floats("ops.norm", A)
     if dtype is not None:
@@ -250,17 +197,7 @@ class _Reduction(Primitive):
 
 
 def reduction(name: str, compute: _Reduce, doc: str) -> type[_Reduction]:
-    """Return the class of one reduction.
-
-    Args:
-        name: MindSpore's name.
-        compute: Keras's function.
-        doc: The first sentence of its docstring.
-
-    Example:
-        >>> float(reduction("ReduceMax", keras.ops.max, "Largest.")()([1.0, 2.0]))
-        2.0
-    """
+    """Return the class of one reduction: MindSpore's name, Keras's function, the first sentence of its docstring."""
     text = (
         f"{doc} `keep_dims` keeps the axes with size 1; the dtype stays.\n\n"
         f"    Example: ``ops.{name}(keep_dims=True)(x, 1)``."

@@ -18,18 +18,9 @@ from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree
 
 
 def shape(input_x: TensorLike) -> tuple[int, ...]:
-    """The shape of a tensor.
+    """The shape of `input_x`, a tuple of ints; in a compiled function an unknown dimension is a scalar tensor.
 
-    Args:
-        input_x: Tensor.
-
-    Returns:
-        Tuple of ints. (In a compiled function an unknown dimension is a scalar tensor.)
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.shape(mixtrain.Tensor([[1.0, 2.0]]))
-        (1, 2)
+    Example: ``ops.shape(Tensor([[1.0, 2.0]]))`` is ``(1, 2)``.
     """
     return tuple(keras.ops.shape(tensor("ops.shape", input_x)))
 
@@ -40,13 +31,7 @@ def dyn_shape(input_x: TensorLike) -> Tensor:
 
 
 def dtype(x: TensorLike) -> NumberFormat:
-    """The dtype of the tensor `x`.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.dtype(mixtrain.Tensor([1.0]))
-        mixtrain.float32
-    """
+    """The dtype of the tensor `x`. Example: ``ops.dtype(Tensor([1.0]))`` is ``mixtrain.float32``."""
     return tensor_dtype(tensor("ops.dtype", x))
 
 
@@ -69,38 +54,17 @@ def is_tensor(obj: Any) -> bool:
 
 
 def cast(input: TensorLike, dtype: DTypeLike) -> Tensor:
-    """Cast a tensor to another dtype.
+    """`input` in another `dtype`, one of mixtrain, NumPy or TensorFlow, or its name.
 
-    Args:
-        input: Tensor or number.
-        dtype: The dtype, such as ``mixtrain.float16``, a string, or a NumPy or TensorFlow dtype.
-
-    Returns:
-        Tensor of the same shape.
-
-    Raises:
-        TypeError: `dtype` is not a dtype.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.cast(mixtrain.Tensor([1.5]), mixtrain.int32).asnumpy().tolist()
-        [1]
+    Example: ``ops.cast(Tensor([1.5]), mixtrain.int32)`` is ``[1]``.
     """
     return backend.cast_keeping_layout(tensor("ops.cast", input), backend.canonical_dtype(as_dtype(dtype)))
 
 
 def mixed_precision_cast(dtype: DTypeLike, input: Tree) -> Tree:
-    """Cast floats to another dtype; integers and other values stay.
+    """Cast the floats in `input`, a tensor or nested tensors, to `dtype`; integers and other values stay.
 
-    Args:
-        dtype: The dtype.
-        input: A tensor, or tuples, lists and dicts of them.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> x, n = ops.mixed_precision_cast(mixtrain.float16, (mixtrain.Tensor([1.5]), mixtrain.Tensor([2])))
-        >>> x.dtype, n.dtype
-        (mixtrain.float16, mixtrain.int64)
+    Example: ``ops.mixed_precision_cast(mixtrain.float16, (x, y))``.
     """
     return keras.tree.map_structure(
         lambda value: cast(value, dtype) if is_tensor(value) and is_float(value.dtype) else value, input
@@ -115,13 +79,7 @@ def scalar_cast(input_x: Any, input_y: DTypeLike) -> Any:
 
 
 def scalar_to_tensor(input_x: float, dtype: DTypeLike = float32) -> Tensor:
-    """Make a scalar tensor of `dtype` from the number `input_x`.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> float(ops.scalar_to_tensor(2))
-        2.0
-    """
+    """A scalar tensor of `dtype` from the number `input_x`. Example: ``ops.scalar_to_tensor(2)``."""
     if not is_number(input_x):
         raise checks.fail_type("ops.scalar_to_tensor", "input_x must be a number", input_x, "ops.cast(x, dtype)")
     return backend.to_tensor(input_x, as_dtype(dtype))
@@ -133,13 +91,7 @@ def scalar_to_array(input_x: float) -> Tensor:
 
 
 def tuple_to_array(input_x: Sequence[float]) -> Tensor:
-    """Make a tensor with one axis from the tuple of numbers `input_x`.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.tuple_to_array((1, 2, 3)).asnumpy().tolist()
-        [1, 2, 3]
-    """
+    """A tensor with one axis from the tuple of numbers `input_x`. Example: ``ops.tuple_to_array((1, 2, 3))``."""
     if not isinstance(input_x, (tuple, list, range)):
         raise checks.fail_type("ops.tuple_to_array", "input_x must be a tuple of numbers", input_x, "(1, 2, 3)")
     x = tensor("ops.tuple_to_array", tuple(input_x))
@@ -147,13 +99,7 @@ def tuple_to_array(input_x: Sequence[float]) -> Tensor:
 
 
 def make_range(*limits: int) -> tuple[int, ...]:
-    """The tuple of ints that Python's ``range(*limits)`` runs through.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.make_range(3)
-        (0, 1, 2)
-    """
+    """The tuple of ints that ``range(*limits)`` runs through. Example: ``ops.make_range(3)`` is ``(0, 1, 2)``."""
     return tuple(range(*limits))
 
 

@@ -73,22 +73,9 @@ logical_not: Final = unary_function(
 
 
 def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
-    """Round each element to a number of decimals; halves are rounded to even.
+    """Round `input` to `decimals`, halves to even; negative for tens, hundreds and so on. Integers are not rounded.
 
-    Args:
-        input: Tensor.
-        decimals: The number of decimals; a negative one rounds to tens, hundreds and so on.
-
-    Returns:
-        Tensor of the same shape and dtype; integers are not rounded.
-
-    Raises:
-        TypeError: `decimals` is not an int.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.round(mixtrain.Tensor([0.5, 1.5, -2.6])).asnumpy().tolist()
-        [0.0, 2.0, -3.0]
+    Example: ``ops.round(Tensor([0.5, 1.5, -2.6]))`` is ``[0.0, 2.0, -3.0]``.
     """
     decimals = checks.integer("ops.round", "decimals", decimals, at_least=-(2**31), example=0)
 
