@@ -40,9 +40,7 @@ def lu_unpack(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Unpack `LU_data` and `LU_pivots` to the permutation, the lower and the upper factor.
 
-    `unpack_data` and `unpack_pivots` are accepted; all three are returned.
-
-    Example: ``ops.lu_unpack(packed, pivots)``.
+    All three are returned, whatever `unpack_data` and `unpack_pivots` are. Example: ``ops.lu_unpack(packed, pivots)``.
     """
     x, pivots = as_floats("ops.lu_unpack", LU_data), tensor("ops.lu_unpack", LU_pivots)
     size = min(x.shape[-2:])

@@ -69,9 +69,7 @@ def _dtype_with_number(x: Tensor, number: complex) -> DType:
 def pair(where: str, x: TensorLike, y: TensorLike, *, broadcast: bool = True) -> tuple[Tensor, Tensor]:
     """Return two arguments in the dtype they promote to; at most one of them stays a Python number.
 
-    Raises:
-        TypeError: One of them cannot become a tensor.
-        ValueError: With `broadcast`, their shapes do not broadcast.
+    With `broadcast`, shapes that do not broadcast are a ValueError.
     """
     if is_number(x) and is_number(y):
         x = tensor(where, x)
@@ -150,12 +148,7 @@ def rank_of(x: Tensor) -> int:
 
 
 def axis_of(where: str, axis: Any, rank: int, *, name: str = "axis") -> int:
-    """Return an axis counted from the front.
-
-    Raises:
-        TypeError: `axis` is not an int.
-        ValueError: There is no such axis.
-    """
+    """Return an axis counted from the front; one that is not an int, or that does not exist, is an error."""
     if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
         raise checks.fail_type(where, f"{name} must be an int", axis, f"{name}=0")
     if not -max(rank, 1) <= int(axis) < max(rank, 1):

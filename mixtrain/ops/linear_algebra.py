@@ -80,13 +80,7 @@ def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tenso
 
 
 def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
-    """`input` times the transpose of `weight` (out, in), plus `bias`.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.dense(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[3.0, 4.0]])).asnumpy().tolist()
-        [[11.0]]
-    """
+    """`input` times the transpose of `weight` (out, in), plus `bias`. Example: ``ops.dense(x, weight)``."""
     w = tensor("ops.dense", weight)
     product = matmul(input, keras.ops.swapaxes(w, -1, -2) if rank_of(w) > 1 else w)
     return product if bias is None else add(product, bias)
@@ -150,11 +144,7 @@ def pinv(
 ) -> Tensor:
     """The pseudo-inverses of the matrices `x`; singular values below `atol` or `rtol` times the largest count as 0.
 
-    Args:
-        x: Matrices.
-        atol: Absolute tolerance of singular values.
-        rtol: Tolerance relative to the largest singular value.
-        hermitian: Accepted; the result is the same.
+    `hermitian` is accepted; the result is the same.
     """
     value = as_floats("ops.pinv", x)
     u, s, v = keras.ops.svd(value, full_matrices=False)

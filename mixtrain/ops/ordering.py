@@ -26,10 +26,7 @@ def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
 def argsort(input: TensorLike, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices that sort `input` along `axis`, the largest first where `descending`; int32.
 
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.argsort(mixtrain.Tensor([3.0, 1.0, 2.0])).asnumpy().tolist()
-        [1, 2, 0]
+    Example: ``ops.argsort(Tensor([3.0, 1.0, 2.0]))`` is ``[1, 2, 0]``.
     """
     x = tensor("ops.argsort", input)
     checks.boolean("ops.argsort", "descending", descending)
@@ -37,24 +34,9 @@ def argsort(input: TensorLike, axis: int = -1, descending: bool = False) -> Tens
 
 
 def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-    """Sort along an axis.
+    """Sort `input_x` along `axis`, the largest first where `descending`; return the int32 indices too.
 
-    Args:
-        input_x: Tensor.
-        axis: The axis.
-        descending: Whether the largest comes first.
-
-    Returns:
-        (sorted tensor, int32 indices that sort it).
-
-    Raises:
-        ValueError: There is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> values, indices = ops.sort(mixtrain.Tensor([3.0, 1.0, 2.0]))
-        >>> values.asnumpy().tolist(), indices.asnumpy().tolist()
-        ([1.0, 2.0, 3.0], [1, 2, 0])
+    Example: ``ops.sort(Tensor([3.0, 1.0, 2.0]))`` is ``([1.0, 2.0, 3.0], [1, 2, 0])``.
     """
     x = tensor("ops.sort", input_x)
     checks.boolean("ops.sort", "descending", descending)
@@ -66,26 +48,10 @@ def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple
 def topk(
     input: TensorLike, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Find the largest elements along an axis.
+    """The `k` largest (or smallest, without `largest`) elements of `input` along `dim`, and their int32 indices.
 
-    Args:
-        input: Tensor.
-        k: The number of elements.
-        dim: The axis; None for the last.
-        largest: Whether to find the largest elements; else the smallest.
-        sorted: Accepted; the elements are always sorted.
-
-    Returns:
-        (values, int32 indices).
-
-    Raises:
-        ValueError: The axis is shorter than `k`.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> values, indices = ops.topk(mixtrain.Tensor([3.0, 1.0, 2.0]), 2)
-        >>> values.asnumpy().tolist(), indices.asnumpy().tolist()
-        ([3.0, 2.0], [0, 2])
+    `dim` None is the last axis; `sorted` is accepted: the elements are always sorted. Example:
+    ``ops.topk(Tensor([3.0, 1.0, 2.0]), 2)`` is ``([3.0, 2.0], [0, 2])``.
     """
     x = tensor("ops.topk", input)
     axis = axis_of("ops.topk", -1 if dim is None else dim, rank_of(x), name="dim")
@@ -102,26 +68,10 @@ def topk(
 def one_hot(
     indices: TensorLike, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, axis: int = -1
 ) -> Tensor:
-    """Encode class indices as one-hot vectors.
+    """Encode class indices as one-hot vectors of `depth` classes along a new `axis`.
 
-    Args:
-        indices: Tensor of integers; an index out of range gives a vector of `off_value`.
-        depth: The number of classes.
-        on_value: The value at the class; its dtype is that of the result.
-        off_value: The value elsewhere.
-        axis: The position of the axis of classes.
-
-    Returns:
-        Tensor; int64 where both values are Python ints.
-
-    Raises:
-        ValueError: There is no such axis.
-        TypeError: `indices` holds floats.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.one_hot(mixtrain.Tensor([1, 0]), 2).asnumpy().tolist()
-        [[0, 1], [1, 0]]
+    `on_value`, whose dtype is that of the result, is the value at the class, `off_value` elsewhere; `indices` out of
+    range give vectors of `off_value`. Example: ``ops.one_hot(Tensor([1, 0]), 2)`` is ``[[0, 1], [1, 0]]``.
     """
     where = "ops.one_hot"
     x = tensor(where, indices)
@@ -144,18 +94,12 @@ def _triangle(where: str, compute: Callable[..., Tensor], x: TensorLike, diagona
 
 
 def tril(input: TensorLike, diagonal: int = 0) -> Tensor:
-    """`input` with zeros above the diagonal `diagonal` above the main one.
-
-    Example: ``ops.tril(x)``.
-    """
+    """`input` with zeros above the diagonal `diagonal` above the main one. Example: ``ops.tril(x)``."""
     return _triangle("ops.tril", keras.ops.tril, input, diagonal)
 
 
 def triu(input: TensorLike, diagonal: int = 0) -> Tensor:
-    """`input` with zeros below the diagonal `diagonal` above the main one.
-
-    Example: ``ops.triu(x)``.
-    """
+    """`input` with zeros below the diagonal `diagonal` above the main one. Example: ``ops.triu(x)``."""
     return _triangle("ops.triu", keras.ops.triu, input, diagonal)
 
 

@@ -20,25 +20,10 @@ def uniform(
     shape: int | Sequence[int] | Tensor, minval: TensorLike, maxval: TensorLike, seed: int | None = None,
     dtype: DTypeLike = float32,
 ) -> Tensor:
-    """Draw numbers uniformly from [`minval`, `maxval`).
+    """Numbers of `shape`, uniform from `minval` to `maxval`, excluded; bounds are numbers or tensors that broadcast.
 
-    Args:
-        shape: A tuple of ints.
-        minval: The lower bound, or a tensor of bounds that broadcasts.
-        maxval: The upper bound, which is excluded, likewise.
-        seed: Seed of a stream of its own; None for the stream of the operation.
-        dtype: float32 or another float dtype, or int32.
-
-    Returns:
-        Tensor of `shape`, broadcast with the limits, and `dtype`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.uniform((2, 3), 0.0, 1.0).shape)
-        (2, 3)
+    `seed`: seed of a stream of its own, None for the stream of the operation; `dtype`: a float dtype, or int32.
+    Example: ``ops.uniform((2, 3), 0.0, 1.0)``.
     """
     where, dtype = "ops.uniform", as_dtype(dtype)
     low, high = (keras.ops.cast(tensor(where, limit), float32) for limit in (minval, maxval))
@@ -49,21 +34,10 @@ def uniform(
 def normal(
     shape: int | Sequence[int] | Tensor, mean: TensorLike, stddev: TensorLike, seed: int | None = None
 ) -> Tensor:
-    """Draw numbers from normal distributions.
+    """Normal float32 numbers of `shape`; `mean` and `stddev` are numbers or tensors that broadcast.
 
-    Args:
-        shape: A tuple of ints.
-        mean: The mean, or a tensor of means that broadcasts.
-        stddev: The standard deviation, likewise.
-        seed: Seed of a stream of its own; None for the stream of the operation.
-
-    Returns:
-        float32 tensor of `shape`, broadcast with `mean` and `stddev`.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.normal((2, 3), 0.0, 1.0).shape)
-        (2, 3)
+    `seed`: seed of a stream of its own, None for the stream of the operation. Example:
+    ``ops.normal((2, 3), 0.0, 1.0)``.
     """
     where = "ops.normal"
     mean, stddev = (keras.ops.cast(tensor(where, value), float32) for value in (mean, stddev))
@@ -99,23 +73,9 @@ def randn(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) -
 def randint(
     low: int, high: int, size: int | Sequence[int] | Tensor, seed: int | None = None, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Draw ints from `low` to `high` - 1.
+    """Random ints of shape `size` from `low` to `high` - 1, of `dtype` (None: int64); `seed` as in `normal`.
 
-    Args:
-        low: The lower bound.
-        high: The upper bound, which is excluded.
-        size: Shape, a tuple of ints.
-        seed: Seed of a stream of its own; None for the stream of the operation.
-        dtype: An int dtype; None for int64.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `high` is not greater than `low`.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.randint(0, 10, (2, 3)).shape)
-        (2, 3)
+    Example: ``ops.randint(0, 10, (2, 3))``.
     """
     where = "ops.randint"
     low = checks.integer(where, "low", low, at_least=-(2**31), example=0)
@@ -129,38 +89,23 @@ def randint(
 
 
 def rand_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """`rand` of the shape of `input`, in its dtype or in `dtype`; `seed` as there.
-
-    Example: ``ops.rand_like(x)``.
-    """
+    """`rand` of the shape of `input`, in its dtype or in `dtype`; `seed` as there. Example: ``ops.rand_like(x)``."""
     x = tensor("ops.rand_like", input)
     dtype = _float("ops.rand_like", tensor_dtype(x) if dtype is None else dtype)
     return keras.ops.cast(_unit("ops.rand_like", keras.ops.shape(x), "rand_like", seed), dtype)
 
 
 def randn_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """`randn` of the shape of `input`, in its dtype or in `dtype`; `seed` as there.
-
-    Example: ``ops.randn_like(x)``.
-    """
+    """`randn` of the shape of `input`, in its dtype or in `dtype`; `seed` as there. Example: ``ops.randn_like(x)``."""
     x = tensor("ops.randn_like", input)
     dtype = _float("ops.randn_like", tensor_dtype(x) if dtype is None else dtype)
     return keras.ops.cast(_standard("ops.randn_like", keras.ops.shape(x), "randn_like", seed), dtype)
 
 
 def randperm(n: int, seed: int = 0, offset: int = 0, dtype: DTypeLike = int64) -> Tensor:
-    """Return the ints from 0 to `n` - 1 in random order.
+    """The ints from 0 to `n` - 1 in random order, of `dtype`; `seed` as in `normal`, 0 for none; `offset` is accepted.
 
-    Args:
-        n: The number of ints.
-        seed: Seed of a stream of its own; 0 for the stream of the operation.
-        offset: Accepted for MindSpore scripts.
-        dtype: An int dtype.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> sorted(ops.randperm(3).numpy().tolist())
-        [0, 1, 2]
+    Example: ``ops.randperm(3)``.
     """
     count = checks.integer("ops.randperm", "n", n, at_least=1)
     return backend.to_tensor(keras.ops.argsort(_unit("ops.randperm", (count,), "randperm", seed)), as_dtype(dtype))

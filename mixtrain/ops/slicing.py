@@ -124,18 +124,10 @@ def dsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple
 def index_add(
     x: TensorLike, indices: TensorLike, y: TensorLike, axis: int, use_lock: bool = True, check_index_bound: bool = True
 ) -> Tensor:
-    """`x` with the slices of `y` added at `indices` along `axis`.
+    """`x`, also updated if it is a Parameter, with the slices of `y` added at `indices` along `axis`.
 
-    Args:
-        x: Tensor; a Parameter is updated too.
-        indices: Vector of integers.
-        y: One slice for each index.
-        axis: The axis.
-        use_lock: Accepted; without effect.
-        check_index_bound: Accepted; without effect.
-
-    Raises:
-        ValueError: An index is not in ``[0, size)``; in a compiled function it adds nothing.
+    `use_lock` and `check_index_bound` are accepted. An index that is not in ``[0, size)`` is a ValueError; in a
+    compiled function it adds nothing.
     """
     return _assigned(x, add_slices("ops.index_add", x, axis, indices, y))
 
@@ -385,9 +377,7 @@ unsorted_segment_sum: Final = _unsorted_segment("sum", "sum")
 
 
 def sparse_segment_mean(x: TensorLike, indices: TensorLike, segment_ids: TensorLike) -> Tensor:
-    """The means of the rows of `x` at `indices` over each segment of the sorted `segment_ids`.
-
-    A segment without rows has a mean of zeros.
+    """The means of the rows of `x` at `indices` over each segment of the sorted `segment_ids`; zeros for no rows.
 
     Example: ``ops.sparse_segment_mean(x, indices, segment_ids)``.
     """

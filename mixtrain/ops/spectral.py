@@ -182,10 +182,10 @@ def stft(
     window: TensorLike | None = None, center: bool = True, pad_mode: str = "REFLECT", normalized: bool = False,
     onesided: bool | None = None, return_complex: bool | None = None,
 ) -> Tensor:
-    """Return the Fourier transforms of windows of a signal.
+    """The Fourier transforms (..., frequencies, windows) of windows of a signal `x`, (length,) or (batch, length).
 
     Args:
-        x: The signal, of shape (length,) or (batch, length).
+        x: The signal.
         n_fft: The length of a window.
         hop_length: The distance between windows; a fourth of `n_fft` by default.
         win_length: The length of `window`; `n_fft` by default.
@@ -195,9 +195,6 @@ def stft(
         normalized: Whether to divide by the root of `n_fft`.
         onesided: Whether to return the first half of the frequencies; by default for a real signal.
         return_complex: Whether to return complex numbers; else their real and imaginary parts on a new last axis.
-
-    Returns:
-        Tensor of shape (..., frequencies, windows), or (..., frequencies, windows, 2).
 
     Example: ``ops.stft(x, 64)``.
     """

@@ -14,24 +14,9 @@ from mixtrain.typing import Tensor, TensorLike, Variable
 
 
 def assign(variable: Variable, value: TensorLike) -> Variable:
-    """Assign a value to a Parameter.
+    """Assign `value`, a tensor or number of its shape, cast to its dtype, to the Parameter `variable`; return it.
 
-    Args:
-        variable: Parameter.
-        value: Tensor or number of its shape; cast to its dtype.
-
-    Returns:
-        The Parameter's new value.
-
-    Raises:
-        TypeError: `variable` is not a Parameter.
-        ValueError: The shapes differ.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> weight = mixtrain.Parameter([1.0, 2.0])
-        >>> ops.assign(weight, mixtrain.Tensor([3.0, 4.0])).asnumpy().tolist()
-        [3.0, 4.0]
+    Example: ``ops.assign(weight, Tensor([3.0, 4.0]))``.
     """
     return _written("ops.assign", variable, value)
 
