@@ -33,25 +33,10 @@ def _edges(boxes: Tensor) -> list[Tensor]:
 
 
 def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Tensor:
-    """Compute the overlaps of boxes; the gradient is stopped, as in MindSpore.
+    """The overlaps (M, N) of `anchor_boxes` (N, 4) and `gt_boxes` (M, 4); their gradient is stopped, as in MindSpore.
 
-    Args:
-        anchor_boxes: Boxes (N, 4).
-        gt_boxes: Boxes (M, 4).
-        mode: "iou" for intersection over union, "iof" for intersection over foreground, which is the area of the
-            `gt_boxes`.
-
-    Returns:
-        (M, N), in the wider of the two dtypes.
-
-    Raises:
-        ValueError: The mode is neither, or a shape is wrong.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> anchor, truth = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0]]), mixtrain.Tensor([[0.0, 0.0, 9.0, 4.0]])
-        >>> ops.iou(anchor, truth).numpy().tolist(), ops.iou(anchor, truth, "iof").numpy().tolist()
-        ([[0.5]], [[1.0]])
+    `mode`: "iou" for intersection over union, "iof" for intersection over foreground, the area of the `gt_boxes`.
+    Example: ``ops.iou(Tensor([[0.0, 0.0, 9.0, 9.0]]), Tensor([[0.0, 0.0, 9.0, 4.0]]))`` is ``[[0.5]]``.
     """
     where, ops = "ops.iou", keras.ops
     checks.one_of(where, "mode", mode, ("iou", "iof"))
@@ -99,21 +84,9 @@ class _Offsets(Primitive):
 class BoundingBoxEncode(_Offsets):
     """Encode boxes as offsets from anchors: shifts of the center in units of the anchor size, and log ratios of sizes.
 
-    Args:
-        means: Subtracted from the four offsets.
-        stds: Divides the four offsets after that.
-
-    Raises:
-        TypeError: An entry is not a number.
-        ValueError: There are not four.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> anchor, box = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0]]), mixtrain.Tensor([[5.0, 0.0, 14.0, 9.0]])
-        >>> ops.BoundingBoxEncode()(anchor, box).numpy().tolist()
-        [[0.5, 0.0, 0.0, 0.0]]
-
-    Source: Girshick et al., 2014; MindSpore, `mindspore.ops.BoundingBoxEncode`.
+    `means` are subtracted from the four offsets, which are then divided by `stds` (Girshick et al., 2014). Example:
+    ``ops.BoundingBoxEncode()(Tensor([[0.0, 0.0, 9.0, 9.0]]), Tensor([[5.0, 0.0, 14.0, 9.0]]))`` is
+    ``[[0.5, 0.0, 0.0, 0.0]]``.
     """
 
     def __init__(
@@ -146,17 +119,8 @@ class BoundingBoxDecode(_Offsets):
         stds: Multiplies the four offsets.
         wh_ratio_clip: The least ratio of a size to that of the anchor; its inverse is the greatest.
 
-    Raises:
-        TypeError: An entry is not a number.
-        ValueError: There are not four, or `wh_ratio_clip` is not positive.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> anchor, offset = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0]]), mixtrain.Tensor([[0.5, 0.0, 0.0, 0.0]])
-        >>> ops.BoundingBoxDecode(max_shape=(100, 100))(anchor, offset).numpy().tolist()
-        [[5.0, 0.0, 14.0, 9.0]]
-
-    Source: Girshick et al., 2014; MindSpore, `mindspore.ops.BoundingBoxDecode`.
+    Example: ``ops.BoundingBoxDecode((100, 100))(Tensor([[0.0, 0.0, 9.0, 9.0]]), Tensor([[0.5, 0.0, 0.0, 0.0]]))`` is
+    ``[[5.0, 0.0, 14.0, 9.0]]``.
     """
 
     def __init__(
@@ -194,14 +158,7 @@ class BoundingBoxDecode(_Offsets):
 
 
 class CheckValid(Primitive):
-    """Whether boxes lie inside an image.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> boxes = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0], [0.0, 0.0, 10.0, 9.0]])
-        >>> ops.CheckValid()(boxes, mixtrain.Tensor([10.0, 10.0, 1.0])).numpy().tolist()
-        [True, False]
-    """
+    """Whether boxes lie inside an image. Example: ``ops.CheckValid()(boxes, Tensor([10.0, 10.0, 1.0]))``."""
 
     def __call__(self, bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
         """Return bool (N,) for `bboxes` (N, 4) and `img_metas` (height, width, ratio that multiplies both)."""

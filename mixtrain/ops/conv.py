@@ -28,11 +28,11 @@ def conv2d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Convolve images with a weight.
+    """Convolve images `input` (N, C, H, W) with `weight` (channels of the output, C / groups, height, width).
 
     Args:
-        input: Images (N, C, H, W), floating point.
-        weight: (channels of the output, C / groups, height, width).
+        input: Images, floating point.
+        weight: The kernels; the result is in the wider of the two dtypes.
         bias: (channels of the output,), or None.
         stride: Stride: an int or (height, width).
         pad_mode: "valid" (no padding), "same" (the output has ceil(size / stride) rows and columns) or "pad".
@@ -40,17 +40,7 @@ def conv2d(
         dilation: Dilation rate: an int or (height, width).
         groups: Number of groups that channels are split into.
 
-    Returns:
-        (N, channels of the output, H', W'), in the wider of the dtypes of `input` and `weight`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or the shapes do not fit.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.conv2d(ops.ones((1, 1, 4, 4)), ops.ones((2, 1, 3, 3))).shape)
-        (1, 2, 2, 2)
+    Example: ``ops.conv2d(ops.ones((1, 1, 4, 4)), ops.ones((2, 1, 3, 3)))`` has shape (1, 2, 2, 2).
     """
     where = "ops.conv2d"
     x, kernel = image(where, input), tensor(where, weight)
@@ -94,22 +84,9 @@ def _bias(where: str, bias: TensorLike | None, channels: int) -> Tensor:
 
 
 def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
-    """Add a bias to the channels, axis 1.
+    """Add `bias` (C,) to the channels of `input_x` (N, C, ...), in the wider dtype.
 
-    Args:
-        input_x: Tensor (N, C) or (N, C, ...).
-        bias: (C,).
-
-    Returns:
-        Tensor of the shape of `input_x`, in the wider dtype of the two.
-
-    Raises:
-        ValueError: The shapes do not fit.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.bias_add(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([10.0, 20.0])).numpy().tolist()
-        [[11.0, 22.0]]
+    Example: ``ops.bias_add(Tensor([[1.0, 2.0]]), Tensor([10.0, 20.0]))`` is ``[[11.0, 22.0]]``.
     """
     where, x = "ops.bias_add", tensor("ops.bias_add", input_x)
     if rank_of(x) < 2:
@@ -123,16 +100,7 @@ def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
 
 
 class BiasAdd(Primitive):
-    """`bias_add` as an object.
-
-    Args:
-        data_format: Only "NCHW".
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.BiasAdd()(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([10.0, 20.0])).numpy().tolist()
-        [[11.0, 22.0]]
-    """
+    """`bias_add` as an object; `data_format` is "NCHW". Example: ``ops.BiasAdd()(x, bias)``."""
 
     def __init__(self, data_format: str = "NCHW") -> None:
         super().__init__()
@@ -157,14 +125,7 @@ class Conv2D(Primitive):
         group: Number of groups that channels are split into.
         data_format: Only "NCHW".
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range; in a call: the shapes do not fit.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.Conv2D(2, 3)(ops.ones((1, 1, 4, 4)), ops.ones((2, 1, 3, 3))).shape)
-        (1, 2, 2, 2)
+    Example: ``ops.Conv2D(2, 3)(ops.ones((1, 1, 4, 4)), ops.ones((2, 1, 3, 3)))`` has shape (1, 2, 2, 2).
     """
 
     def __init__(

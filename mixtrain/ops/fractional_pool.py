@@ -127,12 +127,8 @@ fractional_max_pool3d: Final = _fractional_max_pool(3)
 class FractionalMaxPool3DWithFixedKsize(Primitive):
     """`fractional_max_pool3d` as an object that takes the random samples and returns indices too.
 
-    Args:
-        ksize: Size of the windows.
-        output_shape: The sizes of the result.
-        data_format: Only "NCDHW".
-
-    Example: ``ops.FractionalMaxPool3DWithFixedKsize(2, (2, 2, 2))(x, random_samples)``.
+    `ksize`: size of the windows; `output_shape`: sizes of the result; `data_format`: "NCDHW". Example:
+    ``ops.FractionalMaxPool3DWithFixedKsize(2, (2, 2, 2))(x, random_samples)``.
     """
 
     def __init__(
@@ -194,18 +190,12 @@ class _FractionalPool(Primitive):
 
 
 class FractionalMaxPool(_FractionalPool):
-    """The maxima of random groups of rows and columns, and the bounds of the groups.
+    """The maxima of random groups of rows and columns, and the bounds of the groups (Graham, 2014).
 
-    Args:
-        pooling_ratio: The ratios of the sizes of the input (N, H, W, C) to those of the output.
-        pseudo_random: Accepted; without effect.
-        overlapping: Whether a group includes the first element of the next.
-        deterministic: Accepted; without effect.
-        seed: With `seed2`, the seed of the groups; 0 and 0 for new groups in each call.
-        seed2: See `seed`.
-
-    Example: ``ops.FractionalMaxPool([1.0, 1.5, 1.5, 1.0])(x)``.
-    Source: Graham, 2014; MindSpore, `mindspore.ops.FractionalMaxPool`.
+    `pooling_ratio`: the ratios of the sizes of the input (N, H, W, C) to those of the output; `overlapping`: whether a
+    group includes the first element of the next; `seed`, `seed2`: the seed of the groups, 0 and 0 for new groups in
+    each call; `pseudo_random` and `deterministic` are accepted. Example:
+    ``ops.FractionalMaxPool([1.0, 1.5, 1.5, 1.0])(x)``.
     """
 
     def _pool(self, part: Any) -> Any:

@@ -149,16 +149,11 @@ def max_pool3d(
     padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor:
-    """Max-pool volumes `x` (N, C, D, H, W).
+    """Max-pool volumes `x` (N, C, D, H, W); `dilation` is the distance between the window's elements.
 
-    Args:
-        x: Volumes.
-        kernel_size: An int or (depth, height, width).
-        stride: Stride of the window; None for `kernel_size`.
-        padding: Padding, which is never the maximum.
-        dilation: Distance between the window's elements.
-        ceil_mode: Whether a partial window at the end counts.
-        return_indices: Whether to return (output, indices), each the flat index in D * H * W of a maximum, int64.
+    `kernel_size`: an int or (depth, height, width); `stride`: None for `kernel_size`; `padding`, which is never the
+    maximum; `ceil_mode`: whether a partial window at the end counts; `return_indices`: whether to return (output,
+    indices), each the flat index in D * H * W of a maximum, int64.
     """
     return _max_pool("ops.max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
