@@ -72,20 +72,10 @@ def check_class_numbers(
     classes: int | None,
     ignored: int | None = None,
 ) -> Tensor:
-    """Return labels as a tensor of class numbers.
+    """Return labels as a tensor of class numbers of the `expected` shape, each below `classes` or `ignored`.
 
-    Args:
-        where: Name of the caller, for errors.
-        labels: The labels; any int dtype.
-        expected: The shape they must have.
-        logits: The shape of the logits, for messages.
-        one_hot: What to write for one-hot labels, for messages.
-        classes: The number of classes; None if it is not known.
-        ignored: The label to ignore.
-
-    Raises:
-        TypeError: They are not ints.
-        ValueError: They have another shape; or one is out of range, which a compiled step checks before it runs.
+    `logits`, their shape, and `one_hot`, what to write for one-hot labels, are for messages. A compiled step checks the
+    range before it runs.
     """
     labels = backend.to_tensor(labels)
     got = shape_of(labels)
@@ -108,15 +98,7 @@ def require_classes(
 ) -> None:
     """Check that labels are class numbers: now, or while compiling, in each batch before the compiled step runs.
 
-    Args:
-        where: Name of the caller, for errors.
-        labels: The labels of the batch, unchanged.
-        classes: The number of classes; None if it is not known.
-        ignored: The label to ignore.
-        weights: Weights of the labels; labels of weight 0 are ignored.
-
-    Raises:
-        LabelOutOfRange: A label is out of range.
+    A label out of range raises `LabelOutOfRange`, unless it is `ignored` or has weight 0.
     """
     if backend.is_symbolic(labels):
         backend.note_class_labels(labels, classes, ignored, weights)

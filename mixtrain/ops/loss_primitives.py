@@ -57,18 +57,8 @@ class KLDivLoss(_Reduced):
 class NLLLoss(Primitive):
     """The negative log likelihood of class numbers, and the sum of the weights: ``(loss, total weight)``.
 
-    Args:
-        reduction: "mean", "sum" or "none".
-        ignore_index: The class number to ignore.
-
-    Raises:
-        ValueError: `reduction` is none of these.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> logs, labels, weight = mixtrain.Tensor([[-0.5, -2.0]]), mixtrain.Tensor([1]), mixtrain.Tensor([1.0, 3.0])
-        >>> [float(value) for value in ops.NLLLoss()(logs, labels, weight)]
-        [2.0, 3.0]
+    `reduction`: "mean", "sum" or "none"; `ignore_index`: the class number to ignore. Example:
+    ``ops.NLLLoss()(Tensor([[-0.5, -2.0]]), Tensor([1]), Tensor([1.0, 3.0]))`` is ``(2.0, 3.0)``.
     """
 
     def __init__(self, reduction: str = "mean", ignore_index: int = -100) -> None:

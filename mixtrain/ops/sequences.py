@@ -33,16 +33,10 @@ def ctc_greedy_decoder(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the best path of each sequence of a CTC network, as a sparse matrix.
 
-    Args:
-        inputs: Scores of the classes, of shape (time, batch, classes); the last class is the blank.
-        sequence_length: The length of each sequence.
-        merge_repeated: Whether repeated classes count once.
-
-    Returns:
-        Indices (row, position) of the decoded classes, the classes, the shape of the matrix, and minus the sum of the
-        maximum scores of each sequence.
-
-    Example: ``ops.ctc_greedy_decoder(scores, lengths)``.
+    `inputs`: scores (time, batch, classes), whose last class is the blank; `sequence_length`: the length of each;
+    `merge_repeated`: whether repeated classes count once. Returns indices (row, position) of the decoded classes, the
+    classes, the shape of the matrix, and minus the sum of the maximum scores of each sequence. Example:
+    ``ops.ctc_greedy_decoder(scores, lengths)``.
     """
     where = "ops.ctc_greedy_decoder"
     scores, lengths = as_floats(where, inputs), tensor(where, sequence_length)

@@ -15,24 +15,9 @@ from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
 def softmax(input: TensorLike, axis: int = -1, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Return exp(`input`) / sum(exp(`input`)) along an axis.
+    """exp(`input`) / sum(exp(`input`)) along `axis`, of `input` cast to `dtype`; None for its own.
 
-    Args:
-        input: Tensor.
-        axis: The axis.
-        dtype: Dtype to cast `input` to first; None for its own.
-
-    Returns:
-        Tensor of the shape of `input`.
-
-    Raises:
-        TypeError: `axis` is not an int.
-        ValueError: There is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.softmax(mixtrain.Tensor([0.0, 0.0])).numpy().tolist()
-        [0.5, 0.5]
+    Example: ``ops.softmax(Tensor([0.0, 0.0]))`` is ``[0.5, 0.5]``.
     """
     x = _cast(as_floats("ops.softmax", input), dtype)
     return keras.ops.softmax(x, axis=axis_of("ops.softmax", axis, rank_of(x)))
@@ -69,19 +54,7 @@ def _cast(x: TensorLike, dtype: DTypeLike | None) -> Tensor:
 
 
 class Softmax(Primitive):
-    """The softmax along an axis, or along several together.
-
-    Args:
-        axis: An int, or a tuple of ints.
-
-    Raises:
-        TypeError: `axis` is neither.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.Softmax()(mixtrain.Tensor([0.0, 0.0])).numpy().tolist()
-        [0.5, 0.5]
-    """
+    """The softmax along `axis`, an int, or along a tuple of them together. Example: ``ops.Softmax()(x)``."""
 
     def __init__(self, axis: int | Sequence[int] = -1) -> None:
         super().__init__()
