@@ -18,12 +18,6 @@ CONVERTED_ERRORS: Final = tuple(_CONVERTED)
 
 def raise_explained(where: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> NoReturn:
     """Raise the error of an operator in a sentence with its name and arguments; one that has such a sentence as it is.
-
-    Args:
-        where: The operator's path in `mixtrain`, as "ops.matmul".
-        args: Its arguments by position.
-        kwargs: Its arguments by name.
-        error: What the operator raised.
     """
     kind, message = _CONVERTED.get(type(error)), str(error)
     written = "; got " in message or ". Write " in message

@@ -45,12 +45,7 @@ def _under_autocast(name: str, function: _Function, *args: Any, **kwargs: Any) -
 
 
 def operator(name: str, function: _Function, *, owner: str = "ops") -> _Function:
-    """Return a function as an operator.
-
-    Args:
-        name: The operator's name.
-        function: Its computation.
-        owner: What of mixtrain has it, for error messages.
+    """Return a function as the operator `name`; `owner` is what of mixtrain has it, for error messages.
 
     Example:
         >>> operator("double", lambda x: 2 * x)(3)

@@ -18,13 +18,8 @@ _PrimitiveT = TypeVar("_PrimitiveT", bound="Primitive")
 class Primitive:
     """The base of operations that are objects: ``ops.Add()(x, y)`` is ``ops.add(x, y)``.
 
-    Args:
-        name: What the representation shows; without it, the class's name.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.Add(), isinstance(ops.Add(), ops.Primitive)
-        (Prim[Add], True)
+    `name` is what the representation shows; without it, the class's name. Example: ``ops.Add()`` prints as
+    ``Prim[Add]``.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -45,42 +40,20 @@ class Primitive:
         return type(self).__name__ if self._name is None else self._name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the operation; a subclass defines it.
-
-        Raises:
-            NotImplementedError: The subclass does not.
-        """
+        """Compute the operation; a subclass defines it."""
         raise NotImplementedError(f"{self.name}: a Primitive must define its computation. Write def __call__(self, x).")
 
     def add_prim_attr(self: _PrimitiveT, name: str, value: Any) -> _PrimitiveT:
-        """Store a value in `attrs`; it does not change the computation.
-
-        Args:
-            name: The name.
-            value: The value.
-
-        Returns:
-            The primitive.
-        """
+        """Store a `value` as `name` in `attrs`, which does not change the computation; return the primitive."""
         self.attrs[name] = value
         return self
 
     def init_prim_io_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Store the names of inputs and outputs in `attrs`.
-
-        Args:
-            inputs: The inputs' names.
-            outputs: The outputs' names.
-        """
+        """Store the names of `inputs` and `outputs` in `attrs`."""
         self.attrs.update(input_names=list(inputs), output_names=list(outputs))
 
     def shard(self: _PrimitiveT, in_strategy: Any = None, out_strategy: Any = None) -> _PrimitiveT:
-        """Return the primitive; sharding has no effect on one device.
-
-        Args:
-            in_strategy: Accepted for MindSpore scripts.
-            out_strategy: Accepted for MindSpore scripts.
-        """
+        """Return the primitive; sharding by `in_strategy` and `out_strategy` has no effect on one device."""
         return self
 
     def __repr__(self) -> str:
@@ -90,34 +63,15 @@ class Primitive:
 
 
 class PrimitiveWithCheck(Primitive):
-    """The base of user-defined primitives with checks of shapes and dtypes, which are not called.
-
-    Example:
-        >>> class Twice(PrimitiveWithCheck):
-        ...     def __call__(self, x):
-        ...         return x * 2
-        >>> Twice()(3)
-        6
-    """
+    """The base of user-defined primitives with checks of shapes and dtypes, which are not called."""
 
 
 class PrimitiveWithInfer(Primitive):
-    """The base of user-defined primitives with inference of shapes and dtypes, which is not called.
-
-    Example:
-        >>> class Twice(PrimitiveWithInfer):
-        ...     def __call__(self, x):
-        ...         return x * 2
-        >>> Twice()(3)
-        6
-    """
+    """The base of user-defined primitives with inference of shapes and dtypes, which is not called."""
 
 
 def prim_attr_register(fn: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a primitive's `__init__` so that its arguments become attributes.
-
-    Args:
-        fn: The `__init__`; it need not call that of `Primitive`.
+    """Decorate a primitive's `__init__`, `fn`, so that its arguments become attributes.
 
     Example:
         >>> class Power(Primitive):
@@ -141,18 +95,7 @@ def prim_attr_register(fn: Callable[..., None]) -> Callable[..., None]:
 
 
 def prim_arg_register(fn: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a primitive's `__init__` so that its arguments become attributes, as `prim_attr_register` does.
-
-    Args:
-        fn: The `__init__`.
-
-    Example:
-        >>> class Power(Primitive):
-        ...     @prim_arg_register
-        ...     def __init__(self, exponent=2):
-        ...         pass
-        >>> Power(3).exponent
-        3
+    """Decorate a primitive's `__init__`, `fn`, so that its arguments become attributes, as `prim_attr_register` does.
     """
     return prim_attr_register(fn)
 
@@ -160,13 +103,8 @@ def prim_arg_register(fn: Callable[..., None]) -> Callable[..., None]:
 def primitive(name: str, function: Callable[..., Any]) -> type[Primitive]:
     """Return the class of primitives that have no settings and compute `function`.
 
-    Args:
-        name: The class's name, MindSpore's.
-        function: The functional form.
-
     Example:
-        >>> Twice = primitive("Twice", lambda x: 2 * x)
-        >>> Twice()(3)
+        >>> primitive("Twice", lambda x: 2 * x)()(3)
         6
     """
     doc = (
@@ -185,10 +123,7 @@ REQUIRED: Final = inspect.Parameter.empty
 
 
 def argument_reader(settings: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
-    """Return a function that binds arguments to `settings` and returns them all by name.
-
-    Args:
-        settings: The arguments in order, each with its default; `REQUIRED` for none.
+    """Return a function that binds arguments to `settings`, the names in order with defaults, and returns all by name.
 
     Example:
         >>> argument_reader({"size": REQUIRED, "step": 1})(3)
@@ -208,10 +143,7 @@ def argument_reader(settings: Mapping[str, Any]) -> Callable[..., dict[str, Any]
 def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
     """Return the class of primitives that store `settings` and compute ``function(*inputs, **settings)``.
 
-    Args:
-        name: The class's name, MindSpore's.
-        function: The computation; takes the inputs by position and the settings by name.
-        settings: The arguments of the class in order, each with its default; `REQUIRED` for none.
+    `settings` are the arguments of the class in order, each with its default; `REQUIRED` for none.
 
     Example:
         >>> Power = configured("Power", lambda x, exponent: x**exponent, exponent=2)

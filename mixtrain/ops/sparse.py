@@ -89,13 +89,7 @@ class COOTensor(NamedTuple):
 
 
 class SparseTensor(COOTensor):
-    """MindSpore's older name of `COOTensor`.
-
-    Example:
-        >>> import mixtrain
-        >>> mixtrain.SparseTensor(mixtrain.Tensor([[0, 1]]), mixtrain.Tensor([1.0]), (3, 4)).shape
-        (3, 4)
-    """
+    """MindSpore's older name of `COOTensor`. Example: ``mixtrain.SparseTensor(indices, values, (3, 4))``."""
 
     __slots__ = ()
 
@@ -169,10 +163,7 @@ class CSRTensor(NamedTuple):
 class RowTensor(NamedTuple):
     """Some rows of a tensor whose other rows are zeros, such as the gradient of an embedding.
 
-    Args:
-        indices: The indices of the stored rows (n,).
-        values: Their values (n, ...).
-        dense_shape: The dense shape.
+    `indices` (n,) and `values` (n, ...) are the stored rows; `dense_shape` the dense shape.
     """
 
     indices: Tensor
@@ -240,27 +231,14 @@ def _values_of(where: str, x: Any) -> np.ndarray:
 
 
 def dense_to_sparse_coo(tensor: TensorLike) -> COOTensor:
-    """Convert a dense tensor to a COOTensor of its nonzero elements.
-
-    Args:
-        tensor: Tensor with values, so not in a function that is being compiled.
-
-    Raises:
-        TypeError: The tensor has no values.
-    """
+    """Convert a dense `tensor` to a COOTensor of its nonzero elements; not in a function that is being compiled."""
     indices = np.argwhere(_values_of("ops.dense_to_sparse_coo", tensor))
     values = keras.ops.take(keras.ops.reshape(tensor, (-1,)), np.ravel_multi_index(tuple(indices.T), tensor.shape))
     return COOTensor(backend.to_tensor(indices, "int64"), values, tuple(tensor.shape))
 
 
 def dense_to_sparse_csr(tensor: TensorLike) -> CSRTensor:
-    """Convert a dense matrix to a CSRTensor of its nonzero elements.
-
-    Args:
-        tensor: Matrix with values, so not in a function that is being compiled.
-
-    Raises:
-        TypeError: The tensor has no values.
+    """Convert a dense matrix `tensor` to a CSRTensor of its nonzero elements; not in a function that is being compiled.
     """
     return _coo_to_csr(dense_to_sparse_coo(tensor))
 
@@ -275,16 +253,7 @@ def _merged(where: str, shape: tuple[int, ...], indices: Sequence[Tensor], value
 
 
 def coo_add(x1: COOTensor, x2: COOTensor, thresh: TensorLike) -> COOTensor:
-    """Add two COOTensors of one shape.
-
-    Args:
-        x1: COOTensor.
-        x2: COOTensor.
-        thresh: Sums whose absolute value is smaller are left out.
-
-    Raises:
-        ValueError: The shapes differ.
-    """
+    """Add two COOTensors `x1` and `x2` of one shape; sums of absolute value below `thresh` are left out."""
     if tuple(x1.shape) != tuple(x2.shape):
         raise checks.fail_value("ops.coo_add", f"x2 must have the shape {x1.shape}", x2.shape, "two of one shape")
     total = _merged("ops.coo_add", x1.shape, (x1.indices, x2.indices), (x1.values, x2.values))
@@ -293,12 +262,7 @@ def coo_add(x1: COOTensor, x2: COOTensor, thresh: TensorLike) -> COOTensor:
 
 
 def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
-    """Concatenate COOTensors along an axis.
-
-    Args:
-        sp_input: COOTensors of equal sizes in the other axes.
-        concat_dim: The axis along which they are concatenated.
-    """
+    """Concatenate the COOTensors `sp_input` of equal sizes in the other axes along `concat_dim`."""
     axis, start, indices = concat_dim % len(sp_input[0].shape), 0, []
     for x in sp_input:
         indices.append(x.indices + np.eye(len(x.shape), dtype=backend.to_numpy(x.indices).dtype)[axis] * start)
@@ -308,26 +272,14 @@ def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
 
 
 def csr_add(a: CSRTensor, b: CSRTensor, alpha: TensorLike, beta: TensorLike) -> CSRTensor:
-    """Compute alpha * a + beta * b.
-
-    Args:
-        a: CSRTensor.
-        b: CSRTensor of the same shape.
-        alpha: Factor of `a`.
-        beta: Factor of `b`.
-    """
+    """`alpha` * `a` + `beta` * `b`, two CSRTensors of one shape."""
     x, y = csr_to_coo(a), csr_to_coo(b)
     values = (x.values * alpha, y.values * beta)
     return _coo_to_csr(_merged("ops.csr_add", a.shape, (x.indices, y.indices), values))
 
 
 def csr_softmax(logits: CSRTensor, dtype: DTypeLike) -> CSRTensor:
-    """Softmax over the stored elements of each row.
-
-    Args:
-        logits: CSRTensor.
-        dtype: The dtype of the result.
-    """
+    """Softmax over the stored elements of each row of `logits`, a CSRTensor; `dtype` is that of the result."""
     rows, count = _rows(logits), logits.shape[0]
     largest = keras.ops.take(keras.ops.segment_max(logits.values, rows, num_segments=count), rows)
     powers = keras.ops.exp(logits.values - largest)
@@ -393,11 +345,7 @@ class SparseToDense(Primitive):
 
 
 class SparseTensorDenseMatmul(Primitive):
-    """The product of a sparse matrix and a dense one.
-
-    Args:
-        adjoint_st: Whether the sparse matrix is transposed first.
-        adjoint_dt: Whether the dense matrix is transposed first.
+    """The product of a sparse matrix and a dense one, transposed first with `adjoint_st` and `adjoint_dt`.
 
     Example: ``ops.SparseTensorDenseMatmul()(indices, values, sparse_shape, dense)``.
     """

@@ -34,14 +34,9 @@ class _Rows(Primitive):
 
 
 class SparseApplyAdagradV2(_Rows):
-    """`ApplyAdagradV2` of the rows that have a gradient.
+    """`ApplyAdagradV2` of the rows that have a gradient, with the learning rate `lr`; `use_locking` is accepted.
 
-    Args:
-        lr: The learning rate.
-        epsilon: Added below the root, where `ApplyAdagradV2` adds it to the root.
-        use_locking: Accepted; without effect.
-        update_slots: Whether the sums grow.
-
+    `epsilon` is added below the root, where `ApplyAdagradV2` adds it to the root; without `update_slots` the sums stay.
     Example: ``ops.SparseApplyAdagradV2(0.01, 1e-6)(var, accum, grad, indices)``.
     """
 
@@ -58,14 +53,7 @@ class SparseApplyAdagradV2(_Rows):
 
 
 class SparseApplyFtrl(_Rows):
-    """`ApplyFtrl` of the rows that have a gradient.
-
-    Args:
-        lr: The learning rate.
-        l1: Strength of the L1 penalty.
-        l2: Strength of the L2 penalty.
-        lr_power: Power by which the rate falls, at most 0.
-        use_locking: Accepted; without effect.
+    """`ApplyFtrl` of the rows that have a gradient, with fixed `lr`, `l1`, `l2`, `lr_power`; `use_locking` is accepted.
 
     Example: ``ops.SparseApplyFtrl(0.01, 0.0, 0.0, -0.5)(var, accum, linear, grad, indices)``.
     """
@@ -87,10 +75,7 @@ class FusedSparseFtrl(SparseApplyFtrl):
 
 
 class FusedSparseProximalAdagrad(_Rows, Locking):
-    """`ApplyProximalAdagrad` of the rows that have a gradient.
-
-    Args:
-        use_locking: Accepted; without effect.
+    """`ApplyProximalAdagrad` of the rows that have a gradient; `use_locking` is accepted.
 
     Example: ``ops.FusedSparseProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)``.
     """
@@ -107,13 +92,9 @@ class FusedSparseProximalAdagrad(_Rows, Locking):
 class FusedSparseAdam(_Rows):
     """Adam's step of all rows; those without a gradient have a gradient of zero, so that their means decay.
 
-    With `use_nesterov` the weights of those rows do not change.
-
-    Args:
-        use_locking: Accepted; without effect.
-        use_nesterov: Whether to use Nesterov momentum.
-
-    Example: ``ops.FusedSparseAdam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad, indices)``.
+    `use_nesterov`: whether to use Nesterov momentum, with which the weights of those rows do not change; `use_locking`
+    is accepted. Example:
+    ``ops.FusedSparseAdam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad, indices)``.
     """
 
     def __init__(self, use_locking: bool = False, use_nesterov: bool = False) -> None:

@@ -23,16 +23,7 @@ class _Summary(Primitive):
         super().__init__()
 
     def __call__(self, name: str, value: Any) -> None:
-        """Pass a tensor to the recorder.
-
-        Args:
-            name: Its tag in the event file.
-            value: The tensor.
-
-        Raises:
-            TypeError: `name` is not a str, or `value` is not a tensor.
-            ValueError: `name` is empty, or `value` has the wrong number of axes.
-        """
+        """Pass the tensor `value` to the recorder, with `name` as its tag in the event file."""
         where = self.name
         if not isinstance(name, str):
             raise checks.fail_type(where, "name must be a str", name, 'summary("loss", loss)')
@@ -51,9 +42,7 @@ class _Summary(Primitive):
 class ScalarSummary(_Summary):
     """Record a number under a name; without an active SummaryRecord or SummaryCollector, do nothing.
 
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.ScalarSummary()("loss", mixtrain.Tensor(0.5))
+    Example: ``ops.ScalarSummary()("loss", Tensor(0.5))``.
     """
 
     _plugin: ClassVar[str] = "scalar"

@@ -92,9 +92,7 @@ class identity(Primitive):  # noqa: N801  MindSpore's name.
 class DropoutGenMask(Primitive):
     """Draw which values `DropoutDoMask` keeps: ``ops.DropoutGenMask()((2, 3), 0.9)``, a bool tensor of that shape.
 
-    Args:
-        Seed0: The seed of a stream of its own.
-        Seed1: Likewise.
+    `Seed0` and `Seed1` are the seed of a stream of its own.
 
     Source: MindSpore, `mindspore.ops.operations.DropoutGenMask`, whose masks are bits.
     """

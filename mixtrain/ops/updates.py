@@ -38,16 +38,9 @@ class Locking(Primitive):
 class ApplyMomentum(Primitive):
     """``accumulation = accumulation * momentum + gradient``, ``variable = variable - learning_rate * accumulation``.
 
-    Args:
-        use_nesterov: Whether ``gradient + accumulation * momentum`` is the step.
-        use_locking: Accepted; without effect.
-        gradient_scale: Accepted; without effect, as on a CPU of MindSpore.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> w, v = mixtrain.Parameter([1.0]), mixtrain.Parameter([0.0])
-        >>> ops.ApplyMomentum()(w, v, 0.5, mixtrain.Tensor([1.0]), 0.9).asnumpy().tolist()
-        [0.5]
+    With `use_nesterov` the step is ``gradient + accumulation * momentum``. `use_locking` and `gradient_scale` are
+    accepted, as on a CPU of MindSpore. Example:
+    ``ops.ApplyMomentum()(variable, accumulation, learning_rate, gradient, momentum)``.
     """
 
     def __init__(self, use_nesterov: bool = False, use_locking: bool = False, gradient_scale: float = 1.0) -> None:
@@ -67,12 +60,8 @@ class ApplyMomentum(Primitive):
 class SGD(Primitive):
     """Gradient descent with momentum: ``accum = accum * momentum + gradient * (1 - dampening)``.
 
-    Args:
-        dampening: Dampening of the momentum.
-        weight_decay: L2 penalty.
-        nesterov: Whether to use Nesterov momentum.
-
-    Example: ``ops.SGD()(weight, gradient, learning_rate, accum, momentum, stat)``.
+    `weight_decay`: L2 penalty; `nesterov`: whether to use Nesterov momentum. Example:
+    ``ops.SGD()(weight, gradient, learning_rate, accum, momentum, stat)``.
     """
 
     def __init__(self, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False) -> None:
@@ -98,11 +87,8 @@ class SGD(Primitive):
 class Adam(Primitive):
     """Adam's step; `beta1_power` and `beta2_power` are the decays to the power of the step.
 
-    Args:
-        use_locking: Accepted; without effect.
-        use_nesterov: Whether to use Nesterov momentum.
-
-    Example: ``ops.Adam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient)``.
+    `use_nesterov`: whether to use Nesterov momentum; `use_locking` is accepted. Example:
+    ``ops.Adam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient)``.
     """
 
     def __init__(self, use_locking: bool = False, use_nesterov: bool = False) -> None:
@@ -126,10 +112,7 @@ class Adam(Primitive):
 
 
 class AdamWeightDecay(Locking):
-    """Adam's step without bias correction, with decoupled weight decay.
-
-    Args:
-        use_locking: Accepted; without effect.
+    """Adam's step without bias correction, with decoupled weight decay; `use_locking` is accepted.
 
     Example: ``ops.AdamWeightDecay()(var, m, v, lr, beta1, beta2, epsilon, decay, gradient)``.
     """
@@ -156,10 +139,7 @@ class ApplyGradientDescent(Primitive):
 
 
 class ApplyAdagrad(Primitive):
-    """``accum = accum + grad²``, ``var = var - lr * grad / sqrt(accum)``.
-
-    Args:
-        update_slots: Whether `accum` is updated.
+    """``accum = accum + grad²``, unless `update_slots` is False; ``var = var - lr * grad / sqrt(accum)``.
 
     Example: ``ops.ApplyAdagrad()(var, accum, lr, grad)``.
     """
@@ -223,10 +203,7 @@ class ApplyAdaMax(Primitive):
 
 
 class ApplyRMSProp(Locking):
-    """RMSProp's step with momentum.
-
-    Args:
-        use_locking: Accepted; without effect.
+    """RMSProp's step with momentum; `use_locking` is accepted.
 
     Example: ``ops.ApplyRMSProp()(var, mean_square, moment, lr, grad, decay, momentum, epsilon)``.
     """
@@ -246,10 +223,7 @@ class ApplyRMSProp(Locking):
 
 
 class ApplyAdamWithAmsgradV2(Locking):
-    """AMSGrad's step: Adam's, divided by the largest mean of squares so far.
-
-    Args:
-        use_locking: Accepted; without effect.
+    """AMSGrad's step: Adam's, divided by the largest mean of squares so far; `use_locking` is accepted.
 
     Example: ``ops.ApplyAdamWithAmsgradV2()(var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, eps, grad)``.
     """
@@ -324,10 +298,7 @@ class ApplyProximalGradientDescent(Primitive):
 
 
 class ApplyCenteredRMSProp(Locking):
-    """RMSProp's step, divided by the standard deviation of the gradients.
-
-    Args:
-        use_locking: Accepted; without effect.
+    """RMSProp's step, divided by the standard deviation of the gradients; `use_locking` is accepted.
 
     Example: ``ops.ApplyCenteredRMSProp()(var, mean_grad, mean_square, moment, grad, lr, decay, momentum, epsilon)``.
     """
@@ -348,10 +319,7 @@ class ApplyCenteredRMSProp(Locking):
 
 
 class ApplyProximalAdagrad(Locking):
-    """Adagrad's step, then the proximal step of the penalties.
-
-    Args:
-        use_locking: Accepted; without effect.
+    """Adagrad's step, then the proximal step of the penalties; `use_locking` is accepted.
 
     Example: ``ops.ApplyProximalAdagrad()(var, accum, lr, l1, l2, grad)``.
     """
@@ -366,10 +334,7 @@ class ApplyProximalAdagrad(Locking):
 
 
 class ApplyAdagradDA(Locking):
-    """Adagrad's dual averaging: the weight is computed from the sums of gradients alone.
-
-    Args:
-        use_locking: Accepted; without effect.
+    """Adagrad's dual averaging: the weight is computed from the sums of gradients alone; `use_locking` is accepted.
 
     Example: ``ops.ApplyAdagradDA()(var, sum, squares, grad, lr, l1, l2, global_step)``.
     """
@@ -401,10 +366,7 @@ def ftrl(
 
 
 class ApplyFtrl(Locking):
-    """The step of FTRL, follow the regularized leader.
-
-    Args:
-        use_locking: Accepted; without effect.
+    """The step of FTRL, follow the regularized leader; `use_locking` is accepted.
 
     Example: ``ops.ApplyFtrl()(var, accum, linear, grad, lr, l1, l2, lr_power)``.
     """
