@@ -13,6 +13,8 @@ from mixtrain.ops.operator import of_this_package, primitive_call
 from mixtrain.typing import Tree
 
 _PrimitiveT = TypeVar("_PrimitiveT", bound="Primitive")
+_Parameter: Final = inspect.Parameter
+_EITHER: Final = _Parameter.POSITIONAL_OR_KEYWORD
 
 
 class Primitive:
@@ -107,11 +109,27 @@ def primitive(name: str, function: Callable[..., Any]) -> type[Primitive]:
         >>> primitive("Twice", lambda x: 2 * x)()(3)
         6
     """
-    doc = (
-        f"`{function.__name__}` as an object. Example: ``ops.{name}()(...)`` is ``ops.{function.__name__}(...)``."
-    )
-    body = {"__call__": staticmethod(function), "__doc__": doc, "__module__": _caller()}
-    return type(name, (Primitive,), body)
+    return _primitive_without_settings(name, function, _caller())
+
+
+def primitives(**functions: Callable[..., Any]) -> list[type[Primitive]]:
+    """Return the classes of several primitives without settings, in order: ``Abs, Neg = primitives(Abs=abs, Neg=neg)``.
+
+    Example:
+        >>> Twice, Half = primitives(Twice=lambda x: 2 * x, Half=lambda x: x / 2)
+        >>> Twice()(3), Half()(3)
+        (6, 1.5)
+    """
+    module = _caller()
+    return [_primitive_without_settings(name, function, module) for name, function in functions.items()]
+
+
+def _primitive_without_settings(name: str, function: Callable[..., Any], module: str) -> type[Primitive]:
+    same = function.__name__
+    doc = f"`{same}` as an object. Example: ``ops.{name}()(...)`` is ``ops.{same}(...)``."
+    if not same.isidentifier() or same.startswith("_"):
+        doc = f"{function.__doc__ or 'An operation without settings.'} Example: ``ops.{name}()(...)``."
+    return type(name, (Primitive,), {"__call__": staticmethod(function), "__doc__": doc, "__module__": module})
 
 
 def _caller() -> str:
@@ -129,9 +147,10 @@ def argument_reader(settings: Mapping[str, Any]) -> Callable[..., dict[str, Any]
         >>> argument_reader({"size": REQUIRED, "step": 1})(3)
         {'size': 3, 'step': 1}
     """
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(key, kind, default=value) for key, value in settings.items()])
+    return _binder(inspect.Signature([_Parameter(key, _EITHER, default=value) for key, value in settings.items()]))
 
+
+def _binder(signature: inspect.Signature) -> Callable[..., dict[str, Any]]:
     def bind(*args: Any, **kwargs: Any) -> dict[str, Any]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -150,19 +169,56 @@ def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
         >>> Power()(3), Power(3)(2)
         (9, 8)
     """
-    bind = argument_reader(settings)
+    doc = (
+        f"An operation with fixed settings: {', '.join(f'`{key}`' for key in settings)}. "
+        f"Example: ``op = ops.{name}(...)``, then ``op(x)``."
+    )
+    parameters = [_Parameter(key, _EITHER, default=value) for key, value in settings.items()]
+    return _primitive_with_settings(name, function, parameters, {}, {"__doc__": doc, "__module__": _caller()})
+
+
+def as_primitive(**checked: Callable[[str, str, Any], Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Decorate a function of the name of a primitive, whose keyword-only arguments are the primitive's settings.
+
+    `checked` are functions of `mixtrain.checks` that check settings and return what is stored.
+
+    Example:
+        >>> @as_primitive(exponent=checks.number)
+        ... def Power(x, *, exponent=2.0):
+        ...     return x**exponent
+        >>> Power(), Power(3)(2)
+        (Prim[Power]<exponent=2.0>, 8.0)
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        parameters = [
+            parameter.replace(kind=_EITHER) for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind is _Parameter.KEYWORD_ONLY
+        ]
+        names = {"__doc__": function.__doc__, "__module__": function.__module__}
+        return _primitive_with_settings(function.__name__, function, parameters, checked, names)
+
+    return decorate
+
+
+def _primitive_with_settings(
+    name: str, function: Callable[..., Any], parameters: Sequence[inspect.Parameter],
+    checked: Mapping[str, Callable[[str, str, Any], Any]], names: Mapping[str, Any],
+) -> type[Primitive]:
+    bind = _binder(inspect.Signature(parameters))
+    settings = [parameter.name for parameter in parameters]
 
     def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
         Primitive.__init__(self)
-        vars(self).update(bind(*args, **kwargs))
+        values = bind(*args, **kwargs)
+        vars(self).update(values | {key: check(self.name, key, values[key]) for key, check in checked.items()})
 
     def __call__(self: Primitive, *inputs: Any, **named: Any) -> Tree:
         current = {key: vars(self)[key] for key in settings}
         return function(*inputs, **current, **named)
 
-    doc = (
-        f"An operation with fixed settings: {', '.join(f'`{key}`' for key in settings)}. "
-        f"Example: ``op = ops.{name}(...)``, then ``op(x)``."
-    )
-    body = {"__init__": __init__, "__call__": __call__, "__doc__": doc, "__module__": _caller()}
-    return type(name, (Primitive,), body)
+    own = _Parameter("self", _EITHER)
+    inputs = [one for one in inspect.signature(function).parameters.values() if one.name not in settings]
+    __init__.__signature__ = inspect.Signature([own, *parameters])  # type: ignore[attr-defined]
+    __call__.__signature__ = inspect.Signature([own, *inputs])  # type: ignore[attr-defined]
+    return type(name, (Primitive,), {"__init__": __init__, "__call__": __call__, **names})
