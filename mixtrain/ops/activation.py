@@ -10,7 +10,7 @@ import keras
 from mixtrain import checks
 from mixtrain.ops.elementwise import unary, unary_function
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitive
 from mixtrain.typing import Tensor, TensorLike
 
 sigmoid: Final = unary_function("sigmoid", keras.ops.sigmoid, "1 / (1 + exp(-`input`)).")
@@ -163,13 +163,7 @@ LogSigmoid: Final = primitive("LogSigmoid", logsigmoid)
 PReLU: Final = primitive("PReLU", prelu)
 
 
-class Elu(Primitive):
+@as_primitive(alpha=checks.number)
+def Elu(input_x: TensorLike, *, alpha: float = 1.0) -> Tensor:
     """`elu` with a fixed `alpha`. Example: ``ops.Elu(1.0)(x)``."""
-
-    def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__()
-        self.alpha = checks.number(self.name, "alpha", alpha)
-
-    def __call__(self, input_x: TensorLike) -> Tensor:
-        """Apply the function to `input_x`."""
-        return elu(input_x, self.alpha)
+    return elu(input_x, alpha)

@@ -11,7 +11,7 @@ import keras
 from mixtrain import checks
 from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import axes_of, axis_of, is_number, rank_of, sizes_of, tensor
-from mixtrain.ops.primitive import REQUIRED, Primitive, configured, primitive
+from mixtrain.ops.primitive import REQUIRED, Primitive, as_primitive, configured, primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -177,11 +177,10 @@ def t(input: TensorLike) -> Tensor:
     return keras.ops.transpose(x)
 
 
-class Flatten(Primitive):
+@as_primitive()
+def Flatten(input_x: TensorLike) -> Tensor:
     """Flatten all axes but the first. Example: ``ops.Flatten()(x)``."""
-
-    def __call__(self, input_x: TensorLike) -> Tensor:
-        return flatten(input_x)
+    return flatten(input_x)
 
 
 class Squeeze(Primitive):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import keras
 
 from mixtrain import checks
 from mixtrain.dtype import promoted
 from mixtrain.ops.inputs import as_floats, rank_of, tensor_dtype
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -50,16 +51,10 @@ def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Te
     return ops.stop_gradient(intersection / (gt_area if mode == "iof" else area + gt_area - intersection))
 
 
-class IOU(Primitive):
+@as_primitive(mode=partial(checks.one_of, allowed=("iou", "iof")))
+def IOU(anchor_boxes: TensorLike, gt_boxes: TensorLike, *, mode: str = "iou") -> Tensor:
     """`iou` with a fixed `mode`. Example: ``ops.IOU()(anchors, truths)``."""
-
-    def __init__(self, mode: str = "iou") -> None:
-        super().__init__()
-        self.mode = checks.one_of(self.name, "mode", mode, ("iou", "iof"))
-
-    def __call__(self, anchor_boxes: TensorLike, gt_boxes: TensorLike) -> Tensor:
-        """Return the overlaps (M, N) of `anchor_boxes` (N, 4) with `gt_boxes` (M, 4)."""
-        return iou(anchor_boxes, gt_boxes, self.mode)
+    return iou(anchor_boxes, gt_boxes, mode)
 
 
 class _Offsets(Primitive):
@@ -157,18 +152,19 @@ class BoundingBoxDecode(_Offsets):
         return ops.stack([ops.clip(edge, 0, size) for edge, size in edges], axis=-1)
 
 
-class CheckValid(Primitive):
-    """Whether boxes lie inside an image. Example: ``ops.CheckValid()(boxes, Tensor([10.0, 10.0, 1.0]))``."""
+@as_primitive()
+def CheckValid(bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
+    """Whether boxes (N, 4) lie inside an image of `img_metas` (height, width, ratio that multiplies both).
 
-    def __call__(self, bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
-        """Return bool (N,) for `bboxes` (N, 4) and `img_metas` (height, width, ratio that multiplies both)."""
-        boxes, metas = _promoted(_boxes(self.name, "bboxes", bboxes), as_floats(self.name, img_metas))
-        if tuple(metas.shape) != (3,):
-            raise checks.fail_value(
-                self.name, "img_metas must be (height, width, ratio)", tuple(metas.shape), "Tensor([h, w, 1.0])"
-            )
-        left, top, right, bottom = _edges(boxes)
-        height, width, ratio = keras.ops.unstack(metas, 3)
-        inside = keras.ops.logical_and(left >= 0, top >= 0)
-        inside = keras.ops.logical_and(inside, right <= width * ratio - 1)
-        return keras.ops.logical_and(inside, bottom <= height * ratio - 1)
+    Example: ``ops.CheckValid()(boxes, Tensor([10.0, 10.0, 1.0]))``.
+    """
+    boxes, metas = _promoted(_boxes("CheckValid", "bboxes", bboxes), as_floats("CheckValid", img_metas))
+    if tuple(metas.shape) != (3,):
+        raise checks.fail_value(
+            "CheckValid", "img_metas must be (height, width, ratio)", tuple(metas.shape), "Tensor([h, w, 1.0])"
+        )
+    left, top, right, bottom = _edges(boxes)
+    height, width, ratio = keras.ops.unstack(metas, 3)
+    inside = keras.ops.logical_and(left >= 0, top >= 0)
+    inside = keras.ops.logical_and(inside, right <= width * ratio - 1)
+    return keras.ops.logical_and(inside, bottom <= height * ratio - 1)

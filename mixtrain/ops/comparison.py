@@ -11,7 +11,7 @@ from mixtrain import checks
 from mixtrain.dtype import int32, is_float
 from mixtrain.ops.elementwise import binary, binary_function, renamed
 from mixtrain.ops.inputs import pair, tensor_dtype
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -97,15 +97,10 @@ def _equal_count(x: TensorLike, y: TensorLike) -> Tensor:
     return keras.ops.reshape(keras.ops.cast(count, x.dtype if is_float(x.dtype) else int32), (1,))
 
 
-class ApproximateEqual(Primitive):
+@as_primitive(tolerance=checks.number)
+def ApproximateEqual(x: TensorLike, y: TensorLike, *, tolerance: float = 1e-05) -> Tensor:
     """`approximate_equal` with a fixed `tolerance`. Example: ``ops.ApproximateEqual(0.1)(x, y)``."""
-
-    def __init__(self, tolerance: float = 1e-05) -> None:
-        super().__init__()
-        self.tolerance = checks.number("ApproximateEqual", "tolerance", tolerance)
-
-    def __call__(self, x: TensorLike, y: TensorLike) -> Tensor:
-        return approximate_equal(x, y, self.tolerance)
+    return approximate_equal(x, y, tolerance)
 
 
 Equal: Final = primitive("Equal", equal)

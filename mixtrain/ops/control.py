@@ -136,12 +136,7 @@ Partial = primitive("Partial", partial)
 Depend = primitive("Depend", depend)
 
 
-class Print(Primitive):
-    """`print_` as an object: ``ops.Print()("loss", loss)``."""
-
-    def __call__(self, *args: Any) -> None:
-        """Print `args`, one per line."""
-        print_(*args)
+Print = primitive("Print", print_)
 
 
 class Morph(Primitive):

@@ -11,7 +11,7 @@ from mixtrain import backend, checks
 from mixtrain.dtype import promoted
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.inputs import rank_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.ops.windows import check_data_format, check_fits, image, mode_of, pads_of, window
 from mixtrain.typing import Tensor, TensorLike
 
@@ -99,16 +99,10 @@ def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
     return keras.ops.add(x, keras.ops.reshape(values, (-1, *(1,) * (rank_of(x) - 2))))
 
 
-class BiasAdd(Primitive):
+@as_primitive(data_format=lambda where, _, value: check_data_format(where, value))
+def BiasAdd(input_x: TensorLike, bias: TensorLike, *, data_format: str = "NCHW") -> Tensor:
     """`bias_add` as an object; `data_format` is "NCHW". Example: ``ops.BiasAdd()(x, bias)``."""
-
-    def __init__(self, data_format: str = "NCHW") -> None:
-        super().__init__()
-        self.data_format = check_data_format(self.name, data_format)
-
-    def __call__(self, input_x: TensorLike, bias: TensorLike) -> Tensor:
-        """Add `bias` to the channels of `input_x`."""
-        return bias_add(input_x, bias)
+    return bias_add(input_x, bias)
 
 
 class Conv2D(Primitive):

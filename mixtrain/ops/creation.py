@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import keras
@@ -10,7 +11,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int64
 from mixtrain.ops.inputs import is_number, sizes_of, tensor
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -131,15 +132,10 @@ def _eye(n: int, m: int, dtype: DTypeLike | None) -> Tensor:
     return eye(n, m, dtype)
 
 
-class Range(Primitive):
+@as_primitive(maxlen=partial(checks.integer, at_least=1, example=1000000))
+def Range(start: TensorLike, end: TensorLike, step: TensorLike, *, maxlen: int = 1000000) -> Tensor:
     """`range` as an object; `maxlen` is accepted for MindSpore scripts. Example: ``ops.Range()(0, 6, 2)``."""
-
-    def __init__(self, maxlen: int = 1000000) -> None:
-        super().__init__()
-        self.maxlen = checks.integer("Range", "maxlen", maxlen, at_least=1, example=1000000)
-
-    def __call__(self, start: TensorLike, end: TensorLike, step: TensorLike) -> Tensor:
-        return arange(start, end, step)
+    return arange(start, end, step)
 
 
 Zeros: Final = primitive("Zeros", zeros)

@@ -7,7 +7,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import float32, is_float
 from mixtrain.ops.labels import as_float32, check_class_numbers, check_same_shape, reduce_loss, shape_of
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import as_primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -126,39 +126,31 @@ def _weighted_reduction(where: str, losses: Tensor, weights: Tensor | None, redu
     return reduce_loss(where, losses, reduction)
 
 
-class SoftmaxCrossEntropyWithLogits(Primitive):
-    """The cross entropy of logits with probabilities, and its gradient: ``(losses (N,), gradients (N, C))``.
+@as_primitive()
+def SoftmaxCrossEntropyWithLogits(logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
+    """The cross entropy of `logits` (N, C) with probabilities `labels`, and its gradient by the logits, float32.
 
     Example: ``ops.SoftmaxCrossEntropyWithLogits()(Tensor([[0.0, 0.0]]), Tensor([[1.0, 0.0]]))``.
     """
-
-    def __call__(self, logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
-        """Return the losses and gradients, float32, of `logits` (N, C) with `labels` (N, C)."""
-        logits, labels = as_float32(logits), as_float32(labels)
-        if len(shape_of(logits)) != 2:
-            raise checks.fail_value(self.name, "logits must have 2 axes (N, C)", shape_of(logits), "logits (N, C)")
-        check_same_shape(self.name, logits, labels)
-        gradient = keras.ops.stop_gradient(keras.ops.softmax(logits, axis=-1) - labels)
-        return backend.softmax_cross_entropy(labels, logits), gradient
+    where, logits, labels = "SoftmaxCrossEntropyWithLogits", as_float32(logits), as_float32(labels)
+    if len(shape_of(logits)) != 2:
+        raise checks.fail_value(where, "logits must have 2 axes (N, C)", shape_of(logits), "logits (N, C)")
+    check_same_shape(where, logits, labels)
+    gradient = keras.ops.stop_gradient(keras.ops.softmax(logits, axis=-1) - labels)
+    return backend.softmax_cross_entropy(labels, logits), gradient
 
 
-class SparseSoftmaxCrossEntropyWithLogits(Primitive):
-    """The mean cross entropy of logits with class numbers; with `is_grad` its gradient by the logits instead.
+@as_primitive(is_grad=checks.boolean)
+def SparseSoftmaxCrossEntropyWithLogits(logits: TensorLike, labels: TensorLike, *, is_grad: bool = False) -> Tensor:
+    """The mean cross entropy of `logits` (N, C) with class numbers `labels` (N,), or with `is_grad` its gradient.
 
     Example: ``ops.SparseSoftmaxCrossEntropyWithLogits()(Tensor([[0.0, 0.0]]), Tensor([1]))`` is 0.6931.
     """
-
-    def __init__(self, is_grad: bool = False) -> None:
-        super().__init__()
-        self.is_grad = checks.boolean(self.name, "is_grad", is_grad)
-
-    def __call__(self, logits: TensorLike, labels: TensorLike) -> Tensor:
-        """Return the mean loss, float32, or its gradient, of `logits` (N, C) with `labels` (N,)."""
-        logits, shape = as_float32(logits), shape_of(logits)
-        if len(shape) != 2:
-            raise checks.fail_value(self.name, "logits must have 2 axes (N, C)", shape, "logits (N, C)")
-        labels = check_class_numbers(self.name, labels, shape[:1], shape, "class numbers (N,)", classes=shape[1])
-        if not self.is_grad:
-            return keras.ops.mean(backend.sparse_softmax_cross_entropy(labels, logits))
-        one_hot = keras.ops.one_hot(labels, shape[1], dtype=float32)
-        return (keras.ops.softmax(logits, axis=-1) - one_hot) / keras.ops.cast(keras.ops.shape(logits)[0], float32)
+    where, logits, shape = "SparseSoftmaxCrossEntropyWithLogits", as_float32(logits), shape_of(logits)
+    if len(shape) != 2:
+        raise checks.fail_value(where, "logits must have 2 axes (N, C)", shape, "logits (N, C)")
+    labels = check_class_numbers(where, labels, shape[:1], shape, "class numbers (N,)", classes=shape[1])
+    if not is_grad:
+        return keras.ops.mean(backend.sparse_softmax_cross_entropy(labels, logits))
+    one_hot = keras.ops.one_hot(labels, shape[1], dtype=float32)
+    return (keras.ops.softmax(logits, axis=-1) - one_hot) / keras.ops.cast(keras.ops.shape(logits)[0], float32)

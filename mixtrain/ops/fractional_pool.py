@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import keras
@@ -13,7 +14,7 @@ from mixtrain import backend, checks
 from mixtrain.dtype import float32, int64
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import rank_of, sizes_of, tensor
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.ops.random import rand
 from mixtrain.seed import generator
 from mixtrain.typing import Tensor, TensorLike
@@ -124,24 +125,19 @@ fractional_max_pool2d: Final = _fractional_max_pool(2)
 fractional_max_pool3d: Final = _fractional_max_pool(3)
 
 
-class FractionalMaxPool3DWithFixedKsize(Primitive):
+@as_primitive(data_format=partial(checks.one_of, allowed=("NCDHW",)))
+def FractionalMaxPool3DWithFixedKsize(
+    x: TensorLike, random_samples: TensorLike, *, ksize: int | Sequence[int], output_shape: int | Sequence[int],
+    data_format: str = "NCDHW",
+) -> tuple[Tensor, Tensor]:
     """`fractional_max_pool3d` as an object that takes the random samples and returns indices too.
 
     `ksize`: size of the windows; `output_shape`: sizes of the result; `data_format`: "NCDHW". Example:
     ``ops.FractionalMaxPool3DWithFixedKsize(2, (2, 2, 2))(x, random_samples)``.
     """
-
-    def __init__(
-        self, ksize: int | Sequence[int], output_shape: int | Sequence[int], data_format: str = "NCDHW"
-    ) -> None:
-        super().__init__()
-        self.ksize, self.output_shape = ksize, output_shape
-        self.data_format = checks.one_of(self.name, "data_format", data_format, ("NCDHW",))
-
-    def __call__(self, x: TensorLike, random_samples: TensorLike) -> tuple[Tensor, Tensor]:
-        return fractional_max_pool3d(  # type: ignore[no-any-return]
-            x, self.ksize, self.output_shape, return_indices=True, _random_samples=random_samples
-        )
+    return fractional_max_pool3d(  # type: ignore[no-any-return]
+        x, ksize, output_shape, return_indices=True, _random_samples=random_samples
+    )
 
 
 class _FractionalPool(Primitive):

@@ -147,10 +147,16 @@ def rank_of(x: Tensor) -> int:
     return len(x.shape)
 
 
+def an_int(where: str, name: str, value: Any, *, example: int = 0) -> Any:
+    """Return a value that must be an int."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise checks.fail_type(where, f"{name} must be an int", value, f"{name}={example}")
+    return value
+
+
 def axis_of(where: str, axis: Any, rank: int, *, name: str = "axis") -> int:
     """Return an axis counted from the front; one that is not an int, or that does not exist, is an error."""
-    if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
-        raise checks.fail_type(where, f"{name} must be an int", axis, f"{name}=0")
+    an_int(where, name, axis)
     if not -max(rank, 1) <= int(axis) < max(rank, 1):
         raise checks.fail_value(
             where, f"{name} must be at least {-rank} and below {rank}, as there are {rank} axes", axis, f"{name}=0"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import promoted
-from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.inputs import an_int, axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
+from mixtrain.ops.primitive import as_primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -151,60 +152,36 @@ def vstack(inputs: Sequence[TensorLike]) -> Tensor:
     return keras.ops.concatenate(rows)
 
 
-class _Joining(Primitive):
-    """An operation on several tensors along a fixed axis."""
-
-    def __init__(self, axis: int = 0) -> None:
-        super().__init__()
-        if not is_number(axis) or isinstance(axis, (bool, float)):
-            raise checks.fail_type(self.name, "axis must be an int", axis, "axis=0")
-        self.axis = axis
-
-
-class Concat(_Joining):
+@as_primitive(axis=an_int)
+def Concat(*tensors: TensorLike, axis: int = 0) -> Tensor:
     """`concat` along a fixed `axis`. Example: ``ops.Concat(1)((x, y))``."""
-
-    def __call__(self, *tensors: TensorLike) -> Tensor:
-        return _concat("ops.Concat", tensors[0] if len(tensors) == 1 else tensors, self.axis)
+    return _concat("ops.Concat", tensors[0] if len(tensors) == 1 else tensors, axis)
 
 
-class Stack(_Joining):
+@as_primitive(axis=an_int)
+def Stack(*tensors: TensorLike, axis: int = 0) -> Tensor:
     """`stack` along a fixed new `axis`. Example: ``ops.Stack(1)((x, y))``."""
-
-    def __call__(self, *tensors: TensorLike) -> Tensor:
-        return stack(tensors[0] if len(tensors) == 1 else tensors, self.axis)
+    return stack(tensors[0] if len(tensors) == 1 else tensors, axis)
 
 
-class Unstack(_Joining):
+@as_primitive(axis=an_int)
+def Unstack(input_x: TensorLike, *, axis: int = 0, num: int | None = None) -> tuple[Tensor, ...]:
     """`unstack` along a fixed `axis` into `num` tensors. Example: ``ops.Unstack()(x)``."""
-
-    def __init__(self, axis: int = 0, num: int | None = None) -> None:
-        super().__init__(axis)
-        self.num = num
-
-    def __call__(self, input_x: TensorLike) -> tuple[Tensor, ...]:
-        pieces = unstack(input_x, self.axis)
-        if self.num not in (None, len(pieces)):
-            raise checks.fail_value("Unstack", f"num must be {len(pieces)}, the size of the axis", self.num, "num=None")
-        return pieces
+    pieces = unstack(input_x, axis)
+    if num not in (None, len(pieces)):
+        raise checks.fail_value("Unstack", f"num must be {len(pieces)}, the size of the axis", num, "num=None")
+    return pieces
 
 
-class Split(Primitive):
+@as_primitive(output_num=partial(checks.integer, at_least=1))
+def Split(input_x: TensorLike, *, axis: int = 0, output_num: int = 1) -> tuple[Tensor, ...]:
     """Split a tensor along `axis` into `output_num` pieces of one size. Example: ``ops.Split(0, 2)(x)``."""
-
-    def __init__(self, axis: int = 0, output_num: int = 1) -> None:
-        super().__init__()
-        self.axis = axis
-        self.output_num = checks.integer("Split", "output_num", output_num, at_least=1)
-
-    def __call__(self, input_x: TensorLike) -> tuple[Tensor, ...]:
-        x = tensor("ops.Split", input_x)
-        axis = axis_of("ops.Split", self.axis, rank_of(x))
-        size = known_size("ops.Split", x, axis)
-        if size % self.output_num:
-            raise checks.fail_value(
-                "ops.Split", f"output_num must divide {size}, the size of axis {self.axis}", self.output_num,
-                f"output_num={size}",
-            )
-        step = size // self.output_num
-        return _split(x, list(range(step, size, step)), axis)
+    x = tensor("ops.Split", input_x)
+    index = axis_of("ops.Split", axis, rank_of(x))
+    size = known_size("ops.Split", x, index)
+    if size % output_num:
+        raise checks.fail_value(
+            "ops.Split", f"output_num must divide {size}, the size of axis {axis}", output_num, f"output_num={size}"
+        )
+    step = size // output_num
+    return _split(x, list(range(step, size, step)), index)

@@ -15,7 +15,7 @@ from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.array import swapaxes
 from mixtrain.ops.complex_numbers import conj
 from mixtrain.ops.inputs import as_floats, pair, rank_of, tensor, widened
-from mixtrain.ops.primitive import Primitive, configured, primitive
+from mixtrain.ops.primitive import as_primitive, configured, primitive
 from mixtrain.ops.products import bmm, matmul, mv, outer
 from mixtrain.ops.reduction import norm
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -330,17 +330,14 @@ Qr: Final = configured(
 )
 
 
-class LpNorm(Primitive):
+@as_primitive()
+def LpNorm(
+    input: TensorLike, *, axis: int | Sequence[int], p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12
+) -> Tensor:
     """The norm of order `p` along `axis`, at least `epsilon`; `keep_dims` keeps the axes.
 
     Example: ``ops.LpNorm(axis=[0, 1], p=2)(x)``.
     """
-
-    def __init__(self, axis: int | Sequence[int], p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12) -> None:
-        super().__init__()
-        self.axis, self.p, self.keep_dims, self.epsilon = axis, p, keep_dims, epsilon
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        axis = tuple(self.axis) if isinstance(self.axis, (list, tuple)) else self.axis
-        norms = _lp_norm(keras.ops.abs(as_floats("ops.LpNorm", input)), self.p, axis, self.keep_dims)
-        return keras.ops.maximum(norms, self.epsilon)
+    axes = tuple(axis) if isinstance(axis, (list, tuple)) else axis
+    norms = _lp_norm(keras.ops.abs(as_floats("ops.LpNorm", input)), p, axes, keep_dims)
+    return keras.ops.maximum(norms, epsilon)

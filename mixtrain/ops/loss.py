@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Final
 
 import keras
@@ -10,7 +11,7 @@ import keras
 from mixtrain import checks
 from mixtrain.ops.inputs import check_broadcast as check_two
 from mixtrain.ops.labels import as_float32, check_broadcast, check_range, check_same_shape, reduce_loss, shape_of
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import as_primitive
 from mixtrain.typing import Tensor, TensorLike
 
 # Added to probabilities before their logarithm, as in MindSpore: the largest loss is -log(1e-12) = 27.631021.
@@ -139,25 +140,19 @@ def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> T
     return reduce_loss(where, losses, reduction)
 
 
-class SigmoidCrossEntropyWithLogits(Primitive):
+@as_primitive()
+def SigmoidCrossEntropyWithLogits(logits: TensorLike, label: TensorLike) -> Tensor:
     """The binary cross entropy of the sigmoid of logits with labels, not reduced.
 
     Example: ``ops.SigmoidCrossEntropyWithLogits()(Tensor([0.0]), Tensor([1.0]))`` is ``[0.6931]``.
     """
-
-    def __call__(self, logits: TensorLike, label: TensorLike) -> Tensor:
-        """Return the losses, float32, of `logits` with `label`, of one shape."""
-        return binary_cross_entropy_with_logits(logits, label, reduction="none")
+    return binary_cross_entropy_with_logits(logits, label, reduction="none")
 
 
-class SmoothL1Loss(Primitive):
+@as_primitive(
+    beta=partial(checks.number, above=0, example=1.0),
+    reduction=partial(checks.one_of, allowed=("none", "mean", "sum")),
+)
+def SmoothL1Loss(prediction: TensorLike, target: TensorLike, *, beta: float = 1.0, reduction: str = "none") -> Tensor:
     """`smooth_l1_loss` with a fixed `beta`, more than 0, and `reduction`. Example: ``ops.SmoothL1Loss()(x, y)``."""
-
-    def __init__(self, beta: float = 1.0, reduction: str = "none") -> None:
-        super().__init__()
-        self.beta = checks.number(self.name, "beta", beta, above=0, example=1.0)
-        self.reduction = checks.one_of(self.name, "reduction", reduction, ("none", "mean", "sum"))
-
-    def __call__(self, prediction: TensorLike, target: TensorLike) -> Tensor:
-        """Return the losses of `prediction` with `target`, of one shape."""
-        return smooth_l1_loss(prediction, target, self.beta, self.reduction)
+    return smooth_l1_loss(prediction, target, beta, reduction)

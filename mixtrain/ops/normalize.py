@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import float32
 from mixtrain.ops.inputs import as_floats, axes_of, rank_of
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import as_primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
-class L2Normalize(Primitive):
+@as_primitive(epsilon=partial(checks.number, at_least=0, example=1e-4))
+def L2Normalize(input_x: TensorLike, *, axis: int | Sequence[int] = 0, epsilon: float = 1e-4) -> Tensor:
     """Divide by the root of the sum of squares along `axis`, an int or several, computed in at least float32.
 
     `epsilon` is the lower bound of the sum. Example: ``ops.L2Normalize()(Tensor([3.0, 4.0]))`` is ``[0.6, 0.8]``.
     """
-
-    def __init__(self, axis: int | Sequence[int] = 0, epsilon: float = 1e-4) -> None:
-        super().__init__()
-        self.axis = axis
-        self.epsilon = checks.number(self.name, "epsilon", epsilon, at_least=0, example=1e-4)
-
-    def __call__(self, input_x: TensorLike) -> Tensor:
-        """Normalize `input_x`; its shape and dtype stay."""
-        x = as_floats(self.name, input_x)
-        axes = axes_of(self.name, self.axis, rank_of(x))
-        squares = keras.ops.sum(keras.ops.square(keras.ops.cast(x, float32)), axis=axes, keepdims=True)
-        return x * keras.ops.cast(keras.ops.rsqrt(keras.ops.maximum(squares, self.epsilon)), x.dtype)
+    x = as_floats("L2Normalize", input_x)
+    axes = axes_of("L2Normalize", axis, rank_of(x))
+    squares = keras.ops.sum(keras.ops.square(keras.ops.cast(x, float32)), axis=axes, keepdims=True)
+    return x * keras.ops.cast(keras.ops.rsqrt(keras.ops.maximum(squares, epsilon)), x.dtype)
 
 
 def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Sequence[int]) -> Tensor:
@@ -108,22 +102,17 @@ def batch_norm(
     return keras.ops.cast(_scaled(y, weight, bias, shape), x.dtype)
 
 
-class LayerNorm(Primitive):
+@as_primitive()
+def LayerNorm(
+    input_x: TensorLike, gamma: TensorLike, beta: TensorLike, *, begin_norm_axis: int = 1, begin_params_axis: int = 1,
+    epsilon: float = 1e-7,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize the axes of each sample from `begin_norm_axis` on: ``(output, mean, variance)``.
 
     `begin_params_axis`: first axis that scale and shift belong to; `epsilon`: added to the variance. Example:
     ``output, mean, variance = ops.LayerNorm()(x, gamma, beta)``.
     """
-
-    def __init__(self, begin_norm_axis: int = 1, begin_params_axis: int = 1, epsilon: float = 1e-7) -> None:
-        super().__init__()
-        self.begin_norm_axis, self.begin_params_axis, self.epsilon = begin_norm_axis, begin_params_axis, epsilon
-
-    def __call__(self, input_x: TensorLike, gamma: TensorLike, beta: TensorLike) -> tuple[Tensor, Tensor, Tensor]:
-        """Normalize `input_x`, then scale it by `gamma` and shift it by `beta`."""
-        x = as_floats(self.name, input_x)
-        rank = rank_of(x)
-        wide = keras.ops.cast(x, float32)
-        y, mean, variance = _normalized(wide, tuple(range(self.begin_norm_axis % rank, rank)), self.epsilon)
-        shape = tuple(x.shape[self.begin_params_axis % rank :])
-        return keras.ops.cast(_scaled(y, gamma, beta, shape), x.dtype), mean, variance
+    x = as_floats("LayerNorm", input_x)
+    rank = rank_of(x)
+    y, mean, variance = _normalized(keras.ops.cast(x, float32), tuple(range(begin_norm_axis % rank, rank)), epsilon)
+    return keras.ops.cast(_scaled(y, gamma, beta, tuple(x.shape[begin_params_axis % rank :])), x.dtype), mean, variance

@@ -14,7 +14,7 @@ from mixtrain.ops.arithmetic import mul, pow
 from mixtrain.ops.comparison import bitwise_and, bitwise_or, bitwise_xor
 from mixtrain.ops.elementwise import binary, binary_function, named, renamed, unary, unary_function
 from mixtrain.ops.inputs import as_floats, is_number, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive
 from mixtrain.ops.unary import exp2, reciprocal
 from mixtrain.typing import Tensor, TensorLike
 
@@ -284,23 +284,10 @@ Eps: Final = primitive("Eps", eps)
 NextAfter: Final = primitive("NextAfter", nextafter)
 
 
-class Logit(Primitive):
+@as_primitive()
+def Logit(input: TensorLike, *, eps: float = -1.0) -> Tensor:
     """`logit` with a fixed `eps`; negative for none. Example: ``ops.Logit(1e-5)(p)``."""
-
-    def __init__(self, eps: float = -1.0) -> None:
-        super().__init__()
-        self.eps = eps
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        return logit(input, None if self.eps < 0 else self.eps)
+    return logit(input, None if eps < 0 else eps)
 
 
-class Mvlgamma(Primitive):
-    """`mvlgamma` of `p` dimensions. Example: ``ops.Mvlgamma(p=3)(x)``."""
-
-    def __init__(self, p: int) -> None:
-        super().__init__()
-        self.p = p
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        return mvlgamma(input, self.p)
+Mvlgamma = configured("Mvlgamma", mvlgamma, p=REQUIRED)

@@ -8,6 +8,7 @@ compute on backend tensors without autocast.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable
@@ -84,6 +85,12 @@ def primitive_call(call: Callable[..., Any]) -> _Function:
         except CONVERTED_ERRORS as error:
             raise_explained(f"ops.{name}", args, kwargs, error)
 
+    if not takes_self:
+        signature = inspect.signature(function)
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        operator.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[own, *signature.parameters.values()]
+        )
     return operator
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, int32, is_float
-from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.inputs import an_int, axis_of, rank_of, sizes_of, tensor, tensor_dtype
+from mixtrain.ops.primitive import as_primitive, configured, primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -122,65 +123,28 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape: int | Sequence[i
     return keras.ops.scatter(tensor(where, indices), tensor(where, updates), sizes_of(where, shape))
 
 
-class OneHot(Primitive):
+@as_primitive(axis=partial(an_int, example=-1))
+def OneHot(indices: TensorLike, depth: int, on_value: TensorLike, off_value: TensorLike, *, axis: int = -1) -> Tensor:
     """`one_hot` along a fixed `axis`; depth and both values are arguments of the call.
 
     Example: ``ops.OneHot()(labels, 10, mixtrain.Tensor(1.0), mixtrain.Tensor(0.0))``.
     """
-
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        if not is_number(axis) or isinstance(axis, (bool, float)):
-            raise checks.fail_type("OneHot", "axis must be an int", axis, "axis=-1")
-        self.axis = axis
-
-    def __call__(self, indices: TensorLike, depth: int, on_value: TensorLike, off_value: TensorLike) -> Tensor:
-        return one_hot(indices, depth, on_value, off_value, self.axis)
+    return one_hot(indices, depth, on_value, off_value, axis)
 
 
-class TopK(Primitive):
+@as_primitive(sorted=checks.boolean)
+def TopK(input_x: TensorLike, k: int, *, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """`topk` of the last axis; `sorted` is accepted. Example: ``ops.TopK()(x, 5)``."""
-
-    def __init__(self, sorted: bool = True) -> None:
-        super().__init__()
-        self.sorted = checks.boolean("TopK", "sorted", sorted)
-
-    def __call__(self, input_x: TensorLike, k: int) -> tuple[Tensor, Tensor]:
-        return topk(input_x, k)
+    return topk(input_x, k)
 
 
-class Sort(Primitive):
-    """`sort` with fixed `axis` and `descending`."""
-
-    def __init__(self, axis: int = -1, descending: bool = False) -> None:
-        super().__init__()
-        self.axis = axis
-        self.descending = checks.boolean("Sort", "descending", descending)
-
-    def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor]:
-        return sort(x, self.axis, self.descending)
+@as_primitive(descending=checks.boolean)
+def Sort(x: TensorLike, *, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """`sort` with fixed `axis` and `descending`. Example: ``ops.Sort()(x)``."""
+    return sort(x, axis, descending)
 
 
-class _Triangle(Primitive):
-    """A triangle with a fixed diagonal."""
-
-    def __init__(self, diagonal: int = 0) -> None:
-        super().__init__()
-        self.diagonal = diagonal
-
-
-class Tril(_Triangle):
-    """`tril` with a fixed `diagonal`. Example: ``ops.Tril()(x)``."""
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        return tril(input, self.diagonal)
-
-
-class Triu(_Triangle):
-    """`triu` with a fixed `diagonal`. Example: ``ops.Triu()(x)``."""
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        return triu(input, self.diagonal)
+Tril, Triu = configured("Tril", tril, diagonal=0), configured("Triu", triu, diagonal=0)
 
 
 Diag: Final = primitive("Diag", diag)

@@ -205,6 +205,8 @@ def _primitive_with_settings(
     name: str, function: Callable[..., Any], parameters: Sequence[inspect.Parameter],
     checked: Mapping[str, Callable[[str, str, Any], Any]], names: Mapping[str, Any],
 ) -> type[Primitive]:
+    if not parameters:
+        return type(name, (Primitive,), {"__call__": staticmethod(function), **names})
     bind = _binder(inspect.Signature(parameters))
     settings = [parameter.name for parameter in parameters]
 

@@ -10,8 +10,9 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, float32, int64, is_complex, is_float
+from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import as_floats, axes_of, rank_of, tensor, tensor_dtype, widened
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 _Reduce = Callable[..., Any]
@@ -182,27 +183,18 @@ def count_nonzero(
     return backend.to_tensor(reduce(where, keras.ops.sum, nonzero, axis, keep_dims), dtype)
 
 
-class _Reduction(Primitive):
-    """A reduction with fixed `keep_dims`; the axes are an argument of the call: ``ops.ReduceX(True)(x, axis)``."""
-
-    _compute: _Reduce
-
-    def __init__(self, keep_dims: bool = False) -> None:
-        super().__init__()
-        self.keep_dims = checks.boolean(self.name, "keep_dims", keep_dims)
-
-    def __call__(self, x: TensorLike, axis: int | Sequence[int] | None = ()) -> Tensor:
-        x = tensor(f"ops.{self.name}", x)
-        return keras.ops.cast(reduce(f"ops.{self.name}", type(self)._compute, x, axis, self.keep_dims), x.dtype)
-
-
-def reduction(name: str, compute: _Reduce, doc: str) -> type[_Reduction]:
+def reduction(name: str, compute: _Reduce, doc: str) -> type[Primitive]:
     """Return the class of one reduction: MindSpore's name, Keras's function, the first sentence of its docstring."""
-    text = (
+
+    def reduced(x: TensorLike, axis: int | Sequence[int] | None = (), *, keep_dims: bool = False) -> Tensor:
+        x = tensor(f"ops.{name}", x)
+        return keras.ops.cast(reduce(f"ops.{name}", compute, x, axis, keep_dims), x.dtype)
+
+    named(reduced, name, (
         f"{doc} `keep_dims` keeps the axes with size 1; the dtype stays.\n\n"
         f"    Example: ``ops.{name}(keep_dims=True)(x, 1)``."
-    )
-    return type(name, (_Reduction,), {"_compute": staticmethod(compute), "__doc__": text, "__module__": __name__})
+    ))
+    return as_primitive(keep_dims=checks.boolean)(reduced)
 
 
 def _mean(x: Tensor, **options: Any) -> Tensor:
@@ -217,7 +209,4 @@ ReduceProd: Final = reduction("ReduceProd", keras.ops.prod, "The product over th
 ReduceAll: Final = reduction("ReduceAll", keras.ops.all, "Whether all is True over the axes given in the call.")
 ReduceAny: Final = reduction("ReduceAny", keras.ops.any, "Whether anything is True over the axes given in the call.")
 
-reduce_mean: Final = ReduceMean()
-reduce_sum: Final = ReduceSum()
-reduce_max: Final = ReduceMax()
-reduce_min: Final = ReduceMin()
+reduce_mean, reduce_sum, reduce_max, reduce_min = ReduceMean(), ReduceSum(), ReduceMax(), ReduceMin()

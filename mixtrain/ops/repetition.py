@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, Literal
 
 import keras
@@ -10,7 +11,7 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, values_of
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import Primitive, as_primitive, primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -147,19 +148,14 @@ class Pad(Primitive):
         return _padded_by_axis("Pad", tensor("ops.Pad", input_x), self.paddings, "constant")
 
 
-class MirrorPad(Primitive):
+@as_primitive(mode=partial(checks.one_of, allowed=("REFLECT", "SYMMETRIC")))
+def MirrorPad(input_x: TensorLike, paddings: TensorLike, *, mode: str = "REFLECT") -> Tensor:
     """Mirror the elements at the edges; with `mode` "REFLECT" without the edge itself, with "SYMMETRIC" including it.
 
     Example: ``ops.MirrorPad()(x, ((1, 1), (2, 2)))``.
     """
-
-    def __init__(self, mode: str = "REFLECT") -> None:
-        super().__init__()
-        self.mode = checks.one_of("MirrorPad", "mode", mode, ("REFLECT", "SYMMETRIC"))
-
-    def __call__(self, input_x: TensorLike, paddings: TensorLike) -> Tensor:
-        pairs = [tuple(int(item) for item in pair) for pair in values_of("ops.MirrorPad", paddings)]
-        return _padded_by_axis("MirrorPad", tensor("ops.MirrorPad", input_x), pairs, self.mode.lower())
+    pairs = [tuple(int(item) for item in pair) for pair in values_of("ops.MirrorPad", paddings)]
+    return _padded_by_axis("MirrorPad", tensor("ops.MirrorPad", input_x), pairs, mode.lower())
 
 
 def _padded_by_axis(where: str, x: Tensor, pairs: Any, mode: str) -> Tensor:
@@ -168,26 +164,16 @@ def _padded_by_axis(where: str, x: Tensor, pairs: Any, mode: str) -> Tensor:
     return keras.ops.pad(x, pairs, mode=mode)
 
 
-class BroadcastTo(Primitive):
+@as_primitive(shape=lambda where, _, value: sizes_of(where, value))
+def BroadcastTo(input: TensorLike, *, shape: int | Sequence[int] | Tensor) -> Tensor:
     """`broadcast_to` a fixed `shape`. Example: ``ops.BroadcastTo((2, 3))(x)``."""
-
-    def __init__(self, shape: int | Sequence[int] | Tensor) -> None:
-        super().__init__()
-        self.shape = sizes_of("BroadcastTo", shape)
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        return broadcast_to(input, self.shape)
+    return broadcast_to(input, shape)
 
 
-class Meshgrid(Primitive):
+@as_primitive(indexing=partial(checks.one_of, allowed=("xy", "ij")))
+def Meshgrid(inputs: Sequence[TensorLike], *, indexing: str = "xy") -> tuple[Tensor, ...]:
     """`meshgrid` of a tuple of vectors with a fixed `indexing`. Example: ``ops.Meshgrid()((x, y))``."""
-
-    def __init__(self, indexing: str = "xy") -> None:
-        super().__init__()
-        self.indexing = checks.one_of("Meshgrid", "indexing", indexing, ("xy", "ij"))
-
-    def __call__(self, inputs: Sequence[TensorLike]) -> tuple[Tensor, ...]:
-        return meshgrid(*inputs, indexing=self.indexing)
+    return meshgrid(*inputs, indexing=indexing)
 
 
 Tile: Final = primitive("Tile", tile)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import keras
@@ -11,7 +12,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.inputs import as_mask, axis_of, is_number, pair, rank_of, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import as_primitive, configured, primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -181,39 +182,15 @@ def nonzero(input: TensorLike, *, as_tuple: bool = False) -> Tensor | tuple[Tens
     return indices if as_tuple else keras.ops.stack(indices, axis=-1)
 
 
-class Gather(Primitive):
+@as_primitive(batch_dims=partial(checks.integer, at_least=0))
+def Gather(input_params: TensorLike, input_indices: TensorLike, axis: int, *, batch_dims: int = 0) -> Tensor:
     """`gather` with fixed `batch_dims`: ``ops.Gather()(x, k, 0)``."""
-
-    def __init__(self, batch_dims: int = 0) -> None:
-        super().__init__()
-        self.batch_dims = checks.integer("Gather", "batch_dims", batch_dims, at_least=0)
-
-    def __call__(self, input_params: TensorLike, input_indices: TensorLike, axis: int) -> Tensor:
-        return gather(input_params, input_indices, axis, self.batch_dims)
+    return gather(input_params, input_indices, axis, batch_dims)
 
 
-class StridedSlice(Primitive):
-    """`strided_slice` with fixed `begin_mask`, `end_mask`, `ellipsis_mask`, `new_axis_mask` and `shrink_axis_mask`.
-
-    Example: ``ops.StridedSlice()(x, (0, 0), (2, 2), (1, 1))``.
-    """
-
-    def __init__(
-        self,
-        begin_mask: int = 0,
-        end_mask: int = 0,
-        ellipsis_mask: int = 0,
-        new_axis_mask: int = 0,
-        shrink_axis_mask: int = 0,
-    ) -> None:
-        super().__init__()
-        self.masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
-
-    def __call__(
-        self, input_x: TensorLike, begin: Sequence[int] | Tensor, end: Sequence[int] | Tensor,
-        strides: Sequence[int] | Tensor,
-    ) -> Tensor:
-        return strided_slice(input_x, begin, end, strides, *self.masks)
+StridedSlice = configured(
+    "StridedSlice", strided_slice, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0
+)
 
 
 GatherNd: Final = primitive("GatherNd", gather_nd)

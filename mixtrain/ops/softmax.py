@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.inputs import an_int, as_floats, axes_of, axis_of, rank_of
+from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -71,15 +72,7 @@ class Softmax(Primitive):
         return keras.ops.softmax(x, axis=axes[0] if len(axes) == 1 else axes)
 
 
-class LogSoftmax(Primitive):
+@as_primitive(axis=partial(an_int, example=-1))
+def LogSoftmax(logits: TensorLike, *, axis: int = -1) -> Tensor:
     """`log_softmax` along `axis`. Example: ``ops.LogSoftmax()(x)``."""
-
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
-            raise checks.fail_type(self.name, "axis must be an int", axis, "axis=-1")
-        self.axis: int = axis
-
-    def __call__(self, logits: TensorLike) -> Tensor:
-        """Normalize `logits` and take the logarithm."""
-        return log_softmax(logits, self.axis)
+    return log_softmax(logits, axis)

@@ -12,7 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.ops import activation, numeric, tensor_info, unary
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -334,41 +334,39 @@ coo_tan, csr_tan = _both("tan", unary.tan)
 coo_tanh, csr_tanh = _both("tanh", activation.tanh)
 
 
-class SparseToDense(Primitive):
+@as_primitive()
+def SparseToDense(indices: TensorLike, values: TensorLike, sparse_shape: TensorLike) -> Tensor:
     """A dense tensor from the indices and values of its elements.
 
     Example: ``ops.SparseToDense()(indices, values, sparse_shape)``.
     """
-
-    def __call__(self, indices: TensorLike, values: TensorLike, sparse_shape: TensorLike) -> Tensor:
-        return _to_dense(indices, values, sparse_shape)
+    return _to_dense(indices, values, sparse_shape)
 
 
-class SparseTensorDenseMatmul(Primitive):
+@as_primitive()
+def SparseTensorDenseMatmul(
+    indices: TensorLike, values: TensorLike, sparse_shape: TensorLike, dense: TensorLike, *, adjoint_st: bool = False,
+    adjoint_dt: bool = False,
+) -> Tensor:
     """The product of a sparse matrix and a dense one, transposed first with `adjoint_st` and `adjoint_dt`.
 
     Example: ``ops.SparseTensorDenseMatmul()(indices, values, sparse_shape, dense)``.
     """
-
-    def __init__(self, adjoint_st: bool = False, adjoint_dt: bool = False) -> None:
-        super().__init__()
-        self.adjoint_st, self.adjoint_dt = adjoint_st, adjoint_dt
-
-    def __call__(self, indices: TensorLike, values: TensorLike, sparse_shape: TensorLike, dense: TensorLike) -> Tensor:
-        x, y = _to_dense(indices, values, sparse_shape), tensor(self.name, dense)
-        x = keras.ops.transpose(x) if self.adjoint_st else x
-        y = keras.ops.transpose(y) if self.adjoint_dt else y
-        return keras.ops.matmul(x, y)
+    x, y = _to_dense(indices, values, sparse_shape), tensor("SparseTensorDenseMatmul", dense)
+    return keras.ops.matmul(
+        keras.ops.transpose(x) if adjoint_st else x, keras.ops.transpose(y) if adjoint_dt else y
+    )
 
 
-class SparseTensorDenseAdd(Primitive):
+@as_primitive()
+def SparseTensorDenseAdd(
+    x1_indices: TensorLike, x1_values: TensorLike, x1_shape: TensorLike, x2: TensorLike
+) -> Tensor:
     """The sum of a sparse tensor and a dense one.
 
     Example: ``ops.SparseTensorDenseAdd()(x1_indices, x1_values, x1_shape, x2)``.
     """
-
-    def __call__(self, x1_indices: TensorLike, x1_values: TensorLike, x1_shape: TensorLike, x2: TensorLike) -> Tensor:
-        return _to_dense(x1_indices, x1_values, x1_shape) + tensor(self.name, x2)
+    return _to_dense(x1_indices, x1_values, x1_shape) + tensor("SparseTensorDenseAdd", x2)
 
 
 def _sparse_slice(

@@ -11,7 +11,7 @@ from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.extremes import amax, amin
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, pair, rank_of, tensor, tensor_dtype, widened
 from mixtrain.ops.ordering import sort
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import REQUIRED, as_primitive, configured
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -240,43 +240,16 @@ def intopk(x1: TensorLike, x2: TensorLike, k: int) -> Tensor:
     return keras.ops.sum(keras.ops.cast(scores > score, "int32"), axis=1) < k
 
 
-class Cummin(Primitive):
-    """`cummin` along `axis`. Example: ``ops.Cummin(0)(x)``."""
-
-    def __init__(self, axis: int) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]:
-        return cummin(input, self.axis)
+Cummin, Cummax = configured("Cummin", cummin, axis=REQUIRED), configured("Cummax", cummax, axis=REQUIRED)
 
 
-class Cummax(Cummin):
-    """`cummax` along `axis`. Example: ``ops.Cummax(0)(x)``."""
-
-    def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]:
-        return cummax(input, self.axis)
+InTopK = configured("InTopK", intopk, k=REQUIRED)
 
 
-class InTopK(Primitive):
-    """`intopk` of the `k` largest. Example: ``ops.InTopK(3)(x1, x2)``."""
-
-    def __init__(self, k: int) -> None:
-        super().__init__()
-        self.k = k
-
-    def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor:
-        return intopk(x1, x2, self.k)
-
-
-class SearchSorted(Primitive):
+@as_primitive()
+def SearchSorted(
+    sorted_sequence: TensorLike, values: TensorLike, sorter: TensorLike | None = None, *, dtype: DTypeLike = "int64",
+    right: bool = False,
+) -> Tensor:
     """`searchsorted` of `dtype`, with `right`. Example: ``ops.SearchSorted()(sequence, values)``."""
-
-    def __init__(self, dtype: DTypeLike = "int64", right: bool = False) -> None:
-        super().__init__()
-        self.dtype, self.right = dtype, right
-
-    def __call__(self, sorted_sequence: TensorLike, values: TensorLike, sorter: TensorLike | None = None) -> Tensor:
-        return searchsorted(
-            sorted_sequence, values, out_int32=str(self.dtype).endswith("32"), right=self.right, sorter=sorter
-        )
+    return searchsorted(sorted_sequence, values, out_int32=str(dtype).endswith("32"), right=right, sorter=sorter)

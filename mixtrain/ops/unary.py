@@ -11,7 +11,7 @@ from mixtrain import checks
 from mixtrain.dtype import is_float
 from mixtrain.ops.elementwise import keep_integers, renamed, unary, unary_function
 from mixtrain.ops.inputs import tensor
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitive
 from mixtrain.typing import Tensor, TensorLike, Tree
 
 
@@ -162,16 +162,14 @@ LogicalNot: Final = primitive("LogicalNot", logical_not)
 Identity: Final = primitive("Identity", deepcopy)
 
 
-class FloatStatus(Primitive):
+@as_primitive()
+def FloatStatus(x: TensorLike) -> Tensor:
     """Whether an element is not finite, 1.0 or 0.0 of shape (1,). Example: ``ops.FloatStatus()(gradient)``."""
-
-    def __call__(self, x: TensorLike) -> Tensor:
-        finite = keras.ops.all(keras.ops.isfinite(tensor("ops.FloatStatus", x)))
-        return keras.ops.cast(keras.ops.reshape(keras.ops.logical_not(finite), (1,)), "float32")
+    finite = keras.ops.all(keras.ops.isfinite(tensor("ops.FloatStatus", x)))
+    return keras.ops.cast(keras.ops.reshape(keras.ops.logical_not(finite), (1,)), "float32")
 
 
-class Round(Primitive):
+@as_primitive()
+def Round(input: TensorLike, decimals: int = 0) -> Tensor:
     """`round` as an object. Example: ``ops.Round()(x)``."""
-
-    def __call__(self, input: TensorLike, decimals: int = 0) -> Tensor:
-        return round(input, decimals=decimals)
+    return round(input, decimals=decimals)
