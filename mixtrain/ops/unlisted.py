@@ -12,9 +12,9 @@ import keras
 from mixtrain import checks, ops
 from mixtrain.dtype import as_dtype, int32
 from mixtrain.ops.inputs import tensor
-from mixtrain.ops.primitive import REQUIRED, Primitive, configured, primitive
-from mixtrain.ops.updates import read, write
-from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree, Variable
+from mixtrain.ops.primitive import REQUIRED, Primitive, as_primitive, configured, primitive
+from mixtrain.ops.updates import step
+from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree
 
 # ---- names of functions and primitives that have another one ------------------------------------------------------
 P: Final = ops
@@ -105,32 +105,26 @@ class DropoutGenMask(Primitive):
         return self.uniform(shape) < tensor("ops.DropoutGenMask", keep_prob)
 
 
-class DropoutDoMask(Primitive):
+@as_primitive()
+def DropoutDoMask(input_x: TensorLike, mask: TensorLike, keep_prob: TensorLike) -> Tensor:
     """Keep the values of a mask, divided by the probability to keep: ``ops.DropoutDoMask()(x, mask, 0.9)``."""
-
-    def __call__(self, input_x: TensorLike, mask: TensorLike, keep_prob: TensorLike) -> Tensor:
-        x, keep = tensor("ops.DropoutDoMask", input_x), tensor("ops.DropoutDoMask", keep_prob)
-        return keras.ops.where(tensor("ops.DropoutDoMask", mask), x / keras.ops.cast(keep, x.dtype), 0)
+    x, keep = tensor("ops.DropoutDoMask", input_x), tensor("ops.DropoutDoMask", keep_prob)
+    return keras.ops.where(tensor("ops.DropoutDoMask", mask), x / keras.ops.cast(keep, x.dtype), 0)
 
 
-class FusedWeightScaleApplyMomentum(Primitive):
+@step("variable", "accumulation", first_only=True)
+def FusedWeightScaleApplyMomentum(
+    weight_decay: Tensor, loss_scale: Tensor, variable: Tensor, accumulation: Tensor, learning_rate: Tensor,
+    gradient: Tensor, momentum: Tensor,
+) -> tuple[Tensor, ...]:
     """`ApplyMomentum` of ``gradient * loss_scale + variable * weight_decay``.
 
     `loss_scale` is what the gradient is multiplied by: the reciprocal of an optimizer's argument of this name.
 
     Example: ``opt(weight_decay, loss_scale, variable, accumulation, learning_rate, gradient, momentum)``.
     """
-
-    def __call__(
-        self, weight_decay: TensorLike, loss_scale: TensorLike, variable: Variable, accumulation: Variable,
-        learning_rate: TensorLike, gradient: TensorLike, momentum: TensorLike,
-    ) -> Tensor:
-        value, velocity, decay, scale, lr, grad, factor = read(
-            self.name, variable, accumulation, weight_decay, loss_scale, learning_rate, gradient, momentum
-        )
-        velocity = velocity * factor + grad * scale + value * decay
-        write(accumulation, velocity)
-        return write(variable, value - lr * velocity)
+    velocity = accumulation * momentum + gradient * loss_scale + variable * weight_decay
+    return variable - learning_rate * velocity, velocity
 
 
 # ---- Python's values ----------------------------------------------------------------------------------------------
