@@ -10,7 +10,7 @@ import keras
 from mixtrain import checks
 from mixtrain.ops.elementwise import unary, unary_function
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import as_primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 sigmoid: Final = unary_function("sigmoid", keras.ops.sigmoid, "1 / (1 + exp(-`input`)).")
@@ -146,21 +146,14 @@ def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
     return keras.ops.where(x > 0, x, slopes * x)
 
 
-ReLU: Final = primitive("ReLU", relu)
-ReLU6: Final = primitive("ReLU6", relu6)
-Sigmoid: Final = primitive("Sigmoid", sigmoid)
-Tanh: Final = primitive("Tanh", tanh)
-GeLU: Final = primitive("GeLU", _gelu_tanh)
-Gelu: Final = primitive("Gelu", _gelu_tanh)
-FastGeLU: Final = primitive("FastGeLU", fast_gelu)
-HSwish: Final = primitive("HSwish", hardswish)
-HSigmoid: Final = primitive("HSigmoid", hardsigmoid)
-SeLU: Final = primitive("SeLU", selu)
-Softplus: Final = primitive("Softplus", softplus)
-Softsign: Final = primitive("Softsign", softsign)
-Mish: Final = primitive("Mish", mish)
-LogSigmoid: Final = primitive("LogSigmoid", logsigmoid)
-PReLU: Final = primitive("PReLU", prelu)
+(
+    ReLU, ReLU6, Sigmoid, Tanh, GeLU, Gelu, FastGeLU, HSwish, HSigmoid, SeLU, Softplus, Softsign, Mish, LogSigmoid,
+    PReLU,
+) = primitives(
+    ReLU=relu, ReLU6=relu6, Sigmoid=sigmoid, Tanh=tanh, GeLU=_gelu_tanh, Gelu=_gelu_tanh, FastGeLU=fast_gelu,
+    HSwish=hardswish, HSigmoid=hardsigmoid, SeLU=selu, Softplus=softplus, Softsign=softsign, Mish=mish,
+    LogSigmoid=logsigmoid, PReLU=prelu,
+)
 
 
 @as_primitive(alpha=checks.number)

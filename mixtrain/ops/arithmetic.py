@@ -12,7 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.dtype import float32, wider
 from mixtrain.ops.elementwise import binary, binary_function, renamed
 from mixtrain.ops.inputs import is_number, pair, tensor
-from mixtrain.ops.primitive import primitive
+from mixtrain.ops.primitive import primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -138,21 +138,11 @@ def addn(x: Sequence[TensorLike]) -> Tensor:
     return total
 
 
-Add: Final = primitive("Add", add)
-TensorAdd: Final = primitive("TensorAdd", add)
-Sub: Final = primitive("Sub", sub)
-Mul: Final = primitive("Mul", mul)
-Div: Final = primitive("Div", div)
-RealDiv: Final = primitive("RealDiv", div)
-DivNoNan: Final = primitive("DivNoNan", _div_no_nan)
-FloorDiv: Final = primitive("FloorDiv", floor_divide)
-FloorMod: Final = primitive("FloorMod", floor_mod)
-Mod: Final = primitive("Mod", fmod)
-TruncateDiv: Final = primitive("TruncateDiv", _truncate_div)
-Pow: Final = primitive("Pow", pow)
-Maximum: Final = primitive("Maximum", maximum)
-Minimum: Final = primitive("Minimum", minimum)
-Atan2: Final = primitive("Atan2", atan2)
-AddN: Final = primitive("AddN", addn)
-SquaredDifference: Final = primitive("SquaredDifference", squared_difference)
-Xdivy: Final = primitive("Xdivy", xdivy)
+(
+    Add, TensorAdd, Sub, Mul, Div, RealDiv, DivNoNan, FloorDiv, FloorMod, Mod, TruncateDiv, Pow, Maximum, Minimum,
+    Atan2, AddN, SquaredDifference, Xdivy,
+) = primitives(
+    Add=add, TensorAdd=add, Sub=sub, Mul=mul, Div=div, RealDiv=div, DivNoNan=_div_no_nan, FloorDiv=floor_divide,
+    FloorMod=floor_mod, Mod=fmod, TruncateDiv=_truncate_div, Pow=pow, Maximum=maximum, Minimum=minimum, Atan2=atan2,
+    AddN=addn, SquaredDifference=squared_difference, Xdivy=xdivy,
+)

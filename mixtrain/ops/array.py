@@ -11,7 +11,7 @@ import keras
 from mixtrain import checks
 from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import axes_of, axis_of, is_number, rank_of, sizes_of, tensor
-from mixtrain.ops.primitive import REQUIRED, Primitive, as_primitive, configured, primitive
+from mixtrain.ops.primitive import REQUIRED, Primitive, as_primitive, configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -196,7 +196,5 @@ class Squeeze(Primitive):
         return squeeze(input, self.axis)
 
 
-Reshape: Final = primitive("Reshape", reshape)
-Transpose: Final = primitive("Transpose", transpose)
-ExpandDims: Final = primitive("ExpandDims", expand_dims)
+Reshape, Transpose, ExpandDims = primitives(Reshape=reshape, Transpose=transpose, ExpandDims=expand_dims)
 ReverseV2: Final = configured("ReverseV2", lambda input, axis: flip(input, axis), axis=REQUIRED)

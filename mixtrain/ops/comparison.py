@@ -11,7 +11,7 @@ from mixtrain import checks
 from mixtrain.dtype import int32, is_float
 from mixtrain.ops.elementwise import binary, binary_function, renamed
 from mixtrain.ops.inputs import pair, tensor_dtype
-from mixtrain.ops.primitive import as_primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -103,13 +103,7 @@ def ApproximateEqual(x: TensorLike, y: TensorLike, *, tolerance: float = 1e-05) 
     return approximate_equal(x, y, tolerance)
 
 
-Equal: Final = primitive("Equal", equal)
-NotEqual: Final = primitive("NotEqual", not_equal)
-Less: Final = primitive("Less", less)
-LessEqual: Final = primitive("LessEqual", less_equal)
-Greater: Final = primitive("Greater", greater)
-GreaterEqual: Final = primitive("GreaterEqual", greater_equal)
-LogicalAnd: Final = primitive("LogicalAnd", logical_and)
-LogicalOr: Final = primitive("LogicalOr", logical_or)
-LogicalXor: Final = primitive("LogicalXor", logical_xor)
-EqualCount: Final = primitive("EqualCount", _equal_count)
+Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, LogicalAnd, LogicalOr, LogicalXor, EqualCount = primitives(
+    Equal=equal, NotEqual=not_equal, Less=less, LessEqual=less_equal, Greater=greater, GreaterEqual=greater_equal,
+    LogicalAnd=logical_and, LogicalOr=logical_or, LogicalXor=logical_xor, EqualCount=_equal_count,
+)

@@ -13,7 +13,7 @@ from mixtrain.dtype import bool_, complex64, complex128, float64, is_complex as 
 from mixtrain.ops.array import transpose
 from mixtrain.ops.elementwise import unary_function
 from mixtrain.ops.inputs import as_floats, pair, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive, configured, primitive
+from mixtrain.ops.primitive import Primitive, configured, primitive, primitives
 from mixtrain.ops.unary import abs, sign
 from mixtrain.typing import Tensor, TensorLike
 
@@ -140,13 +140,9 @@ def matrix_logarithm(x: TensorLike) -> Tensor:
     return keras.ops.matmul(scaled, keras.ops.inv(vectors))
 
 
-Complex: Final = primitive("Complex", complex)
-ComplexAbs: Final = primitive("ComplexAbs", abs)
-Polar: Final = primitive("Polar", polar)
-Real: Final = primitive("Real", real)
-Imag: Final = primitive("Imag", imag)
-Conj: Final = primitive("Conj", conj)
-Angle: Final = primitive("Angle", angle)
-ConjugateTranspose: Final = primitive("ConjugateTranspose", conjugate_transpose)
+Complex, ComplexAbs, Polar, Real, Imag, Conj, Angle, ConjugateTranspose = primitives(
+    Complex=complex, ComplexAbs=abs, Polar=polar, Real=real, Imag=imag, Conj=conj, Angle=angle,
+    ConjugateTranspose=conjugate_transpose,
+)
 Eig: Final[type[Primitive]] = configured("Eig", _eig, compute_v=False)
 MatrixLogarithm: Final = primitive("MatrixLogarithm", matrix_logarithm)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import Primitive, primitives
 from mixtrain.typing import Tensor, TensorLike, Tree
 
 
@@ -132,11 +132,7 @@ def _format_tensor(tensor: Any, array: np.ndarray) -> str:
     return f"Tensor(shape={list(array.shape)}, dtype={dtype[0].upper()}{dtype[1:]}, value={array})"
 
 
-Partial = primitive("Partial", partial)
-Depend = primitive("Depend", depend)
-
-
-Print = primitive("Print", print_)
+Partial, Depend, Print = primitives(Partial=partial, Depend=depend, Print=print_)
 
 
 class Morph(Primitive):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int64
 from mixtrain.ops.inputs import is_number, sizes_of, tensor
-from mixtrain.ops.primitive import as_primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -138,11 +137,7 @@ def Range(start: TensorLike, end: TensorLike, step: TensorLike, *, maxlen: int =
     return arange(start, end, step)
 
 
-Zeros: Final = primitive("Zeros", zeros)
-Ones: Final = primitive("Ones", ones)
-ZerosLike: Final = primitive("ZerosLike", zeros_like)
-OnesLike: Final = primitive("OnesLike", ones_like)
-Fill: Final = primitive("Fill", _fill)
-FillV2: Final = primitive("FillV2", _fill_v2)
-Eye: Final = primitive("Eye", _eye)
-LinSpace: Final = primitive("LinSpace", linspace)
+Zeros, Ones, ZerosLike, OnesLike, Fill, FillV2, Eye, LinSpace = primitives(
+    Zeros=zeros, Ones=ones, ZerosLike=zeros_like, OnesLike=ones_like, Fill=_fill, FillV2=_fill_v2, Eye=_eye,
+    LinSpace=linspace,
+)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mixtrain.ops.inputs import as_floats, tensor
 from mixtrain.ops.linear_algebra import cholesky_solve, lstsq
-from mixtrain.ops.primitive import configured, primitive
+from mixtrain.ops.primitive import configured, primitive, primitives
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -126,5 +126,4 @@ LuSolve: Final = primitive("LuSolve", lu_solve)
 LuUnpack: Final = configured("LuUnpack", lu_unpack, unpack_data=True, unpack_pivots=True)
 Lstsq: Final = configured("Lstsq", lambda x, a, *, fast, l2_regularizer: lstsq(x, a), fast=True, l2_regularizer=0.0)
 MatrixTriangularSolve: Final = configured("MatrixTriangularSolve", _triangular_solve, lower=True, adjoint=False)
-Orgqr: Final = primitive("Orgqr", orgqr)
-TridiagonalMatMul: Final = primitive("TridiagonalMatMul", _tridiagonal_product)
+Orgqr, TridiagonalMatMul = primitives(Orgqr=orgqr, TridiagonalMatMul=_tridiagonal_product)

@@ -15,7 +15,7 @@ from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.array import swapaxes
 from mixtrain.ops.complex_numbers import conj
 from mixtrain.ops.inputs import as_floats, pair, rank_of, tensor, widened
-from mixtrain.ops.primitive import as_primitive, configured, primitive
+from mixtrain.ops.primitive import as_primitive, configured, primitive, primitives
 from mixtrain.ops.products import bmm, matmul, mv, outer
 from mixtrain.ops.reduction import norm
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -314,10 +314,9 @@ def matrix_band_part(x: TensorLike, lower: int, upper: int) -> Tensor:
 
 Ger: Final = primitive("Ger", ger)
 Pdist: Final = configured("Pdist", pdist, p=2.0)
-MatrixDeterminant: Final = primitive("MatrixDeterminant", det)
-LogMatrixDeterminant: Final = primitive("LogMatrixDeterminant", slogdet)
-MatrixBandPart: Final = primitive("MatrixBandPart", matrix_band_part)
-MatrixPower: Final = primitive("MatrixPower", matrix_power)
+MatrixDeterminant, LogMatrixDeterminant, MatrixBandPart, MatrixPower = primitives(
+    MatrixDeterminant=det, LogMatrixDeterminant=slogdet, MatrixBandPart=matrix_band_part, MatrixPower=matrix_power,
+)
 Cholesky: Final = configured("Cholesky", cholesky, upper=False)
 MatrixSolve: Final = configured("MatrixSolve", matrix_solve, adjoint=False)
 MatrixInverse: Final = configured("MatrixInverse", _inverse, adjoint=False)

@@ -14,7 +14,7 @@ from mixtrain.ops.arithmetic import mul, pow
 from mixtrain.ops.comparison import bitwise_and, bitwise_or, bitwise_xor
 from mixtrain.ops.elementwise import binary, binary_function, named, renamed, unary, unary_function
 from mixtrain.ops.inputs import as_floats, is_number, tensor, tensor_dtype
-from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive
+from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitives
 from mixtrain.ops.unary import exp2, reciprocal
 from mixtrain.typing import Tensor, TensorLike
 
@@ -264,24 +264,14 @@ scalar_le: Final = _scalar("scalar_le", lambda x, y: x <= y, "Whether the number
 scalar_gt: Final = _scalar("scalar_gt", lambda x, y: x > y, "Whether the number `x` is greater than `y`.")
 scalar_ge: Final = _scalar("scalar_ge", lambda x, y: x >= y, "Whether the number `x` is at least `y`.")
 
-BitwiseAnd: Final = primitive("BitwiseAnd", bitwise_and)
-BitwiseOr: Final = primitive("BitwiseOr", bitwise_or)
-BitwiseXor: Final = primitive("BitwiseXor", bitwise_xor)
-LeftShift: Final = primitive("LeftShift", bitwise_left_shift)
-RightShift: Final = primitive("RightShift", bitwise_right_shift)
-Invert: Final = primitive("Invert", invert)
-Digamma: Final = primitive("Digamma", digamma)
-Lgamma: Final = primitive("Lgamma", lgamma)
-Erfinv: Final = primitive("Erfinv", erfinv)
-Lcm: Final = primitive("Lcm", lcm)
-Gcd: Final = primitive("Gcd", gcd)
-Heaviside: Final = primitive("Heaviside", heaviside)
-Xlogy: Final = primitive("Xlogy", xlogy)
-TruncateMod: Final = primitive("TruncateMod", truncate_mod)
-Fmax: Final = primitive("Fmax", fmax)
-Fmin: Final = primitive("Fmin", fmin)
-Eps: Final = primitive("Eps", eps)
-NextAfter: Final = primitive("NextAfter", nextafter)
+(
+    BitwiseAnd, BitwiseOr, BitwiseXor, LeftShift, RightShift, Invert, Digamma, Lgamma, Erfinv, Lcm, Gcd, Heaviside,
+    Xlogy, TruncateMod, Fmax, Fmin, Eps, NextAfter,
+) = primitives(
+    BitwiseAnd=bitwise_and, BitwiseOr=bitwise_or, BitwiseXor=bitwise_xor, LeftShift=bitwise_left_shift,
+    RightShift=bitwise_right_shift, Invert=invert, Digamma=digamma, Lgamma=lgamma, Erfinv=erfinv, Lcm=lcm, Gcd=gcd,
+    Heaviside=heaviside, Xlogy=xlogy, TruncateMod=truncate_mod, Fmax=fmax, Fmin=fmin, Eps=eps, NextAfter=nextafter,
+)
 
 
 @as_primitive()

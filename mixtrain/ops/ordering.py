@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, int32, is_float
 from mixtrain.ops.inputs import an_int, axis_of, rank_of, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import as_primitive, configured, primitive
+from mixtrain.ops.primitive import as_primitive, configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -147,6 +146,4 @@ def Sort(x: TensorLike, *, axis: int = -1, descending: bool = False) -> tuple[Te
 Tril, Triu = configured("Tril", tril, diagonal=0), configured("Triu", triu, diagonal=0)
 
 
-Diag: Final = primitive("Diag", diag)
-Unique: Final = primitive("Unique", unique)
-ScatterNd: Final = primitive("ScatterNd", scatter_nd)
+Diag, Unique, ScatterNd = primitives(Diag=diag, Unique=unique, ScatterNd=scatter_nd)

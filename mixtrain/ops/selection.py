@@ -5,14 +5,14 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.inputs import as_mask, axis_of, is_number, pair, rank_of, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import as_primitive, configured, primitive
+from mixtrain.ops.primitive import as_primitive, configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -193,9 +193,7 @@ StridedSlice = configured(
 )
 
 
-GatherNd: Final = primitive("GatherNd", gather_nd)
-GatherD: Final = primitive("GatherD", gather_d)
-Select: Final = primitive("Select", select)
-MaskedFill: Final = primitive("MaskedFill", masked_fill)
-MaskedSelect: Final = primitive("MaskedSelect", masked_select)
-Slice: Final = primitive("Slice", slice)
+GatherNd, GatherD, Select, MaskedFill, MaskedSelect, Slice = primitives(
+    GatherNd=gather_nd, GatherD=gather_d, Select=select, MaskedFill=masked_fill, MaskedSelect=masked_select,
+    Slice=slice,
+)

@@ -26,7 +26,7 @@ from mixtrain.ops.layouts import (
     triu_indices,
 )
 from mixtrain.ops.normalize import batch_norm
-from mixtrain.ops.primitive import REQUIRED, configured, primitive
+from mixtrain.ops.primitive import REQUIRED, configured, primitive, primitives
 from mixtrain.ops.reduction import std_mean
 from mixtrain.ops.repetition import pad
 from mixtrain.ops.resize import ResizeBilinear, ResizeNearestNeighbor
@@ -163,17 +163,14 @@ def _resize_to(resize: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return lambda x, size, **settings: resize(sizes_of("Resize", "size", size, 2), **settings)(x)
 
 
-Addcdiv: Final = primitive("Addcdiv", addcdiv)
-Addcmul: Final = primitive("Addcmul", addcmul)
-Hypot: Final = primitive("Hypot", hypot)
-MulNoNan: Final = primitive("MulNoNan", mul_no_nan)
-NonZero: Final = primitive("NonZero", nonzero)
-SquareSumAll: Final = primitive("SquareSumAll", square_sum_all)
-StopGradient: Final = primitive("StopGradient", stop_gradient)
-InvertPermutation: Final = primitive("InvertPermutation", invert_permutation)
-PopulationCount: Final = primitive("PopulationCount", population_count)
-EmbeddingLookup: Final = primitive("EmbeddingLookup", embedding_lookup)
-IndexFill: Final = primitive("IndexFill", index_fill)
+(
+    Addcdiv, Addcmul, Hypot, MulNoNan, NonZero, SquareSumAll, StopGradient, InvertPermutation, PopulationCount,
+    EmbeddingLookup, IndexFill,
+) = primitives(
+    Addcdiv=addcdiv, Addcmul=addcmul, Hypot=hypot, MulNoNan=mul_no_nan, NonZero=nonzero, SquareSumAll=square_sum_all,
+    StopGradient=stop_gradient, InvertPermutation=invert_permutation, PopulationCount=population_count,
+    EmbeddingLookup=embedding_lookup, IndexFill=index_fill,
+)
 InplaceUpdateV2: Final = primitive(
     "InplaceUpdateV2", lambda x, indices, v: inplace_update(x, v, indices)
 )
@@ -301,8 +298,7 @@ AdaptiveMaxPool2D: Final = configured(
 )
 AdaptiveMaxPool3D: Final = primitive("AdaptiveMaxPool3D", _adaptive_max_pool3d)
 Bucketize: Final = configured("Bucketize", lambda x, boundaries: bucketize(x, boundaries, right=True), boundaries=())
-CheckNumerics: Final = primitive("CheckNumerics", _check_numerics)
-CompareAndBitpack: Final = primitive("CompareAndBitpack", _packed_bits)
+CheckNumerics, CompareAndBitpack = primitives(CheckNumerics=_check_numerics, CompareAndBitpack=_packed_bits)
 CumulativeLogsumexp: Final = configured("CumulativeLogsumexp", _cumulative_logsumexp, exclusive=False, reverse=False)
 DiagPart: Final = primitive("DiagPart", _diagonal_part)
 Histogram: Final = configured(

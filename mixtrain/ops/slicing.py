@@ -15,7 +15,7 @@ from mixtrain.ops.inputs import axis_of, rank_of, tensor
 from mixtrain.ops.joining import concat, known_size
 from mixtrain.ops.labels import check_range
 from mixtrain.ops.ordering import unique
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import Primitive, primitive, primitives
 from mixtrain.ops.state import assign
 from mixtrain.typing import Tensor, TensorLike, Variable
 
@@ -423,8 +423,7 @@ ScatterNdMin: Final = _locking("ScatterNdMin", scatter_nd_min)
 TensorScatterUpdate: Final = primitive("TensorScatterUpdate", tensor_scatter_update)
 ScatterUpdate: Final = _locking("ScatterUpdate", scatter_update)
 ScatterNdUpdate: Final = _locking("ScatterNdUpdate", scatter_nd_update)
-UnsortedSegmentMax: Final = primitive("UnsortedSegmentMax", unsorted_segment_max)
-UnsortedSegmentMin: Final = primitive("UnsortedSegmentMin", unsorted_segment_min)
-UnsortedSegmentProd: Final = primitive("UnsortedSegmentProd", unsorted_segment_prod)
-UnsortedSegmentSum: Final = primitive("UnsortedSegmentSum", unsorted_segment_sum)
-UniqueWithPad: Final = primitive("UniqueWithPad", unique_with_pad)
+UnsortedSegmentMax, UnsortedSegmentMin, UnsortedSegmentProd, UnsortedSegmentSum, UniqueWithPad = primitives(
+    UnsortedSegmentMax=unsorted_segment_max, UnsortedSegmentMin=unsorted_segment_min,
+    UnsortedSegmentProd=unsorted_segment_prod, UnsortedSegmentSum=unsorted_segment_sum, UniqueWithPad=unique_with_pad,
+)

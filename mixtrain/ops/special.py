@@ -12,7 +12,7 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.ops.elementwise import binary_function, unary_function
 from mixtrain.ops.inputs import as_floats
-from mixtrain.ops.primitive import primitive
+from mixtrain.ops.primitive import primitives
 from mixtrain.typing import Tensor, TensorLike
 
 # Below: quadrature or power series; from there on the asymptotic series, whose error is then below float32's.
@@ -187,20 +187,12 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
     return backend.special.betainc(*_broadcast(values))
 
 
-BesselJ0: Final = primitive("BesselJ0", bessel_j0)
-BesselJ1: Final = primitive("BesselJ1", bessel_j1)
-BesselY0: Final = primitive("BesselY0", bessel_y0)
-BesselY1: Final = primitive("BesselY1", bessel_y1)
-BesselI0: Final = primitive("BesselI0", bessel_i0)
-BesselI1: Final = primitive("BesselI1", bessel_i1)
-BesselI0e: Final = primitive("BesselI0e", bessel_i0e)
-BesselI1e: Final = primitive("BesselI1e", bessel_i1e)
-BesselK0: Final = primitive("BesselK0", bessel_k0)
-BesselK1: Final = primitive("BesselK1", bessel_k1)
-BesselK0e: Final = primitive("BesselK0e", bessel_k0e)
-BesselK1e: Final = primitive("BesselK1e", bessel_k1e)
-Igamma: Final = primitive("Igamma", igamma)
-Igammac: Final = primitive("Igammac", igammac)
-Zeta: Final = primitive("Zeta", zeta)
-Polygamma: Final = primitive("Polygamma", polygamma)
-Betainc: Final = primitive("Betainc", betainc)
+(
+    BesselJ0, BesselJ1, BesselY0, BesselY1, BesselI0, BesselI1, BesselI0e, BesselI1e, BesselK0, BesselK1, BesselK0e,
+    BesselK1e, Igamma, Igammac, Zeta, Polygamma, Betainc,
+) = primitives(
+    BesselJ0=bessel_j0, BesselJ1=bessel_j1, BesselY0=bessel_y0, BesselY1=bessel_y1, BesselI0=bessel_i0,
+    BesselI1=bessel_i1, BesselI0e=bessel_i0e, BesselI1e=bessel_i1e, BesselK0=bessel_k0, BesselK1=bessel_k1,
+    BesselK0e=bessel_k0e, BesselK1e=bessel_k1e, Igamma=igamma, Igammac=igammac, Zeta=zeta, Polygamma=polygamma,
+    Betainc=betainc,
+)

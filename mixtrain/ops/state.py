@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.ops.arithmetic import add, sub
 from mixtrain.ops.inputs import tensor
-from mixtrain.ops.primitive import primitive
+from mixtrain.ops.primitive import primitives
 from mixtrain.typing import Tensor, TensorLike, Variable
 
 
@@ -53,6 +53,4 @@ def _written(where: str, variable: Variable, value: TensorLike) -> Tensor:
     return backend.snapshot(variable)
 
 
-Assign: Final = primitive("Assign", assign)
-AssignAdd: Final = primitive("AssignAdd", assign_add)
-AssignSub: Final = primitive("AssignSub", assign_sub)
+Assign, AssignAdd, AssignSub = primitives(Assign=assign, AssignAdd=assign_add, AssignSub=assign_sub)

@@ -13,7 +13,7 @@ from mixtrain import backend, checks
 from mixtrain.dtype import DType as NumberFormat, as_dtype, float32, int32, int64, is_float
 from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import is_number, rank_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import primitive
+from mixtrain.ops.primitive import primitives
 from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree
 
 
@@ -103,14 +103,9 @@ def make_range(*limits: int) -> tuple[int, ...]:
     return tuple(range(*limits))
 
 
-Shape: Final = primitive("Shape", shape)
-TensorShape: Final = primitive("TensorShape", dyn_shape)
-DynamicShape: Final = primitive("DynamicShape", dyn_shape)
-DType: Final = primitive("DType", dtype)
-Rank: Final = primitive("Rank", rank)
-Size: Final = primitive("Size", size)
-Cast: Final = primitive("Cast", cast)
-ScalarCast: Final = primitive("ScalarCast", scalar_cast)
-ScalarToTensor: Final = primitive("ScalarToTensor", scalar_to_tensor)
-ScalarToArray: Final = primitive("ScalarToArray", scalar_to_array)
-TupleToArray: Final = primitive("TupleToArray", tuple_to_array)
+(
+    Shape, TensorShape, DynamicShape, DType, Rank, Size, Cast, ScalarCast, ScalarToTensor, ScalarToArray, TupleToArray,
+) = primitives(
+    Shape=shape, TensorShape=dyn_shape, DynamicShape=dyn_shape, DType=dtype, Rank=rank, Size=size, Cast=cast,
+    ScalarCast=scalar_cast, ScalarToTensor=scalar_to_tensor, ScalarToArray=scalar_to_array, TupleToArray=tuple_to_array,
+)

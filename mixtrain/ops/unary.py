@@ -11,7 +11,7 @@ from mixtrain import checks
 from mixtrain.dtype import is_float
 from mixtrain.ops.elementwise import keep_integers, renamed, unary, unary_function
 from mixtrain.ops.inputs import tensor
-from mixtrain.ops.primitive import as_primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import Tensor, TensorLike, Tree
 
 
@@ -126,40 +126,15 @@ def deepcopy(input_x: TensorLike) -> Tensor:
     return keras.ops.copy(tensor("ops.deepcopy", input_x))
 
 
-Exp: Final = primitive("Exp", exp)
-Expm1: Final = primitive("Expm1", expm1)
-Log: Final = primitive("Log", log)
-Log1p: Final = primitive("Log1p", log1p)
-Sqrt: Final = primitive("Sqrt", sqrt)
-Rsqrt: Final = primitive("Rsqrt", rsqrt)
-Square: Final = primitive("Square", square)
-Reciprocal: Final = primitive("Reciprocal", reciprocal)
-Inv: Final = primitive("Inv", reciprocal)
-Abs: Final = primitive("Abs", abs)
-Neg: Final = primitive("Neg", neg)
-Sign: Final = primitive("Sign", sign)
-Floor: Final = primitive("Floor", floor)
-Ceil: Final = primitive("Ceil", ceil)
-Trunc: Final = primitive("Trunc", trunc)
-Rint: Final = primitive("Rint", round)
-Sin: Final = primitive("Sin", sin)
-Cos: Final = primitive("Cos", cos)
-Tan: Final = primitive("Tan", tan)
-Asin: Final = primitive("Asin", asin)
-ACos: Final = primitive("ACos", acos)
-Atan: Final = primitive("Atan", atan)
-Sinh: Final = primitive("Sinh", sinh)
-Cosh: Final = primitive("Cosh", cosh)
-Asinh: Final = primitive("Asinh", asinh)
-Acosh: Final = primitive("Acosh", acosh)
-Atanh: Final = primitive("Atanh", atanh)
-Erf: Final = primitive("Erf", erf)
-Erfc: Final = primitive("Erfc", erfc)
-IsNan: Final = primitive("IsNan", isnan)
-IsInf: Final = primitive("IsInf", isinf)
-IsFinite: Final = primitive("IsFinite", isfinite)
-LogicalNot: Final = primitive("LogicalNot", logical_not)
-Identity: Final = primitive("Identity", deepcopy)
+(
+    Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Square, Reciprocal, Inv, Abs, Neg, Sign, Floor, Ceil, Trunc, Rint, Sin, Cos,
+    Tan, Asin, ACos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Erf, Erfc, IsNan, IsInf, IsFinite, LogicalNot, Identity,
+) = primitives(
+    Exp=exp, Expm1=expm1, Log=log, Log1p=log1p, Sqrt=sqrt, Rsqrt=rsqrt, Square=square, Reciprocal=reciprocal,
+    Inv=reciprocal, Abs=abs, Neg=neg, Sign=sign, Floor=floor, Ceil=ceil, Trunc=trunc, Rint=round, Sin=sin, Cos=cos,
+    Tan=tan, Asin=asin, ACos=acos, Atan=atan, Sinh=sinh, Cosh=cosh, Asinh=asinh, Acosh=acosh, Atanh=atanh, Erf=erf,
+    Erfc=erfc, IsNan=isnan, IsInf=isinf, IsFinite=isfinite, LogicalNot=logical_not, Identity=deepcopy,
+)
 
 
 @as_primitive()
