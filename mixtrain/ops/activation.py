@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import keras
 
@@ -13,27 +12,23 @@ from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import Tensor, TensorLike
 
-sigmoid: Final = unary_function("sigmoid", keras.ops.sigmoid, "1 / (1 + exp(-`input`)).")
-tanh: Final = unary_function("tanh", keras.ops.tanh, "The hyperbolic tangent of `input`.")
-relu6: Final = unary_function("relu6", keras.ops.relu6, "min(max(`x`, 0), 6).", parameter="x")
-silu: Final = unary_function("silu", keras.ops.silu, "`input` * sigmoid(`input`).")
-selu: Final = unary_function("selu", keras.ops.selu, "The scaled exponential linear unit of `input`.")
-hardswish: Final = unary_function("hardswish", keras.ops.hard_silu, "`input` * hardsigmoid(`input`).")
-hardsigmoid: Final = unary_function(
-    "hardsigmoid", keras.ops.hard_sigmoid, "(`input` + 3) / 6, not below 0 and not above 1."
-)
-softsign: Final = unary_function("softsign", keras.ops.softsign, "`x` / (1 + |`x`|).", parameter="x")
-logsigmoid: Final = unary_function(
-    "logsigmoid", keras.ops.log_sigmoid, "The logarithm of the sigmoid of `x`.", parameter="x"
-)
-mish: Final = unary_function(
+sigmoid = unary_function("sigmoid", keras.ops.sigmoid, "1 / (1 + exp(-`input`)).")
+tanh = unary_function("tanh", keras.ops.tanh, "The hyperbolic tangent of `input`.")
+relu6 = unary_function("relu6", keras.ops.relu6, "min(max(`x`, 0), 6).", parameter="x")
+silu = unary_function("silu", keras.ops.silu, "`input` * sigmoid(`input`).")
+selu = unary_function("selu", keras.ops.selu, "The scaled exponential linear unit of `input`.")
+hardswish = unary_function("hardswish", keras.ops.hard_silu, "`input` * hardsigmoid(`input`).")
+hardsigmoid = unary_function("hardsigmoid", keras.ops.hard_sigmoid, "(`input` + 3) / 6, not below 0 and not above 1.")
+softsign = unary_function("softsign", keras.ops.softsign, "`x` / (1 + |`x`|).", parameter="x")
+logsigmoid = unary_function("logsigmoid", keras.ops.log_sigmoid, "The logarithm of the sigmoid of `x`.", parameter="x")
+mish = unary_function(
     "mish", lambda x: x * keras.ops.tanh(keras.ops.softplus(x)), "`x` * tanh(softplus(`x`)).", parameter="x"
 )
-fast_gelu: Final = unary_function(
+fast_gelu = unary_function(
     "fast_gelu", lambda x: x * keras.ops.sigmoid(1.702 * x), "`x` * sigmoid(1.702 * `x`), an approximation of `gelu`.",
     parameter="x",
 )
-tanhshrink: Final = unary_function("tanhshrink", keras.ops.tanh_shrink, "`input` - tanh(`input`).")
+tanhshrink = unary_function("tanhshrink", keras.ops.tanh_shrink, "`input` - tanh(`input`).")
 
 
 def relu(input: TensorLike, inplace: bool = False) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Final
 
 import keras
 
@@ -31,34 +30,34 @@ def _hypot(x: Tensor, y: Tensor) -> Tensor:
 
 
 # `keras.ops.add` takes (n, 1) for a bias and adds it along the last axis of (n, n), so the operator is used.
-add: Final = binary_function("add", operator.add, "`input` + `other`.")
-mul: Final = binary_function("mul", keras.ops.multiply, "`input` times `other`.")
-floor_divide: Final = binary_function(
+add = binary_function("add", operator.add, "`input` + `other`.")
+mul = binary_function("mul", keras.ops.multiply, "`input` times `other`.")
+floor_divide = binary_function(
     "floor_divide", keras.ops.floor_divide, "`input` / `other`, rounded down to whole numbers."
 )
-floor_div: Final = renamed(floor_divide, "floor_div")
-floor_mod: Final = binary_function(
+floor_div = renamed(floor_divide, "floor_div")
+floor_mod = binary_function(
     "floor_mod", keras.ops.mod, "The remainder of `input` / `other`, with the sign of `other`.", tensors=True
 )
-remainder: Final = renamed(floor_mod, "remainder")
-fmod: Final = binary_function("fmod", _fmod, "The remainder of `input` / `other`, with the sign of `input`.")
-maximum: Final = binary_function("maximum", keras.ops.maximum, "The larger of `input` and `other`.")
-minimum: Final = binary_function("minimum", keras.ops.minimum, "The smaller of `input` and `other`.")
-atan2: Final = binary_function(
+remainder = renamed(floor_mod, "remainder")
+fmod = binary_function("fmod", _fmod, "The remainder of `input` / `other`, with the sign of `input`.")
+maximum = binary_function("maximum", keras.ops.maximum, "The larger of `input` and `other`.")
+minimum = binary_function("minimum", keras.ops.minimum, "The smaller of `input` and `other`.")
+atan2 = binary_function(
     "atan2", keras.ops.arctan2, "The angle of the point (`other`, `input`), in radians.", floats=True
 )
-arctan2: Final = renamed(atan2, "arctan2")
-hypot: Final = binary_function("hypot", _hypot, "sqrt(`input`^2 + `other`^2).", floats=True, tensors=True)
-logaddexp: Final = binary_function(
+arctan2 = renamed(atan2, "arctan2")
+hypot = binary_function("hypot", _hypot, "sqrt(`input`^2 + `other`^2).", floats=True, tensors=True)
+logaddexp = binary_function(
     "logaddexp", keras.ops.logaddexp, "log(exp(`input`) + exp(`other`)), without overflow.", floats=True
 )
-true_divide: Final = binary_function("true_divide", keras.ops.true_divide, "`input` / `other`.", floats=True)
-multiply: Final = renamed(mul, "multiply")
-tensor_add: Final = renamed(add, "tensor_add")
-squared_difference: Final = binary_function(
+true_divide = binary_function("true_divide", keras.ops.true_divide, "`input` / `other`.", floats=True)
+multiply = renamed(mul, "multiply")
+tensor_add = renamed(add, "tensor_add")
+squared_difference = binary_function(
     "squared_difference", lambda x, y: keras.ops.square(keras.ops.subtract(x, y)), "(`input` - `other`)^2."
 )
-sub: Final = binary_function("sub", keras.ops.subtract, "`input` - `other`.")
+sub = binary_function("sub", keras.ops.subtract, "`input` - `other`.")
 
 
 def subtract(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import keras
 
@@ -127,7 +127,7 @@ def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
     return keras.ops.swapaxes(x, *axes)
 
 
-swapdims: Final = renamed(swapaxes, "swapdims")
+swapdims = renamed(swapaxes, "swapdims")
 
 
 def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
@@ -137,7 +137,7 @@ def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Seque
     return keras.ops.moveaxis(value, *axes)
 
 
-moveaxis: Final = renamed(movedim, "moveaxis")
+moveaxis = renamed(movedim, "moveaxis")
 
 
 def flip(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
@@ -197,4 +197,4 @@ class Squeeze(Primitive):
 
 
 Reshape, Transpose, ExpandDims = primitives(Reshape=reshape, Transpose=transpose, ExpandDims=expand_dims)
-ReverseV2: Final = configured("ReverseV2", lambda input, axis: flip(input, axis), axis=REQUIRED)
+ReverseV2 = configured("ReverseV2", lambda input, axis: flip(input, axis), axis=REQUIRED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import keras
 
@@ -27,5 +26,5 @@ def _adjust(images: Tensor, delta: TensorLike = 0.0, scale: TensorLike = 1.0) ->
 
 
 RGBToHSV, HSVToRGB = primitives(RGBToHSV=_rgb_to_hsv, HSVToRGB=_hsv_to_rgb)
-AdjustHue: Final = primitive("AdjustHue", lambda image, delta: _adjust(image, delta=delta))
-AdjustSaturation: Final = primitive("AdjustSaturation", lambda image, scale: _adjust(image, scale=scale))
+AdjustHue = primitive("AdjustHue", lambda image, delta: _adjust(image, delta=delta))
+AdjustSaturation = primitive("AdjustSaturation", lambda image, scale: _adjust(image, scale=scale))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import keras
 
@@ -26,42 +25,40 @@ def _integers_only(name: str, compute: Callable[[Tensor, Tensor], Tensor]) -> Ca
     return checked
 
 
-equal: Final = binary_function("equal", keras.ops.equal, "Whether `input` and `other` are equal.")
-not_equal: Final = binary_function("not_equal", keras.ops.not_equal, "Whether `input` and `other` differ.")
-less: Final = binary_function("less", keras.ops.less, "Whether `input` is less than `other`.")
-less_equal: Final = binary_function("less_equal", keras.ops.less_equal, "Whether `input` is at most `other`.")
-greater: Final = binary_function("greater", keras.ops.greater, "Whether `input` is greater than `other`.")
-greater_equal: Final = binary_function(
-    "greater_equal", keras.ops.greater_equal, "Whether `input` is at least `other`."
-)
-logical_and: Final = binary_function(
+equal = binary_function("equal", keras.ops.equal, "Whether `input` and `other` are equal.")
+not_equal = binary_function("not_equal", keras.ops.not_equal, "Whether `input` and `other` differ.")
+less = binary_function("less", keras.ops.less, "Whether `input` is less than `other`.")
+less_equal = binary_function("less_equal", keras.ops.less_equal, "Whether `input` is at most `other`.")
+greater = binary_function("greater", keras.ops.greater, "Whether `input` is greater than `other`.")
+greater_equal = binary_function("greater_equal", keras.ops.greater_equal, "Whether `input` is at least `other`.")
+logical_and = binary_function(
     "logical_and", keras.ops.logical_and, "Whether `input` and `other` are both True, or not zero."
 )
-logical_or: Final = binary_function(
+logical_or = binary_function(
     "logical_or", keras.ops.logical_or, "Whether `input`, `other` or both are True, or not zero."
 )
-logical_xor: Final = binary_function(
+logical_xor = binary_function(
     "logical_xor", keras.ops.logical_xor, "Whether exactly one of `input` and `other` is True, or not zero."
 )
-bitwise_and: Final = binary_function(
+bitwise_and = binary_function(
     "bitwise_and", _integers_only("bitwise_and", keras.ops.bitwise_and),
     "The bits set in both the integers `input` and `other`.", tensors=True,
 )
-bitwise_or: Final = binary_function(
+bitwise_or = binary_function(
     "bitwise_or", _integers_only("bitwise_or", keras.ops.bitwise_or),
     "The bits set in the integer `input`, in `other`, or in both.", tensors=True,
 )
-bitwise_xor: Final = binary_function(
+bitwise_xor = binary_function(
     "bitwise_xor", _integers_only("bitwise_xor", keras.ops.bitwise_xor),
     "The bits set in exactly one of the integers `input` and `other`.", tensors=True,
 )
 
-eq: Final = renamed(equal, "eq")
-ne: Final = renamed(not_equal, "ne")
-lt: Final = renamed(less, "lt")
-le: Final = renamed(less_equal, "le")
-gt: Final = renamed(greater, "gt")
-ge: Final = renamed(greater_equal, "ge")
+eq = renamed(equal, "eq")
+ne = renamed(not_equal, "ne")
+lt = renamed(less, "lt")
+le = renamed(less_equal, "le")
+gt = renamed(greater, "gt")
+ge = renamed(greater_equal, "ge")
 
 
 def isclose(

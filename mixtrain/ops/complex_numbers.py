@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
 
 import keras
 import numpy as np
@@ -13,7 +12,7 @@ from mixtrain.dtype import bool_, complex64, complex128, float64, is_complex as 
 from mixtrain.ops.array import transpose
 from mixtrain.ops.elementwise import unary_function
 from mixtrain.ops.inputs import as_floats, pair, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive, configured, primitive, primitives
+from mixtrain.ops.primitive import configured, primitive, primitives
 from mixtrain.ops.unary import abs, sign
 from mixtrain.typing import Tensor, TensorLike
 
@@ -89,20 +88,16 @@ def _all_true(x: Tensor) -> Tensor:
     return keras.ops.ones_like(x, dtype=bool_)
 
 
-conj: Final = unary_function(
-    "conj", _by_dtype(keras.ops.conj, lambda x: x), "The complex conjugate of `input`.", floats=False
-)
-real: Final = unary_function(
-    "real", _by_dtype(keras.ops.real, lambda x: x), "The real part of `input`.", floats=False
-)
-imag: Final = unary_function(
+conj = unary_function("conj", _by_dtype(keras.ops.conj, lambda x: x), "The complex conjugate of `input`.", floats=False)
+real = unary_function("real", _by_dtype(keras.ops.real, lambda x: x), "The real part of `input`.", floats=False)
+imag = unary_function(
     "imag", _by_dtype(keras.ops.imag, keras.ops.zeros_like), "The imaginary part of `input`.", floats=False
 )
-angle: Final = unary_function("angle", _angle, "The angle of `input` as a complex number.")
-isreal: Final = unary_function(
+angle = unary_function("angle", _angle, "The angle of `input` as a complex number.")
+isreal = unary_function(
     "isreal", _by_dtype(lambda x: keras.ops.imag(x) == 0, _all_true), "Whether `input` is real.", floats=False
 )
-sgn: Final = unary_function("sgn", _sgn, "The sign of `input`; of a complex number, its direction.", floats=False)
+sgn = unary_function("sgn", _sgn, "The sign of `input`; of a complex number, its direction.", floats=False)
 
 
 def conjugate_transpose(x: TensorLike, perm: TensorLike) -> Tensor:
@@ -144,5 +139,5 @@ Complex, ComplexAbs, Polar, Real, Imag, Conj, Angle, ConjugateTranspose = primit
     Complex=complex, ComplexAbs=abs, Polar=polar, Real=real, Imag=imag, Conj=conj, Angle=angle,
     ConjugateTranspose=conjugate_transpose,
 )
-Eig: Final[type[Primitive]] = configured("Eig", _eig, compute_v=False)
-MatrixLogarithm: Final = primitive("MatrixLogarithm", matrix_logarithm)
+Eig = configured("Eig", _eig, compute_v=False)
+MatrixLogarithm = primitive("MatrixLogarithm", matrix_logarithm)

@@ -83,7 +83,7 @@ def ctc_loss(
     return (keras.ops.sum(losses) if reduction == "sum" else losses[0] if single else losses), alpha
 
 
-CTCLossV2: Final = configured("CTCLossV2", ctc_loss, blank=0, reduction="none", zero_infinity=False)
+CTCLossV2 = configured("CTCLossV2", ctc_loss, blank=0, reduction="none", zero_infinity=False)
 
 
 class CTCLoss(Primitive):

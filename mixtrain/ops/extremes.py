@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import keras
 
@@ -161,7 +160,7 @@ def _median(
     return value, backend.to_tensor(0, int64)
 
 
-Median: Final = configured("Median", _median, global_median=False, axis=0, keep_dims=False, ignore_nan=False)
+Median = configured("Median", _median, global_median=False, axis=0, keep_dims=False, ignore_nan=False)
 
 
 def _cumulative(

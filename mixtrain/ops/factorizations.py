@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import keras
 import numpy as np
 
@@ -121,9 +119,9 @@ def _tridiagonal_product(superdiag: Tensor, maindiag: Tensor, subdiag: Tensor, r
     return _transposed(upper) * following + _transposed(main) * x + _transposed(lower) * previous
 
 
-CholeskySolve: Final = configured("CholeskySolve", cholesky_solve, upper=False)
-LuSolve: Final = primitive("LuSolve", lu_solve)
-LuUnpack: Final = configured("LuUnpack", lu_unpack, unpack_data=True, unpack_pivots=True)
-Lstsq: Final = configured("Lstsq", lambda x, a, *, fast, l2_regularizer: lstsq(x, a), fast=True, l2_regularizer=0.0)
-MatrixTriangularSolve: Final = configured("MatrixTriangularSolve", _triangular_solve, lower=True, adjoint=False)
+CholeskySolve = configured("CholeskySolve", cholesky_solve, upper=False)
+LuSolve = primitive("LuSolve", lu_solve)
+LuUnpack = configured("LuUnpack", lu_unpack, unpack_data=True, unpack_pivots=True)
+Lstsq = configured("Lstsq", lambda x, a, *, fast, l2_regularizer: lstsq(x, a), fast=True, l2_regularizer=0.0)
+MatrixTriangularSolve = configured("MatrixTriangularSolve", _triangular_solve, lower=True, adjoint=False)
 Orgqr, TridiagonalMatMul = primitives(Orgqr=orgqr, TridiagonalMatMul=_tridiagonal_product)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Final
 
 import keras
 
@@ -312,21 +311,17 @@ def matrix_band_part(x: TensorLike, lower: int, upper: int) -> Tensor:
     return value if upper < 0 else keras.ops.tril(value, int(upper))
 
 
-Ger: Final = primitive("Ger", ger)
-Pdist: Final = configured("Pdist", pdist, p=2.0)
+Ger = primitive("Ger", ger)
+Pdist = configured("Pdist", pdist, p=2.0)
 MatrixDeterminant, LogMatrixDeterminant, MatrixBandPart, MatrixPower = primitives(
     MatrixDeterminant=det, LogMatrixDeterminant=slogdet, MatrixBandPart=matrix_band_part, MatrixPower=matrix_power,
 )
-Cholesky: Final = configured("Cholesky", cholesky, upper=False)
-MatrixSolve: Final = configured("MatrixSolve", matrix_solve, adjoint=False)
-MatrixInverse: Final = configured("MatrixInverse", _inverse, adjoint=False)
+Cholesky = configured("Cholesky", cholesky, upper=False)
+MatrixSolve = configured("MatrixSolve", matrix_solve, adjoint=False)
+MatrixInverse = configured("MatrixInverse", _inverse, adjoint=False)
 # As in MindSpore, -65530 is the first axis of length 3.
-Cross: Final = configured(
-    "Cross", lambda input, other, dim: cross(input, other, None if dim == -65530 else dim), dim=-65530
-)
-Qr: Final = configured(
-    "Qr", lambda x, full_matrices: qr(x, "complete" if full_matrices else "reduced"), full_matrices=False
-)
+Cross = configured("Cross", lambda input, other, dim: cross(input, other, None if dim == -65530 else dim), dim=-65530)
+Qr = configured("Qr", lambda x, full_matrices: qr(x, "complete" if full_matrices else "reduced"), full_matrices=False)
 
 
 @as_primitive()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import keras
 
@@ -154,4 +153,4 @@ def _multi_margin(
     return multi_margin_loss(x, target, p, margin, weight, reduction)
 
 
-MultiMarginLoss: Final = configured("MultiMarginLoss", _multi_margin, p=1, margin=1.0, reduction="mean")
+MultiMarginLoss = configured("MultiMarginLoss", _multi_margin, p=1, margin=1.0, reduction="mean")

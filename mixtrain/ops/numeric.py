@@ -136,48 +136,44 @@ def _digamma(x: Tensor) -> Tensor:
     return keras.ops.cast(keras.ops.where(_is_pole(wide), at_pole, values), x.dtype)
 
 
-invert: Final = unary_function(
+invert = unary_function(
     "invert", lambda x: keras.ops.bitwise_not(x), "The bits of the integer `x`, inverted.", floats=False,
     parameter="x",
 )
-bitwise_left_shift: Final = binary_function(
+bitwise_left_shift = binary_function(
     "bitwise_left_shift", _shift(keras.ops.left_shift), "The bits of `input`, shifted left by `other`.",
     tensors=True,
 )
-bitwise_right_shift: Final = binary_function(
+bitwise_right_shift = binary_function(
     "bitwise_right_shift", _shift(keras.ops.right_shift), "The bits of `input`, shifted right by `other`.",
     tensors=True,
 )
-positive: Final = unary_function("positive", lambda x: x, "`input` itself.", floats=False)
-deg2rad: Final = unary_function("deg2rad", lambda x: x * (math.pi / 180), "`x` degrees in radians.", parameter="x")
-rad2deg: Final = unary_function("rad2deg", lambda x: x * (180 / math.pi), "`x` radians in degrees.", parameter="x")
-frac: Final = unary_function("frac", lambda x: x - keras.ops.trunc(x), "The fraction of `x`.", parameter="x")
-erfinv: Final = unary_function("erfinv", keras.ops.erfinv, "The number whose error function is `input`.")
-lgamma: Final = unary_function("lgamma", _lgamma, "The logarithm of the gamma function of `input`.")
-digamma: Final = unary_function("digamma", _digamma, "The derivative of `lgamma` at `input`.")
-signbit: Final = unary_function("signbit", keras.ops.signbit, "Whether the sign bit of `input` is set.", floats=False)
-isneginf: Final = unary_function("isneginf", lambda x: x == -math.inf, "Whether `input` is minus infinity.")
-isposinf: Final = unary_function("isposinf", lambda x: x == math.inf, "Whether `input` is plus infinity.")
-inv: Final = renamed(reciprocal, "inv")
+positive = unary_function("positive", lambda x: x, "`input` itself.", floats=False)
+deg2rad = unary_function("deg2rad", lambda x: x * (math.pi / 180), "`x` degrees in radians.", parameter="x")
+rad2deg = unary_function("rad2deg", lambda x: x * (180 / math.pi), "`x` radians in degrees.", parameter="x")
+frac = unary_function("frac", lambda x: x - keras.ops.trunc(x), "The fraction of `x`.", parameter="x")
+erfinv = unary_function("erfinv", keras.ops.erfinv, "The number whose error function is `input`.")
+lgamma = unary_function("lgamma", _lgamma, "The logarithm of the gamma function of `input`.")
+digamma = unary_function("digamma", _digamma, "The derivative of `lgamma` at `input`.")
+signbit = unary_function("signbit", keras.ops.signbit, "Whether the sign bit of `input` is set.", floats=False)
+isneginf = unary_function("isneginf", lambda x: x == -math.inf, "Whether `input` is minus infinity.")
+isposinf = unary_function("isposinf", lambda x: x == math.inf, "Whether `input` is plus infinity.")
+inv = renamed(reciprocal, "inv")
 
-copysign: Final = binary_function("copysign", _copysign, "`input` with the sign of `other`.", floats=True, tensors=True)
-fmax: Final = binary_function(
+copysign = binary_function("copysign", _copysign, "`input` with the sign of `other`.", floats=True, tensors=True)
+fmax = binary_function(
     "fmax", _ignoring_nan(keras.ops.maximum), "The larger of `input` and `other`; NaN is ignored.", tensors=True
 )
-fmin: Final = binary_function(
+fmin = binary_function(
     "fmin", _ignoring_nan(keras.ops.minimum), "The smaller of `input` and `other`; NaN is ignored.", tensors=True
 )
-gcd: Final = binary_function("gcd", _gcd, "The greatest common divisor of `input` and `other`.", tensors=True)
-lcm: Final = binary_function("lcm", _lcm, "The least common multiple of `input` and `other`.", tensors=True)
-logaddexp2: Final = binary_function(
-    "logaddexp2", _logaddexp2, "log2(2 ** `input` + 2 ** `other`).", floats=True, tensors=True
-)
-nextafter: Final = binary_function(
+gcd = binary_function("gcd", _gcd, "The greatest common divisor of `input` and `other`.", tensors=True)
+lcm = binary_function("lcm", _lcm, "The least common multiple of `input` and `other`.", tensors=True)
+logaddexp2 = binary_function("logaddexp2", _logaddexp2, "log2(2 ** `input` + 2 ** `other`).", floats=True, tensors=True)
+nextafter = binary_function(
     "nextafter", backend.special.nextafter, "The next float after `input` towards `other`.", floats=True, tensors=True
 )
-xlogy: Final = binary_function(
-    "xlogy", _xlogy, "`input` * log(`other`), and 0 where `input` is 0.", floats=True, tensors=True
-)
+xlogy = binary_function("xlogy", _xlogy, "`input` * log(`other`), and 0 where `input` is 0.", floats=True, tensors=True)
 
 
 def heaviside(input: TensorLike, values: TensorLike) -> Tensor:
@@ -251,18 +247,18 @@ def _scalar(name: str, compute: Callable[[Any, Any], Any], doc: str) -> Callable
     return named(of_numbers, name, f"{doc} Example: ``ops.{name}(3, 2)``.")
 
 
-scalar_add: Final = _scalar("scalar_add", lambda x, y: x + y, "The sum of the numbers `x` and `y`.")
-scalar_sub: Final = _scalar("scalar_sub", lambda x, y: x - y, "The difference of the numbers `x` and `y`.")
-scalar_mul: Final = _scalar("scalar_mul", lambda x, y: x * y, "The product of the numbers `x` and `y`.")
-scalar_div: Final = _scalar("scalar_div", lambda x, y: x / y, "The quotient of the numbers `x` and `y`.")
-scalar_floordiv: Final = _scalar("scalar_floordiv", lambda x, y: x // y, "The quotient of `x` and `y`, rounded down.")
-scalar_mod: Final = _scalar("scalar_mod", lambda x, y: x % y, "The remainder of the number `x` divided by `y`.")
-scalar_pow: Final = _scalar("scalar_pow", lambda x, y: x**y, "The number `x` to the power `y`.")
-scalar_eq: Final = _scalar("scalar_eq", lambda x, y: x == y, "Whether the numbers `x` and `y` are equal.")
-scalar_lt: Final = _scalar("scalar_lt", lambda x, y: x < y, "Whether the number `x` is less than `y`.")
-scalar_le: Final = _scalar("scalar_le", lambda x, y: x <= y, "Whether the number `x` is at most `y`.")
-scalar_gt: Final = _scalar("scalar_gt", lambda x, y: x > y, "Whether the number `x` is greater than `y`.")
-scalar_ge: Final = _scalar("scalar_ge", lambda x, y: x >= y, "Whether the number `x` is at least `y`.")
+scalar_add = _scalar("scalar_add", lambda x, y: x + y, "The sum of the numbers `x` and `y`.")
+scalar_sub = _scalar("scalar_sub", lambda x, y: x - y, "The difference of the numbers `x` and `y`.")
+scalar_mul = _scalar("scalar_mul", lambda x, y: x * y, "The product of the numbers `x` and `y`.")
+scalar_div = _scalar("scalar_div", lambda x, y: x / y, "The quotient of the numbers `x` and `y`.")
+scalar_floordiv = _scalar("scalar_floordiv", lambda x, y: x // y, "The quotient of `x` and `y`, rounded down.")
+scalar_mod = _scalar("scalar_mod", lambda x, y: x % y, "The remainder of the number `x` divided by `y`.")
+scalar_pow = _scalar("scalar_pow", lambda x, y: x**y, "The number `x` to the power `y`.")
+scalar_eq = _scalar("scalar_eq", lambda x, y: x == y, "Whether the numbers `x` and `y` are equal.")
+scalar_lt = _scalar("scalar_lt", lambda x, y: x < y, "Whether the number `x` is less than `y`.")
+scalar_le = _scalar("scalar_le", lambda x, y: x <= y, "Whether the number `x` is at most `y`.")
+scalar_gt = _scalar("scalar_gt", lambda x, y: x > y, "Whether the number `x` is greater than `y`.")
+scalar_ge = _scalar("scalar_ge", lambda x, y: x >= y, "Whether the number `x` is at least `y`.")
 
 (
     BitwiseAnd, BitwiseOr, BitwiseXor, LeftShift, RightShift, Invert, Digamma, Lgamma, Erfinv, Lcm, Gcd, Heaviside,

@@ -281,17 +281,13 @@ def _grid_sampler(
 
 _SAMPLING: Final = {"interpolation_mode": "bilinear", "padding_mode": "zeros", "align_corners": False}
 
-GridSampler2D: Final = configured("GridSampler2D", _grid_sampler, **_SAMPLING)
-GridSampler3D: Final = configured("GridSampler3D", _grid_sampler, **_SAMPLING)
-AffineGrid: Final = configured("AffineGrid", affine_grid, align_corners=False)
-Im2Col: Final = configured("Im2Col", _im2col, ksizes=1, strides=1, dilations=1, pads=0)
-Col2Im: Final = configured("Col2Im", _col2im, kernel_size=1, dilation=1, padding=0, stride=1)
-SpaceToBatchND: Final = configured("SpaceToBatchND", space_to_batch_nd, block_size=1, paddings=())
-BatchToSpaceND: Final = configured("BatchToSpaceND", batch_to_space_nd, block_size=1, crops=())
-CropAndResize: Final = configured(
-    "CropAndResize", crop_and_resize, method="bilinear", extrapolation_value=0.0
-)
-LRN: Final = configured(
-    "LRN", lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS"
-)
-Padding: Final = configured("Padding", padding, pad_dim_size=8)
+GridSampler2D = configured("GridSampler2D", _grid_sampler, **_SAMPLING)
+GridSampler3D = configured("GridSampler3D", _grid_sampler, **_SAMPLING)
+AffineGrid = configured("AffineGrid", affine_grid, align_corners=False)
+Im2Col = configured("Im2Col", _im2col, ksizes=1, strides=1, dilations=1, pads=0)
+Col2Im = configured("Col2Im", _col2im, kernel_size=1, dilation=1, padding=0, stride=1)
+SpaceToBatchND = configured("SpaceToBatchND", space_to_batch_nd, block_size=1, paddings=())
+BatchToSpaceND = configured("BatchToSpaceND", batch_to_space_nd, block_size=1, crops=())
+CropAndResize = configured("CropAndResize", crop_and_resize, method="bilinear", extrapolation_value=0.0)
+LRN = configured("LRN", lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS")
+Padding = configured("Padding", padding, pad_dim_size=8)

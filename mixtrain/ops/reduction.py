@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import keras
 
@@ -201,12 +201,12 @@ def _mean(x: Tensor, **options: Any) -> Tensor:
     return keras.ops.mean(x if is_float(x.dtype) else keras.ops.cast(x, float32), **options)
 
 
-ReduceMean: Final = reduction("ReduceMean", _mean, "The mean over the axes given in the call.")
-ReduceSum: Final = reduction("ReduceSum", keras.ops.sum, "The sum over the axes given in the call.")
-ReduceMax: Final = reduction("ReduceMax", keras.ops.max, "The largest element over the axes given in the call.")
-ReduceMin: Final = reduction("ReduceMin", keras.ops.min, "The smallest element over the axes given in the call.")
-ReduceProd: Final = reduction("ReduceProd", keras.ops.prod, "The product over the axes given in the call.")
-ReduceAll: Final = reduction("ReduceAll", keras.ops.all, "Whether all is True over the axes given in the call.")
-ReduceAny: Final = reduction("ReduceAny", keras.ops.any, "Whether anything is True over the axes given in the call.")
+ReduceMean = reduction("ReduceMean", _mean, "The mean over the axes given in the call.")
+ReduceSum = reduction("ReduceSum", keras.ops.sum, "The sum over the axes given in the call.")
+ReduceMax = reduction("ReduceMax", keras.ops.max, "The largest element over the axes given in the call.")
+ReduceMin = reduction("ReduceMin", keras.ops.min, "The smallest element over the axes given in the call.")
+ReduceProd = reduction("ReduceProd", keras.ops.prod, "The product over the axes given in the call.")
+ReduceAll = reduction("ReduceAll", keras.ops.all, "Whether all is True over the axes given in the call.")
+ReduceAny = reduction("ReduceAny", keras.ops.any, "Whether anything is True over the axes given in the call.")
 
 reduce_mean, reduce_sum, reduce_max, reduce_min = ReduceMean(), ReduceSum(), ReduceMax(), ReduceMin()

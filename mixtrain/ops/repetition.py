@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -176,4 +176,4 @@ def Meshgrid(inputs: Sequence[TensorLike], *, indexing: str = "xy") -> tuple[Ten
     return meshgrid(*inputs, indexing=indexing)
 
 
-Tile: Final = primitive("Tile", tile)
+Tile = primitive("Tile", tile)

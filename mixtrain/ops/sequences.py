@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import keras
 import numpy as np
@@ -111,8 +111,8 @@ def _edit_distance(
     return backend.to_tensor(distances, float32)
 
 
-NoRepeatNGram: Final = configured("NoRepeatNGram", _no_repeat, ngram_size=1)
-CTCGreedyDecoder: Final = configured("CTCGreedyDecoder", ctc_greedy_decoder, merge_repeated=True)
-ListDiff: Final = configured("ListDiff", _difference, out_idx=int32)
-SubAndFilter: Final = primitive("SubAndFilter", _within)
-EditDistance: Final = configured("EditDistance", _edit_distance, normalize=True)
+NoRepeatNGram = configured("NoRepeatNGram", _no_repeat, ngram_size=1)
+CTCGreedyDecoder = configured("CTCGreedyDecoder", ctc_greedy_decoder, merge_repeated=True)
+ListDiff = configured("ListDiff", _difference, out_idx=int32)
+SubAndFilter = primitive("SubAndFilter", _within)
+EditDistance = configured("EditDistance", _edit_distance, normalize=True)

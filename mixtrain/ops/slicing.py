@@ -267,27 +267,27 @@ def _scatter_nd(how: str) -> Callable[..., Tensor]:
     return function
 
 
-tensor_scatter_add: Final = _tensor_scatter("add")
-tensor_scatter_sub: Final = _tensor_scatter("sub")
-tensor_scatter_mul: Final = _tensor_scatter("mul")
-tensor_scatter_div: Final = _tensor_scatter("div")
-tensor_scatter_max: Final = _tensor_scatter("max")
-tensor_scatter_min: Final = _tensor_scatter("min")
-tensor_scatter_update: Final = _tensor_scatter("update")
-scatter_add: Final = _scatter("add")
-scatter_sub: Final = _scatter("sub")
-scatter_mul: Final = _scatter("mul")
-scatter_div: Final = _scatter("div")
-scatter_max: Final = _scatter("max")
-scatter_min: Final = _scatter("min")
-scatter_update: Final = _scatter("update")
-scatter_nd_add: Final = _scatter_nd("add")
-scatter_nd_sub: Final = _scatter_nd("sub")
-scatter_nd_mul: Final = _scatter_nd("mul")
-scatter_nd_div: Final = _scatter_nd("div")
-scatter_nd_max: Final = _scatter_nd("max")
-scatter_nd_min: Final = _scatter_nd("min")
-scatter_nd_update: Final = _scatter_nd("update")
+tensor_scatter_add = _tensor_scatter("add")
+tensor_scatter_sub = _tensor_scatter("sub")
+tensor_scatter_mul = _tensor_scatter("mul")
+tensor_scatter_div = _tensor_scatter("div")
+tensor_scatter_max = _tensor_scatter("max")
+tensor_scatter_min = _tensor_scatter("min")
+tensor_scatter_update = _tensor_scatter("update")
+scatter_add = _scatter("add")
+scatter_sub = _scatter("sub")
+scatter_mul = _scatter("mul")
+scatter_div = _scatter("div")
+scatter_max = _scatter("max")
+scatter_min = _scatter("min")
+scatter_update = _scatter("update")
+scatter_nd_add = _scatter_nd("add")
+scatter_nd_sub = _scatter_nd("sub")
+scatter_nd_mul = _scatter_nd("mul")
+scatter_nd_div = _scatter_nd("div")
+scatter_nd_max = _scatter_nd("max")
+scatter_nd_min = _scatter_nd("min")
+scatter_nd_update = _scatter_nd("update")
 
 
 def _in_place(how: str) -> Callable[..., Tensor]:
@@ -297,9 +297,9 @@ def _in_place(how: str) -> Callable[..., Tensor]:
     return _named_update(update, f"inplace_{how}", how, "x", "the rows `v`", "x, v, (0,)")
 
 
-inplace_add: Final = _in_place("add")
-inplace_sub: Final = _in_place("sub")
-inplace_update: Final = _in_place("update")
+inplace_add = _in_place("add")
+inplace_sub = _in_place("sub")
+inplace_update = _in_place("update")
 
 
 def unique_consecutive(
@@ -370,10 +370,10 @@ def _unsorted_segment(how: str, description: str) -> Callable[..., Tensor]:
     ))
 
 
-unsorted_segment_max: Final = _unsorted_segment("max", "largest element")
-unsorted_segment_min: Final = _unsorted_segment("min", "smallest element")
-unsorted_segment_prod: Final = _unsorted_segment("prod", "product")
-unsorted_segment_sum: Final = _unsorted_segment("sum", "sum")
+unsorted_segment_max = _unsorted_segment("max", "largest element")
+unsorted_segment_min = _unsorted_segment("min", "smallest element")
+unsorted_segment_prod = _unsorted_segment("prod", "product")
+unsorted_segment_sum = _unsorted_segment("sum", "sum")
 
 
 def sparse_segment_mean(x: TensorLike, indices: TensorLike, segment_ids: TensorLike) -> Tensor:
@@ -402,27 +402,27 @@ def _locking(name: str, function: Callable[..., Any]) -> type[Primitive]:
     })
 
 
-TensorScatterAdd: Final = primitive("TensorScatterAdd", tensor_scatter_add)
-ScatterAdd: Final = _locking("ScatterAdd", scatter_add)
-ScatterNdAdd: Final = _locking("ScatterNdAdd", scatter_nd_add)
-TensorScatterSub: Final = primitive("TensorScatterSub", tensor_scatter_sub)
-ScatterSub: Final = _locking("ScatterSub", scatter_sub)
-ScatterNdSub: Final = _locking("ScatterNdSub", scatter_nd_sub)
-TensorScatterMul: Final = primitive("TensorScatterMul", tensor_scatter_mul)
-ScatterMul: Final = _locking("ScatterMul", scatter_mul)
-ScatterNdMul: Final = _locking("ScatterNdMul", scatter_nd_mul)
-TensorScatterDiv: Final = primitive("TensorScatterDiv", tensor_scatter_div)
-ScatterDiv: Final = _locking("ScatterDiv", scatter_div)
-ScatterNdDiv: Final = _locking("ScatterNdDiv", scatter_nd_div)
-TensorScatterMax: Final = primitive("TensorScatterMax", tensor_scatter_max)
-ScatterMax: Final = _locking("ScatterMax", scatter_max)
-ScatterNdMax: Final = _locking("ScatterNdMax", scatter_nd_max)
-TensorScatterMin: Final = primitive("TensorScatterMin", tensor_scatter_min)
-ScatterMin: Final = _locking("ScatterMin", scatter_min)
-ScatterNdMin: Final = _locking("ScatterNdMin", scatter_nd_min)
-TensorScatterUpdate: Final = primitive("TensorScatterUpdate", tensor_scatter_update)
-ScatterUpdate: Final = _locking("ScatterUpdate", scatter_update)
-ScatterNdUpdate: Final = _locking("ScatterNdUpdate", scatter_nd_update)
+TensorScatterAdd = primitive("TensorScatterAdd", tensor_scatter_add)
+ScatterAdd = _locking("ScatterAdd", scatter_add)
+ScatterNdAdd = _locking("ScatterNdAdd", scatter_nd_add)
+TensorScatterSub = primitive("TensorScatterSub", tensor_scatter_sub)
+ScatterSub = _locking("ScatterSub", scatter_sub)
+ScatterNdSub = _locking("ScatterNdSub", scatter_nd_sub)
+TensorScatterMul = primitive("TensorScatterMul", tensor_scatter_mul)
+ScatterMul = _locking("ScatterMul", scatter_mul)
+ScatterNdMul = _locking("ScatterNdMul", scatter_nd_mul)
+TensorScatterDiv = primitive("TensorScatterDiv", tensor_scatter_div)
+ScatterDiv = _locking("ScatterDiv", scatter_div)
+ScatterNdDiv = _locking("ScatterNdDiv", scatter_nd_div)
+TensorScatterMax = primitive("TensorScatterMax", tensor_scatter_max)
+ScatterMax = _locking("ScatterMax", scatter_max)
+ScatterNdMax = _locking("ScatterNdMax", scatter_nd_max)
+TensorScatterMin = primitive("TensorScatterMin", tensor_scatter_min)
+ScatterMin = _locking("ScatterMin", scatter_min)
+ScatterNdMin = _locking("ScatterNdMin", scatter_nd_min)
+TensorScatterUpdate = primitive("TensorScatterUpdate", tensor_scatter_update)
+ScatterUpdate = _locking("ScatterUpdate", scatter_update)
+ScatterNdUpdate = _locking("ScatterNdUpdate", scatter_nd_update)
 UnsortedSegmentMax, UnsortedSegmentMin, UnsortedSegmentProd, UnsortedSegmentSum, UniqueWithPad = primitives(
     UnsortedSegmentMax=unsorted_segment_max, UnsortedSegmentMin=unsorted_segment_min,
     UnsortedSegmentProd=unsorted_segment_prod, UnsortedSegmentSum=unsorted_segment_sum, UniqueWithPad=unique_with_pad,

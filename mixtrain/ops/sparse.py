@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -384,4 +384,4 @@ def _sparse_slice(
     return keras.ops.take(shifted, inside, axis=0), keras.ops.take(values, inside, axis=0), size
 
 
-SparseSlice: Final = primitive("SparseSlice", _sparse_slice)
+SparseSlice = primitive("SparseSlice", _sparse_slice)

@@ -140,7 +140,7 @@ bessel_j0: Final = _bessel("j0", _first(0), f"{_FIRST} 0")
 bessel_j1: Final = _bessel("j1", _first(1), f"{_FIRST} 1")
 bessel_y0: Final = _bessel("y0", _second(0), f"{_SECOND} 0")
 bessel_y1: Final = _bessel("y1", _second(1), f"{_SECOND} 1")
-i0: Final = unary_function("i0", _modified_first(0, False), f"{_MOD_FIRST} 0 of `input`.")
+i0 = unary_function("i0", _modified_first(0, False), f"{_MOD_FIRST} 0 of `input`.")
 bessel_i0: Final = _bessel("i0", _modified_first(0, False), f"{_MOD_FIRST} 0")
 bessel_i1: Final = _bessel("i1", _modified_first(1, False), f"{_MOD_FIRST} 1")
 bessel_i0e: Final = _bessel("i0e", _modified_first(0, True), f"{_MOD_FIRST} 0, times exp(-|x|),")
@@ -161,15 +161,15 @@ def _broadcast(values: tuple[Tensor, ...]) -> list[Tensor]:
     return [keras.ops.broadcast_to(value, shape) for value in values]
 
 
-igamma: Final = binary_function(
+igamma = binary_function(
     "igamma", _broadcasting(backend.special.igamma),
     "The regularized lower incomplete gamma function of `input` at `other`.", floats=True, tensors=True,
 )
-igammac: Final = binary_function(
+igammac = binary_function(
     "igammac", _broadcasting(backend.special.igammac),
     "The regularized upper incomplete gamma function of `input` at `other`.", floats=True, tensors=True,
 )
-zeta: Final = binary_function(
+zeta = binary_function(
     "zeta", _broadcasting(backend.special.zeta), "The Hurwitz zeta function of `input` from `other` on.", floats=True,
     tensors=True,
 )

@@ -230,11 +230,11 @@ def _with_size(
     return irfftn(value, tuple(signal_sizes) or None, dim, norm) if inverse else rfftn(value, None, dim, norm)
 
 
-STFT: Final = configured(
+STFT = configured(
     "STFT", _stft, n_fft=REQUIRED, hop_length=REQUIRED, win_length=REQUIRED, normalized=REQUIRED, onesided=REQUIRED,
     return_complex=REQUIRED,
 )
-FFTWithSize: Final = configured(
+FFTWithSize = configured(
     "FFTWithSize", _with_size, signal_ndim=REQUIRED, inverse=REQUIRED, real=REQUIRED, norm="backward", onesided=True,
     signal_sizes=(),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import keras
 import numpy as np
@@ -45,7 +45,7 @@ def size(input_x: TensorLike) -> int:
     return math.prod(shape(input_x))
 
 
-numel: Final = renamed(size, "numel")
+numel = renamed(size, "numel")
 
 
 def is_tensor(obj: Any) -> bool:

@@ -47,18 +47,18 @@ Pack: Final = ops.Stack
 Unpack: Final = ops.Unstack
 
 # ---- primitives of functions --------------------------------------------------------------------------------------
-CholeskyInverse: Final = configured("CholeskyInverse", ops.cholesky_inverse, upper=False)
-Cdist: Final = configured("Cdist", ops.cdist, p=2.0)
-CeLU: Final = configured("CeLU", ops.celu, alpha=1.0)
-Einsum: Final = configured("Einsum", lambda x, equation: ops.einsum(equation, *x), equation=REQUIRED)
-FastGelu: Final = primitive("FastGelu", ops.fast_gelu)
-HShrink: Final = configured("HShrink", ops.hardshrink, lambd=0.5)
-Lerp: Final = primitive("Lerp", ops.lerp)
-NanToNum: Final = configured("NanToNum", ops.nan_to_num, nan=None, posinf=None, neginf=None)
-Roll: Final = configured("Roll", lambda x, shift, axis: ops.roll(x, shift, axis), shift=REQUIRED, axis=REQUIRED)
-Sinc: Final = primitive("Sinc", ops.sinc)
-SoftShrink: Final = configured("SoftShrink", ops.softshrink, lambd=0.5)
-Trace: Final = primitive("Trace", ops.trace)
+CholeskyInverse = configured("CholeskyInverse", ops.cholesky_inverse, upper=False)
+Cdist = configured("Cdist", ops.cdist, p=2.0)
+CeLU = configured("CeLU", ops.celu, alpha=1.0)
+Einsum = configured("Einsum", lambda x, equation: ops.einsum(equation, *x), equation=REQUIRED)
+FastGelu = primitive("FastGelu", ops.fast_gelu)
+HShrink = configured("HShrink", ops.hardshrink, lambd=0.5)
+Lerp = primitive("Lerp", ops.lerp)
+NanToNum = configured("NanToNum", ops.nan_to_num, nan=None, posinf=None, neginf=None)
+Roll = configured("Roll", lambda x, shift, axis: ops.roll(x, shift, axis), shift=REQUIRED, axis=REQUIRED)
+Sinc = primitive("Sinc", ops.sinc)
+SoftShrink = configured("SoftShrink", ops.softshrink, lambd=0.5)
+Trace = primitive("Trace", ops.trace)
 
 
 def _svd(x: TensorLike, full_matrices: bool, compute_uv: bool) -> tuple[Tensor, ...]:
@@ -67,7 +67,7 @@ def _svd(x: TensorLike, full_matrices: bool, compute_uv: bool) -> tuple[Tensor, 
     return values if isinstance(values, tuple) else (values, ops.zeros((0,)), ops.zeros((0,)))
 
 
-Svd: Final = configured("Svd", _svd, full_matrices=False, compute_uv=True)
+Svd = configured("Svd", _svd, full_matrices=False, compute_uv=True)
 
 
 def _padded_permutation(n: TensorLike, max_length: int, pad: int, dtype: DTypeLike) -> Tensor:
@@ -79,7 +79,7 @@ def _padded_permutation(n: TensorLike, max_length: int, pad: int, dtype: DTypeLi
     return keras.ops.pad(order, [(0, max_length - count)], constant_values=pad)
 
 
-Randperm: Final = configured("Randperm", _padded_permutation, max_length=1, pad=-1, dtype=int32)
+Randperm = configured("Randperm", _padded_permutation, max_length=1, pad=-1, dtype=int32)
 
 
 class identity(Primitive):  # noqa: N801  MindSpore's name.
