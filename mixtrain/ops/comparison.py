@@ -53,12 +53,8 @@ bitwise_xor = binary_function(
     "The bits set in exactly one of the integers `input` and `other`.", tensors=True,
 )
 
-eq = renamed(equal, "eq")
-ne = renamed(not_equal, "ne")
-lt = renamed(less, "lt")
-le = renamed(less_equal, "le")
-gt = renamed(greater, "gt")
-ge = renamed(greater_equal, "ge")
+eq, ne, lt = renamed(equal, "eq"), renamed(not_equal, "ne"), renamed(less, "lt")
+le, gt, ge = renamed(less_equal, "le"), renamed(greater, "gt"), renamed(greater_equal, "ge")
 
 
 def isclose(

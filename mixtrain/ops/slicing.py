@@ -15,7 +15,7 @@ from mixtrain.ops.inputs import axis_of, rank_of, tensor
 from mixtrain.ops.joining import concat, known_size
 from mixtrain.ops.labels import check_range
 from mixtrain.ops.ordering import unique
-from mixtrain.ops.primitive import Primitive, primitive, primitives
+from mixtrain.ops.primitive import Primitive, primitives
 from mixtrain.ops.state import assign
 from mixtrain.typing import Tensor, TensorLike, Variable
 
@@ -267,27 +267,14 @@ def _scatter_nd(how: str) -> Callable[..., Tensor]:
     return function
 
 
-tensor_scatter_add = _tensor_scatter("add")
-tensor_scatter_sub = _tensor_scatter("sub")
-tensor_scatter_mul = _tensor_scatter("mul")
-tensor_scatter_div = _tensor_scatter("div")
-tensor_scatter_max = _tensor_scatter("max")
-tensor_scatter_min = _tensor_scatter("min")
-tensor_scatter_update = _tensor_scatter("update")
-scatter_add = _scatter("add")
-scatter_sub = _scatter("sub")
-scatter_mul = _scatter("mul")
-scatter_div = _scatter("div")
-scatter_max = _scatter("max")
-scatter_min = _scatter("min")
-scatter_update = _scatter("update")
-scatter_nd_add = _scatter_nd("add")
-scatter_nd_sub = _scatter_nd("sub")
-scatter_nd_mul = _scatter_nd("mul")
-scatter_nd_div = _scatter_nd("div")
-scatter_nd_max = _scatter_nd("max")
-scatter_nd_min = _scatter_nd("min")
-scatter_nd_update = _scatter_nd("update")
+(
+    tensor_scatter_add, tensor_scatter_sub, tensor_scatter_mul, tensor_scatter_div, tensor_scatter_max,
+    tensor_scatter_min, tensor_scatter_update,
+) = map(_tensor_scatter, _COMBINED)
+scatter_add, scatter_sub, scatter_mul, scatter_div, scatter_max, scatter_min, scatter_update = map(_scatter, _COMBINED)
+(
+    scatter_nd_add, scatter_nd_sub, scatter_nd_mul, scatter_nd_div, scatter_nd_max, scatter_nd_min, scatter_nd_update,
+) = map(_scatter_nd, _COMBINED)
 
 
 def _in_place(how: str) -> Callable[..., Tensor]:
@@ -297,9 +284,7 @@ def _in_place(how: str) -> Callable[..., Tensor]:
     return _named_update(update, f"inplace_{how}", how, "x", "the rows `v`", "x, v, (0,)")
 
 
-inplace_add = _in_place("add")
-inplace_sub = _in_place("sub")
-inplace_update = _in_place("update")
+inplace_add, inplace_sub, inplace_update = map(_in_place, ("add", "sub", "update"))
 
 
 def unique_consecutive(
@@ -390,39 +375,36 @@ def sparse_segment_mean(x: TensorLike, indices: TensorLike, segment_ids: TensorL
     return total / keras.ops.reshape(keras.ops.maximum(sizes, 1), (count, *(1,) * (rank_of(rows) - 1)))
 
 
-def _locking(name: str, function: Callable[..., Any]) -> type[Primitive]:
-    """Return the class of a primitive that accepts `use_locking`, which has no effect."""
+def _locking(**functions: Callable[..., Any]) -> list[type[Primitive]]:
+    """Return the classes of primitives that accept `use_locking`, which has no effect."""
 
     def __init__(self: Any, use_locking: bool = False) -> None:
         Primitive.__init__(self)
 
-    base = primitive(name, function)
-    return type(name, (base,), {
-        "__init__": __init__, "__doc__": f"{base.__doc__} `use_locking` is accepted.", "__module__": __name__,
-    })
+    return [
+        type(base.__name__, (base,), {
+            "__init__": __init__, "__doc__": f"{base.__doc__} `use_locking` is accepted.", "__module__": __name__,
+        })
+        for base in primitives(**functions)
+    ]
 
 
-TensorScatterAdd = primitive("TensorScatterAdd", tensor_scatter_add)
-ScatterAdd = _locking("ScatterAdd", scatter_add)
-ScatterNdAdd = _locking("ScatterNdAdd", scatter_nd_add)
-TensorScatterSub = primitive("TensorScatterSub", tensor_scatter_sub)
-ScatterSub = _locking("ScatterSub", scatter_sub)
-ScatterNdSub = _locking("ScatterNdSub", scatter_nd_sub)
-TensorScatterMul = primitive("TensorScatterMul", tensor_scatter_mul)
-ScatterMul = _locking("ScatterMul", scatter_mul)
-ScatterNdMul = _locking("ScatterNdMul", scatter_nd_mul)
-TensorScatterDiv = primitive("TensorScatterDiv", tensor_scatter_div)
-ScatterDiv = _locking("ScatterDiv", scatter_div)
-ScatterNdDiv = _locking("ScatterNdDiv", scatter_nd_div)
-TensorScatterMax = primitive("TensorScatterMax", tensor_scatter_max)
-ScatterMax = _locking("ScatterMax", scatter_max)
-ScatterNdMax = _locking("ScatterNdMax", scatter_nd_max)
-TensorScatterMin = primitive("TensorScatterMin", tensor_scatter_min)
-ScatterMin = _locking("ScatterMin", scatter_min)
-ScatterNdMin = _locking("ScatterNdMin", scatter_nd_min)
-TensorScatterUpdate = primitive("TensorScatterUpdate", tensor_scatter_update)
-ScatterUpdate = _locking("ScatterUpdate", scatter_update)
-ScatterNdUpdate = _locking("ScatterNdUpdate", scatter_nd_update)
+(
+    TensorScatterAdd, TensorScatterSub, TensorScatterMul, TensorScatterDiv, TensorScatterMax, TensorScatterMin,
+    TensorScatterUpdate,
+) = primitives(
+    TensorScatterAdd=tensor_scatter_add, TensorScatterSub=tensor_scatter_sub, TensorScatterMul=tensor_scatter_mul,
+    TensorScatterDiv=tensor_scatter_div, TensorScatterMax=tensor_scatter_max, TensorScatterMin=tensor_scatter_min,
+    TensorScatterUpdate=tensor_scatter_update,
+)
+ScatterAdd, ScatterSub, ScatterMul, ScatterDiv, ScatterMax, ScatterMin, ScatterUpdate = _locking(
+    ScatterAdd=scatter_add, ScatterSub=scatter_sub, ScatterMul=scatter_mul, ScatterDiv=scatter_div,
+    ScatterMax=scatter_max, ScatterMin=scatter_min, ScatterUpdate=scatter_update,
+)
+ScatterNdAdd, ScatterNdSub, ScatterNdMul, ScatterNdDiv, ScatterNdMax, ScatterNdMin, ScatterNdUpdate = _locking(
+    ScatterNdAdd=scatter_nd_add, ScatterNdSub=scatter_nd_sub, ScatterNdMul=scatter_nd_mul, ScatterNdDiv=scatter_nd_div,
+    ScatterNdMax=scatter_nd_max, ScatterNdMin=scatter_nd_min, ScatterNdUpdate=scatter_nd_update,
+)
 UnsortedSegmentMax, UnsortedSegmentMin, UnsortedSegmentProd, UnsortedSegmentSum, UniqueWithPad = primitives(
     UnsortedSegmentMax=unsorted_segment_max, UnsortedSegmentMin=unsorted_segment_min,
     UnsortedSegmentProd=unsorted_segment_prod, UnsortedSegmentSum=unsorted_segment_sum, UniqueWithPad=unique_with_pad,

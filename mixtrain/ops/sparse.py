@@ -10,6 +10,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.ops import activation, numeric, tensor_info, unary
+from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
 from mixtrain.ops.primitive import as_primitive, primitive
@@ -188,21 +189,13 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def csr_to_coo(tensor: CSRTensor) -> COOTensor:
-    """Convert a CSRTensor to a COOTensor.
-
-    Args:
-        tensor: CSRTensor.
-    """
+    """Convert a CSRTensor `tensor` to a COOTensor."""
     indices = keras.ops.stack([_rows(tensor), keras.ops.cast(tensor.indices, tensor.indptr.dtype)], axis=1)
     return COOTensor(indices, tensor.values, tensor.shape)
 
 
 def csr_to_dense(csr_tensor: CSRTensor) -> Tensor:
-    """Convert a CSRTensor to a dense tensor.
-
-    Args:
-        csr_tensor: CSRTensor.
-    """
+    """Convert a CSRTensor `csr_tensor` to a dense tensor."""
     return csr_to_coo(csr_tensor).to_dense()
 
 
@@ -287,51 +280,32 @@ def csr_softmax(logits: CSRTensor, dtype: DTypeLike) -> CSRTensor:
     return logits._replace(values=tensor_info.cast(values, dtype))
 
 
-def _both(name: str, function: Callable[[Tensor], Tensor]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return an elementwise function for COOTensors and one for CSRTensors."""
+def _of_values(kind: str, function: Callable[..., Tensor]) -> Callable[..., Any]:
+    """Return an elementwise function for COOTensors or CSRTensors."""
 
-    def of_kind(kind: str) -> Callable[..., Any]:
-        def compute(x: COOTensor | CSRTensor) -> COOTensor | CSRTensor:
-            return x._replace(values=function(x.values))
+    def compute(x: COOTensor | CSRTensor) -> COOTensor | CSRTensor:
+        return x._replace(values=function(x.values))
 
-        compute.__name__ = compute.__qualname__ = f"{kind}_{name}"
-        compute.__doc__ = f"`ops.{name}` of the stored values of the {kind.upper()}Tensor `x`."
-        return compute
-
-    return of_kind("coo"), of_kind("csr")
+    name = function.__name__
+    return named(compute, f"{kind}_{name}", f"`ops.{name}` of the stored values of the {kind.upper()}Tensor `x`.")
 
 
-coo_abs, csr_abs = _both("abs", unary.abs)
-coo_acos, csr_acos = _both("acos", unary.acos)
-coo_acosh, csr_acosh = _both("acosh", unary.acosh)
-coo_asin, csr_asin = _both("asin", unary.asin)
-coo_asinh, csr_asinh = _both("asinh", unary.asinh)
-coo_atan, csr_atan = _both("atan", unary.atan)
-coo_atanh, csr_atanh = _both("atanh", unary.atanh)
-coo_ceil, csr_ceil = _both("ceil", unary.ceil)
-coo_cos, csr_cos = _both("cos", unary.cos)
-coo_cosh, csr_cosh = _both("cosh", unary.cosh)
-coo_exp, csr_exp = _both("exp", unary.exp)
-coo_expm1, csr_expm1 = _both("expm1", unary.expm1)
-coo_floor, csr_floor = _both("floor", unary.floor)
-coo_inv, csr_inv = _both("inv", numeric.inv)
-coo_isfinite, csr_isfinite = _both("isfinite", unary.isfinite)
-coo_isinf, csr_isinf = _both("isinf", unary.isinf)
-coo_isnan, csr_isnan = _both("isnan", unary.isnan)
-coo_log, csr_log = _both("log", unary.log)
-coo_log1p, csr_log1p = _both("log1p", unary.log1p)
-coo_neg, csr_neg = _both("neg", unary.neg)
-coo_relu, csr_relu = _both("relu", activation.relu)
-coo_relu6, csr_relu6 = _both("relu6", activation.relu6)
-coo_round, csr_round = _both("round", unary.round)
-coo_sigmoid, csr_sigmoid = _both("sigmoid", activation.sigmoid)
-coo_sin, csr_sin = _both("sin", unary.sin)
-coo_sinh, csr_sinh = _both("sinh", unary.sinh)
-coo_softsign, csr_softsign = _both("softsign", activation.softsign)
-coo_sqrt, csr_sqrt = _both("sqrt", unary.sqrt)
-coo_square, csr_square = _both("square", unary.square)
-coo_tan, csr_tan = _both("tan", unary.tan)
-coo_tanh, csr_tanh = _both("tanh", activation.tanh)
+_FUNCTIONS = (
+    unary.abs, unary.acos, unary.acosh, unary.asin, unary.asinh, unary.atan, unary.atanh, unary.ceil, unary.cos,
+    unary.cosh, unary.exp, unary.expm1, unary.floor, numeric.inv, unary.isfinite, unary.isinf, unary.isnan, unary.log,
+    unary.log1p, unary.neg, activation.relu, activation.relu6, unary.round, activation.sigmoid, unary.sin, unary.sinh,
+    activation.softsign, unary.sqrt, unary.square, unary.tan, activation.tanh,
+)
+(
+    coo_abs, coo_acos, coo_acosh, coo_asin, coo_asinh, coo_atan, coo_atanh, coo_ceil, coo_cos, coo_cosh, coo_exp,
+    coo_expm1, coo_floor, coo_inv, coo_isfinite, coo_isinf, coo_isnan, coo_log, coo_log1p, coo_neg, coo_relu, coo_relu6,
+    coo_round, coo_sigmoid, coo_sin, coo_sinh, coo_softsign, coo_sqrt, coo_square, coo_tan, coo_tanh,
+) = (_of_values("coo", function) for function in _FUNCTIONS)
+(
+    csr_abs, csr_acos, csr_acosh, csr_asin, csr_asinh, csr_atan, csr_atanh, csr_ceil, csr_cos, csr_cosh, csr_exp,
+    csr_expm1, csr_floor, csr_inv, csr_isfinite, csr_isinf, csr_isnan, csr_log, csr_log1p, csr_neg, csr_relu, csr_relu6,
+    csr_round, csr_sigmoid, csr_sin, csr_sinh, csr_softsign, csr_sqrt, csr_square, csr_tan, csr_tanh,
+) = (_of_values("csr", function) for function in _FUNCTIONS)
 
 
 @as_primitive()
