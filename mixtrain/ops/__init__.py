@@ -242,7 +242,7 @@ from mixtrain.ops.distributions import (
     multinomial_with_replacement, randint_like, random_categorical, random_gamma, random_poisson, rrelu, shuffle,
     standard_laplace,
 )
-from mixtrain.ops.operator import make_operators as _make_operators
+from mixtrain.ops.operator import operators as _operators
 from mixtrain.ops.value_and_grad import grad, stop_gradient, value_and_grad
 
 __all__ = [
@@ -398,4 +398,4 @@ __all__ = [
     "vmap", "vsplit", "vstack", "where", "xdivy", "xlogy", "zeros", "zeros_like", "zeta",
 ]
 
-_make_operators(__all__)
+globals().update(_operators(globals(), __all__))

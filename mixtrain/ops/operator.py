@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from mixtrain.autocast.state import autocast_in_force, autocasting, is_symbolic
@@ -105,18 +104,12 @@ def _class_name(kind: type) -> str:
     return next(base.__name__ for base in kind.__mro__ if of_this_package(base))
 
 
-def make_operators(names: Iterable[str]) -> None:
-    """Replace the public functions of this package by operators, in every module that has imported them.
+def operators(functions: Mapping[str, Any], names: Iterable[str]) -> dict[str, _Function]:
+    """Return the functions of some names as operators.
 
-    Called once, when the package is complete, so that no function needs a decorator and none can be forgotten.
+    The package shows these. Its modules call each other's functions as they are: on backend tensors, without autocast.
     """
-    package = vars(sys.modules[_PACKAGE])
-    functions = {
-        name: package[name] for name in names if isinstance(package[name], types.FunctionType) and name not in _OPEN
+    return {
+        name: operator(name, functions[name]) for name in names
+        if isinstance(functions[name], types.FunctionType) and name not in _OPEN
     }
-    operators = {id(function): operator(name, function) for name, function in functions.items()}
-    modules = [module for name, module in sys.modules.items() if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]
-    for module in modules:
-        for attribute, value in list(vars(module).items()):
-            if id(value) in operators:
-                setattr(module, attribute, operators[id(value)])

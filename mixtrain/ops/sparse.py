@@ -25,6 +25,10 @@ def _repr(name: str, sparse: Any, fields: Sequence[str]) -> str:
     return f"{name}(shape={list(sparse.shape)}, dtype={sparse.dtype}, {tensors})"
 
 
+# The methods of sparse tensors are called by users, and so are operators.
+_cast, _abs, _neg = operator("cast", tensor_info.cast), operator("abs", unary.abs), operator("neg", unary.neg)
+
+
 class COOTensor(NamedTuple):
     """A sparse tensor in COO format; a tuple, so that compiled functions take and return it.
 
@@ -73,17 +77,17 @@ class COOTensor(NamedTuple):
 
     def astype(self, dtype: DTypeLike) -> COOTensor:
         """Return the tensor with values of another dtype."""
-        return self._replace(values=tensor_info.cast(self.values, dtype))
+        return self._replace(values=_cast(self.values, dtype))
 
     def abs(self) -> COOTensor:
         """Return the tensor with the absolute values."""
-        return self._replace(values=unary.abs(self.values))
+        return self._replace(values=_abs(self.values))
 
     def __add__(self, other: Tensor) -> Any:
-        return coo_add(self, other, 0)
+        return _add_coo(self, other, 0)
 
     def __neg__(self) -> COOTensor:
-        return self._replace(values=unary.neg(self.values))
+        return self._replace(values=_neg(self.values))
 
     def __repr__(self) -> str:
         return _repr("COOTensor", self, ("indices", "values"))
@@ -133,14 +137,14 @@ class CSRTensor(NamedTuple):
 
     def astype(self, dtype: DTypeLike) -> CSRTensor:
         """Return the matrix with values of another dtype."""
-        return self._replace(values=tensor_info.cast(self.values, dtype))
+        return self._replace(values=_cast(self.values, dtype))
 
     def abs(self) -> CSRTensor:
         """Return the matrix with the absolute values."""
-        return self._replace(values=unary.abs(self.values))
+        return self._replace(values=_abs(self.values))
 
     def __neg__(self) -> CSRTensor:
-        return self._replace(values=unary.neg(self.values))
+        return self._replace(values=_neg(self.values))
 
     def to_tuple(self) -> tuple[Tensor, Tensor, Tensor, tuple[int, int]]:
         """Return indptr, indices, values and shape."""
@@ -148,14 +152,14 @@ class CSRTensor(NamedTuple):
 
     def to_coo(self) -> COOTensor:
         """Return the matrix in COO format."""
-        return csr_to_coo(self)
+        return _to_coo(self)
 
     def to_dense(self) -> Tensor:
         """Return the dense matrix."""
-        return csr_to_dense(self)
+        return _csr_to_dense(self)
 
     def __add__(self, other: Tensor) -> Any:
-        return csr_add(self, other, 1, 1)
+        return _add_csr(self, other, 1, 1)
 
     def __repr__(self) -> str:
         return _repr("CSRTensor", self, ("indptr", "indices", "values"))
@@ -269,6 +273,10 @@ def csr_add(a: CSRTensor, b: CSRTensor, alpha: TensorLike, beta: TensorLike) -> 
     x, y = csr_to_coo(a), csr_to_coo(b)
     values = (x.values * alpha, y.values * beta)
     return _coo_to_csr(_merged("ops.csr_add", a.shape, (x.indices, y.indices), values))
+
+
+_add_coo, _add_csr = operator("coo_add", coo_add), operator("csr_add", csr_add)
+_to_coo, _csr_to_dense = operator("csr_to_coo", csr_to_coo), operator("csr_to_dense", csr_to_dense)
 
 
 def csr_softmax(logits: CSRTensor, dtype: DTypeLike) -> CSRTensor:
