@@ -32,10 +32,7 @@ tanhshrink = unary_function("tanhshrink", keras.ops.tanh_shrink, "`input` - tanh
 
 
 def relu(input: TensorLike, inplace: bool = False) -> Tensor:
-    """max(`input`, 0), in the dtype of `input`, which may be integer; `inplace` can only be False.
-
-    Example: ``ops.relu(Tensor([-1.0, 2.0]))`` is ``[0.0, 2.0]``.
-    """
+    """max(`input`, 0), in the dtype of `input`; `inplace` can only be False. Example: ``ops.relu(x)``."""
     if inplace is not False:
         raise checks.fail_value("ops.relu", "inplace must be False", inplace, "x = ops.relu(x)")
     return unary("ops.relu", keras.ops.relu, input)

@@ -66,10 +66,7 @@ def subtract(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tenso
 
 
 def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
-    """`input` / `other`; integers give float32. `rounding_mode`: None, "floor", or "trunc" for towards zero.
-
-    Example: ``ops.div(Tensor([-3, 3]), 2)`` is ``[-1.5, 1.5]``.
-    """
+    """`input` / `other`; `rounding_mode` None, "floor" or "trunc" (towards zero). Example: ``ops.div(x, 2)``."""
     checks.one_of("ops.div", "rounding_mode", rounding_mode, (None, "floor", "trunc"))
     if rounding_mode == "floor":
         return floor_divide(input, other)

@@ -16,9 +16,7 @@ from mixtrain.typing import Tensor, TensorLike
 
 
 def reshape(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
-    """`input` in a new `shape`, of which one entry may be -1, for the size that follows from the others.
-
-    Example: ``ops.reshape(Tensor([[1, 2], [3, 4]]), (-1,))`` is ``[1, 2, 3, 4]``.
+    """`input` in a new `shape`; one entry may be -1, for the size that is left. Example: ``ops.reshape(x, (2, -1))``.
     """
     x = tensor("ops.reshape", input)
     sizes = sizes_of("ops.reshape", shape)
@@ -47,10 +45,7 @@ def _check_count(x: Tensor, sizes: tuple[Any, ...]) -> None:
 
 
 def transpose(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
-    """`input` with its axes in the order `dims`.
-
-    Example: ``ops.transpose(Tensor([[1, 2], [3, 4]]), (1, 0))`` is ``[[1, 3], [2, 4]]``.
-    """
+    """`input` with its axes in the order `dims`. Example: ``ops.transpose(x, (1, 0))``."""
     x = tensor("ops.transpose", input)
     order = axes_of("ops.transpose", dims, rank_of(x), name="dims")
     if len(order) != rank_of(x):

@@ -59,10 +59,7 @@ class AllReduce(_Reducing):
 
 
 class ReduceScatter(_Reducing):
-    """`AllReduce` of which each process keeps its part along axis 0; `op` and `group` as there.
-
-    Example: ``ops.ReduceScatter()(x)``.
-    """
+    """`AllReduce` (`op`, `group`) of which each process keeps its part along axis 0: ``ops.ReduceScatter()(x)``."""
 
     def __call__(self, input_x: TensorLike) -> Tensor:
         """Return the part of this process of the reduction."""
@@ -90,10 +87,7 @@ class AllGather(_Collective):
 
 
 class Broadcast(_Collective):
-    """Send the tensors of the process `root_rank` of `group` to all others; a single process returns its tensors.
-
-    Example: ``ops.Broadcast(0)((Tensor(1.0),))``.
-    """
+    """Send the tensors of the process `root_rank` of `group` to all others. Example: ``ops.Broadcast(0)((x,))``."""
 
     def __init__(self, root_rank: int, group: str = WORLD) -> None:
         super().__init__(group)

@@ -38,19 +38,13 @@ def complex(real: TensorLike, imag: TensorLike) -> Tensor:
 
 
 def polar(abs: TensorLike, angle: TensorLike) -> Tensor:
-    """Return the complex numbers of absolute value `abs` and `angle`, two float tensors of one shape.
-
-    Example: ``ops.polar(Tensor([1.0]), Tensor([3.14]))``.
-    """
+    """The complex numbers of absolute value `abs` and `angle`, float tensors. Example: ``ops.polar(x, y)``."""
     abs, angle = pair("ops.polar", abs, angle)
     return complex(abs * keras.ops.cos(angle), abs * keras.ops.sin(angle))
 
 
 def view_as_real(input: TensorLike) -> Tensor:
-    """Return the real and the imaginary part of the complex `input`, stacked on a new last axis.
-
-    Example: ``ops.view_as_real(Tensor([2 + 1j]))``.
-    """
+    """The real and imaginary parts of the complex `input` on a new last axis. Example: ``ops.view_as_real(z)``."""
     return keras.ops.view_as_real(as_complex(tensor("ops.view_as_real", input)))
 
 
@@ -106,19 +100,13 @@ def conjugate_transpose(x: TensorLike, perm: TensorLike) -> Tensor:
 
 
 def eig(A: TensorLike) -> tuple[Tensor, Tensor]:
-    """Return the complex eigenvalues and eigenvectors of the square matrices `A`.
-
-    Example: ``ops.eig(Tensor([[1.0, 0.0], [0.0, 2.0]]))``.
-    """
+    """The complex eigenvalues and eigenvectors of the square matrices `A`. Example: ``ops.eig(A)``."""
     values, vectors = keras.ops.eig(as_floats("ops.eig", A))
     return as_complex(values), as_complex(vectors)
 
 
 def eigvals(A: TensorLike) -> Tensor:
-    """Return the complex eigenvalues of the square matrices `A`.
-
-    Example: ``ops.eigvals(Tensor([[1.0, 0.0], [0.0, 2.0]]))``.
-    """
+    """The complex eigenvalues of the square matrices `A`. Example: ``ops.eigvals(A)``."""
     return eig(A)[0]
 
 

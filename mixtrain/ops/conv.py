@@ -84,10 +84,7 @@ def _bias(where: str, bias: TensorLike | None, channels: int) -> Tensor:
 
 
 def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
-    """Add `bias` (C,) to the channels of `input_x` (N, C, ...), in the wider dtype.
-
-    Example: ``ops.bias_add(Tensor([[1.0, 2.0]]), Tensor([10.0, 20.0]))`` is ``[[11.0, 22.0]]``.
-    """
+    """Add `bias` (C,) to the channels of `input_x` (N, C, ...), in the wider dtype: ``ops.bias_add(x, bias)``."""
     where, x = "ops.bias_add", tensor("ops.bias_add", input_x)
     if rank_of(x) < 2:
         raise checks.fail_value(where, "input_x must have at least 2 axes", tuple(x.shape), "input_x (N, C)")

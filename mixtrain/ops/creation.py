@@ -28,10 +28,7 @@ def _filled(
 
 
 def zeros(size: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of zeros of shape `size`, a tuple or an int, and `dtype` (None: float32).
-
-    Example: ``ops.zeros((1, 2))``.
-    """
+    """Zeros of shape `size`, a tuple or an int, and `dtype` (None: float32). Example: ``ops.zeros((1, 2))``."""
     return _filled("ops.zeros", size, 0, dtype or float32, name="size")
 
 
@@ -76,10 +73,7 @@ def full_like(input: TensorLike, fill_value: TensorLike, *, dtype: DTypeLike | N
 
 
 def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """A matrix of `n` rows and `m` (else `n`) columns with ones on its diagonal, of `dtype` (float32).
-
-    Example: ``ops.eye(3)``.
-    """
+    """`n` rows and `m` (else `n`) columns with ones on the diagonal, of `dtype` (float32). Example: ``ops.eye(3)``."""
     rows = checks.integer("ops.eye", "n", n, at_least=0, example=3)
     columns = rows if m is None else checks.integer("ops.eye", "m", m, at_least=0, example=3)
     return keras.ops.eye(rows, columns, dtype=as_dtype(dtype or float32))
@@ -107,10 +101,7 @@ def range(start: TensorLike, end: TensorLike, step: TensorLike, maxlen: int = 10
 
 
 def linspace(start: TensorLike, end: TensorLike, steps: int) -> Tensor:
-    """`steps` evenly spaced float32 numbers from `start` to `end`, both included.
-
-    Example: ``ops.linspace(0, 1, 5)``.
-    """
+    """`steps` float32 numbers from `start` to `end`, both included. Example: ``ops.linspace(0, 1, 5)``."""
     count = checks.integer("ops.linspace", "steps", steps, at_least=1, example=5)
     first, last = (keras.ops.cast(tensor("ops.linspace", value), float32) for value in (start, end))
     return keras.ops.linspace(first, last, count, dtype=float32)

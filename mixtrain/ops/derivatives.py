@@ -146,10 +146,7 @@ jacrev = _jacobian("jacrev")
 
 
 def derivative(fn: Callable[..., Any], primals: TensorLike | Sequence[TensorLike], order: int) -> tuple[Tree, Tree]:
-    """Compute `fn` of `primals` and its elementwise derivative of the given `order`.
-
-    Example: ``value, third = ops.derivative(fn, x, 3)``.
-    """
+    """`fn` of `primals`, and its elementwise derivative of the `order`: ``value, third = ops.derivative(fn, x, 3)``."""
     checks.integer("ops.derivative", "order", order, at_least=1)
     values, function = _tuple(primals), fn
     single = not isinstance(primals, (tuple, list))

@@ -135,10 +135,7 @@ def multinomial_with_replacement(
 
 
 def random_categorical(logits: TensorLike, num_sample: int, seed: int = 0, dtype: DTypeLike = int64) -> Tensor:
-    """Sample `num_sample` classes from each row of `logits`, in `dtype`; `seed` selects a separate stream.
-
-    Example: ``ops.random_categorical(logits, 8)``.
-    """
+    """Sample `num_sample` classes from each row of `logits`, in `dtype`: ``ops.random_categorical(x, 8, seed=1)``."""
     where = "ops.random_categorical"
     rows = keras.ops.cast(tensor(where, logits), float32)
     classes = keras.random.categorical(rows, int(num_sample), dtype="int32", seed=_stream(where, seed))
@@ -179,10 +176,7 @@ def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim
 
 
 def rrelu(input: TensorLike, lower: float = 1.0 / 8, upper: float = 1.0 / 3) -> Tensor:
-    """Randomized leaky ReLU: negative elements of `input` times a slope sampled uniformly from `lower` to `upper`.
-
-    Example: ``ops.rrelu(x)``.
-    """
+    """`input` where positive, else times a random slope from `lower` to `upper`. Example: ``ops.rrelu(x)``."""
     x = as_floats("ops.rrelu", input)
     slope = lower + (upper - lower) * _uniform(keras.ops.shape(x), _stream("ops.rrelu", 0))
     return keras.ops.where(x >= 0, x, x * keras.ops.cast(slope, x.dtype))

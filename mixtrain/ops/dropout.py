@@ -99,9 +99,7 @@ class Dropout(Primitive):
 
 
 class Dropout2D(Primitive):
-    """Drop whole channels at random, keep them with `keep_prob`, and return the bool mask: ``(output, mask)``.
-
-    Example: ``output, mask = ops.Dropout2D(keep_prob=0.8)(x)``.
+    """Drop channels at random but for `keep_prob`; return the mask too: ``y, mask = ops.Dropout2D(keep_prob=0.8)(x)``.
     """
 
     def __init__(self, keep_prob: float = 0.5) -> None:

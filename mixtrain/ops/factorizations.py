@@ -47,10 +47,7 @@ def lu_unpack(
 
 
 def lu_solve(b: TensorLike, LU_data: TensorLike, LU_pivots: TensorLike) -> Tensor:
-    """Solve A @ x = `b` for the A whose packed LU factorization is `LU_data` and `LU_pivots`.
-
-    Example: ``ops.lu_solve(b, packed, pivots)``.
-    """
+    """Solve A @ x = `b` for the packed LU factorization of A: ``ops.lu_solve(b, LU_data, LU_pivots)``."""
     rhs = as_floats("ops.lu_solve", b)
     permutation, lower, upper = lu_unpack(LU_data, LU_pivots)
     rhs = keras.ops.solve_triangular(lower, keras.ops.matmul(_transposed(permutation), rhs), lower=True)
@@ -90,10 +87,7 @@ def geqrf(input: TensorLike) -> tuple[Tensor, Tensor]:
 
 
 def orgqr(input: TensorLike, input2: TensorLike) -> Tensor:
-    """The orthogonal matrix of the Householder vectors `input` and factors `input2` that `geqrf` returns.
-
-    Example: ``ops.orgqr(*ops.geqrf(x))``.
-    """
+    """The orthogonal matrix of the `input` and `input2` that `geqrf` returns. Example: ``ops.orgqr(*ops.geqrf(x))``."""
     x, factors = as_floats("ops.orgqr", input), as_floats("ops.orgqr", input2)
     vectors = _unit_lower(x, min(x.shape[-2:]))
     q = keras.ops.eye(x.shape[-2], dtype=x.dtype)

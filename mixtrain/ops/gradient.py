@@ -219,11 +219,7 @@ def check_function(where: str, fn: Any) -> None:
 
 
 def weights_of(where: str, weights: Any) -> tuple[Variable, ...] | None:
-    """Return one weight or a list of them as a tuple; None stays None.
-
-    Raises:
-        TypeError: An item is not a Parameter or Keras variable.
-    """
+    """Return one Parameter or Keras variable or a list of them as a tuple; None stays None."""
     if weights is None:
         return None
     items = (weights,) if isinstance(weights, keras.Variable) else tuple(weights)

@@ -36,10 +36,7 @@ class HookBackward(Primitive):
 
 
 class InsertGradientOf(Primitive):
-    """Identity whose gradient is passed through the function `f`, which in a compiled call is traced once.
-
-    Example: ``ops.InsertGradientOf(lambda gradient: gradient / 2)(x)``.
-    """
+    """Identity whose gradient is passed through the function `f`: ``ops.InsertGradientOf(lambda dx: dx / 2)(x)``."""
 
     def __init__(self, f: Callable[[Tensor], Tensor]) -> None:
         super().__init__()

@@ -16,11 +16,7 @@ from mixtrain.typing import Tensor, TensorLike
 
 
 def tensor(where: str, value: TensorLike) -> Tensor:
-    """Return `value` as a tensor; Python floats give float32.
-
-    Raises:
-        TypeError: It cannot become one.
-    """
+    """Return `value` as a tensor; Python floats give float32, and what cannot become one is a TypeError."""
     if isinstance(value, backend.TENSOR_TYPES):
         return value
     if isinstance(value, (np.ndarray, np.generic, keras.Variable)):
@@ -118,11 +114,7 @@ def widened(x: Tensor) -> Tensor:
 
 
 def values_of(where: str, value: TensorLike) -> np.ndarray:
-    """Return numbers that must be known while compiling: an int, a list, an array, or a constant tensor.
-
-    Raises:
-        TypeError: The tensor is computed by the function that is being compiled.
-    """
+    """Return numbers that must be known while compiling: an int, a list, an array, or a constant tensor."""
     values = backend.known_value(tensor(where, value))
     if values is None:
         raise checks.fail_type(where, "numbers known while compiling were needed", value, "a tuple of ints")
@@ -130,11 +122,7 @@ def values_of(where: str, value: TensorLike) -> np.ndarray:
 
 
 def as_mask(where: str, value: TensorLike) -> Tensor:
-    """Return `value` as a tensor of bools.
-
-    Raises:
-        TypeError: It has another dtype.
-    """
+    """Return `value` as a tensor, which must be of bools."""
     x = tensor(where, value)
     if x.dtype != bool_:
         dtype = tensor_dtype(x).name
@@ -186,10 +174,8 @@ def unpack(arguments: Sequence[Any]) -> Any:
 
 
 def sizes_of(where: str, shape: Any, *, name: str = "shape") -> tuple[Any, ...]:
-    """Return a shape as a tuple of ints, or of the backend's symbols for dynamic dimensions.
-
-    Raises:
-        TypeError: It is neither an int nor a tuple, list or tensor of ints.
+    """Return a shape, an int, tuple, list or tensor, as a tuple of ints, or of the backend's symbols for dynamic
+    dimensions.
     """
     # Fast path for what most callers pass.
     if type(shape) is tuple and all(type(size) is int for size in shape):

@@ -41,10 +41,7 @@ def _check_shapes(where: str, values: list[Tensor], skipped_axis: int | None) ->
 
 
 def cat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Concatenate the tuple or list `tensors` along `axis`, in the dtype that all of them promote to.
-
-    Example: ``ops.cat((Tensor([1]), Tensor([2, 3])))`` is ``[1, 2, 3]``.
-    """
+    """Concatenate `tensors` along `axis`, in the dtype that all promote to. Example: ``ops.cat((x, y))``."""
     return _concat("ops.cat", tensors, axis)
 
 
@@ -63,10 +60,7 @@ def _concat(where: str, tensors: Sequence[TensorLike], axis: int) -> Tensor:
 
 
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Stack the tuple or list `tensors` of one shape along a new `axis`.
-
-    Example: ``ops.stack((Tensor([1, 2]), Tensor([3, 4])), axis=1)`` is ``[[1, 3], [2, 4]]``.
-    """
+    """Stack the `tensors` of one shape along a new `axis`. Example: ``ops.stack((x, y), axis=1)``."""
     values = _tensors("ops.stack", tensors)
     axis = axis_of("ops.stack", axis, rank_of(values[0]) + 1)
     _check_shapes("ops.stack", values, None)
@@ -98,11 +92,7 @@ _as_tensor = tensor
 
 
 def known_size(where: str, x: Tensor, axis: int) -> int:
-    """Return the size of an axis.
-
-    Raises:
-        ValueError: It is not known while compiling.
-    """
+    """Return the size of an axis, which must be known while compiling."""
     size = x.shape[axis]
     if size is None:
         raise ValueError(
@@ -117,10 +107,7 @@ def _split(x: Tensor, indices: list[int], axis: int) -> tuple[Tensor, ...]:
 
 
 def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """Split `input` along `axis` into at most `chunks` pieces of one size; the last may be smaller.
-
-    Example: ``ops.chunk(x, 2)``.
-    """
+    """Split `input` along `axis` into `chunks` pieces of one size; the last may be smaller: ``ops.chunk(x, 2)``."""
     x = tensor("ops.chunk", input)
     axis = axis_of("ops.chunk", axis, rank_of(x))
     count = checks.integer("ops.chunk", "chunks", chunks, at_least=1, example=2)

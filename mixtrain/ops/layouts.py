@@ -140,10 +140,7 @@ def DepthToSpace(x: TensorLike, *, block_size: int) -> Tensor:
 def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """The Kaiser window of `window_length` numbers and shape `beta`, in `dtype` (float64), `periodic` or symmetric.
-
-    Example: ``ops.kaiser_window(5)``.
-    """
+    """The Kaiser window of `window_length` numbers, `beta`, `dtype` (float64), `periodic`: ``ops.kaiser_window(5)``."""
     length = int(window_length)
     # A periodic window is a symmetric one of one more number, without its last; a window of one number is 1.
     values = np.kaiser(length + (periodic and length > 1), beta)[:length]

@@ -27,10 +27,7 @@ def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> 
 
 
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
-    """The absolute difference of `input` and `target`, float32; `reduction` is "mean", "sum" or "none".
-
-    Example: ``ops.l1_loss(x, y)``.
-    """
+    """The absolute difference of `input` and `target`, float32; `reduction` as in `mse_loss`: ``ops.l1_loss(x, y)``."""
     return reduce_loss("ops.l1_loss", keras.ops.absolute(_difference("ops.l1_loss", input, target)), reduction)
 
 
@@ -142,10 +139,7 @@ def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> T
 
 @as_primitive()
 def SigmoidCrossEntropyWithLogits(logits: TensorLike, label: TensorLike) -> Tensor:
-    """The binary cross entropy of the sigmoid of logits with labels, not reduced.
-
-    Example: ``ops.SigmoidCrossEntropyWithLogits()(Tensor([0.0]), Tensor([1.0]))`` is ``[0.6931]``.
-    """
+    """`binary_cross_entropy_with_logits`, not reduced. Example: ``ops.SigmoidCrossEntropyWithLogits()(x, y)``."""
     return binary_cross_entropy_with_logits(logits, label, reduction="none")
 
 

@@ -202,10 +202,7 @@ def ldexp(x: TensorLike, other: TensorLike) -> Tensor:
 
 
 def logit(input: TensorLike, eps: float | None = None) -> Tensor:
-    """log(p / (1 - p)) of `input`, clipped to between `eps` and 1 - `eps` unless that is None.
-
-    Example: ``ops.logit(p, eps=1e-5)``.
-    """
+    """log(p / (1 - p)) of `input`, clipped to [`eps`, 1 - `eps`] unless that is None. Example: ``ops.logit(p)``."""
 
     def compute(x: Tensor) -> Tensor:
         x = x if eps is None else keras.ops.clip(x, eps, 1 - eps)

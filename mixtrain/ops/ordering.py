@@ -24,20 +24,14 @@ def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
 
 
 def argsort(input: TensorLike, axis: int = -1, descending: bool = False) -> Tensor:
-    """The indices that sort `input` along `axis`, the largest first where `descending`; int32.
-
-    Example: ``ops.argsort(Tensor([3.0, 1.0, 2.0]))`` is ``[1, 2, 0]``.
-    """
+    """The int32 indices that sort `input` along `axis`, `descending` or not. Example: ``ops.argsort(x)``."""
     x = tensor("ops.argsort", input)
     checks.boolean("ops.argsort", "descending", descending)
     return keras.ops.cast(_order(x, axis_of("ops.argsort", axis, rank_of(x)), descending), int32)
 
 
 def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-    """Sort `input_x` along `axis`, the largest first where `descending`; return the int32 indices too.
-
-    Example: ``ops.sort(Tensor([3.0, 1.0, 2.0]))`` is ``([1.0, 2.0, 3.0], [1, 2, 0])``.
-    """
+    """`input_x` sorted along `axis`, `descending` or not, and its int32 indices. Example: ``ops.sort(x)``."""
     x = tensor("ops.sort", input_x)
     checks.boolean("ops.sort", "descending", descending)
     axis = axis_of("ops.sort", axis, rank_of(x))
@@ -114,20 +108,14 @@ def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
 
 
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
-    """A tensor of zeros of `shape` to which `updates` are added at `indices`.
-
-    Example: ``ops.scatter_nd(indices, updates, (4,))``.
-    """
+    """Zeros of `shape` to which `updates` are added at `indices`: ``ops.scatter_nd(indices, updates, (4,))``."""
     where = "ops.scatter_nd"
     return keras.ops.scatter(tensor(where, indices), tensor(where, updates), sizes_of(where, shape))
 
 
 @as_primitive(axis=partial(an_int, example=-1))
 def OneHot(indices: TensorLike, depth: int, on_value: TensorLike, off_value: TensorLike, *, axis: int = -1) -> Tensor:
-    """`one_hot` along a fixed `axis`; depth and both values are arguments of the call.
-
-    Example: ``ops.OneHot()(labels, 10, mixtrain.Tensor(1.0), mixtrain.Tensor(0.0))``.
-    """
+    """`one_hot` along a fixed `axis`. Example: ``ops.OneHot()(labels, 10, Tensor(1.0), Tensor(0.0))``."""
     return one_hot(indices, depth, on_value, off_value, axis)
 
 

@@ -117,10 +117,7 @@ def baddbmm(
 
 
 class MatMul(Primitive):
-    """Multiply two matrices, transposed first as `transpose_a` and `transpose_b` say.
-
-    Example: ``ops.MatMul(transpose_b=True)(x, y)``.
-    """
+    """Multiply two matrices; `transpose_a`, `transpose_b`: transposed first. Example: ``ops.MatMul()(x, y)``."""
 
     _ranks: ClassVar[tuple[int, ...]] = (2,)
 
@@ -140,10 +137,7 @@ class MatMul(Primitive):
 
 
 class BatchMatMul(MatMul):
-    """Multiply the matrices of two batches; `transpose_a`, `transpose_b` as in `MatMul`.
-
-    Example: ``ops.BatchMatMul()(x, y)``.
-    """
+    """`MatMul` of batches of matrices, with its `transpose_a` and `transpose_b`: ``ops.BatchMatMul()(x, y)``."""
 
     _ranks: ClassVar[tuple[int, ...]] = (2, 3, 4, 5, 6)
 

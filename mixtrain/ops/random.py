@@ -45,9 +45,7 @@ def normal(
 
 
 def standard_normal(shape: int | Sequence[int] | Tensor, seed: int | None = None) -> Tensor:
-    """Draw float32 numbers of `shape` from the normal distribution of mean 0 and deviation 1; `seed` as in `normal`.
-
-    Example: ``ops.standard_normal((2, 3))``.
+    """Normal float32 numbers of `shape`, mean 0, deviation 1; `seed` as in `normal`: ``ops.standard_normal((2, 3))``.
     """
     return _standard("ops.standard_normal", sizes_of("ops.standard_normal", shape), "StandardNormal", seed)
 
@@ -73,7 +71,7 @@ def randn(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) -
 def randint(
     low: int, high: int, size: int | Sequence[int] | Tensor, seed: int | None = None, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Random ints of shape `size` from `low` to `high` - 1, of `dtype` (None: int64); `seed` as in `normal`.
+    """Ints of shape `size` from `low` to `high` - 1, of `dtype` (int64); `seed` as in `normal`.
 
     Example: ``ops.randint(0, 10, (2, 3))``.
     """
@@ -112,10 +110,7 @@ def randperm(n: int, seed: int = 0, offset: int = 0, dtype: DTypeLike = int64) -
 
 
 def bernoulli(input: TensorLike, p: TensorLike = 0.5, seed: int | None = None) -> Tensor:
-    """Draw 1 with probability `p` (a number or tensor), else 0, of the shape and dtype of `input`; `seed` as in `rand`.
-
-    Example: ``ops.bernoulli(x, 0.2)``.
-    """
+    """1 with probability `p`, else 0, of the shape and dtype of `input`; `seed` as in `rand`: ``ops.bernoulli(x)``."""
     x = tensor("ops.bernoulli", input)
     values = _unit("ops.bernoulli", keras.ops.shape(x), "bernoulli", seed)
     return keras.ops.cast(values < keras.ops.cast(as_floats("ops.bernoulli", p), float32), x.dtype)

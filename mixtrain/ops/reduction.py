@@ -51,10 +51,7 @@ def sum(
 def prod(
     input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Multiply the elements of `input` over `axis` (None: all), in `dtype`; `keep_dims` keeps the axes with size 1.
-
-    Example: ``ops.prod(x, axis=0)``.
-    """
+    """The product of `input` over `axis` (None: all), in `dtype`; `keep_dims` keeps them: ``ops.prod(x, axis=0)``."""
     return _accumulated("ops.prod", _product, input, axis, keep_dims, dtype)
 
 
@@ -76,10 +73,7 @@ def mean(x: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool
 
 
 def logsumexp(input: TensorLike, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
-    """log(sum(exp(`input`))) over the axis `dim`, without overflow; `keepdim` keeps the axis with size 1.
-
-    Example: ``ops.logsumexp(x, 1)``.
-    """
+    """log(sum(exp(`input`))) over the axis `dim`, kept with `keepdim`. Example: ``ops.logsumexp(x, 1)``."""
     return reduce("ops.logsumexp", keras.ops.logsumexp, as_floats("ops.logsumexp", input), dim, keepdim)
 
 
@@ -88,18 +82,12 @@ def _logic(where: str, compute: _Reduce, x: TensorLike, axis: int | Sequence[int
 
 
 def all(input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False) -> Tensor:
-    """Whether all of `input` is True over `axis` (None: all); `keep_dims` keeps the axes with size 1.
-
-    Example: ``ops.all(x > 0)``.
-    """
+    """Whether all of `input` is True over `axis` (None: all); `keep_dims` keeps them. Example: ``ops.all(x > 0)``."""
     return _logic("ops.all", keras.ops.all, input, axis, keep_dims)
 
 
 def any(input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False) -> Tensor:
-    """Whether any of `input` is True over `axis` (None: all); `keep_dims` keeps the axes with size 1.
-
-    Example: ``ops.any(x > 0)``.
-    """
+    """Whether any of `input` is True over `axis` (None: all); `keep_dims` keeps them. Example: ``ops.any(x > 0)``."""
     return _logic("ops.any", keras.ops.any, input, axis, keep_dims)
 
 
@@ -129,10 +117,7 @@ def _wide_variance(
 def std(
     input: TensorLike, axis: int | Sequence[int] | None = None, ddof: int | bool = 0, keepdims: bool = False
 ) -> Tensor:
-    """The square root of `var`; `input`, `axis`, `ddof` and `keepdims` mean the same.
-
-    Example: ``ops.std(x, axis=0)``.
-    """
+    """The square root of `var`, with its `input`, `axis`, `ddof` and `keepdims`. Example: ``ops.std(x, axis=0)``."""
     x = as_floats("ops.std", input)
     return keras.ops.cast(keras.ops.sqrt(_wide_variance("ops.std", x, axis, ddof, keepdims)), x.dtype)
 

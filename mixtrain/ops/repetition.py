@@ -16,18 +16,12 @@ from mixtrain.typing import Tensor, TensorLike
 
 
 def tile(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
-    """`dims` copies of `input` along each axis; missing axes are added before the first.
-
-    Example: ``ops.tile(Tensor([1, 2]), (2, 2))`` is ``[[1, 2, 1, 2], [1, 2, 1, 2]]``.
-    """
+    """`dims` copies of `input` along each axis; missing axes come first. Example: ``ops.tile(x, (2, 2))``."""
     return keras.ops.tile(tensor("ops.tile", input), sizes_of("ops.tile", dims, name="dims"))
 
 
 def broadcast_to(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
-    """`input` broadcast to `shape`, where -1 keeps an axis as it is.
-
-    Example: ``ops.broadcast_to(Tensor([[1], [2]]), (2, 3))`` is ``[[1, 1, 1], [2, 2, 2]]``.
-    """
+    """`input` broadcast to `shape`; -1 keeps an axis as it is. Example: ``ops.broadcast_to(x, (2, 3))``."""
     x = tensor("ops.broadcast_to", input)
     sizes = list(sizes_of("ops.broadcast_to", shape))
     known = keras.ops.shape(x)
@@ -130,10 +124,7 @@ def _padded(x: Tensor, pairs: list[tuple[int, int]], mode: str, value: float = 0
 
 
 class Pad(Primitive):
-    """Pad with zeros; `paddings`: one pair (before, after) for each axis, from the first on.
-
-    Example: ``ops.Pad(((0, 0), (1, 0)))(Tensor([[5, 6]]))`` is ``[[0, 5, 6]]``.
-    """
+    """Pad with zeros by `paddings`, one pair for each axis. Example: ``ops.Pad(((0, 0), (1, 0)))(x)``."""
 
     def __init__(self, paddings: Sequence[Sequence[int]]) -> None:
         super().__init__()

@@ -45,18 +45,12 @@ def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch
 
 
 def gather_nd(input_x: TensorLike, indices: TensorLike) -> Tensor:
-    """Gather the slices of `input_x` at `indices`, whose last axis indexes its leading axes.
-
-    Example: ``ops.gather_nd(Tensor([[1, 2], [3, 4]]), Tensor([[0, 1], [1, 0]]))`` is ``[2, 3]``.
-    """
+    """The slices of `input_x` at `indices`, whose last axis indexes its leading ones: ``ops.gather_nd(x, index)``."""
     return backend.gather_nd(tensor("ops.gather_nd", input_x), _indices("ops.gather_nd", indices))
 
 
 def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
-    """Gather one element of `input` along `dim` for each element of `index`.
-
-    Example: ``ops.gather_elements(x, 1, index)``.
-    """
+    """One element of `input` along `dim` for each of `index`. Example: ``ops.gather_elements(x, 1, index)``."""
     x, indices = tensor("ops.gather_elements", input), _indices("ops.gather_elements", index)
     dim = axis_of("ops.gather_elements", dim, rank_of(x), name="dim")
     # The other axes may be longer than those of the indices.
@@ -77,10 +71,7 @@ def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
 
 
 def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
-    """The elements of `input` where `condition` is True, of `other` elsewhere, broadcast.
-
-    Example: ``ops.where(Tensor([True, False]), Tensor([1.0, 2.0]), 0.0)`` is ``[1.0, 0.0]``.
-    """
+    """`input` where `condition` is True, `other` elsewhere, broadcast. Example: ``ops.where(x > 0, x, 0.0)``."""
     return _select("ops.where", condition, input, other)
 
 
@@ -113,10 +104,7 @@ def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
 
 
 def slice(input_x: TensorLike, begin: Sequence[int] | Tensor, size: Sequence[int] | Tensor) -> Tensor:
-    """Slice `input_x` from the indices `begin`, to the shape `size` (-1 for the end of the axis).
-
-    Example: ``ops.slice(Tensor([[1, 2, 3], [4, 5, 6]]), (0, 1), (2, 2))`` is ``[[2, 3], [5, 6]]``.
-    """
+    """`input_x` from the indices `begin`, of shape `size` (-1: to the end): ``ops.slice(x, (0, 1), (2, -1))``."""
     x = tensor("ops.slice", input_x)
     starts, sizes = sizes_of("ops.slice", begin, name="begin"), sizes_of("ops.slice", size, name="size")
     shape = tuple(x.shape)

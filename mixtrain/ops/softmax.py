@@ -16,10 +16,7 @@ from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
 def softmax(input: TensorLike, axis: int = -1, *, dtype: DTypeLike | None = None) -> Tensor:
-    """exp(`input`) / sum(exp(`input`)) along `axis`, of `input` cast to `dtype`; None for its own.
-
-    Example: ``ops.softmax(Tensor([0.0, 0.0]))`` is ``[0.5, 0.5]``.
-    """
+    """The softmax of `input` along `axis`, cast to `dtype` first. Example: ``ops.softmax(x)``."""
     x = _cast(as_floats("ops.softmax", input), dtype)
     return keras.ops.softmax(x, axis=axis_of("ops.softmax", axis, rank_of(x)))
 
@@ -30,10 +27,7 @@ def softmin(x: TensorLike, axis: int = -1, *, dtype: DTypeLike | None = None) ->
 
 
 def log_softmax(logits: TensorLike, axis: int = -1) -> Tensor:
-    """The logarithm of the softmax of `logits` along `axis`, computed without overflow.
-
-    Example: ``ops.log_softmax(x)``.
-    """
+    """The logarithm of the softmax of `logits` along `axis`, without overflow. Example: ``ops.log_softmax(x)``."""
     x = as_floats("ops.log_softmax", logits)
     return keras.ops.log_softmax(x, axis=axis_of("ops.log_softmax", axis, rank_of(x)))
 

@@ -318,10 +318,7 @@ _FUNCTIONS = (
 
 @as_primitive()
 def SparseToDense(indices: TensorLike, values: TensorLike, sparse_shape: TensorLike) -> Tensor:
-    """A dense tensor from the indices and values of its elements.
-
-    Example: ``ops.SparseToDense()(indices, values, sparse_shape)``.
-    """
+    """A dense tensor of sparse elements. Example: ``ops.SparseToDense()(indices, values, sparse_shape)``."""
     return _to_dense(indices, values, sparse_shape)
 
 
@@ -344,10 +341,7 @@ def SparseTensorDenseMatmul(
 def SparseTensorDenseAdd(
     x1_indices: TensorLike, x1_values: TensorLike, x1_shape: TensorLike, x2: TensorLike
 ) -> Tensor:
-    """The sum of a sparse tensor and a dense one.
-
-    Example: ``ops.SparseTensorDenseAdd()(x1_indices, x1_values, x1_shape, x2)``.
-    """
+    """A sparse tensor plus a dense one: ``ops.SparseTensorDenseAdd()(x1_indices, x1_values, x1_shape, x2)``."""
     return _to_dense(x1_indices, x1_values, x1_shape) + tensor("SparseTensorDenseAdd", x2)
 
 

@@ -130,18 +130,12 @@ fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = (_many_axes(f"{name}n", None) for na
 
 
 def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
-    """Return the frequencies of `fft` of `n` samples with spacing `d`, float32 or `dtype`.
-
-    Example: ``ops.fftfreq(4)``.
-    """
+    """The frequencies of `fft` of `n` samples with spacing `d`, of `dtype` (float32). Example: ``ops.fftfreq(4)``."""
     return backend.to_tensor(np.fft.fftfreq(n, d), float32 if dtype is None else as_dtype(dtype))
 
 
 def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
-    """Return the frequencies of `rfft` of `n` samples with spacing `d`, float32 or `dtype`.
-
-    Example: ``ops.rfftfreq(4)``.
-    """
+    """The frequencies of `rfft` of `n` samples with spacing `d`, of `dtype` (float32). Example: ``ops.rfftfreq(4)``."""
     return backend.to_tensor(np.fft.rfftfreq(n, d), float32 if dtype is None else as_dtype(dtype))
 
 
@@ -152,10 +146,7 @@ def _shifted(where: str, input: TensorLike, dim: int | Sequence[int] | None, sig
 
 
 def fftshift(input: TensorLike, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Move the frequency zero of `input` to the middle of the axes `dim`, all of them by default.
-
-    Example: ``ops.fftshift(x)``.
-    """
+    """Move the frequency zero of `input` to the middle of `dim` (all axes). Example: ``ops.fftshift(x)``."""
     return _shifted("ops.fftshift", input, dim, 1)
 
 

@@ -14,9 +14,7 @@ from mixtrain.typing import Tensor, TensorLike, Variable
 
 
 def assign(variable: Variable, value: TensorLike) -> Variable:
-    """Assign `value`, a tensor or number of its shape, cast to its dtype, to the Parameter `variable`; return it.
-
-    Example: ``ops.assign(weight, Tensor([3.0, 4.0]))``.
+    """Assign `value`, cast and broadcast, to the Parameter `variable`; return it. Example: ``ops.assign(weight, x)``.
     """
     return _written("ops.assign", variable, value)
 

@@ -51,10 +51,7 @@ class ScalarSummary(_Summary):
 
 
 class TensorSummary(_Summary):
-    """Record a tensor as it is under a name; without an active recorder, do nothing.
-
-    Example: ``ops.TensorSummary()("features", x)``.
-    """
+    """Record a tensor under a name, as `ScalarSummary` does. Example: ``ops.TensorSummary()("features", x)``."""
 
     _plugin: ClassVar[str] = "tensor"
     _ranks: ClassVar[tuple[int, int]] = (1, 99)
@@ -62,10 +59,7 @@ class TensorSummary(_Summary):
 
 
 class HistogramSummary(_Summary):
-    """Record the histogram of a tensor under a name; without an active recorder, do nothing.
-
-    Example: ``ops.HistogramSummary()("features", x)``.
-    """
+    """Record the histogram of a tensor under a name. Example: ``ops.HistogramSummary()("features", x)``."""
 
     _plugin: ClassVar[str] = "histogram"
     _ranks: ClassVar[tuple[int, int]] = (1, 99)
@@ -73,10 +67,7 @@ class HistogramSummary(_Summary):
 
 
 class ImageSummary(_Summary):
-    """Record images (N, C, H, W) of 1 or 3 channels under a name; without an active recorder, do nothing.
-
-    Example: ``ops.ImageSummary()("digits", x)``.
-    """
+    """Record images (N, C, H, W) of 1 or 3 channels under a name. Example: ``ops.ImageSummary()("digits", x)``."""
 
     _plugin: ClassVar[str] = "image"
     _ranks: ClassVar[tuple[int, int]] = (4, 4)

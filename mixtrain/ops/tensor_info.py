@@ -54,18 +54,12 @@ def is_tensor(obj: Any) -> bool:
 
 
 def cast(input: TensorLike, dtype: DTypeLike) -> Tensor:
-    """`input` in another `dtype`, one of mixtrain, NumPy or TensorFlow, or its name.
-
-    Example: ``ops.cast(Tensor([1.5]), mixtrain.int32)`` is ``[1]``.
-    """
+    """`input` in another `dtype`, or the dtype of that name. Example: ``ops.cast(x, mixtrain.int32)``."""
     return backend.cast_keeping_layout(tensor("ops.cast", input), backend.canonical_dtype(as_dtype(dtype)))
 
 
 def mixed_precision_cast(dtype: DTypeLike, input: Tree) -> Tree:
-    """Cast the floats in `input`, a tensor or nested tensors, to `dtype`; integers and other values stay.
-
-    Example: ``ops.mixed_precision_cast(mixtrain.float16, (x, y))``.
-    """
+    """Cast the floats in the tree `input` to `dtype`: ``ops.mixed_precision_cast(mixtrain.float16, (x, y))``."""
     return keras.tree.map_structure(
         lambda value: cast(value, dtype) if is_tensor(value) and is_float(value.dtype) else value, input
     )

@@ -83,10 +83,7 @@ def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
 def nan_to_num(
     input: TensorLike, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """Replace NaN in `input` by `nan` (0), and infinities by `posinf` and `neginf` (the largest finite numbers).
-
-    Example: ``ops.nan_to_num(x, nan=0.0)``.
-    """
+    """Replace NaN in `input` by `nan` (0), infinities by `posinf` and `neginf` (the largest): ``ops.nan_to_num(x)``."""
     return unary(
         "ops.nan_to_num",
         lambda x: keras.ops.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf),

@@ -236,10 +236,7 @@ def soft_threshold(value: TensorLike, rate: TensorLike, l1: TensorLike, l2: Tens
 def ApplyProximalGradientDescent(
     var: Tensor, alpha: Tensor, l1: Tensor, l2: Tensor, delta: Tensor
 ) -> tuple[Tensor, ...]:
-    """A gradient descent step, then the proximal step of the penalties.
-
-    Example: ``ops.ApplyProximalGradientDescent()(var, alpha, l1, l2, delta)``.
-    """
+    """A step, then that of the penalties: ``ops.ApplyProximalGradientDescent()(var, alpha, l1, l2, delta)``."""
     return (soft_threshold(var - alpha * delta, alpha, l1, l2),)
 
 

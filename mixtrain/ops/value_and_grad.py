@@ -152,8 +152,5 @@ def _positions(where: str, grad_position: int | tuple[int, ...] | None, weights:
 
 
 def stop_gradient(value: Tree) -> Tree:
-    """Return `value`, a tensor or a number, and stop gradients from flowing through it.
-
-    Example: ``mixtrain.grad(lambda x: x * ops.stop_gradient(x))(Tensor(3.0))`` is 3.0.
-    """
+    """Return `value`, and stop gradients from flowing through it. Example: ``ops.stop_gradient(x)``."""
     return value if isinstance(value, int | float) else keras.ops.stop_gradient(value)
