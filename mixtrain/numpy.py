@@ -34,7 +34,6 @@ from mixtrain.dtype import (  # noqa: F401
     uint32,
     uint64,
 )
-from mixtrain.ops import extremes
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
 from mixtrain.typing import BackendTensor, DTypeLike, TensorLike, Tree
@@ -452,7 +451,7 @@ class _Grid:
 mgrid, ogrid = _Grid("mgrid"), _Grid("ogrid")
 _GENERATED: Final = {
     **{name: _of_keras(name, arrays, name) for name, arrays in _OF_KERAS.items()},
-    **{name: _extreme(name, getattr(extremes, name)) for name in ("amax", "amin")},
+    **{name: _extreme(name, getattr(ops, name)) for name in ("amax", "amin")},
     **{name: _of_keras(name, 1 if name != "remainder" else 2, source) for name, source in _RENAMED.items()},
     **{name: _of_sequences(name) for name in _OF_SEQUENCES},
     **{name: _on_host(name) for name in _ON_HOST},

@@ -12,7 +12,7 @@ import numpy as np
 
 from mixtrain import backend, checks, ops
 from mixtrain.dtype import DType, bool_, float32, int32, is_float
-from mixtrain.ops import extremes, joining
+from mixtrain.ops import joining
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype, unpack
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
@@ -139,8 +139,8 @@ def _extreme(
     if not args and options.get("axis") is None:
         options.pop("keepdims", None)  # As in MindSpore, where there is no axis to keep.
     if with_indices:
-        return getattr(extremes, name)(self, *args, **options)
-    return getattr(extremes, "amax" if name == "max" else "amin")(self, *args, **options)
+        return getattr(ops, name)(self, *args, **options)
+    return getattr(ops, "amax" if name == "max" else "amin")(self, *args, **options)
 
 
 def max(self: TensorLike, *args: Any, **options: Any) -> Tensor | tuple[Tensor, Tensor]:

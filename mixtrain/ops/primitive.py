@@ -196,6 +196,8 @@ def as_primitive(**checked: Callable[[str, str, Any], Any]) -> Callable[[Callabl
             if parameter.kind is _Parameter.KEYWORD_ONLY
         ]
         names = {"__doc__": function.__doc__, "__module__": function.__module__}
+        if not parameters:
+            return type(function.__name__, (Primitive,), {"__call__": staticmethod(function), **names})
         return _primitive_with_settings(function.__name__, function, parameters, checked, names)
 
     return decorate
@@ -205,8 +207,6 @@ def _primitive_with_settings(
     name: str, function: Callable[..., Any], parameters: Sequence[inspect.Parameter],
     checked: Mapping[str, Callable[[str, str, Any], Any]], names: Mapping[str, Any],
 ) -> type[Primitive]:
-    if not parameters:
-        return type(name, (Primitive,), {"__call__": staticmethod(function), **names})
     bind = _binder(inspect.Signature(parameters))
     settings = [parameter.name for parameter in parameters]
 
