@@ -16,8 +16,7 @@ from mixtrain.typing import Tensor, TensorLike
 
 
 def reshape(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
-    """`input` in a new `shape`; one entry may be -1, for the size that is left. Example: ``ops.reshape(x, (2, -1))``.
-    """
+    """`input` in a new `shape`; one entry may be -1, for what is left. Example: ``ops.reshape(x, (2, -1))``."""
     x = tensor("ops.reshape", input)
     sizes = sizes_of("ops.reshape", shape)
     if None in sizes:

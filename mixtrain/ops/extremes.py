@@ -184,8 +184,7 @@ def cumprod(input: TensorLike, dim: int, dtype: DTypeLike | None = None) -> Tens
 
 @as_primitive(exclusive=checks.boolean, reverse=checks.boolean)
 def CumSum(input: TensorLike, axis: int, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The cumulative sum, `exclusive` of the element itself, `reverse` from the end. Example: ``ops.CumSum()(x, 0)``.
-    """
+    """The cumulative sum, `exclusive` of the element itself, or `reverse`, from the end: ``ops.CumSum()(x, 0)``."""
     x = tensor("ops.CumSum", input)
     axis = axis_of("ops.CumSum", axis, rank_of(x))
     x = keras.ops.flip(x, axis=axis) if reverse else x

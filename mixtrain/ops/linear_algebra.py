@@ -328,8 +328,7 @@ Qr = configured("Qr", lambda x, full_matrices: qr(x, "complete" if full_matrices
 def LpNorm(
     input: TensorLike, *, axis: int | Sequence[int], p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12
 ) -> Tensor:
-    """The norm of order `p` along `axis`, at least `epsilon`; `keep_dims` keeps them: ``ops.LpNorm(axis=[0, 1])(x)``.
-    """
+    """The norm of order `p` along `axis`, at least `epsilon`; `keep_dims` keeps it: ``ops.LpNorm(axis=[0, 1])(x)``."""
     axes = tuple(axis) if isinstance(axis, (list, tuple)) else axis
     norms = _lp_norm(keras.ops.abs(as_floats("ops.LpNorm", input)), p, axes, keep_dims)
     return keras.ops.maximum(norms, epsilon)

@@ -97,8 +97,7 @@ def prim_attr_register(fn: Callable[..., None]) -> Callable[..., None]:
 
 
 def prim_arg_register(fn: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a primitive's `__init__`, `fn`, so that its arguments become attributes, as `prim_attr_register` does.
-    """
+    """Decorate a primitive's `__init__`, `fn`: its arguments become attributes, as with `prim_attr_register`."""
     return prim_attr_register(fn)
 
 

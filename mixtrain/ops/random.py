@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import keras
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
 from mixtrain.ops.inputs import as_floats, sizes_of, tensor, tensor_dtype, unpack
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import as_primitive
 from mixtrain.seed import stream_of
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
@@ -45,8 +46,7 @@ def normal(
 
 
 def standard_normal(shape: int | Sequence[int] | Tensor, seed: int | None = None) -> Tensor:
-    """Normal float32 numbers of `shape`, mean 0, deviation 1; `seed` as in `normal`: ``ops.standard_normal((2, 3))``.
-    """
+    """Normal numbers of `shape`, mean 0, deviation 1; `seed` as in `normal`: ``ops.standard_normal((2, 3))``."""
     return _standard("ops.standard_normal", sizes_of("ops.standard_normal", shape), "StandardNormal", seed)
 
 
@@ -140,43 +140,26 @@ def _standard(where: str, shape: int | Sequence[int] | Tensor, name: str, seed: 
     return keras.random.normal(shape, dtype="float32", seed=_stream(where, name, seed))
 
 
-class _Random(Primitive):
-    """Random numbers of the stream of `seed` and `seed2`; 0 and 0 for the stream of the operation."""
-
-    def __init__(self, seed: int = 0, seed2: int = 0) -> None:
-        super().__init__()
-        seed = checks.integer(self.name, "seed", seed, at_least=0)
-        seed2 = checks.integer(self.name, "seed2", seed2, at_least=0)
-        self._seed = seed * 65537 + seed2
+_SEEDS: Final = dict.fromkeys(("seed", "seed2"), partial(checks.integer, at_least=0))
 
 
-class UniformReal(_Random):
+@as_primitive(**_SEEDS)
+def UniformReal(shape: int | Sequence[int] | Tensor, *, seed: int = 0, seed2: int = 0) -> Tensor:
     """Numbers from [0, 1), float32: ``ops.UniformReal()((2, 3))``; `seed` and `seed2` give a stream of their own."""
-
-    def __call__(self, shape: int | Sequence[int] | Tensor) -> Tensor:
-        """Draw numbers of `shape`."""
-        return _unit(self.name, sizes_of(self.name, shape), self.name, self._seed)
+    return _unit("UniformReal", sizes_of("UniformReal", shape), "UniformReal", seed * 65537 + seed2)
 
 
-class StandardNormal(_Random):
-    """Normal numbers, mean 0 and deviation 1, float32: ``ops.StandardNormal()((2, 3))``.
-
-    `seed` and `seed2` give a stream of their own.
-    """
-
-    def __call__(self, shape: int | Sequence[int] | Tensor) -> Tensor:
-        """Draw numbers of `shape`."""
-        return _standard(self.name, sizes_of(self.name, shape), self.name, self._seed)
+@as_primitive(**_SEEDS)
+def StandardNormal(shape: int | Sequence[int] | Tensor, *, seed: int = 0, seed2: int = 0) -> Tensor:
+    """Normal numbers, mean 0 and deviation 1, float32: ``ops.StandardNormal()((2, 3))``; `seed`, `seed2` as there."""
+    return _standard("StandardNormal", sizes_of("StandardNormal", shape), "StandardNormal", seed * 65537 + seed2)
 
 
-class UniformInt(_Random):
-    """Ints from `minval` to `maxval` - 1, int32: ``ops.UniformInt()((2, 3), 0, 10)``.
-
-    `seed` and `seed2` give a stream of their own.
-    """
-
-    def __call__(self, shape: int | Sequence[int] | Tensor, minval: TensorLike, maxval: TensorLike) -> Tensor:
-        """Draw ints of `shape`."""
-        low, high = (keras.ops.cast(tensor(self.name, limit), float32) for limit in (minval, maxval))
-        values = _unit(self.name, sizes_of(self.name, shape), self.name, self._seed)
-        return keras.ops.cast(keras.ops.floor(low + values * (high - low)), int32)
+@as_primitive(**_SEEDS)
+def UniformInt(
+    shape: int | Sequence[int] | Tensor, minval: TensorLike, maxval: TensorLike, *, seed: int = 0, seed2: int = 0
+) -> Tensor:
+    """Ints from `minval` to `maxval` - 1, int32: ``ops.UniformInt()((2, 3), 0, 10)``; `seed`, `seed2` as there."""
+    low, high = (keras.ops.cast(tensor("UniformInt", limit), float32) for limit in (minval, maxval))
+    values = _unit("UniformInt", sizes_of("UniformInt", shape), "UniformInt", seed * 65537 + seed2)
+    return keras.ops.cast(keras.ops.floor(low + values * (high - low)), int32)

@@ -228,15 +228,14 @@ def _values_of(where: str, x: Any) -> np.ndarray:
 
 
 def dense_to_sparse_coo(tensor: TensorLike) -> COOTensor:
-    """Convert a dense `tensor` to a COOTensor of its nonzero elements; not in a function that is being compiled."""
+    """Convert a dense `tensor` to a COOTensor of its nonzero elements; not in a compiled function."""
     indices = np.argwhere(_values_of("ops.dense_to_sparse_coo", tensor))
     values = keras.ops.take(keras.ops.reshape(tensor, (-1,)), np.ravel_multi_index(tuple(indices.T), tensor.shape))
     return COOTensor(backend.to_tensor(indices, "int64"), values, tuple(tensor.shape))
 
 
 def dense_to_sparse_csr(tensor: TensorLike) -> CSRTensor:
-    """Convert a dense matrix `tensor` to a CSRTensor of its nonzero elements; not in a function that is being compiled.
-    """
+    """Convert a dense matrix `tensor` to a CSRTensor of its nonzero elements; not in a compiled function."""
     return _coo_to_csr(dense_to_sparse_coo(tensor))
 
 

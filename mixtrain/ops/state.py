@@ -14,8 +14,7 @@ from mixtrain.typing import Tensor, TensorLike, Variable
 
 
 def assign(variable: Variable, value: TensorLike) -> Variable:
-    """Assign `value`, cast and broadcast, to the Parameter `variable`; return it. Example: ``ops.assign(weight, x)``.
-    """
+    """Assign `value`, cast and broadcast, to the Parameter `variable`; return it: ``ops.assign(weight, x)``."""
     return _written("ops.assign", variable, value)
 
 
@@ -26,8 +25,7 @@ def assign_add(variable: Variable, value: TensorLike) -> Tensor:
 
 
 def assign_sub(variable: Variable, value: TensorLike) -> Tensor:
-    """Subtract `value` from the Parameter `variable`; return its new value. Example: ``ops.assign_sub(weight, 1.0)``.
-    """
+    """Subtract `value` from the Parameter `variable`; return its new value: ``ops.assign_sub(weight, 1.0)``."""
     _check_variable("ops.assign_sub", variable)
     return _written("ops.assign_sub", variable, sub(backend.snapshot(variable), value))
 
