@@ -124,11 +124,15 @@ def primitives(**functions: Callable[..., Any]) -> list[type[Primitive]]:
 
 
 def _primitive_without_settings(name: str, function: Callable[..., Any], module: str) -> type[Primitive]:
-    same = function.__name__
-    doc = f"`{same}` as an object. Example: ``ops.{name}()(...)`` is ``ops.{same}(...)``."
-    if not same.isidentifier() or same.startswith("_"):
-        doc = f"{function.__doc__ or 'An operation without settings.'} Example: ``ops.{name}()(...)``."
+    doc = f"{function.__doc__ or 'An operation without settings.'} Example: ``ops.{name}()(...)``."
+    if _is_public(function):
+        same = function.__name__
+        doc = f"`{same}` as an object. Example: ``ops.{name}()(...)`` is ``ops.{same}(...)``."
     return type(name, (Primitive,), {"__call__": staticmethod(function), "__doc__": doc, "__module__": module})
+
+
+def _is_public(function: Callable[..., Any]) -> bool:
+    return not function.__name__.startswith("_") and "<" not in function.__qualname__  # As in "<lambda>", "<locals>".
 
 
 def _caller() -> str:
@@ -168,10 +172,9 @@ def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
         >>> Power()(3), Power(3)(2)
         (9, 8)
     """
-    doc = (
-        f"An operation with fixed settings: {', '.join(f'`{key}`' for key in settings)}. "
-        f"Example: ``op = ops.{name}(...)``, then ``op(x)``."
-    )
+    what = f"`{function.__name__}`" if _is_public(function) else "An operation"
+    fixed = ", ".join(f"`{key}`" for key in settings)
+    doc = f"{what}{' with fixed ' if fixed else ''}{fixed}. Example: ``ops.{name}(...)(x)``."
     parameters = [_Parameter(key, _EITHER, default=value) for key, value in settings.items()]
     return _primitive_with_settings(name, function, parameters, {}, {"__doc__": doc, "__module__": _caller()})
 
