@@ -119,11 +119,8 @@ class BoundingBoxDecode(_Offsets):
     """
 
     def __init__(
-        self,
-        max_shape: Sequence[int],
-        means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
-        stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0),
-        wh_ratio_clip: float = 0.016,
+        self, max_shape: Sequence[int], means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
+        stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0), wh_ratio_clip: float = 0.016,
     ) -> None:
         super().__init__(means, stds)
         if not isinstance(max_shape, (tuple, list)) or len(max_shape) != 2:

@@ -19,14 +19,8 @@ _MODES: Final = ("valid", "same", "pad")
 
 
 def conv2d(
-    input: TensorLike,
-    weight: TensorLike,
-    bias: TensorLike | None = None,
-    stride: int | Sequence[int] = 1,
-    pad_mode: str = "valid",
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
+    input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: int | Sequence[int] = 1,
+    pad_mode: str = "valid", padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1,
 ) -> Tensor:
     """Convolve images `input` (N, C, H, W) with `weight` (channels of the output, C / groups, height, width).
 
@@ -120,16 +114,9 @@ class Conv2D(Primitive):
     """
 
     def __init__(
-        self,
-        out_channel: int,
-        kernel_size: int | Sequence[int],
-        mode: int = 1,
-        pad_mode: str = "valid",
-        pad: int | Sequence[int] = 0,
-        stride: int | Sequence[int] = 1,
-        dilation: int | Sequence[int] = 1,
-        group: int = 1,
-        data_format: str = "NCHW",
+        self, out_channel: int, kernel_size: int | Sequence[int], mode: int = 1, pad_mode: str = "valid",
+        pad: int | Sequence[int] = 0, stride: int | Sequence[int] = 1, dilation: int | Sequence[int] = 1,
+        group: int = 1, data_format: str = "NCHW",
     ) -> None:
         super().__init__()
         self.out_channel = checks.integer(self.name, "out_channel", out_channel, at_least=1)

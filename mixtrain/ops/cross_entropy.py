@@ -12,12 +12,8 @@ from mixtrain.typing import Tensor, TensorLike
 
 
 def cross_entropy(
-    input: TensorLike,
-    target: TensorLike,
-    weight: TensorLike | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
+    input: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
+    reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Tensor:
     """The cross entropy between the softmax of logits and class labels, in float32.
 
@@ -44,12 +40,8 @@ def cross_entropy(
 
 
 def nll_loss(
-    inputs: TensorLike,
-    target: TensorLike,
-    weight: TensorLike | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
+    inputs: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
+    reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Tensor:
     """The negative log likelihood of class numbers: `cross_entropy` of log-probabilities `inputs`.
 

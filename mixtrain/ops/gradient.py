@@ -70,15 +70,8 @@ class GradOperation(Primitive):
 
 
 def differentiate(
-    where: str,
-    fn: Callable[..., Any],
-    inputs: Sequence[Any],
-    named: dict[str, Any],
-    positions: Sequence[int],
-    weights: Sequence[Variable] | None,
-    sens: Tree = None,
-    *,
-    only_first: bool = False,
+    where: str, fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], positions: Sequence[int],
+    weights: Sequence[Variable] | None, sens: Tree = None, *, only_first: bool = False,
 ) -> tuple[Tree, tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Run a function and return ``(outputs, gradients of inputs, gradients of weights)``.
 

@@ -63,13 +63,7 @@ def _reshaping(name: str, got: Shape, expected: Shape) -> str:
 
 
 def check_class_numbers(
-    where: str,
-    labels: TensorLike,
-    expected: Shape,
-    logits: Shape,
-    one_hot: str,
-    *,
-    classes: int | None,
+    where: str, labels: TensorLike, expected: Shape, logits: Shape, one_hot: str, *, classes: int | None,
     ignored: int | None = None,
 ) -> Tensor:
     """Return labels as a tensor of class numbers of the `expected` shape, each below `classes` or `ignored`.

@@ -29,12 +29,8 @@ from mixtrain.typing import Tensor, TensorLike
 
 
 def max_pool2d(
-    x: TensorLike,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    return_indices: bool = False,
+    x: TensorLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, return_indices: bool = False,
     ceil_mode: bool = False,
 ) -> Tensor:
     """Max-pool images `x` (N, C, H, W), in their dtype.
@@ -57,12 +53,8 @@ def max_pool2d(
 
 
 def avg_pool2d(
-    input_x: TensorLike,
-    kernel_size: int | Sequence[int] = 1,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
+    input_x: TensorLike, kernel_size: int | Sequence[int] = 1, stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
     divisor_override: int = 0,
 ) -> Tensor:
     """Average-pool images `input_x` (N, C, H, W), in their dtype.

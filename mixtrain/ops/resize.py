@@ -21,12 +21,8 @@ _MODES: Final = ("nearest", "nearest-exact", "linear", "bilinear", "area")
 
 
 def interpolate(
-    input: TensorLike,
-    size: int | Sequence[int] | None = None,
-    scale_factor: float | Sequence[float] | None = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
+    input: TensorLike, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
 ) -> Tensor:
     """Resize images (N, C, H, W) or sequences (N, C, L), in their dtype.
 

@@ -126,15 +126,8 @@ def slice(input_x: TensorLike, begin: Sequence[int] | Tensor, size: Sequence[int
 
 
 def strided_slice(
-    input_x: TensorLike,
-    begin: Sequence[int] | Tensor,
-    end: Sequence[int] | Tensor,
-    strides: Sequence[int] | Tensor,
-    begin_mask: int = 0,
-    end_mask: int = 0,
-    ellipsis_mask: int = 0,
-    new_axis_mask: int = 0,
-    shrink_axis_mask: int = 0,
+    input_x: TensorLike, begin: Sequence[int] | Tensor, end: Sequence[int] | Tensor, strides: Sequence[int] | Tensor,
+    begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
 ) -> Tensor:
     """``input_x[begin:end:strides]``, with one entry for each axis. Bit i of a mask is about entry i:
 

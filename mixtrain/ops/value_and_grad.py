@@ -21,12 +21,8 @@ from mixtrain.typing import Tensor, Tree
 
 
 def value_and_grad(
-    fn: Callable[..., Any],
-    grad_position: int | tuple[int, ...] | None = 0,
-    weights: Any = None,
-    has_aux: bool = False,
-    return_ids: bool = False,
-    sens_param: bool = False,
+    fn: Callable[..., Any], grad_position: int | tuple[int, ...] | None = 0, weights: Any = None, has_aux: bool = False,
+    return_ids: bool = False, sens_param: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that computes the outputs of `fn` and their gradients.
 
@@ -56,12 +52,8 @@ def value_and_grad(
 
 
 def grad(
-    fn: Callable[..., Any],
-    grad_position: int | tuple[int, ...] | None = 0,
-    weights: Any = None,
-    has_aux: bool = False,
-    return_ids: bool = False,
-    sens_param: bool = False,
+    fn: Callable[..., Any], grad_position: int | tuple[int, ...] | None = 0, weights: Any = None, has_aux: bool = False,
+    return_ids: bool = False, sens_param: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that computes the gradients of `fn`, as `value_and_grad` does, whose arguments it has.
 
@@ -80,14 +72,8 @@ def grad(
 
 
 def _gradient_function(
-    where: str,
-    fn: Callable[..., Any],
-    grad_position: int | tuple[int, ...] | None,
-    weights: Any,
-    has_aux: bool,
-    return_ids: bool,
-    sens_param: bool,
-    result: Callable[[Any, Any], Any],
+    where: str, fn: Callable[..., Any], grad_position: int | tuple[int, ...] | None, weights: Any, has_aux: bool,
+    return_ids: bool, sens_param: bool, result: Callable[[Any, Any], Any],
 ) -> Callable[..., Any]:
     check_function(where, fn)
     positions, parameters = _positions(where, grad_position, weights), weights_of(where, weights)
