@@ -162,9 +162,7 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     astype = tensor_method("astype", _astype)
     bfloat16 = tensor_method("bfloat16", _cast_to("bfloat16"))
     bool = tensor_method("bool", _cast_to("bool"))
-    broadcast_to = as_view(
-        tensor_method("broadcast_to", lambda self, *shape: ops.broadcast_to(self, unpack(shape)))
-    )
+    broadcast_to = as_view(tensor_method("broadcast_to", lambda self, *shape: ops.broadcast_to(self, unpack(shape))))
     clone = tensor_method("clone", _unchanged)
     contiguous = tensor_method("contiguous", _unchanged)
     copy = tensor_method("copy", _unchanged)
@@ -194,12 +192,8 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     long = tensor_method("long", _cast_to("int64"))
     ndimension = tensor_method("ndimension", ops.rank)
     nelement = tensor_method("nelement", ops.size)
-    new_ones = tensor_method(
-        "new_ones", lambda self, size, dtype=None: ops.ones(size, dtype or ops.dtype(self))
-    )
-    new_zeros = tensor_method(
-        "new_zeros", lambda self, size, dtype=None: ops.zeros(size, dtype or ops.dtype(self))
-    )
+    new_ones = tensor_method("new_ones", lambda self, size, dtype=None: ops.ones(size, dtype or ops.dtype(self)))
+    new_zeros = tensor_method("new_zeros", lambda self, size, dtype=None: ops.zeros(size, dtype or ops.dtype(self)))
     permute = as_view(tensor_method("permute", lambda self, *axis: ops.transpose(self, unpack(axis))))
     relu = tensor_method("relu", lambda self: backend.elementwise(keras.ops.relu, tensor("Tensor.relu", self)))
     reshape = as_view(tensor_method("reshape", _reshape))

@@ -157,9 +157,7 @@ class SlicingMethods:
     masked_scatter = tensor_method("masked_scatter", _masked_scatter)
     unfold = tensor_method("unfold", _unfold)
     new_full = tensor_method("new_full", _new_full)
-    new_empty = tensor_method("new_empty", lambda self, size, *, dtype=None: ops.zeros(
-        size, dtype or ops.dtype(self)
-    ))
+    new_empty = tensor_method("new_empty", lambda self, size, *, dtype=None: ops.zeros(size, dtype or ops.dtype(self)))
     uniform = tensor_method("uniform", _uniform)
     bernoulli = tensor_method("bernoulli", _bernoulli)
     multinomial = tensor_method("multinomial", ops.multinomial)

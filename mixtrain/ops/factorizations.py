@@ -101,9 +101,7 @@ def _triangular_solve(matrix: TensorLike, rhs: TensorLike, lower: bool, adjoint:
     factor = as_floats("ops.MatrixTriangularSolve", matrix)
     factor = keras.ops.tril(factor) if lower else keras.ops.triu(factor)
     factor = _transposed(factor) if adjoint else factor
-    return keras.ops.solve_triangular(
-        factor, as_floats("ops.MatrixTriangularSolve", rhs), lower=lower is not adjoint
-    )
+    return keras.ops.solve_triangular(factor, as_floats("ops.MatrixTriangularSolve", rhs), lower=lower is not adjoint)
 
 
 def _tridiagonal_product(superdiag: Tensor, maindiag: Tensor, subdiag: Tensor, rhs: Tensor) -> Tensor:

@@ -104,9 +104,7 @@ def differentiate(
         return _weighted_sum(where, first, sens), outputs
 
     with parameters_read_as(None):  # Differentiate by the variables themselves, not by their casts.
-        _, outputs, gradients = run_gradient(
-            fn, passed, lambda: backend.value_and_gradient(forward, weights, tensors)
-        )
+        _, outputs, gradients = run_gradient(fn, passed, lambda: backend.value_and_gradient(forward, weights, tensors))
     dense = [_dense(gradient, source) for gradient, source in zip(gradients, [*weights, *tensors], strict=True)]
     tensor_gradients = iter(dense[len(weights) :])
 

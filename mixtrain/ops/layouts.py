@@ -202,9 +202,7 @@ def _window(
 
 
 # The default dtype of this window is float64, as in MindSpore.
-hann_window: Final = _window(
-    "hann_window", lambda t: 0.5 - 0.5 * np.cos(2 * math.pi * t), "The Hann window", float64
-)
+hann_window: Final = _window("hann_window", lambda t: 0.5 - 0.5 * np.cos(2 * math.pi * t), "The Hann window", float64)
 hamming_window: Final = _window(
     "hamming_window", lambda t, alpha=0.54, beta=0.46: alpha - beta * np.cos(2 * math.pi * t), "The Hamming window"
 )

@@ -231,9 +231,7 @@ def crop_and_resize(
         for point in (points[0][:, :, None], points[1][:, None, :])
     ]
     # `grid_sample` counts from -1 to 1.
-    scaled = [
-        2 * point / max(length - 1, 1) - 1 for point, length in zip(grid, x.shape[1:3], strict=True)
-    ]
+    scaled = [2 * point / max(length - 1, 1) - 1 for point, length in zip(grid, x.shape[1:3], strict=True)]
     crops = grid_sample(
         channels_first(x), keras.ops.stack(scaled[::-1], axis=-1), "nearest" if method == "nearest" else "bilinear",
         "border", True,

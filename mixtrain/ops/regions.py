@@ -55,9 +55,7 @@ class NMSWithMask(Primitive):
         height = ops.minimum(bottom[:, None], bottom[None]) - ops.maximum(top[:, None], top[None])
         intersection = ops.maximum(width, 0) * ops.maximum(height, 0)
         union = area[:, None] + area[None] - intersection
-        return ops.where(
-            intersection > 0, intersection / ops.where(intersection > 0, union, ops.ones_like(union)), 0.0
-        )
+        return ops.where(intersection > 0, intersection / ops.where(intersection > 0, union, ops.ones_like(union)), 0.0)
 
 
 class ROIAlign(Primitive):

@@ -152,9 +152,7 @@ def _batch_norm(
 
 
 def _bound(side: str) -> Callable[..., Tensor]:
-    return lambda sorted_x, values, *, out_type: searchsorted(
-        sorted_x, values, side=side, out_int32=out_type == int32
-    )
+    return lambda sorted_x, values, *, out_type: searchsorted(sorted_x, values, side=side, out_int32=out_type == int32)
 
 
 def _resize_to(resize: Callable[..., Tensor]) -> Callable[..., Tensor]:

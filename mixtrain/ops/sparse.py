@@ -331,9 +331,7 @@ def SparseTensorDenseMatmul(
     Example: ``ops.SparseTensorDenseMatmul()(indices, values, sparse_shape, dense)``.
     """
     x, y = _to_dense(indices, values, sparse_shape), tensor("SparseTensorDenseMatmul", dense)
-    return keras.ops.matmul(
-        keras.ops.transpose(x) if adjoint_st else x, keras.ops.transpose(y) if adjoint_dt else y
-    )
+    return keras.ops.matmul(keras.ops.transpose(x) if adjoint_st else x, keras.ops.transpose(y) if adjoint_dt else y)
 
 
 @as_primitive()
@@ -350,9 +348,7 @@ def _sparse_slice(
     """The slice of a sparse tensor from `start` on, of at most `size`: its indices, values and shape."""
     where = "ops.SparseSlice"
     indices, values = tensor(where, indices), tensor(where, values)
-    shape, start, size = (
-        keras.ops.cast(tensor(where, value), indices.dtype) for value in (shape, start, size)
-    )
+    shape, start, size = (keras.ops.cast(tensor(where, value), indices.dtype) for value in (shape, start, size))
     size = keras.ops.maximum(keras.ops.minimum(size, shape - start), 0)
     shifted = indices - start
     inside = keras.ops.nonzero(keras.ops.all((shifted >= 0) & (shifted < size), axis=1))[0]
