@@ -15,7 +15,7 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import backend
+from mixtrain import backend, ops
 from mixtrain.boundary import to_backend_tensors
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import (  # noqa: F401
@@ -34,7 +34,6 @@ from mixtrain.dtype import (  # noqa: F401
     uint32,
     uint64,
 )
-from mixtrain.ops import arithmetic, comparison, extremes, random, statistics
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
 from mixtrain.typing import BackendTensor, DTypeLike, TensorLike, Tree
@@ -296,7 +295,7 @@ def vstack(tup: Sequence[TensorLike]) -> Tensor:
 def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None) -> Tensor:
     """Indices at which `v` keeps `a` sorted (by `sorter`): before equal elements, or after them for `side` "right"."""
     a, v = _as_input(to_backend_tensors(a)), _as_input(to_backend_tensors(v))
-    return Tensor(statistics.searchsorted(a, v, out_int32=True, side=side, sorter=sorter))
+    return Tensor(ops.searchsorted(a, v, out_int32=True, side=side, sorter=sorter))
 
 
 def clip(
@@ -304,7 +303,7 @@ def clip(
 ) -> Tensor:
     """Limit `x` to at least `xmin` and at most `xmax`, in the dtype they promote to, or in `dtype`."""
     values = tensor("numpy.clip", _as_input(to_backend_tensors(x)))
-    for bound, limit in ((xmin, arithmetic.maximum), (xmax, arithmetic.minimum)):
+    for bound, limit in ((xmin, ops.maximum), (xmax, ops.minimum)):
         if bound is not None:
             values = limit(values, _as_input(to_backend_tensors(bound)))
     return Tensor(_cast(to_backend_tensors(values), dtype))
@@ -348,7 +347,7 @@ def pad(arr: TensorLike, pad_width: TensorLike, mode: str | Callable[..., Any] =
 def isclose(a: TensorLike, b: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Whether `a` and `b` differ by at most `atol + rtol * |b|`; with `equal_nan`, NaN equals NaN."""
     first, second = (tensor("numpy.isclose", _as_input(to_backend_tensors(value))) for value in (a, b))
-    return Tensor(comparison.isclose(first, second, rtol, atol, equal_nan))
+    return Tensor(ops.isclose(first, second, rtol, atol, equal_nan))
 
 
 def trapz(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
@@ -408,12 +407,12 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
 
 def rand(*shape: int, dtype: DTypeLike = float32) -> Tensor:
     """Uniform random numbers in [0, 1) of `shape` and `dtype`."""
-    return Tensor(random.rand(*_as_shape(shape), dtype=as_dtype(dtype)))
+    return Tensor(ops.rand(*_as_shape(shape), dtype=as_dtype(dtype)))
 
 
 def randn(*shape: int, dtype: DTypeLike = float32) -> Tensor:
     """Standard normal random numbers of `shape` and `dtype`."""
-    return Tensor(random.randn(*_as_shape(shape), dtype=as_dtype(dtype)))
+    return Tensor(ops.randn(*_as_shape(shape), dtype=as_dtype(dtype)))
 
 
 def randint(
@@ -421,7 +420,7 @@ def randint(
 ) -> Tensor:
     """Random integers in [`minval` or 0, `maxval`), of `shape` and `dtype`."""
     low, high = (0, minval) if maxval is None else (minval, maxval)
-    return Tensor(random.randint(low, high, _as_shape(() if shape is None else shape), dtype=as_dtype(dtype)))
+    return Tensor(ops.randint(low, high, _as_shape(() if shape is None else shape), dtype=as_dtype(dtype)))
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
@@ -452,7 +451,7 @@ class _Grid:
 mgrid, ogrid = _Grid("mgrid"), _Grid("ogrid")
 _GENERATED: Final = {
     **{name: _of_keras(name, arrays, name) for name, arrays in _OF_KERAS.items()},
-    **{name: _extreme(name, getattr(extremes, name)) for name in ("amax", "amin")},
+    **{name: _extreme(name, getattr(ops, name)) for name in ("amax", "amin")},
     **{name: _of_keras(name, 1 if name != "remainder" else 2, source) for name, source in _RENAMED.items()},
     **{name: _of_sequences(name) for name in _OF_SEQUENCES},
     **{name: _on_host(name) for name in _ON_HOST},

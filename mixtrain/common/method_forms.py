@@ -10,9 +10,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import backend, checks, ops
 from mixtrain.dtype import DType, bool_, float32, int32, is_float
-from mixtrain.ops import arithmetic, array, extremes, joining, limits, ordering, reduction, repetition, selection, unary
+from mixtrain.ops import joining
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype, unpack
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
@@ -46,17 +46,17 @@ def with_aliases(function: Callable[..., Any], **aliases: str) -> Callable[..., 
 
 def add(self: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tensor:
     """self + alpha * other."""
-    return arithmetic.add(self, other if alpha == 1 else arithmetic.mul(other, alpha))
+    return ops.add(self, other if alpha == 1 else ops.mul(other, alpha))
 
 
 def sub(self: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tensor:
     """self - alpha * other."""
-    return arithmetic.subtract(self, other, alpha=alpha)
+    return ops.subtract(self, other, alpha=alpha)
 
 
 def round(self: TensorLike, decimals: int = 0) -> Tensor:
     """`ops.round`, with decimals by position too."""
-    return unary.round(self, decimals=decimals)
+    return ops.round(self, decimals=decimals)
 
 
 def mean(
@@ -66,7 +66,7 @@ def mean(
     """`ops.mean`; `dim` is an alias of `axis`, `keepdim` and `keepdims` of `keep_dims`."""
     x = tensor("Tensor.mean", self)
     x = x if dtype is None else keras.ops.cast(x, dtype)
-    result = reduction.mean(x, _first(dim, default=axis), _first(keepdim, keepdims, default=keep_dims))
+    result = ops.mean(x, _first(dim, default=axis), _first(keepdim, keepdims, default=keep_dims))
     return result if is_float(x.dtype) else keras.ops.cast(result, x.dtype)
 
 
@@ -77,8 +77,8 @@ def sum(
     """`ops.sum`; a bool passed as `dtype` is `keepdims`."""
     if isinstance(dtype, bool):
         keepdims, dtype = dtype, None
-    total = reduction.sum(self, _first(dim, default=axis), _first(keepdim, default=keepdims), dtype=dtype)
-    return total if initial is None else arithmetic.add(total, initial)
+    total = ops.sum(self, _first(dim, default=axis), _first(keepdim, default=keepdims), dtype=dtype)
+    return total if initial is None else ops.add(total, initial)
 
 
 def prod(
@@ -86,21 +86,21 @@ def prod(
     dim: Any = _MISSING, keepdim: Any = _MISSING,
 ) -> Tensor:
     """`ops.prod`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`."""
-    return reduction.prod(self, _first(dim, default=axis), _first(keepdim, default=keep_dims), dtype)
+    return ops.prod(self, _first(dim, default=axis), _first(keepdim, default=keep_dims), dtype)
 
 
 def all(
     self: TensorLike, axis: _Axes = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
 ) -> Tensor:
     """`ops.all`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`."""
-    return reduction.all(self, _first(dim, default=axis), _first(keepdim, default=keep_dims))
+    return ops.all(self, _first(dim, default=axis), _first(keepdim, default=keep_dims))
 
 
 def any(
     self: TensorLike, axis: _Axes = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
 ) -> Tensor:
     """`ops.any`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`."""
-    return reduction.any(self, _first(dim, default=axis), _first(keepdim, default=keep_dims))
+    return ops.any(self, _first(dim, default=axis), _first(keepdim, default=keep_dims))
 
 
 def var(
@@ -109,7 +109,7 @@ def var(
 ) -> Tensor:
     """`ops.var`; `dim`, `correction` and `keepdim` are aliases (`dim` alone means correction 1)."""
     ddof = _first(correction, default=ddof if dim is _MISSING else 1)
-    return reduction.var(self, _first(dim, default=axis), ddof, _first(keepdim, default=keepdims))
+    return ops.var(self, _first(dim, default=axis), ddof, _first(keepdim, default=keepdims))
 
 
 def std(
@@ -118,7 +118,7 @@ def std(
 ) -> Tensor:
     """`ops.std`, with the aliases of `var`."""
     ddof = _first(correction, default=ddof if dim is _MISSING else 1)
-    return reduction.std(self, _first(dim, default=axis), ddof, _first(keepdim, default=keepdims))
+    return ops.std(self, _first(dim, default=axis), ddof, _first(keepdim, default=keepdims))
 
 
 def _extreme(
@@ -139,8 +139,8 @@ def _extreme(
     if not args and options.get("axis") is None:
         options.pop("keepdims", None)  # As in MindSpore, where there is no axis to keep.
     if with_indices:
-        return getattr(extremes, name)(self, *args, **options)
-    return getattr(extremes, "amax" if name == "max" else "amin")(self, *args, **options)
+        return getattr(ops, name)(self, *args, **options)
+    return getattr(ops, "amax" if name == "max" else "amin")(self, *args, **options)
 
 
 def max(self: TensorLike, *args: Any, **options: Any) -> Tensor | tuple[Tensor, Tensor]:
@@ -157,7 +157,7 @@ def argmax(
     self: TensorLike, axis: int | None = None, keepdims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
 ) -> Tensor:
     """`ops.argmax`; `dim` is an alias of `axis`, `keepdim` of `keepdims`."""
-    return extremes.argmax(self, _first(dim, default=axis), _first(keepdim, default=keepdims))
+    return ops.argmax(self, _first(dim, default=axis), _first(keepdim, default=keepdims))
 
 
 def cumsum(self: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, *, dim: Any = _MISSING) -> Tensor:
@@ -165,7 +165,7 @@ def cumsum(self: TensorLike, axis: int | None = None, dtype: DTypeLike | None = 
     axis = _first(dim, default=axis)
     if dtype is None and tensor_dtype(tensor("Tensor.cumsum", self)) == bool_:
         dtype = int32
-    return extremes.cumsum(array.ravel(self) if axis is None else self, 0 if axis is None else axis, dtype)
+    return ops.cumsum(ops.ravel(self) if axis is None else self, 0 if axis is None else axis, dtype)
 
 
 def clip(self: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
@@ -173,14 +173,14 @@ def clip(self: TensorLike, min: TensorLike | None = None, max: TensorLike | None
     x = tensor("Tensor.clip", self)
     if not is_float(x.dtype) and (isinstance(min, float) or isinstance(max, float)):
         x = keras.ops.cast(x, float32)
-    return limits.clip(x, min, max)
+    return ops.clip(x, min, max)
 
 
 def sort(
     self: TensorLike, axis: int = -1, descending: bool = False, *, dim: Any = _MISSING, stable: bool = False
 ) -> tuple[Tensor, Tensor]:
     """`ops.sort`; `dim` is an alias of `axis`."""
-    return ordering.sort(self, _first(dim, default=axis), descending)
+    return ops.sort(self, _first(dim, default=axis), descending)
 
 
 def diag(self: TensorLike) -> Tensor:
@@ -197,26 +197,26 @@ def flatten(self: TensorLike, *args: Any, order: str = "C", start_dim: int = 0, 
         start_dim = args[0]
     if len(args) > 1:
         end_dim = args[1]
-    return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
+    return ops.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
 
 
 def transpose(self: TensorLike, *axes: Any) -> Tensor:
     """Reverse the axes; swap two of them, given as ints; or permute all, given as a tuple or one by one."""
     if len(axes) == 2 and is_number(axes[0]):
-        return array.swapaxes(self, *axes)
+        return ops.swapaxes(self, *axes)
     x = tensor("Tensor.transpose", self)
-    return array.transpose(x, unpack(axes) if axes else tuple(reversed(range(rank_of(x)))))
+    return ops.transpose(x, unpack(axes) if axes else tuple(reversed(range(rank_of(x)))))
 
 
 def squeeze(self: TensorLike, *axis: Any, dim: Any = _MISSING, **named: Any) -> Tensor:
     """`ops.squeeze`: ``squeeze()``, ``squeeze(0)``, ``squeeze((0, 2))``, ``squeeze(0, 2)``."""
     axis = _first(dim, default=named.get("axis", unpack(axis) if axis else None))
     if axis is None:
-        return array.squeeze(self)
+        return ops.squeeze(self)
     x = tensor("Tensor.squeeze", self)
     # Unlike the function, the method ignores axes that are longer than 1.
     axes = tuple(n for n in axes_of("Tensor.squeeze", axis, rank_of(x)) if x.shape[n] in (1, None))
-    return array.squeeze(x, axes) if axes else x
+    return ops.squeeze(x, axes) if axes else x
 
 
 def split(
@@ -224,23 +224,23 @@ def split(
 ) -> tuple[Tensor, ...]:
     """`ops.split`; `split_size` and `dim` are aliases."""
     sections: Any = named.get("split_size", split_size_or_sections)
-    return joining.split(self, sections, named.get("dim", axis))
+    return ops.split(self, sections, named.get("dim", axis))
 
 
 def repeat(self: TensorLike, *repeats: Any, axis: Any = _MISSING) -> Tensor:
     """Tile the tensor along each axis; with `axis`, repeat each element next to itself."""
     if axis is not _MISSING:
-        return repetition.repeat_interleave(self, unpack(repeats), axis)
-    return repetition.tile(self, unpack(repeats))
+        return ops.repeat_interleave(self, unpack(repeats), axis)
+    return ops.tile(self, unpack(repeats))
 
 
 def gather(self: TensorLike, *args: Any, batch_dims: int = 0, **named: Any) -> Tensor:
     """Gather slices with ``gather(indices, axis)``, single elements with ``gather(dim, index)``."""
     if "dim" in named or "index" in named or (args and is_number(args[0])):
         dim, index = (*args, *(named[key] for key in ("dim", "index") if key in named))
-        return selection.gather_elements(self, dim, index)
+        return ops.gather_elements(self, dim, index)
     indices, axis, *rest = (*args, *(named[key] for key in ("input_indices", "axis") if key in named))
-    return selection.gather(self, indices, axis, rest[0] if rest else batch_dims)
+    return ops.gather(self, indices, axis, rest[0] if rest else batch_dims)
 
 
 def select(self: TensorLike, *args: Any, **named: Any) -> Tensor:
@@ -248,20 +248,20 @@ def select(self: TensorLike, *args: Any, **named: Any) -> Tensor:
     names = ("condition", "y") if "condition" in named or "y" in named else ("dim", "axis", "index")
     first, second = (*args, *(named[key] for key in names if key in named))
     if not is_number(first):
-        return selection.where(first, self, second)
+        return ops.where(first, self, second)
     x = tensor("Tensor.select", self)
     return keras.ops.take(x, int(second), axis=axis_of("Tensor.select", first, rank_of(x), name="dim"))
 
 
 def where(self: TensorLike, condition: TensorLike, y: TensorLike) -> Tensor:
     """self where the condition holds, else y."""
-    return selection.where(condition, self, y)
+    return ops.where(condition, self, y)
 
 
 def take(self: TensorLike, indices: TensorLike, axis: int | None = None, mode: str = "clip") -> Tensor:
     """Take elements of the flattened tensor, or slices along an axis; by default indices are clipped to the range."""
     checks.one_of("Tensor.take", "mode", mode, ("clip", "wrap", "raise"))
-    x = array.ravel(self) if axis is None else tensor("Tensor.take", self)
+    x = ops.ravel(self) if axis is None else tensor("Tensor.take", self)
     axis = 0 if axis is None else axis_of("Tensor.take", axis, rank_of(x))
     indices = tensor("Tensor.take", indices)
     size = keras.ops.shape(x)[axis]
@@ -296,12 +296,12 @@ def view(self: TensorLike, *shape: Any) -> Tensor:
     if len(shape) == 1 and isinstance(shape[0], DType):
         x = tensor("Tensor.view", self)
         return backend.to_tensor(in_own_dtype(x).view(np.dtype(shape[0])))
-    return array.reshape(self, unpack(shape))
+    return ops.reshape(self, unpack(shape))
 
 
 def resize(self: TensorLike, *shape: Any) -> Tensor:
     """The elements in order, truncated or padded with zeros to another shape."""
-    flat = array.ravel(self)
+    flat = ops.ravel(self)
     sizes = sizes_of("Tensor.resize", unpack(shape))
     new_size, size = math.prod(sizes), joining.known_size("Tensor.resize", flat, 0)
     if new_size > size:

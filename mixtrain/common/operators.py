@@ -10,11 +10,10 @@ from typing import Any, Literal
 import keras
 import numpy as np
 
-from mixtrain import backend
+from mixtrain import backend, ops
 from mixtrain.autocast.state import autocast_in_force
 from mixtrain.boundary import UserTensor, in_mode, to_tensors
 from mixtrain.dtype import DTYPES, is_float, promoted
-from mixtrain.ops import products
 from mixtrain.ops.inputs import dtype_of, is_number, tensor, tensor_dtype
 from mixtrain.typing import BackendTensor, Tensor, TensorLike
 
@@ -144,11 +143,11 @@ def matmul(x: TensorLike, y: TensorLike) -> Tensor:
         raise TypeError("Tensor: expected tensors on both sides of @; got a number. Write x * y.")
     left, right = (tensor_dtype(tensor("Tensor", value)) for value in (x, y))
     if autocast_in_force() is not None:
-        return products.matmul(x, y)
+        return ops.matmul(x, y)
     if left != right:
         raise TypeError(
             f"Tensor: expected tensors of one dtype on both sides of @; got {left.name} and {right.name}. "
             f"Write x.astype({promoted(left, right)!r})."
         )
-    product = products.matmul(x, y)
+    product = ops.matmul(x, y)
     return product.astype(left) if left.startswith(("int", "uint")) else product

@@ -64,12 +64,8 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
     origin: tuple[views.Origin, ...]
 
     def __init__(
-        self,
-        input_data: TensorLike | None = None,
-        dtype: DTypeLike | None = None,
-        shape: int | Sequence[int] | None = None,
-        init: Initializer | None = None,
-        internal: bool = False,
+        self, input_data: TensorLike | None = None, dtype: DTypeLike | None = None,
+        shape: int | Sequence[int] | None = None, init: Initializer | None = None, internal: bool = False,
         const_arg: bool = False,
     ) -> None:
         self.content = initial_value(input_data, None if dtype is None else as_dtype(dtype), shape, init)
@@ -323,9 +319,7 @@ def initial_value(
 
 
 def tensor(
-    input_data: TensorLike | None = None,
-    dtype: DTypeLike | None = None,
-    shape: int | Sequence[int] | None = None,
+    input_data: TensorLike | None = None, dtype: DTypeLike | None = None, shape: int | Sequence[int] | None = None,
     init: Initializer | None = None,
 ) -> Tensor:
     """Create a `Tensor`.

@@ -7,12 +7,11 @@ from typing import Any
 
 import keras
 
-from mixtrain import backend
+from mixtrain import backend, ops
 from mixtrain.boundary import UserTensor, in_mode
 from mixtrain.common.generator import Generator
 from mixtrain.common.views import write_back
 from mixtrain.dtype import float32
-from mixtrain.ops import creation, limits, random, selection, tensor_info, unary
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import tensor_method
 from mixtrain.typing import Tensor, TensorLike
@@ -22,7 +21,7 @@ _Method = Callable[..., Any]
 
 def assign(self: Tensor, value: TensorLike) -> Tensor:
     """Set a tensor's values to another's, cast to its dtype and broadcast to its shape; return the tensor."""
-    new = backend.to_tensor(backend.backend_value(tensor("Tensor", value)), tensor_info.dtype(self))
+    new = backend.to_tensor(backend.backend_value(tensor("Tensor", value)), ops.dtype(self))
     self.store(keras.ops.broadcast_to(new, tuple(self.shape)))
     write_back(self)
     return self
@@ -48,18 +47,18 @@ def in_place(name: str, method: _Method | None = None) -> _Method:
 
 def _sampled(sample: Callable[..., Tensor]) -> _Method:
     """Return a method that samples values of the shape of its tensor."""
-    return lambda self, *args, **kwargs: sample(tensor_info.shape(self), *args, **kwargs)
+    return lambda self, *args, **kwargs: sample(ops.shape(self), *args, **kwargs)
 
 
 def _unit(shape: tuple[int, ...], generator: Generator | None) -> Tensor:
     """Sample uniformly from [0, 1), from the operation's random stream or from a generator."""
-    return keras.random.uniform(shape, seed=generator.next_seed()) if generator else random.rand(*shape, dtype=float32)
+    return keras.random.uniform(shape, seed=generator.next_seed()) if generator else ops.rand(*shape, dtype=float32)
 
 
 def _normal(
     shape: tuple[int, ...], mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
-    sample = keras.random.normal(shape, seed=generator.next_seed()) if generator else random.standard_normal(shape)
+    sample = keras.random.normal(shape, seed=generator.next_seed()) if generator else ops.standard_normal(shape)
     return sample * std + mean
 
 
@@ -70,23 +69,23 @@ def _uniform(
 
 
 def _exponential(shape: tuple[int, ...], lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    return unary.log1p(_unit(shape, generator) * -1) / -lambd
+    return ops.log1p(_unit(shape, generator) * -1) / -lambd
 
 
 def _log_normal(shape: tuple[int, ...], mean: float = 1.0, std: float = 2.0) -> Tensor:
-    return unary.exp(random.standard_normal(shape) * std + mean)
+    return ops.exp(ops.standard_normal(shape) * std + mean)
 
 
 def _cauchy(shape: tuple[int, ...], median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    return unary.tan((random.rand(*shape, dtype=float32) - 0.5) * 3.1415926) * sigma + median
+    return ops.tan((ops.rand(*shape, dtype=float32) - 0.5) * 3.1415926) * sigma + median
 
 
 def _random(self: Tensor, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Tensor:
     # Every int up to 2**24 is exact in float32.
     low, high = (0, from_) if to is None and from_ else (from_, 2**24 if to is None else to)
     if generator:
-        return keras.random.randint(tensor_info.shape(self), low, high, seed=generator.next_seed())
-    return random.randint(low, high, tensor_info.shape(self))
+        return keras.random.randint(ops.shape(self), low, high, seed=generator.next_seed())
+    return ops.randint(low, high, ops.shape(self))
 
 
 def _put(self: Tensor, index: TensorLike, source: TensorLike, accumulate: bool = False) -> Tensor:
@@ -98,39 +97,25 @@ class InPlaceMethods(UserTensor):
 
     __slots__ = ()
 
-    add_ = in_place("add")
-    addmm_ = in_place("addmm")
-    bernoulli_ = in_place("bernoulli")
-    clamp_ = in_place("clamp", limits.clamp)
+    (
+        add_, addmm_, bernoulli_, div_, erfinv_, exp_, fill_, fill_diagonal_, floor_, floor_divide_, index_add_,
+        index_fill_, index_put_, log_, masked_scatter_, mul_, remainder_, scatter_, scatter_add_, sigmoid_, sign_, sub_,
+        tanh_,
+    ) = map(in_place, (
+        "add", "addmm", "bernoulli", "div", "erfinv", "exp", "fill", "fill_diagonal", "floor", "floor_divide",
+        "index_add", "index_fill", "index_put", "log", "masked_scatter", "mul", "remainder", "scatter", "scatter_add",
+        "sigmoid", "sign", "sub", "tanh",
+    ))
+    clamp_ = in_place("clamp", ops.clamp)
     copy_ = in_place("copy", lambda self, src, non_blocking=False: src)
-    div_ = in_place("div")
-    erfinv_ = in_place("erfinv")
-    exp_ = in_place("exp")
     exponential_ = in_place("exponential", _sampled(_exponential))
-    fill_ = in_place("fill")
-    fill_diagonal_ = in_place("fill_diagonal")
-    floor_ = in_place("floor")
-    floor_divide_ = in_place("floor_divide")
-    index_add_ = in_place("index_add")
     index_copy_ = in_place("index_copy", lambda self, dim, index, source: self.index_fill(dim, index, source))
-    index_fill_ = in_place("index_fill")
-    index_put_ = in_place("index_put")
-    log_ = in_place("log")
-    masked_fill_ = in_place("masked_fill", selection.masked_fill)
-    masked_scatter_ = in_place("masked_scatter")
-    mul_ = in_place("mul")
+    masked_fill_ = in_place("masked_fill", ops.masked_fill)
     normal_ = in_place("normal", _sampled(_normal))
     put_ = in_place("put", _put)
     random_ = in_place("random", _random)
-    remainder_ = in_place("remainder")
-    scatter_ = in_place("scatter")
-    scatter_add_ = in_place("scatter_add")
-    sigmoid_ = in_place("sigmoid")
-    sign_ = in_place("sign")
     set_ = in_place("set", lambda self, source: source)
-    sub_ = in_place("sub")
-    tanh_ = in_place("tanh")
     uniform_ = in_place("uniform", _sampled(_uniform))
-    zero_ = in_place("zero", creation.zeros_like)
+    zero_ = in_place("zero", ops.zeros_like)
     cauchy = tensor_method("cauchy", _sampled(_cauchy))
     log_normal = tensor_method("log_normal", _sampled(_log_normal))

@@ -7,21 +7,8 @@ from typing import Any
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import backend, checks, ops
 from mixtrain.dtype import DType, is_float
-from mixtrain.ops import (
-    activation,
-    arithmetic,
-    comparison,
-    complex_numbers,
-    extremes,
-    linear_algebra,
-    numeric,
-    ordering,
-    special,
-    statistics,
-    unary,
-)
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
 from mixtrain.ops.operator import tensor_method
 from mixtrain.typing import Tensor, TensorLike
@@ -32,12 +19,12 @@ _Method = Callable[..., Any]
 def _allclose(
     self: TensorLike, other: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
-    return bool(backend.to_numpy(keras.ops.all(comparison.isclose(self, other, rtol, atol, equal_nan))))
+    return bool(backend.to_numpy(keras.ops.all(ops.isclose(self, other, rtol, atol, equal_nan))))
 
 
 def _with_index(largest: bool) -> _Method:
     def compute(self: TensorLike, axis: int = 0, keep_dims: bool = False) -> tuple[Tensor, Tensor]:
-        values = (extremes.max if largest else extremes.min)(self, axis, keep_dims)
+        values = (ops.max if largest else ops.min)(self, axis, keep_dims)
         return values[0], keras.ops.cast(values[1], backend.canonical_dtype("int64"))
 
     return compute
@@ -53,7 +40,7 @@ def _searchsorted(
 ) -> Tensor:
     checks.one_of("Tensor.searchsorted", "side", side, ("left", "right"))
     x = tensor("Tensor.searchsorted", self)
-    return statistics.searchsorted(x, v, out_int32=True, right=right, side=side, sorter=sorter)
+    return ops.searchsorted(x, v, out_int32=True, right=right, side=side, sorter=sorter)
 
 
 def _sum_to_size(self: TensorLike, *size: Any) -> Tensor:
@@ -79,90 +66,31 @@ class MathMethods:
 
     __slots__ = ()
 
-    arccosh = unary.acosh
-    arcsinh = unary.asinh
-    arctanh = unary.atanh
-    arctan2 = arithmetic.arctan2
-    approximate_equal = comparison.approximate_equal
-    bitwise_xor = comparison.bitwise_xor
-    bitwise_not = invert = numeric.invert
-    bitwise_left_shift = numeric.bitwise_left_shift
-    bitwise_right_shift = numeric.bitwise_right_shift
-    conj = real = positive = numeric.positive
-    imag = complex_numbers.imag
-    angle = complex_numbers.angle
-    copysign = numeric.copysign
-    deg2rad = numeric.deg2rad
-    rad2deg = numeric.rad2deg
-    erfinv = numeric.erfinv
-    float_power = numeric.float_power
-    fmax = numeric.fmax
-    fmin = numeric.fmin
-    frac = numeric.frac
-    gcd = numeric.gcd
-    lcm = numeric.lcm
-    ger = linear_algebra.ger
-    hardshrink = activation.hardshrink
-    heaviside = numeric.heaviside
-    i0 = special.i0
-    inv = numeric.inv
-    isneginf = numeric.isneginf
-    isposinf = numeric.isposinf
-    isreal = complex_numbers.isreal
-    ldexp = numeric.ldexp
-    logaddexp2 = numeric.logaddexp2
-    logit = numeric.logit
-    nextafter = numeric.nextafter
-    sgn = complex_numbers.sgn
-    signbit = numeric.signbit
-    soft_shrink = activation.softshrink
-    xdivy = arithmetic.xdivy
-    xlogy = numeric.xlogy
-    addbmm = linear_algebra.addbmm
-    addmv = linear_algebra.addmv
-    addr = linear_algebra.addr
-    adjoint = linear_algebra.adjoint
-    mH = property(linear_algebra.adjoint)
+    arccosh, arcsinh, arctanh, arctan2 = ops.acosh, ops.asinh, ops.atanh, ops.arctan2
+    approximate_equal, bitwise_xor, bitwise_left_shift = ops.approximate_equal, ops.bitwise_xor, ops.bitwise_left_shift
+    bitwise_right_shift, imag, angle, copysign = ops.bitwise_right_shift, ops.imag, ops.angle, ops.copysign
+    deg2rad, rad2deg, erfinv, float_power, fmax = ops.deg2rad, ops.rad2deg, ops.erfinv, ops.float_power, ops.fmax
+    fmin, frac, gcd, lcm, ger, hardshrink = ops.fmin, ops.frac, ops.gcd, ops.lcm, ops.ger, ops.hardshrink
+    heaviside, i0, inv, isneginf, isposinf = ops.heaviside, ops.i0, ops.inv, ops.isneginf, ops.isposinf
+    isreal, ldexp, logaddexp2, logit, nextafter = ops.isreal, ops.ldexp, ops.logaddexp2, ops.logit, ops.nextafter
+    sgn, signbit, soft_shrink, xdivy, xlogy = ops.sgn, ops.signbit, ops.softshrink, ops.xdivy, ops.xlogy
+    addbmm, addmv, addr, adjoint, aminmax = ops.addbmm, ops.addmv, ops.addr, ops.adjoint, ops.aminmax
+    argwhere, bincount, cov, cross, cummax = ops.argwhere, ops.bincount, ops.cov, ops.cross, ops.cummax
+    cummin, logcumsumexp, histc, inner, is_complex = ops.cummin, ops.logcumsumexp, ops.histc, ops.inner, ops.is_complex
+    is_floating_point, msort, nanmean, nansum = ops.is_floating_point, ops.msort, ops.nanmean, ops.nansum
+    quantile, nanquantile, renorm, top_k, trace = ops.quantile, ops.nanquantile, ops.renorm, ops.topk, ops.trace
+    cholesky, cholesky_inverse, cholesky_solve, det = ops.cholesky, ops.cholesky_inverse, ops.cholesky_solve, ops.det
+    matrix_determinant, inverse, logdet, lstsq = ops.det, ops.inverse, ops.logdet, ops.lstsq
+    matrix_power, slogdet, log_matrix_determinant, svd = ops.matrix_power, ops.slogdet, ops.slogdet, ops.svd
+    lgamma, digamma, mvlgamma = ops.lgamma, ops.digamma, ops.mvlgamma
+    bitwise_not = invert = ops.invert
+    conj = real = positive = ops.positive
+    mH = property(ops.adjoint)
     allclose = tensor_method("allclose", _allclose)
-    aminmax = statistics.aminmax
     argmax_with_value = tensor_method("argmax_with_value", _with_index(True))
     argmin_with_value = tensor_method("argmin_with_value", _with_index(False))
-    argwhere = statistics.argwhere
-    bincount = statistics.bincount
-    cov = statistics.cov
-    cross = linear_algebra.cross
-    cummax = statistics.cummax
-    cummin = statistics.cummin
-    logcumsumexp = statistics.logcumsumexp
-    histc = statistics.histc
-    inner = linear_algebra.inner
-    is_complex = complex_numbers.is_complex
-    is_floating_point = complex_numbers.is_floating_point
     is_signed = tensor_method("is_signed", _is_signed)
-    msort = statistics.msort
-    nanmean = statistics.nanmean
-    nansum = statistics.nansum
-    quantile = statistics.quantile
-    nanquantile = statistics.nanquantile
     ptp = tensor_method("ptp", _ptp)
-    renorm = statistics.renorm
     searchsorted = tensor_method("searchsorted", _searchsorted)
     sum_to_size = tensor_method("sum_to_size", _sum_to_size)
-    top_k = ordering.topk
-    trace = linear_algebra.trace
-    cholesky = linear_algebra.cholesky
-    cholesky_inverse = linear_algebra.cholesky_inverse
-    cholesky_solve = linear_algebra.cholesky_solve
-    det = linear_algebra.det
-    matrix_determinant = linear_algebra.det
-    inverse = linear_algebra.inverse
-    logdet = linear_algebra.logdet
-    lstsq = linear_algebra.lstsq
-    matrix_power = linear_algebra.matrix_power
     qr = tensor_method("qr", _qr)
-    slogdet = linear_algebra.slogdet
-    log_matrix_determinant = linear_algebra.slogdet
-    svd = linear_algebra.svd
-    lgamma = numeric.lgamma
-    digamma = numeric.digamma
-    mvlgamma = numeric.mvlgamma

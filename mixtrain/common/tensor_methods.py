@@ -8,32 +8,16 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import backend, checks, ops
 from mixtrain.common import method_forms, uncompiled
 from mixtrain.common.method_forms import in_own_dtype, with_aliases
 from mixtrain.common.operators import matmul as matmul_operator, operators, same_shapes, with_scalars
 from mixtrain.common.tensor_in_place import InPlaceMethods
 from mixtrain.common.tensor_math import MathMethods
 from mixtrain.common.tensor_slicing import SlicingMethods
-from mixtrain.common.views import as_view
+from mixtrain.common.views import as_view, as_views
 from mixtrain.dtype import DTYPES, as_dtype
-from mixtrain.ops import (
-    arithmetic,
-    array,
-    comparison,
-    creation,
-    extremes,
-    joining,
-    limits,
-    ordering,
-    products,
-    reduction,
-    repetition,
-    selection,
-    sparse,
-    tensor_info,
-    unary,
-)
+from mixtrain.ops import products, unary
 from mixtrain.ops.inputs import rank_of, tensor, unpack
 from mixtrain.ops.operator import tensor_method
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -46,26 +30,26 @@ _Method = Callable[..., Any]
 
 
 def _astype(self: TensorLike, dtype: DTypeLike, copy: bool = True) -> Tensor:
-    return tensor_info.cast(self, _NUMPY_NAMES.get(dtype, dtype) if isinstance(dtype, (str, type)) else dtype)
+    return ops.cast(self, _NUMPY_NAMES.get(dtype, dtype) if isinstance(dtype, (str, type)) else dtype)
 
 
 def _to(self: TensorLike, *args: Any, dtype: DTypeLike | None = None, device: str | None = None, **_: Any) -> Tensor:
     """Cast to the dtype among the arguments; a device name has no effect."""
     for value in (*args, dtype):
         if backend.is_tensor(value):
-            return tensor_info.cast(self, value.dtype)
+            return ops.cast(self, value.dtype)
         if value is not None and not isinstance(value, bool):
             name = getattr(value, "name", value)
             if not isinstance(name, str) or name in DTYPES:
-                return tensor_info.cast(self, as_dtype(value))
+                return ops.cast(self, as_dtype(value))
             checks.one_of("Tensor.to", "dtype or device", name, (*DTYPES, *_DEVICES, *map(str.lower, _DEVICES)))
     return self
 
 
 def _type(self: TensorLike, dtype: DTypeLike | None = None) -> Tensor | str:
     if dtype is not None:
-        return tensor_info.cast(self, dtype)
-    return str(tensor_info.dtype(self))
+        return ops.cast(self, dtype)
+    return str(ops.dtype(self))
 
 
 def _concrete(self: TensorLike, method: str) -> np.ndarray:
@@ -102,7 +86,7 @@ def _get_bytes(self: TensorLike) -> bytes:
 def _reshape(self: TensorLike, *shape: Any, order: str = "C") -> Tensor:
     if order != "C":  # `jnp.reshape` of JAX 0.8 passes NumPy's argument `order` on to this method.
         raise ValueError(f'Tensor.reshape: order must be "C"; got {order!r}. Write x.T.reshape(the sizes backwards).T.')
-    return array.reshape(self, unpack(shape))
+    return ops.reshape(self, unpack(shape))
 
 
 def _unchanged(self: TensorLike) -> Tensor:
@@ -110,7 +94,7 @@ def _unchanged(self: TensorLike) -> Tensor:
 
 
 def _cast_to(dtype: str) -> _Method:
-    return lambda self: tensor_info.cast(self, dtype)
+    return lambda self: ops.cast(self, dtype)
 
 
 def _move_to(self: TensorLike, to: str, blocking: bool = True) -> Tensor:
@@ -127,174 +111,68 @@ def _hash(self: TensorLike) -> int:
     return id(self)
 
 
+def _forms(*names: str) -> list[_Method]:
+    return [tensor_method(name, getattr(method_forms, name)) for name in names]
+
+
 class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     """The methods that Tensors and Parameters share."""
 
     __slots__ = ()
 
-    abs = unary.abs
-    absolute = unary.absolute
-    acos = unary.acos
-    acosh = unary.acosh
-    arccos = unary.arccos
-    arcsin = unary.arcsin
-    arctan = unary.arctan
-    asin = unary.asin
-    asinh = unary.asinh
-    atan = unary.atan
-    atanh = unary.atanh
-    ceil = unary.ceil
-    cos = unary.cos
-    cosh = unary.cosh
-    erf = unary.erf
-    erfc = unary.erfc
-    exp = unary.exp
-    expm1 = unary.expm1
-    floor = unary.floor
-    isfinite = unary.isfinite
-    isinf = unary.isinf
-    isnan = unary.isnan
-    log = unary.log
-    log10 = unary.log10
-    log1p = unary.log1p
-    log2 = unary.log2
-    logical_not = unary.logical_not
-    nan_to_num = unary.nan_to_num
-    neg = unary.neg
-    negative = unary.negative
-    reciprocal = unary.reciprocal
-    rsqrt = unary.rsqrt
-    sign = unary.sign
-    sin = unary.sin
-    sinc = unary.sinc
-    sinh = unary.sinh
-    sqrt = unary.sqrt
-    square = unary.square
-    tan = unary.tan
-    trunc = unary.trunc
-    addcdiv = arithmetic.addcdiv
-    addcmul = arithmetic.addcmul
-    atan2 = arithmetic.atan2
-    div = arithmetic.div
-    divide = arithmetic.divide
-    floor_divide = arithmetic.floor_divide
-    fmod = arithmetic.fmod
-    hypot = arithmetic.hypot
-    lerp = arithmetic.lerp
-    logaddexp = arithmetic.logaddexp
-    maximum = arithmetic.maximum
-    minimum = arithmetic.minimum
-    mul = arithmetic.mul
-    multiply = arithmetic.multiply
-    pow = arithmetic.pow
-    remainder = with_aliases(arithmetic.remainder, divisor="other")
-    subtract = arithmetic.subtract
-    true_divide = arithmetic.true_divide
-    clamp = limits.clamp
-    bitwise_and = comparison.bitwise_and
-    bitwise_or = comparison.bitwise_or
-    eq = comparison.eq
-    equal = comparison.equal
-    ge = comparison.ge
-    greater = comparison.greater
-    greater_equal = comparison.greater_equal
-    gt = comparison.gt
-    isclose = comparison.isclose
-    le = comparison.le
-    less = comparison.less
-    less_equal = comparison.less_equal
-    logical_and = comparison.logical_and
-    logical_or = comparison.logical_or
-    logical_xor = comparison.logical_xor
-    lt = comparison.lt
-    ne = comparison.ne
-    not_equal = comparison.not_equal
-    count_nonzero = reduction.count_nonzero
-    logsumexp = reduction.logsumexp
-    norm = reduction.norm
-    amax = extremes.amax
-    amin = extremes.amin
-    argmin = with_aliases(extremes.argmin, dim="axis", keepdim="keepdims")
-    cumprod = extremes.cumprod
-    median = with_aliases(extremes.median, dim="axis", keepdim="keepdims")
-    addmm = products.addmm
-    baddbmm = products.baddbmm
-    bmm = products.bmm
-    dot = products.dot
-    matmul = products.matmul
-    mm = products.mm
-    mv = products.mv
-    outer = products.outer
-    expand_dims = as_view(array.expand_dims)
-    flip = array.flip
-    moveaxis = as_view(array.moveaxis)
-    movedim = as_view(array.movedim)
-    ravel = as_view(array.ravel)
-    roll = array.roll
-    swapaxes = as_view(array.swapaxes)
-    swapdims = as_view(array.swapdims)
-    t = as_view(array.t)
-    unsqueeze = as_view(array.unsqueeze)
-    repeat_interleave = repetition.repeat_interleave
-    chunk = as_view(with_aliases(joining.chunk, dim="axis"))
-    unbind = as_view(joining.unbind)
-    argsort = ordering.argsort
-    topk = ordering.topk
-    tril = ordering.tril
-    triu = ordering.triu
-    unique = ordering.unique
-    gather_elements = selection.gather_elements
-    gather_nd = selection.gather_nd
-    index_select = selection.index_select
-    masked_fill = selection.masked_fill
-    masked_select = selection.masked_select
-    nonzero = selection.nonzero
-    numel = tensor_info.numel
-    add = tensor_method("add", method_forms.add)
-    all = tensor_method("all", method_forms.all)
-    any = tensor_method("any", method_forms.any)
-    argmax = tensor_method("argmax", method_forms.argmax)
-    clip = tensor_method("clip", method_forms.clip)
-    diag = tensor_method("diag", method_forms.diag)
-    cumsum = tensor_method("cumsum", method_forms.cumsum)
-    flatten = as_view(tensor_method("flatten", method_forms.flatten))
-    gather = tensor_method("gather", method_forms.gather)
-    max = tensor_method("max", method_forms.max)
-    mean = tensor_method("mean", method_forms.mean)
-    min = tensor_method("min", method_forms.min)
-    prod = tensor_method("prod", method_forms.prod)
-    repeat = tensor_method("repeat", method_forms.repeat)
-    resize = tensor_method("resize", method_forms.resize)
-    round = tensor_method("round", method_forms.round)
-    select = as_view(tensor_method("select", method_forms.select))
-    softmax = tensor_method("softmax", method_forms.softmax)
-    sort = tensor_method("sort", method_forms.sort)
-    split = as_view(tensor_method("split", method_forms.split))
-    squeeze = as_view(tensor_method("squeeze", method_forms.squeeze))
-    std = tensor_method("std", method_forms.std)
-    sub = tensor_method("sub", method_forms.sub)
-    sum = tensor_method("sum", method_forms.sum)
-    take = tensor_method("take", method_forms.take)
-    transpose = as_view(tensor_method("transpose", method_forms.transpose))
-    var = tensor_method("var", method_forms.var)
-    where = tensor_method("where", method_forms.where)
+    abs, absolute, acos, acosh, arccos, arcsin = ops.abs, ops.absolute, ops.acos, ops.acosh, ops.arccos, ops.arcsin
+    arctan, asin, asinh, atan, atanh, ceil = ops.arctan, ops.asin, ops.asinh, ops.atan, ops.atanh, ops.ceil
+    cos, cosh, erf, erfc, exp, expm1, floor = ops.cos, ops.cosh, ops.erf, ops.erfc, ops.exp, ops.expm1, ops.floor
+    isfinite, isinf, isnan, log, log10, log1p = ops.isfinite, ops.isinf, ops.isnan, ops.log, ops.log10, ops.log1p
+    log2, logical_not, nan_to_num, neg, negative = ops.log2, ops.logical_not, ops.nan_to_num, ops.neg, ops.negative
+    reciprocal, rsqrt, sign, sin, sinc, sinh = ops.reciprocal, ops.rsqrt, ops.sign, ops.sin, ops.sinc, ops.sinh
+    sqrt, square, tan, trunc, addcdiv, addcmul = ops.sqrt, ops.square, ops.tan, ops.trunc, ops.addcdiv, ops.addcmul
+    atan2, div, divide, floor_divide, fmod = ops.atan2, ops.div, ops.divide, ops.floor_divide, ops.fmod
+    hypot, lerp, logaddexp, maximum, minimum = ops.hypot, ops.lerp, ops.logaddexp, ops.maximum, ops.minimum
+    mul, multiply, pow, subtract, true_divide = ops.mul, ops.multiply, ops.pow, ops.subtract, ops.true_divide
+    clamp, bitwise_and, bitwise_or, eq, equal = ops.clamp, ops.bitwise_and, ops.bitwise_or, ops.eq, ops.equal
+    ge, greater, greater_equal, gt, isclose, le = ops.ge, ops.greater, ops.greater_equal, ops.gt, ops.isclose, ops.le
+    less, less_equal, logical_and, logical_or = ops.less, ops.less_equal, ops.logical_and, ops.logical_or
+    logical_xor, lt, ne, not_equal, count_nonzero = ops.logical_xor, ops.lt, ops.ne, ops.not_equal, ops.count_nonzero
+    logsumexp, norm, amax, amin, cumprod, addmm = ops.logsumexp, ops.norm, ops.amax, ops.amin, ops.cumprod, ops.addmm
+    baddbmm, bmm, dot, matmul, mm, mv, outer = ops.baddbmm, ops.bmm, ops.dot, ops.matmul, ops.mm, ops.mv, ops.outer
+    flip, roll, repeat_interleave, argsort, topk = ops.flip, ops.roll, ops.repeat_interleave, ops.argsort, ops.topk
+    tril, triu, unique, gather_elements, gather_nd = ops.tril, ops.triu, ops.unique, ops.gather_elements, ops.gather_nd
+    index_select, masked_fill, masked_select = ops.index_select, ops.masked_fill, ops.masked_select
+    nonzero, numel = ops.nonzero, ops.numel
+    expand_dims, moveaxis, movedim, ravel, swapaxes, swapdims, t, unsqueeze, unbind = as_views(
+        ops.expand_dims, ops.moveaxis, ops.movedim, ops.ravel, ops.swapaxes, ops.swapdims, ops.t, ops.unsqueeze,
+        ops.unbind,
+    )
+    flatten, select, split, squeeze, transpose, view = as_views(
+        *_forms("flatten", "select", "split", "squeeze", "transpose", "view")
+    )
+    (
+        add, all, any, argmax, clip, diag, cumsum, gather, max, mean, min, prod, repeat, resize, round, softmax, sort,
+        std, sub, sum, take, var, where,
+    ) = _forms(
+        "add", "all", "any", "argmax", "clip", "diag", "cumsum", "gather", "max", "mean", "min", "prod", "repeat",
+        "resize", "round", "softmax", "sort", "std", "sub", "sum", "take", "var", "where",
+    )
+    remainder = with_aliases(ops.remainder, divisor="other")
+    argmin = with_aliases(ops.argmin, dim="axis", keepdim="keepdims")
+    median = with_aliases(ops.median, dim="axis", keepdim="keepdims")
+    chunk = as_view(with_aliases(ops.chunk, dim="axis"))
     asnumpy = tensor_method("asnumpy", lambda self: _concrete(self, "asnumpy"))
     astype = tensor_method("astype", _astype)
     bfloat16 = tensor_method("bfloat16", _cast_to("bfloat16"))
     bool = tensor_method("bool", _cast_to("bool"))
-    broadcast_to = as_view(
-        tensor_method("broadcast_to", lambda self, *shape: repetition.broadcast_to(self, unpack(shape)))
-    )
+    broadcast_to = as_view(tensor_method("broadcast_to", lambda self, *shape: ops.broadcast_to(self, unpack(shape))))
     clone = tensor_method("clone", _unchanged)
     contiguous = tensor_method("contiguous", _unchanged)
     copy = tensor_method("copy", _unchanged)
-    dim = tensor_method("dim", tensor_info.rank)
+    dim = tensor_method("dim", ops.rank)
     double = tensor_method("double", _cast_to("float64"))
-    expand = as_view(tensor_method("expand", lambda self, *size: repetition.broadcast_to(self, unpack(size))))
+    expand = as_view(tensor_method("expand", lambda self, *size: ops.broadcast_to(self, unpack(size))))
     expand_as = as_view(tensor_method("expand_as", with_aliases(
-        lambda self, other: repetition.broadcast_to(self, tensor_info.shape(other)), x="other"
+        lambda self, other: ops.broadcast_to(self, ops.shape(other)), x="other"
     )))
-    fill = tensor_method("fill", lambda self, value: creation.full_like(self, value))
+    fill = tensor_method("fill", lambda self, value: ops.full_like(self, value))
     float = tensor_method("float", _cast_to("float32"))
     half = tensor_method("half", _cast_to("float16"))
     init_data = tensor_method("init_data", lambda self, *_, **__: _unchanged(self))
@@ -312,62 +190,57 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     set_init_flag = tensor_method("set_init_flag", lambda self, data=False: None)
     item = tensor_method("item", _item)
     long = tensor_method("long", _cast_to("int64"))
-    ndimension = tensor_method("ndimension", tensor_info.rank)
-    nelement = tensor_method("nelement", tensor_info.size)
-    new_ones = tensor_method(
-        "new_ones", lambda self, size, dtype=None: creation.ones(size, dtype or tensor_info.dtype(self))
-    )
-    new_zeros = tensor_method(
-        "new_zeros", lambda self, size, dtype=None: creation.zeros(size, dtype or tensor_info.dtype(self))
-    )
-    permute = as_view(tensor_method("permute", lambda self, *axis: array.transpose(self, unpack(axis))))
+    ndimension = tensor_method("ndimension", ops.rank)
+    nelement = tensor_method("nelement", ops.size)
+    new_ones = tensor_method("new_ones", lambda self, size, dtype=None: ops.ones(size, dtype or ops.dtype(self)))
+    new_zeros = tensor_method("new_zeros", lambda self, size, dtype=None: ops.zeros(size, dtype or ops.dtype(self)))
+    permute = as_view(tensor_method("permute", lambda self, *axis: ops.transpose(self, unpack(axis))))
     relu = tensor_method("relu", lambda self: backend.elementwise(keras.ops.relu, tensor("Tensor.relu", self)))
     reshape = as_view(tensor_method("reshape", _reshape))
-    reshape_as = as_view(tensor_method("reshape_as", lambda self, other: array.reshape(self, tensor_info.shape(other))))
+    reshape_as = as_view(tensor_method("reshape_as", lambda self, other: ops.reshape(self, ops.shape(other))))
     sigmoid = tensor_method("sigmoid", lambda self: unary.unary("Tensor.sigmoid", keras.ops.sigmoid, self, floats=True))
     tanh = tensor_method("tanh", lambda self: unary.unary("Tensor.tanh", keras.ops.tanh, self, floats=True))
-    tile = tensor_method("tile", lambda self, *dims: repetition.tile(self, unpack(dims)))
+    tile = tensor_method("tile", lambda self, *dims: ops.tile(self, unpack(dims)))
     to = tensor_method("to", _to)
-    to_coo = tensor_method("to_coo", sparse.dense_to_sparse_coo)
-    to_csr = tensor_method("to_csr", sparse.dense_to_sparse_csr)
+    to_coo = tensor_method("to_coo", ops.dense_to_sparse_coo)
+    to_csr = tensor_method("to_csr", ops.dense_to_sparse_csr)
     tolist = tensor_method("tolist", lambda self: _concrete(self, "tolist").tolist())
     type = tensor_method("type", _type)
-    type_as = tensor_method("type_as", lambda self, other: tensor_info.cast(self, other.dtype))
+    type_as = tensor_method("type_as", lambda self, other: ops.cast(self, other.dtype))
     value = tensor_method("value", _unchanged)
-    view = as_view(tensor_method("view", method_forms.view))
-    view_as = as_view(tensor_method("view_as", lambda self, other: array.reshape(self, tensor_info.shape(other))))
+    view_as = as_view(tensor_method("view_as", lambda self, other: ops.reshape(self, ops.shape(other))))
 
     T = property(as_view(tensor_method("transpose", _reverse_axes)))
     mT = property(as_view(tensor_method("transpose", lambda self: keras.ops.swapaxes(self, -1, -2))))
     H = T
-    size = property(tensor_info.size)
+    size = property(ops.size)
     itemsize = property(lambda self: backend.bytes_of(self.dtype))
-    nbytes = property(lambda self: backend.bytes_of(self.dtype) * tensor_info.size(self))
+    nbytes = property(lambda self: backend.bytes_of(self.dtype) * ops.size(self))
 
-    __add__, __radd__ = operators("add", lambda x, y: x + y, arithmetic.add)
-    __sub__, __rsub__ = operators("sub", lambda x, y: x - y, arithmetic.sub)
-    __mul__, __rmul__ = operators("mul", lambda x, y: x * y, with_scalars(arithmetic.mul))
+    __add__, __radd__ = operators("add", lambda x, y: x + y, ops.add)
+    __sub__, __rsub__ = operators("sub", lambda x, y: x - y, ops.sub)
+    __mul__, __rmul__ = operators("mul", lambda x, y: x * y, with_scalars(ops.mul))
     __truediv__, __rtruediv__ = operators(
-        "truediv", lambda x, y: x / y, with_scalars(arithmetic.div), supports="floats",
-        reflected_function=tensor_method("reciprocal", with_scalars(arithmetic.div)),
+        "truediv", lambda x, y: x / y, with_scalars(ops.div), supports="floats",
+        reflected_function=tensor_method("reciprocal", with_scalars(ops.div)),
     )
-    __floordiv__, __rfloordiv__ = operators("floordiv", None, arithmetic.floor_divide)
-    __mod__, __rmod__ = operators("mod", None, arithmetic.floor_mod)
-    __pow__, __rpow__ = operators("pow", None, arithmetic.pow)
+    __floordiv__, __rfloordiv__ = operators("floordiv", None, ops.floor_divide)
+    __mod__, __rmod__ = operators("mod", None, ops.floor_mod)
+    __pow__, __rpow__ = operators("pow", None, ops.pow)
     __matmul__, __rmatmul__ = operators("matmul", products.plain_matmul, matmul_operator, supports="float tensors")
-    __lt__, _ = operators("lt", lambda x, y: x < y, comparison.less)
-    __le__, _ = operators("le", lambda x, y: x <= y, comparison.less_equal)
-    __gt__, _ = operators("gt", lambda x, y: x > y, comparison.greater)
-    __ge__, _ = operators("ge", lambda x, y: x >= y, comparison.greater_equal)
-    __eq__, _ = operators("eq", same_shapes(lambda x, y: x == y), comparison.equal)
-    __ne__, _ = operators("ne", same_shapes(lambda x, y: x != y), comparison.not_equal)
-    __and__, __rand__ = operators("and", None, comparison.bitwise_and)
-    __or__, __ror__ = operators("or", None, comparison.bitwise_or)
-    __xor__, __rxor__ = operators("xor", None, comparison.bitwise_xor)
-    __neg__ = unary.neg
+    __lt__, _ = operators("lt", lambda x, y: x < y, ops.less)
+    __le__, _ = operators("le", lambda x, y: x <= y, ops.less_equal)
+    __gt__, _ = operators("gt", lambda x, y: x > y, ops.greater)
+    __ge__, _ = operators("ge", lambda x, y: x >= y, ops.greater_equal)
+    __eq__, _ = operators("eq", same_shapes(lambda x, y: x == y), ops.equal)
+    __ne__, _ = operators("ne", same_shapes(lambda x, y: x != y), ops.not_equal)
+    __and__, __rand__ = operators("and", None, ops.bitwise_and)
+    __or__, __ror__ = operators("or", None, ops.bitwise_or)
+    __xor__, __rxor__ = operators("xor", None, ops.bitwise_xor)
+    __neg__ = ops.neg
     __pos__ = tensor_method("positive", _unchanged)
-    __abs__ = unary.abs
+    __abs__ = ops.abs
     __round__ = round
-    __invert__ = unary.logical_not
+    __invert__ = ops.logical_not
     __hash__ = _hash
     del _

@@ -9,12 +9,12 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks
+from mixtrain import checks, ops
 from mixtrain.common.generator import Generator
 from mixtrain.common.method_forms import with_aliases
-from mixtrain.common.views import as_view
+from mixtrain.common.views import as_views
 from mixtrain.dtype import float32
-from mixtrain.ops import array, creation, distributions, joining, random, selection, slicing, tensor_info
+from mixtrain.ops import joining, slicing
 from mixtrain.ops.indexing import flat_positions, get_item, scatter_flat, set_item
 from mixtrain.ops.inputs import as_floats, axis_of, is_number, rank_of, tensor
 from mixtrain.ops.operator import tensor_method
@@ -47,7 +47,7 @@ def _choose(self: TensorLike, choices: Sequence[TensorLike], mode: str = "clip")
 def _index_add(self: TensorLike, *args: Any, alpha: float = 1, **named: Any) -> Tensor:
     """``index_add(dim, index, source, alpha=1)`` and ``index_add(indices, y, axis)``."""
     if not (args and is_number(args[0]) or "dim" in named):
-        return slicing.index_add(self, *args, **named)
+        return ops.index_add(self, *args, **named)
     return _add_at(self, *args, alpha=alpha, **named)
 
 
@@ -87,7 +87,7 @@ def _scatter_add(self: TensorLike, *args: Any, **named: Any) -> Tensor:
 
 def _masked_scatter(self: TensorLike, mask: TensorLike, tensor_: TensorLike) -> Tensor:
     x = tensor("Tensor.masked_scatter", self)
-    positions = selection.masked_select(flat_positions(x), mask)
+    positions = ops.masked_select(flat_positions(x), mask)
     values = keras.ops.cast(keras.ops.reshape(tensor("Tensor.masked_scatter", tensor_), (-1,)), x.dtype)
     return scatter_flat(x, positions, values[: keras.ops.shape(positions)[0]])
 
@@ -109,25 +109,25 @@ def _unfold(self: TensorLike, dimension: int, size: int, step: int) -> Tensor:
 def _new_full(
     self: TensorLike, size: int | Sequence[int], fill_value: float, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    return creation.full(size, fill_value, dtype=dtype or tensor_info.dtype(self))
+    return ops.full(size, fill_value, dtype=dtype or ops.dtype(self))
 
 
 def _uniform(self: TensorLike, from_: float = 0.0, to: float = 1.0, generator: Generator | None = None) -> Tensor:
-    shape = tensor_info.shape(self)
+    shape = ops.shape(self)
     if generator is None:
-        sample = random.uniform(shape, keras.ops.cast(from_, float32), keras.ops.cast(to, float32))
+        sample = ops.uniform(shape, keras.ops.cast(from_, float32), keras.ops.cast(to, float32))
     else:
         sample = keras.random.uniform(shape, from_, to, "float32", generator.next_seed())
-    return keras.ops.cast(sample, tensor_info.dtype(self))
+    return keras.ops.cast(sample, ops.dtype(self))
 
 
 def _bernoulli(self: TensorLike, p: TensorLike | None = None, *, generator: Generator | None = None) -> Tensor:
     probability = self if p is None else p
     if generator is None:
-        return random.bernoulli(self, probability)
-    sample = keras.random.uniform(tensor_info.shape(self), dtype="float32", seed=generator.next_seed())
+        return ops.bernoulli(self, probability)
+    sample = keras.random.uniform(ops.shape(self), dtype="float32", seed=generator.next_seed())
     wide = keras.ops.cast(as_floats("Tensor.bernoulli", probability), float32)
-    return keras.ops.cast(sample < wide, tensor_info.dtype(self))
+    return keras.ops.cast(sample < wide, ops.dtype(self))
 
 
 class SlicingMethods:
@@ -135,51 +135,34 @@ class SlicingMethods:
 
     __slots__ = ()
 
-    narrow = as_view(slicing.narrow)
-    diagonal = as_view(slicing.diagonal)
-    diagonal_scatter = slicing.diagonal_scatter
-    diagflat = slicing.diagflat
-    diff = slicing.diff
+    diagonal_scatter, diagflat, diff, fliplr = ops.diagonal_scatter, ops.diagflat, ops.diff, ops.fliplr
+    flipud, rot90, reverse_sequence, index_fill = ops.flipud, ops.rot90, ops.reverse_sequence, ops.index_fill
+    select_scatter, slice_scatter, unique_consecutive = ops.select_scatter, ops.slice_scatter, ops.unique_consecutive
+    unsorted_segment_max, unsorted_segment_min = ops.unsorted_segment_max, ops.unsorted_segment_min
+    unsorted_segment_prod, unique_with_pad = ops.unsorted_segment_prod, ops.unique_with_pad
+    narrow, diagonal, tensor_split, vsplit, hsplit, dsplit = as_views(
+        ops.narrow, ops.diagonal, ops.tensor_split, ops.vsplit, ops.hsplit, ops.dsplit,
+    )
+    scatter_sub, scatter_mul, scatter_div, scatter_max, scatter_min = (
+        tensor_method(f"scatter_{how}", _scatter(how)) for how in ("sub", "mul", "div", "max", "min")
+    )
     fill_diagonal = tensor_method("fill_diagonal", _fill_diagonal)
-    fills = tensor_method("fills", lambda self, value: creation.full_like(self, value))
-    fliplr = slicing.fliplr
-    flipud = slicing.flipud
-    rot90 = slicing.rot90
-    reverse = tensor_method("reverse", array.reverse)
-    reverse_sequence = slicing.reverse_sequence
-    tensor_split = as_view(slicing.tensor_split)
-    vsplit = as_view(slicing.vsplit)
-    hsplit = as_view(slicing.hsplit)
-    dsplit = as_view(slicing.dsplit)
+    fills = tensor_method("fills", lambda self, value: ops.full_like(self, value))
+    reverse = tensor_method("reverse", ops.reverse)
     choose = tensor_method("choose", _choose)
     index_add = tensor_method("index_add", _index_add)
-    index_fill = slicing.index_fill
     index_put = tensor_method("index_put", _index_put)
-    scatter = with_aliases(slicing.scatter, dim="axis")
+    scatter = with_aliases(ops.scatter, dim="axis")
     scatter_add = tensor_method("scatter_add", _scatter_add)
-    scatter_sub = tensor_method("scatter_sub", _scatter("sub"))
-    scatter_mul = tensor_method("scatter_mul", _scatter("mul"))
-    scatter_div = tensor_method("scatter_div", _scatter("div"))
-    scatter_max = tensor_method("scatter_max", _scatter("max"))
-    scatter_min = tensor_method("scatter_min", _scatter("min"))
-    select_scatter = slicing.select_scatter
-    slice_scatter = slicing.slice_scatter
     masked_scatter = tensor_method("masked_scatter", _masked_scatter)
-    unique_consecutive = slicing.unique_consecutive
-    unsorted_segment_max = slicing.unsorted_segment_max
-    unsorted_segment_min = slicing.unsorted_segment_min
-    unsorted_segment_prod = slicing.unsorted_segment_prod
     unfold = tensor_method("unfold", _unfold)
     new_full = tensor_method("new_full", _new_full)
-    new_empty = tensor_method("new_empty", lambda self, size, *, dtype=None: creation.zeros(
-        size, dtype or tensor_info.dtype(self)
-    ))
+    new_empty = tensor_method("new_empty", lambda self, size, *, dtype=None: ops.zeros(size, dtype or ops.dtype(self)))
     uniform = tensor_method("uniform", _uniform)
     bernoulli = tensor_method("bernoulli", _bernoulli)
-    multinomial = tensor_method("multinomial", distributions.multinomial)
-    random_categorical = tensor_method("random_categorical", distributions.random_categorical)
-    unique_with_pad = slicing.unique_with_pad
-    byte = tensor_method("byte", lambda self: tensor_info.cast(self, "uint8"))
-    short = tensor_method("short", lambda self: tensor_info.cast(self, "int16"))
+    multinomial = tensor_method("multinomial", ops.multinomial)
+    random_categorical = tensor_method("random_categorical", ops.random_categorical)
+    byte = tensor_method("byte", lambda self: ops.cast(self, "uint8"))
+    short = tensor_method("short", lambda self: ops.cast(self, "int16"))
     stride = _stride
     storage_offset = tensor_method("storage_offset", lambda self: 0)

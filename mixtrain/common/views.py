@@ -68,6 +68,11 @@ def as_view(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def as_views(*functions: Callable[..., Any]) -> list[Callable[..., Any]]:
+    """Return several functions as methods that return views; see `as_view`."""
+    return [as_view(function) for function in functions]
+
+
 def _nth(
     number: int, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], x: BackendTensor
 ) -> BackendTensor:

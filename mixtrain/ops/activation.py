@@ -3,75 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import keras
 
 from mixtrain import checks
 from mixtrain.ops.elementwise import unary, unary_function
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import Tensor, TensorLike
 
-sigmoid: Final = unary_function("sigmoid", keras.ops.sigmoid, "1 / (1 + exp(-`input`)).")
-tanh: Final = unary_function("tanh", keras.ops.tanh, "The hyperbolic tangent of `input`.")
-relu6: Final = unary_function("relu6", keras.ops.relu6, "min(max(`x`, 0), 6).", parameter="x")
-silu: Final = unary_function("silu", keras.ops.silu, "`input` * sigmoid(`input`).")
-selu: Final = unary_function("selu", keras.ops.selu, "The scaled exponential linear unit of `input`.")
-hardswish: Final = unary_function("hardswish", keras.ops.hard_silu, "`input` * hardsigmoid(`input`).")
-hardsigmoid: Final = unary_function(
-    "hardsigmoid", keras.ops.hard_sigmoid, "(`input` + 3) / 6, not below 0 and not above 1."
-)
-softsign: Final = unary_function("softsign", keras.ops.softsign, "`x` / (1 + |`x`|).", parameter="x")
-logsigmoid: Final = unary_function(
-    "logsigmoid", keras.ops.log_sigmoid, "The logarithm of the sigmoid of `x`.", parameter="x"
-)
-mish: Final = unary_function(
+sigmoid = unary_function("sigmoid", keras.ops.sigmoid, "1 / (1 + exp(-`input`)).")
+tanh = unary_function("tanh", keras.ops.tanh, "The hyperbolic tangent of `input`.")
+relu6 = unary_function("relu6", keras.ops.relu6, "min(max(`x`, 0), 6).", parameter="x")
+silu = unary_function("silu", keras.ops.silu, "`input` * sigmoid(`input`).")
+selu = unary_function("selu", keras.ops.selu, "The scaled exponential linear unit of `input`.")
+hardswish = unary_function("hardswish", keras.ops.hard_silu, "`input` * hardsigmoid(`input`).")
+hardsigmoid = unary_function("hardsigmoid", keras.ops.hard_sigmoid, "(`input` + 3) / 6, not below 0 and not above 1.")
+softsign = unary_function("softsign", keras.ops.softsign, "`x` / (1 + |`x`|).", parameter="x")
+logsigmoid = unary_function("logsigmoid", keras.ops.log_sigmoid, "The logarithm of the sigmoid of `x`.", parameter="x")
+mish = unary_function(
     "mish", lambda x: x * keras.ops.tanh(keras.ops.softplus(x)), "`x` * tanh(softplus(`x`)).", parameter="x"
 )
-fast_gelu: Final = unary_function(
+fast_gelu = unary_function(
     "fast_gelu", lambda x: x * keras.ops.sigmoid(1.702 * x), "`x` * sigmoid(1.702 * `x`), an approximation of `gelu`.",
     parameter="x",
 )
-tanhshrink: Final = unary_function("tanhshrink", keras.ops.tanh_shrink, "`input` - tanh(`input`).")
+tanhshrink = unary_function("tanhshrink", keras.ops.tanh_shrink, "`input` - tanh(`input`).")
 
 
 def relu(input: TensorLike, inplace: bool = False) -> Tensor:
-    """Return max(`input`, 0), in the dtype of `input`, which may be integer.
-
-    Args:
-        input: Tensor.
-        inplace: Only False: tensors cannot be written.
-
-    Raises:
-        ValueError: `inplace` is True.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.relu(mixtrain.Tensor([-1.0, 2.0])).numpy().tolist()
-        [0.0, 2.0]
-    """
+    """max(`input`, 0), in the dtype of `input`; `inplace` can only be False. Example: ``ops.relu(x)``."""
     if inplace is not False:
         raise checks.fail_value("ops.relu", "inplace must be False", inplace, "x = ops.relu(x)")
     return unary("ops.relu", keras.ops.relu, input)
 
 
 def gelu(input: TensorLike, approximate: str = "none") -> Tensor:
-    """Return `input` times the cumulative distribution function of the standard normal at `input`.
+    """`input` times the cumulative distribution function of the standard normal at `input`.
 
-    Args:
-        input: Tensor.
-        approximate: "none" for the formula with erf, "tanh" for the one with tanh.
-
-    Raises:
-        ValueError: `approximate` is neither.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> round(float(ops.gelu(mixtrain.Tensor(1.0))), 4)
-        0.8413
-
-    Source: Hendrycks and Gimpel, 2016; MindSpore, `mindspore.ops.gelu`.
+    `approximate`: "none" for the formula with erf, "tanh" for the one with tanh (Hendrycks and Gimpel, 2016). Example:
+    ``ops.gelu(Tensor(1.0))`` is 0.8413.
     """
     use_tanh = checks.one_of("ops.gelu", "approximate", approximate, ("none", "tanh")) == "tanh"
     return unary("ops.gelu", lambda x: keras.ops.gelu(x, approximate=use_tanh), input, floats=True)
@@ -91,10 +62,7 @@ def elu(input_x: TensorLike, alpha: float = 1.0) -> Tensor:
 
 
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """`x` where it is positive, else `alpha` * (exp(`x` / `alpha`) - 1).
-
-    Example: ``ops.celu(x)``.
-    """
+    """`x` where it is positive, else `alpha` * (exp(`x` / `alpha`) - 1). Example: ``ops.celu(x)``."""
     slope = checks.number("ops.celu", "alpha", alpha)
     if slope == 0:
         raise checks.fail_value("ops.celu", "alpha must not be 0", alpha, "alpha=1.0")
@@ -102,10 +70,7 @@ def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
 
 
 def leaky_relu(input: TensorLike, alpha: float = 0.2) -> Tensor:
-    """`input` where it is positive, else `alpha` * `input`.
-
-    Example: ``ops.leaky_relu(x)``.
-    """
+    """`input` where it is positive, else `alpha` * `input`. Example: ``ops.leaky_relu(x)``."""
     slope = checks.number("ops.leaky_relu", "alpha", alpha)
     return unary("ops.leaky_relu", lambda x: keras.ops.leaky_relu(x, negative_slope=slope), input, floats=True)
 
@@ -127,27 +92,18 @@ def softplus(input: TensorLike, beta: float = 1, threshold: float = 20) -> Tenso
 
 
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """`input` clipped to the range from `min_val` to `max_val`.
-
-    Example: ``ops.hardtanh(x)``.
-    """
+    """`input` clipped to the range from `min_val` to `max_val`. Example: ``ops.hardtanh(x)``."""
     low, high = checks.number("ops.hardtanh", "min_val", min_val), checks.number("ops.hardtanh", "max_val", max_val)
     return unary("ops.hardtanh", lambda x: keras.ops.clip(x, low, high), input, floats=True)
 
 
 def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
-    """`input`, and 0 where |`input`| is at most `lambd`.
-
-    Example: ``ops.hardshrink(x)``.
-    """
+    """`input`, and 0 where |`input`| is at most `lambd`. Example: ``ops.hardshrink(x)``."""
     return _shrink("ops.hardshrink", keras.ops.hard_shrink, input, lambd)
 
 
 def softshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
-    """`input` moved towards 0 by `lambd`, and 0 where |`input`| is at most `lambd`.
-
-    Example: ``ops.softshrink(x)``.
-    """
+    """`input` moved towards 0 by `lambd`, and 0 where |`input`| is at most `lambd`. Example: ``ops.softshrink(x)``."""
     return _shrink("ops.softshrink", keras.ops.soft_shrink, input, lambd)
 
 
@@ -157,10 +113,7 @@ def _shrink(where: str, function: Callable[..., Tensor], x: TensorLike, lambd: f
 
 
 def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
-    """`input` where it is above `thr`, else `value`.
-
-    Example: ``ops.threshold(x, 0.1, 0.0)``.
-    """
+    """`input` where it is above `thr`, else `value`. Example: ``ops.threshold(x, 0.1, 0.0)``."""
 
     def compute(x: Tensor) -> Tensor:
         return keras.ops.where(x > thr, x, keras.ops.cast(value, x.dtype))
@@ -169,24 +122,9 @@ def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
 
 
 def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
-    """Return `input` where it is positive, else `weight` * `input`.
+    """`input` where it is positive, else `weight` * `input`; one slope (1,), or one for each channel of axis 1, (C,).
 
-    Args:
-        input: Tensor of at least one axis; channels are axis 1.
-        weight: One slope, (1,), or one for each channel, (C,).
-
-    Returns:
-        Tensor of the shape and dtype of `input`.
-
-    Raises:
-        ValueError: `weight` has another number of slopes.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.prelu(mixtrain.Tensor([[-1.0, -1.0]]), mixtrain.Tensor([0.5, 0.1])).numpy().tolist()
-        [[-0.5, -0.10000000149011612]]
-
-    Source: He et al., 2015; MindSpore, `mindspore.ops.prelu`.
+    Example: ``ops.prelu(Tensor([[-1.0, -1.0]]), Tensor([0.5, 0.1]))`` is ``[[-0.5, -0.1]]`` (He et al., 2015).
     """
     x, slopes = as_floats("ops.prelu", input), tensor("ops.prelu", weight)
     channels = x.shape[1] if rank_of(x) > 1 else 1
@@ -200,30 +138,17 @@ def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
     return keras.ops.where(x > 0, x, slopes * x)
 
 
-ReLU: Final = primitive("ReLU", relu)
-ReLU6: Final = primitive("ReLU6", relu6)
-Sigmoid: Final = primitive("Sigmoid", sigmoid)
-Tanh: Final = primitive("Tanh", tanh)
-GeLU: Final = primitive("GeLU", _gelu_tanh)
-Gelu: Final = primitive("Gelu", _gelu_tanh)
-FastGeLU: Final = primitive("FastGeLU", fast_gelu)
-HSwish: Final = primitive("HSwish", hardswish)
-HSigmoid: Final = primitive("HSigmoid", hardsigmoid)
-SeLU: Final = primitive("SeLU", selu)
-Softplus: Final = primitive("Softplus", softplus)
-Softsign: Final = primitive("Softsign", softsign)
-Mish: Final = primitive("Mish", mish)
-LogSigmoid: Final = primitive("LogSigmoid", logsigmoid)
-PReLU: Final = primitive("PReLU", prelu)
+(
+    ReLU, ReLU6, Sigmoid, Tanh, GeLU, Gelu, FastGeLU, HSwish, HSigmoid, SeLU, Softplus, Softsign, Mish, LogSigmoid,
+    PReLU,
+) = primitives(
+    ReLU=relu, ReLU6=relu6, Sigmoid=sigmoid, Tanh=tanh, GeLU=_gelu_tanh, Gelu=_gelu_tanh, FastGeLU=fast_gelu,
+    HSwish=hardswish, HSigmoid=hardsigmoid, SeLU=selu, Softplus=softplus, Softsign=softsign, Mish=mish,
+    LogSigmoid=logsigmoid, PReLU=prelu,
+)
 
 
-class Elu(Primitive):
+@as_primitive(alpha=checks.number)
+def Elu(input_x: TensorLike, *, alpha: float = 1.0) -> Tensor:
     """`elu` with a fixed `alpha`. Example: ``ops.Elu(1.0)(x)``."""
-
-    def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__()
-        self.alpha = checks.number(self.name, "alpha", alpha)
-
-    def __call__(self, input_x: TensorLike) -> Tensor:
-        """Apply the function to `input_x`."""
-        return elu(input_x, self.alpha)
+    return elu(input_x, alpha)

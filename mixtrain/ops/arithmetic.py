@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Final
 
 import keras
 
@@ -12,7 +11,7 @@ from mixtrain import backend, checks
 from mixtrain.dtype import float32, wider
 from mixtrain.ops.elementwise import binary, binary_function, renamed
 from mixtrain.ops.inputs import is_number, pair, tensor
-from mixtrain.ops.primitive import primitive
+from mixtrain.ops.primitive import primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -31,34 +30,34 @@ def _hypot(x: Tensor, y: Tensor) -> Tensor:
 
 
 # `keras.ops.add` takes (n, 1) for a bias and adds it along the last axis of (n, n), so the operator is used.
-add: Final = binary_function("add", operator.add, "`input` + `other`.")
-mul: Final = binary_function("mul", keras.ops.multiply, "`input` times `other`.")
-floor_divide: Final = binary_function(
+add = binary_function("add", operator.add, "`input` + `other`.")
+mul = binary_function("mul", keras.ops.multiply, "`input` times `other`.")
+floor_divide = binary_function(
     "floor_divide", keras.ops.floor_divide, "`input` / `other`, rounded down to whole numbers."
 )
-floor_div: Final = renamed(floor_divide, "floor_div")
-floor_mod: Final = binary_function(
+floor_div = renamed(floor_divide, "floor_div")
+floor_mod = binary_function(
     "floor_mod", keras.ops.mod, "The remainder of `input` / `other`, with the sign of `other`.", tensors=True
 )
-remainder: Final = renamed(floor_mod, "remainder")
-fmod: Final = binary_function("fmod", _fmod, "The remainder of `input` / `other`, with the sign of `input`.")
-maximum: Final = binary_function("maximum", keras.ops.maximum, "The larger of `input` and `other`.")
-minimum: Final = binary_function("minimum", keras.ops.minimum, "The smaller of `input` and `other`.")
-atan2: Final = binary_function(
+remainder = renamed(floor_mod, "remainder")
+fmod = binary_function("fmod", _fmod, "The remainder of `input` / `other`, with the sign of `input`.")
+maximum = binary_function("maximum", keras.ops.maximum, "The larger of `input` and `other`.")
+minimum = binary_function("minimum", keras.ops.minimum, "The smaller of `input` and `other`.")
+atan2 = binary_function(
     "atan2", keras.ops.arctan2, "The angle of the point (`other`, `input`), in radians.", floats=True
 )
-arctan2: Final = renamed(atan2, "arctan2")
-hypot: Final = binary_function("hypot", _hypot, "sqrt(`input`^2 + `other`^2).", floats=True, tensors=True)
-logaddexp: Final = binary_function(
+arctan2 = renamed(atan2, "arctan2")
+hypot = binary_function("hypot", _hypot, "sqrt(`input`^2 + `other`^2).", floats=True, tensors=True)
+logaddexp = binary_function(
     "logaddexp", keras.ops.logaddexp, "log(exp(`input`) + exp(`other`)), without overflow.", floats=True
 )
-true_divide: Final = binary_function("true_divide", keras.ops.true_divide, "`input` / `other`.", floats=True)
-multiply: Final = renamed(mul, "multiply")
-tensor_add: Final = renamed(add, "tensor_add")
-squared_difference: Final = binary_function(
+true_divide = binary_function("true_divide", keras.ops.true_divide, "`input` / `other`.", floats=True)
+multiply = renamed(mul, "multiply")
+tensor_add = renamed(add, "tensor_add")
+squared_difference = binary_function(
     "squared_difference", lambda x, y: keras.ops.square(keras.ops.subtract(x, y)), "(`input` - `other`)^2."
 )
-sub: Final = binary_function("sub", keras.ops.subtract, "`input` - `other`.")
+sub = binary_function("sub", keras.ops.subtract, "`input` - `other`.")
 
 
 def subtract(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tensor:
@@ -67,24 +66,7 @@ def subtract(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tenso
 
 
 def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide `input` by `other`; integers give float32.
-
-    Args:
-        input: Tensor or number.
-        other: Tensor or number.
-        rounding_mode: None; "floor" rounds down; "trunc" rounds towards zero.
-
-    Returns:
-        Tensor of the broadcast shape.
-
-    Raises:
-        ValueError: The shapes do not broadcast, or `rounding_mode` is none of these.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.div(mixtrain.Tensor([-3, 3]), 2).asnumpy().tolist()
-        [-1.5, 1.5]
-    """
+    """`input` / `other`; `rounding_mode` None, "floor" or "trunc" (towards zero). Example: ``ops.div(x, 2)``."""
     checks.one_of("ops.div", "rounding_mode", rounding_mode, (None, "floor", "trunc"))
     if rounding_mode == "floor":
         return floor_divide(input, other)
@@ -102,13 +84,7 @@ def divide(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = 
 
 
 def pow(input: TensorLike, exponent: TensorLike) -> Tensor:
-    """Raise `input` to the power `exponent`, both tensors or numbers.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.pow(mixtrain.Tensor([2.0, 3.0]), 2).asnumpy().tolist()
-        [4.0, 9.0]
-    """
+    """`input` to the power `exponent`. Example: ``ops.pow(Tensor([2.0, 3.0]), 2)`` is ``[4.0, 9.0]``."""
     return binary("ops.pow", keras.ops.power, input, exponent)
 
 
@@ -158,21 +134,11 @@ def addn(x: Sequence[TensorLike]) -> Tensor:
     return total
 
 
-Add: Final = primitive("Add", add)
-TensorAdd: Final = primitive("TensorAdd", add)
-Sub: Final = primitive("Sub", sub)
-Mul: Final = primitive("Mul", mul)
-Div: Final = primitive("Div", div)
-RealDiv: Final = primitive("RealDiv", div)
-DivNoNan: Final = primitive("DivNoNan", _div_no_nan)
-FloorDiv: Final = primitive("FloorDiv", floor_divide)
-FloorMod: Final = primitive("FloorMod", floor_mod)
-Mod: Final = primitive("Mod", fmod)
-TruncateDiv: Final = primitive("TruncateDiv", _truncate_div)
-Pow: Final = primitive("Pow", pow)
-Maximum: Final = primitive("Maximum", maximum)
-Minimum: Final = primitive("Minimum", minimum)
-Atan2: Final = primitive("Atan2", atan2)
-AddN: Final = primitive("AddN", addn)
-SquaredDifference: Final = primitive("SquaredDifference", squared_difference)
-Xdivy: Final = primitive("Xdivy", xdivy)
+(
+    Add, TensorAdd, Sub, Mul, Div, RealDiv, DivNoNan, FloorDiv, FloorMod, Mod, TruncateDiv, Pow, Maximum, Minimum,
+    Atan2, AddN, SquaredDifference, Xdivy,
+) = primitives(
+    Add=add, TensorAdd=add, Sub=sub, Mul=mul, Div=div, RealDiv=div, DivNoNan=_div_no_nan, FloorDiv=floor_divide,
+    FloorMod=floor_mod, Mod=fmod, TruncateDiv=_truncate_div, Pow=pow, Maximum=maximum, Minimum=minimum, Atan2=atan2,
+    AddN=addn, SquaredDifference=squared_difference, Xdivy=xdivy,
+)

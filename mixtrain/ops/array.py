@@ -4,36 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import keras
 
 from mixtrain import checks
 from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import axes_of, axis_of, is_number, rank_of, sizes_of, tensor
-from mixtrain.ops.primitive import REQUIRED, Primitive, configured, primitive
+from mixtrain.ops.primitive import REQUIRED, Primitive, as_primitive, configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
 def reshape(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
-    """Reshape a tensor.
-
-    Args:
-        input: Tensor.
-        shape: The new shape; one entry may be -1, for the size that follows from the others.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: The number of elements differs.
-        TypeError: `shape` holds something else than ints.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.reshape(mixtrain.Tensor([[1, 2], [3, 4]]), (-1,)).asnumpy().tolist()
-        [1, 2, 3, 4]
-    """
+    """`input` in a new `shape`; one entry may be -1, for what is left. Example: ``ops.reshape(x, (2, -1))``."""
     x = tensor("ops.reshape", input)
     sizes = sizes_of("ops.reshape", shape)
     if None in sizes:
@@ -61,23 +44,7 @@ def _check_count(x: Tensor, sizes: tuple[Any, ...]) -> None:
 
 
 def transpose(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
-    """Permute the axes.
-
-    Args:
-        input: Tensor.
-        dims: The axes of `input` in their new order.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: `dims` does not name each axis once.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.transpose(mixtrain.Tensor([[1, 2], [3, 4]]), (1, 0)).asnumpy().tolist()
-        [[1, 3], [2, 4]]
-    """
+    """`input` with its axes in the order `dims`. Example: ``ops.transpose(x, (1, 0))``."""
     x = tensor("ops.transpose", input)
     order = axes_of("ops.transpose", dims, rank_of(x), name="dims")
     if len(order) != rank_of(x):
@@ -93,23 +60,7 @@ def permute(input: TensorLike, axis: int | Sequence[int]) -> Tensor:
 
 
 def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Remove axes of size 1.
-
-    Args:
-        input: Tensor.
-        axis: The axis, or a tuple of them; None: all of size 1.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: An axis in `axis` has another size.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.squeeze(mixtrain.Tensor([[1, 2]])).asnumpy().tolist()
-        [1, 2]
-    """
+    """Remove from `input` the axes of size 1 that `axis` names; None: all. Example: ``ops.squeeze(x)``."""
     x = tensor("ops.squeeze", input)
     if axis is None or axis in ((), []):
         return keras.ops.squeeze(x)
@@ -123,23 +74,7 @@ def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tenso
 
 
 def expand_dims(input_x: TensorLike, axis: int) -> Tensor:
-    """Insert an axis of size 1.
-
-    Args:
-        input_x: Tensor.
-        axis: Position of the new axis in the result.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: `axis` is out of range.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.expand_dims(mixtrain.Tensor([1, 2]), 0).asnumpy().tolist()
-        [[1, 2]]
-    """
+    """Insert an axis of size 1 into `input_x` at position `axis`. Example: ``ops.expand_dims(x, 0)``."""
     x = tensor("ops.expand_dims", input_x)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     for index in sorted(axis_of("ops.expand_dims", item, rank_of(x) + len(axes)) for item in axes):
@@ -153,24 +88,9 @@ def unsqueeze(input: TensorLike, dim: int) -> Tensor:
 
 
 def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """Flatten the axes from `start_dim` to `end_dim` into one; by default all but the first.
+    """Flatten the axes of `input` from `start_dim` to `end_dim` into one; by default all but the first.
 
-    Args:
-        input: Tensor.
-        order: "C" for row-major order, "F" for column-major order.
-        start_dim: The first axis to flatten.
-        end_dim: The last axis to flatten.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: There is no such axis, `start_dim` comes after `end_dim`, or `order` is neither.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.flatten(mixtrain.Tensor([[[1], [2]], [[3], [4]]])).asnumpy().tolist()
-        [[1, 2], [3, 4]]
+    `order`: "C" for row-major order, "F" for column-major order. Example: ``ops.flatten(x)``.
     """
     checks.one_of("ops.flatten", "order", order, ("C", "F"))
     x = tensor("ops.flatten", input)
@@ -201,7 +121,7 @@ def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
     return keras.ops.swapaxes(x, *axes)
 
 
-swapdims: Final = renamed(swapaxes, "swapdims")
+swapdims = renamed(swapaxes, "swapdims")
 
 
 def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
@@ -211,7 +131,7 @@ def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Seque
     return keras.ops.moveaxis(value, *axes)
 
 
-moveaxis: Final = renamed(movedim, "moveaxis")
+moveaxis = renamed(movedim, "moveaxis")
 
 
 def flip(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
@@ -251,11 +171,10 @@ def t(input: TensorLike) -> Tensor:
     return keras.ops.transpose(x)
 
 
-class Flatten(Primitive):
+@as_primitive()
+def Flatten(input_x: TensorLike) -> Tensor:
     """Flatten all axes but the first. Example: ``ops.Flatten()(x)``."""
-
-    def __call__(self, input_x: TensorLike) -> Tensor:
-        return flatten(input_x)
+    return flatten(input_x)
 
 
 class Squeeze(Primitive):
@@ -271,7 +190,5 @@ class Squeeze(Primitive):
         return squeeze(input, self.axis)
 
 
-Reshape: Final = primitive("Reshape", reshape)
-Transpose: Final = primitive("Transpose", transpose)
-ExpandDims: Final = primitive("ExpandDims", expand_dims)
-ReverseV2: Final = configured("ReverseV2", lambda input, axis: flip(input, axis), axis=REQUIRED)
+Reshape, Transpose, ExpandDims = primitives(Reshape=reshape, Transpose=transpose, ExpandDims=expand_dims)
+ReverseV2 = configured("ReverseV2", lambda input, axis: flip(input, axis), axis=REQUIRED)

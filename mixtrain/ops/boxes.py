@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import keras
 
 from mixtrain import checks
 from mixtrain.dtype import promoted
 from mixtrain.ops.inputs import as_floats, rank_of, tensor_dtype
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -33,25 +34,10 @@ def _edges(boxes: Tensor) -> list[Tensor]:
 
 
 def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Tensor:
-    """Compute the overlaps of boxes; the gradient is stopped, as in MindSpore.
+    """The overlaps (M, N) of `anchor_boxes` (N, 4) and `gt_boxes` (M, 4); their gradient is stopped, as in MindSpore.
 
-    Args:
-        anchor_boxes: Boxes (N, 4).
-        gt_boxes: Boxes (M, 4).
-        mode: "iou" for intersection over union, "iof" for intersection over foreground, which is the area of the
-            `gt_boxes`.
-
-    Returns:
-        (M, N), in the wider of the two dtypes.
-
-    Raises:
-        ValueError: The mode is neither, or a shape is wrong.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> anchor, truth = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0]]), mixtrain.Tensor([[0.0, 0.0, 9.0, 4.0]])
-        >>> ops.iou(anchor, truth).numpy().tolist(), ops.iou(anchor, truth, "iof").numpy().tolist()
-        ([[0.5]], [[1.0]])
+    `mode`: "iou" for intersection over union, "iof" for intersection over foreground, the area of the `gt_boxes`.
+    Example: ``ops.iou(Tensor([[0.0, 0.0, 9.0, 9.0]]), Tensor([[0.0, 0.0, 9.0, 4.0]]))`` is ``[[0.5]]``.
     """
     where, ops = "ops.iou", keras.ops
     checks.one_of(where, "mode", mode, ("iou", "iof"))
@@ -65,16 +51,10 @@ def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Te
     return ops.stop_gradient(intersection / (gt_area if mode == "iof" else area + gt_area - intersection))
 
 
-class IOU(Primitive):
+@as_primitive(mode=partial(checks.one_of, allowed=("iou", "iof")))
+def IOU(anchor_boxes: TensorLike, gt_boxes: TensorLike, *, mode: str = "iou") -> Tensor:
     """`iou` with a fixed `mode`. Example: ``ops.IOU()(anchors, truths)``."""
-
-    def __init__(self, mode: str = "iou") -> None:
-        super().__init__()
-        self.mode = checks.one_of(self.name, "mode", mode, ("iou", "iof"))
-
-    def __call__(self, anchor_boxes: TensorLike, gt_boxes: TensorLike) -> Tensor:
-        """Return the overlaps (M, N) of `anchor_boxes` (N, 4) with `gt_boxes` (M, 4)."""
-        return iou(anchor_boxes, gt_boxes, self.mode)
+    return iou(anchor_boxes, gt_boxes, mode)
 
 
 class _Offsets(Primitive):
@@ -99,21 +79,9 @@ class _Offsets(Primitive):
 class BoundingBoxEncode(_Offsets):
     """Encode boxes as offsets from anchors: shifts of the center in units of the anchor size, and log ratios of sizes.
 
-    Args:
-        means: Subtracted from the four offsets.
-        stds: Divides the four offsets after that.
-
-    Raises:
-        TypeError: An entry is not a number.
-        ValueError: There are not four.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> anchor, box = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0]]), mixtrain.Tensor([[5.0, 0.0, 14.0, 9.0]])
-        >>> ops.BoundingBoxEncode()(anchor, box).numpy().tolist()
-        [[0.5, 0.0, 0.0, 0.0]]
-
-    Source: Girshick et al., 2014; MindSpore, `mindspore.ops.BoundingBoxEncode`.
+    `means` are subtracted from the four offsets, which are then divided by `stds` (Girshick et al., 2014). Example:
+    ``ops.BoundingBoxEncode()(Tensor([[0.0, 0.0, 9.0, 9.0]]), Tensor([[5.0, 0.0, 14.0, 9.0]]))`` is
+    ``[[0.5, 0.0, 0.0, 0.0]]``.
     """
 
     def __init__(
@@ -146,25 +114,13 @@ class BoundingBoxDecode(_Offsets):
         stds: Multiplies the four offsets.
         wh_ratio_clip: The least ratio of a size to that of the anchor; its inverse is the greatest.
 
-    Raises:
-        TypeError: An entry is not a number.
-        ValueError: There are not four, or `wh_ratio_clip` is not positive.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> anchor, offset = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0]]), mixtrain.Tensor([[0.5, 0.0, 0.0, 0.0]])
-        >>> ops.BoundingBoxDecode(max_shape=(100, 100))(anchor, offset).numpy().tolist()
-        [[5.0, 0.0, 14.0, 9.0]]
-
-    Source: Girshick et al., 2014; MindSpore, `mindspore.ops.BoundingBoxDecode`.
+    Example: ``ops.BoundingBoxDecode((100, 100))(Tensor([[0.0, 0.0, 9.0, 9.0]]), Tensor([[0.5, 0.0, 0.0, 0.0]]))`` is
+    ``[[5.0, 0.0, 14.0, 9.0]]``.
     """
 
     def __init__(
-        self,
-        max_shape: Sequence[int],
-        means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
-        stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0),
-        wh_ratio_clip: float = 0.016,
+        self, max_shape: Sequence[int], means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
+        stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0), wh_ratio_clip: float = 0.016,
     ) -> None:
         super().__init__(means, stds)
         if not isinstance(max_shape, (tuple, list)) or len(max_shape) != 2:
@@ -193,25 +149,19 @@ class BoundingBoxDecode(_Offsets):
         return ops.stack([ops.clip(edge, 0, size) for edge, size in edges], axis=-1)
 
 
-class CheckValid(Primitive):
-    """Whether boxes lie inside an image.
+@as_primitive()
+def CheckValid(bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
+    """Whether boxes (N, 4) lie inside an image of `img_metas` (height, width, ratio that multiplies both).
 
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> boxes = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0], [0.0, 0.0, 10.0, 9.0]])
-        >>> ops.CheckValid()(boxes, mixtrain.Tensor([10.0, 10.0, 1.0])).numpy().tolist()
-        [True, False]
+    Example: ``ops.CheckValid()(boxes, Tensor([10.0, 10.0, 1.0]))``.
     """
-
-    def __call__(self, bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
-        """Return bool (N,) for `bboxes` (N, 4) and `img_metas` (height, width, ratio that multiplies both)."""
-        boxes, metas = _promoted(_boxes(self.name, "bboxes", bboxes), as_floats(self.name, img_metas))
-        if tuple(metas.shape) != (3,):
-            raise checks.fail_value(
-                self.name, "img_metas must be (height, width, ratio)", tuple(metas.shape), "Tensor([h, w, 1.0])"
-            )
-        left, top, right, bottom = _edges(boxes)
-        height, width, ratio = keras.ops.unstack(metas, 3)
-        inside = keras.ops.logical_and(left >= 0, top >= 0)
-        inside = keras.ops.logical_and(inside, right <= width * ratio - 1)
-        return keras.ops.logical_and(inside, bottom <= height * ratio - 1)
+    boxes, metas = _promoted(_boxes("CheckValid", "bboxes", bboxes), as_floats("CheckValid", img_metas))
+    if tuple(metas.shape) != (3,):
+        raise checks.fail_value(
+            "CheckValid", "img_metas must be (height, width, ratio)", tuple(metas.shape), "Tensor([h, w, 1.0])"
+        )
+    left, top, right, bottom = _edges(boxes)
+    height, width, ratio = keras.ops.unstack(metas, 3)
+    inside = keras.ops.logical_and(left >= 0, top >= 0)
+    inside = keras.ops.logical_and(inside, right <= width * ratio - 1)
+    return keras.ops.logical_and(inside, bottom <= height * ratio - 1)

@@ -17,14 +17,7 @@ CONVERTED_ERRORS: Final = tuple(_CONVERTED)
 
 
 def raise_explained(where: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> NoReturn:
-    """Raise the error of an operator in a sentence with its name and arguments; one that has such a sentence as it is.
-
-    Args:
-        where: The operator's path in `mixtrain`, as "ops.matmul".
-        args: Its arguments by position.
-        kwargs: Its arguments by name.
-        error: What the operator raised.
-    """
+    """Raise the error of an operator in a sentence with its name and arguments; one that has such a sentence as is."""
     kind, message = _CONVERTED.get(type(error)), str(error)
     written = "; got " in message or ". Write " in message
     # Inside of another operator that one explains it. Of one that calls a function of the user it may be the user's.

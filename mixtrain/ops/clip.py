@@ -14,27 +14,11 @@ from mixtrain.typing import Tensor, TensorLike, Tree
 
 
 def clip_by_global_norm(x: Sequence[TensorLike], clip_norm: float = 1.0, use_norm: TensorLike | None = None) -> Tree:
-    """Scale tensors down by one factor where their global norm is greater than `clip_norm`.
+    """Scale tensors down by one factor where their global norm is greater than `clip_norm` (Pascanu et al., 2013).
 
-    Args:
-        x: A tuple or list of float tensors, dense or sparse (None entries stay None), or one tensor.
-        clip_norm: The maximum norm; more than 0.
-        use_norm: The norm to use; None for that of `x`, computed in float32.
-
-    Returns:
-        A tuple of tensors of the shapes and dtypes of `x`; one tensor for one tensor.
-
-    Raises:
-        TypeError: `clip_norm` is not a number.
-        ValueError: It is not greater than 0, or `x` is empty.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> clipped = ops.clip_by_global_norm((mixtrain.Tensor([3.0]), mixtrain.Tensor([4.0])), 1.0)
-        >>> [round(float(value[0]), 4) for value in clipped]
-        [0.6, 0.8]
-
-    Source: Pascanu et al., 2013; MindSpore, `mindspore.ops.clip_by_global_norm`.
+    `x` is a tuple or list of float tensors, dense or sparse (None entries stay None), or one tensor. `use_norm` is the
+    norm to use; None for that of `x`, computed in float32. Example:
+    ``ops.clip_by_global_norm((Tensor([3.0]), Tensor([4.0])), 1.0)`` is ``([0.6], [0.8])``.
     """
     where = "clip_by_global_norm"
     limit = checks.number(where, "clip_norm", clip_norm, above=0, example=1.0)
@@ -46,24 +30,11 @@ def clip_by_global_norm(x: Sequence[TensorLike], clip_norm: float = 1.0, use_nor
 
 
 def clip_by_norm(x: TensorLike, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
-    """Scale tensors down by one factor where their global norm is greater than `max_norm`.
+    """Scale the tensor `x`, or a tuple or list, down by one factor where its norm is greater than `max_norm`.
 
-    Args:
-        x: A tuple or list of float tensors, or one tensor.
-        max_norm: The maximum norm.
-        norm_type: The order of the norm; infinity for the largest absolute value.
-        error_if_nonfinite: Whether a non-finite norm is an error, outside compiled functions.
-
-    Returns:
-        A tuple or list of tensors, or one tensor.
-
-    Raises:
-        RuntimeError: The norm is not finite, with `error_if_nonfinite`.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> [round(float(value), 4) for value in ops.clip_by_norm(mixtrain.Tensor([3.0, 4.0]), 1.0)]
-        [0.6, 0.8]
+    `norm_type`: the order of the norm; infinity for the largest absolute value. `error_if_nonfinite`: whether a
+    non-finite norm is an error, outside compiled functions. Example: ``ops.clip_by_norm(Tensor([3.0, 4.0]), 1.0)`` is
+    ``[0.6, 0.8]``.
     """
     ops, where = keras.ops, "ops.clip_by_norm"
     order = math.inf if norm_type == math.inf else checks.number(where, "norm_type", norm_type, above=0, example=2.0)

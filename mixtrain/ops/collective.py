@@ -15,12 +15,7 @@ WORLD: Final = process_group.WORLD_NAMES[0]
 
 
 class ReduceOp:
-    """Names of the reductions of `AllReduce` and `ReduceScatter`.
-
-    Example:
-        >>> ReduceOp.SUM
-        'sum'
-    """
+    """Names of the reductions of `AllReduce` and `ReduceScatter`. Example: ``ops.ReduceOp.SUM`` is "sum"."""
 
     SUM: ClassVar[str] = "sum"
     MAX: ClassVar[str] = "max"
@@ -64,13 +59,7 @@ class AllReduce(_Reducing):
 
 
 class ReduceScatter(_Reducing):
-    """`AllReduce` of which each process keeps its part along axis 0; `op` and `group` as there.
-
-    Raises:
-        ValueError: In a call, the tensor's first axis does not divide by the number of processes.
-
-    Example: ``ops.ReduceScatter()(x)``.
-    """
+    """`AllReduce` (`op`, `group`) of which each process keeps its part along axis 0: ``ops.ReduceScatter()(x)``."""
 
     def __call__(self, input_x: TensorLike) -> Tensor:
         """Return the part of this process of the reduction."""
@@ -98,21 +87,7 @@ class AllGather(_Collective):
 
 
 class Broadcast(_Collective):
-    """Send the tensors of one process to all others; a single process returns its tensors.
-
-    Args:
-        root_rank: The rank of the process that sends.
-        group: Name of the group.
-
-    Raises:
-        TypeError: `root_rank` is not an int.
-        ValueError: There is no such process.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.Broadcast(0)((mixtrain.Tensor(1.0),))[0].numpy().item()
-        1.0
-    """
+    """Send the tensors of the process `root_rank` of `group` to all others. Example: ``ops.Broadcast(0)((x,))``."""
 
     def __init__(self, root_rank: int, group: str = WORLD) -> None:
         super().__init__(group)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import keras
 
 from mixtrain.ops.inputs import as_floats
-from mixtrain.ops.primitive import primitive
+from mixtrain.ops.primitive import primitive, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -26,7 +25,6 @@ def _adjust(images: Tensor, delta: TensorLike = 0.0, scale: TensorLike = 1.0) ->
     return _hsv_to_rgb(keras.ops.stack(adjusted, axis=-1))
 
 
-RGBToHSV: Final = primitive("RGBToHSV", _rgb_to_hsv)
-HSVToRGB: Final = primitive("HSVToRGB", _hsv_to_rgb)
-AdjustHue: Final = primitive("AdjustHue", lambda image, delta: _adjust(image, delta=delta))
-AdjustSaturation: Final = primitive("AdjustSaturation", lambda image, scale: _adjust(image, scale=scale))
+RGBToHSV, HSVToRGB = primitives(RGBToHSV=_rgb_to_hsv, HSVToRGB=_hsv_to_rgb)
+AdjustHue = primitive("AdjustHue", lambda image, delta: _adjust(image, delta=delta))
+AdjustSaturation = primitive("AdjustSaturation", lambda image, scale: _adjust(image, scale=scale))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import keras
 
@@ -11,7 +10,7 @@ from mixtrain import checks
 from mixtrain.dtype import int32, is_float
 from mixtrain.ops.elementwise import binary, binary_function, renamed
 from mixtrain.ops.inputs import pair, tensor_dtype
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -26,63 +25,44 @@ def _integers_only(name: str, compute: Callable[[Tensor, Tensor], Tensor]) -> Ca
     return checked
 
 
-equal: Final = binary_function("equal", keras.ops.equal, "Whether `input` and `other` are equal.")
-not_equal: Final = binary_function("not_equal", keras.ops.not_equal, "Whether `input` and `other` differ.")
-less: Final = binary_function("less", keras.ops.less, "Whether `input` is less than `other`.")
-less_equal: Final = binary_function("less_equal", keras.ops.less_equal, "Whether `input` is at most `other`.")
-greater: Final = binary_function("greater", keras.ops.greater, "Whether `input` is greater than `other`.")
-greater_equal: Final = binary_function(
-    "greater_equal", keras.ops.greater_equal, "Whether `input` is at least `other`."
-)
-logical_and: Final = binary_function(
+equal = binary_function("equal", keras.ops.equal, "Whether `input` and `other` are equal.")
+not_equal = binary_function("not_equal", keras.ops.not_equal, "Whether `input` and `other` differ.")
+less = binary_function("less", keras.ops.less, "Whether `input` is less than `other`.")
+less_equal = binary_function("less_equal", keras.ops.less_equal, "Whether `input` is at most `other`.")
+greater = binary_function("greater", keras.ops.greater, "Whether `input` is greater than `other`.")
+greater_equal = binary_function("greater_equal", keras.ops.greater_equal, "Whether `input` is at least `other`.")
+logical_and = binary_function(
     "logical_and", keras.ops.logical_and, "Whether `input` and `other` are both True, or not zero."
 )
-logical_or: Final = binary_function(
+logical_or = binary_function(
     "logical_or", keras.ops.logical_or, "Whether `input`, `other` or both are True, or not zero."
 )
-logical_xor: Final = binary_function(
+logical_xor = binary_function(
     "logical_xor", keras.ops.logical_xor, "Whether exactly one of `input` and `other` is True, or not zero."
 )
-bitwise_and: Final = binary_function(
+bitwise_and = binary_function(
     "bitwise_and", _integers_only("bitwise_and", keras.ops.bitwise_and),
     "The bits set in both the integers `input` and `other`.", tensors=True,
 )
-bitwise_or: Final = binary_function(
+bitwise_or = binary_function(
     "bitwise_or", _integers_only("bitwise_or", keras.ops.bitwise_or),
     "The bits set in the integer `input`, in `other`, or in both.", tensors=True,
 )
-bitwise_xor: Final = binary_function(
+bitwise_xor = binary_function(
     "bitwise_xor", _integers_only("bitwise_xor", keras.ops.bitwise_xor),
     "The bits set in exactly one of the integers `input` and `other`.", tensors=True,
 )
 
-eq: Final = renamed(equal, "eq")
-ne: Final = renamed(not_equal, "ne")
-lt: Final = renamed(less, "lt")
-le: Final = renamed(less_equal, "le")
-gt: Final = renamed(greater, "gt")
-ge: Final = renamed(greater_equal, "ge")
+eq, ne, lt = renamed(equal, "eq"), renamed(not_equal, "ne"), renamed(less, "lt")
+le, gt, ge = renamed(less_equal, "le"), renamed(greater, "gt"), renamed(greater_equal, "ge")
 
 
 def isclose(
     input: TensorLike, other: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
-    """Whether pairs of elements are equal within a tolerance.
+    """Whether `input` and `other` differ by at most `atol` + `rtol` * abs(`other`); with `equal_nan` NaN equals NaN.
 
-    Args:
-        input: Tensor.
-        other: Tensor or number.
-        rtol: Tolerance relative to `other`.
-        atol: Absolute tolerance.
-        equal_nan: Whether two NaNs are equal.
-
-    Returns:
-        Tensor of bools.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.isclose(mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([1.0, 2.1])).asnumpy().tolist()
-        [True, False]
+    Example: ``ops.isclose(Tensor([1.0, 2.0]), Tensor([1.0, 2.1]))`` is ``[True, False]``.
     """
     checks.boolean("ops.isclose", "equal_nan", equal_nan)
 
@@ -110,24 +90,13 @@ def _equal_count(x: TensorLike, y: TensorLike) -> Tensor:
     return keras.ops.reshape(keras.ops.cast(count, x.dtype if is_float(x.dtype) else int32), (1,))
 
 
-class ApproximateEqual(Primitive):
+@as_primitive(tolerance=checks.number)
+def ApproximateEqual(x: TensorLike, y: TensorLike, *, tolerance: float = 1e-05) -> Tensor:
     """`approximate_equal` with a fixed `tolerance`. Example: ``ops.ApproximateEqual(0.1)(x, y)``."""
-
-    def __init__(self, tolerance: float = 1e-05) -> None:
-        super().__init__()
-        self.tolerance = checks.number("ApproximateEqual", "tolerance", tolerance)
-
-    def __call__(self, x: TensorLike, y: TensorLike) -> Tensor:
-        return approximate_equal(x, y, self.tolerance)
+    return approximate_equal(x, y, tolerance)
 
 
-Equal: Final = primitive("Equal", equal)
-NotEqual: Final = primitive("NotEqual", not_equal)
-Less: Final = primitive("Less", less)
-LessEqual: Final = primitive("LessEqual", less_equal)
-Greater: Final = primitive("Greater", greater)
-GreaterEqual: Final = primitive("GreaterEqual", greater_equal)
-LogicalAnd: Final = primitive("LogicalAnd", logical_and)
-LogicalOr: Final = primitive("LogicalOr", logical_or)
-LogicalXor: Final = primitive("LogicalXor", logical_xor)
-EqualCount: Final = primitive("EqualCount", _equal_count)
+Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, LogicalAnd, LogicalOr, LogicalXor, EqualCount = primitives(
+    Equal=equal, NotEqual=not_equal, Less=less, LessEqual=less_equal, Greater=greater, GreaterEqual=greater_equal,
+    LogicalAnd=logical_and, LogicalOr=logical_or, LogicalXor=logical_xor, EqualCount=_equal_count,
+)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
 
 import keras
 import numpy as np
@@ -13,7 +12,7 @@ from mixtrain.dtype import bool_, complex64, complex128, float64, is_complex as 
 from mixtrain.ops.array import transpose
 from mixtrain.ops.elementwise import unary_function
 from mixtrain.ops.inputs import as_floats, pair, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive, configured, primitive
+from mixtrain.ops.primitive import configured, primitive, primitives
 from mixtrain.ops.unary import abs, sign
 from mixtrain.typing import Tensor, TensorLike
 
@@ -31,10 +30,7 @@ def as_complex(x: TensorLike) -> Tensor:
 
 
 def complex(real: TensorLike, imag: TensorLike) -> Tensor:
-    """Return `real` + i * `imag` for two float tensors.
-
-    Example: ``ops.Complex()(Tensor([1.0]), Tensor([2.0]))``.
-    """
+    """Return `real` + i * `imag` for two float tensors. Example: ``ops.Complex()(Tensor([1.0]), Tensor([2.0]))``."""
     parts = [as_floats("ops.Complex", part) for part in pair("ops.Complex", real, imag)]
     shape = np.broadcast_shapes(*(tuple(part.shape) for part in parts))
     parts = [keras.ops.broadcast_to(part, shape) for part in parts]
@@ -42,19 +38,13 @@ def complex(real: TensorLike, imag: TensorLike) -> Tensor:
 
 
 def polar(abs: TensorLike, angle: TensorLike) -> Tensor:
-    """Return the complex numbers of absolute value `abs` and `angle`, two float tensors of one shape.
-
-    Example: ``ops.polar(Tensor([1.0]), Tensor([3.14]))``.
-    """
+    """The complex numbers of absolute value `abs` and `angle`, float tensors. Example: ``ops.polar(x, y)``."""
     abs, angle = pair("ops.polar", abs, angle)
     return complex(abs * keras.ops.cos(angle), abs * keras.ops.sin(angle))
 
 
 def view_as_real(input: TensorLike) -> Tensor:
-    """Return the real and the imaginary part of the complex `input`, stacked on a new last axis.
-
-    Example: ``ops.view_as_real(Tensor([2 + 1j]))``.
-    """
+    """The real and imaginary parts of the complex `input` on a new last axis. Example: ``ops.view_as_real(z)``."""
     return keras.ops.view_as_real(as_complex(tensor("ops.view_as_real", input)))
 
 
@@ -92,20 +82,16 @@ def _all_true(x: Tensor) -> Tensor:
     return keras.ops.ones_like(x, dtype=bool_)
 
 
-conj: Final = unary_function(
-    "conj", _by_dtype(keras.ops.conj, lambda x: x), "The complex conjugate of `input`.", floats=False
-)
-real: Final = unary_function(
-    "real", _by_dtype(keras.ops.real, lambda x: x), "The real part of `input`.", floats=False
-)
-imag: Final = unary_function(
+conj = unary_function("conj", _by_dtype(keras.ops.conj, lambda x: x), "The complex conjugate of `input`.", floats=False)
+real = unary_function("real", _by_dtype(keras.ops.real, lambda x: x), "The real part of `input`.", floats=False)
+imag = unary_function(
     "imag", _by_dtype(keras.ops.imag, keras.ops.zeros_like), "The imaginary part of `input`.", floats=False
 )
-angle: Final = unary_function("angle", _angle, "The angle of `input` as a complex number.")
-isreal: Final = unary_function(
+angle = unary_function("angle", _angle, "The angle of `input` as a complex number.")
+isreal = unary_function(
     "isreal", _by_dtype(lambda x: keras.ops.imag(x) == 0, _all_true), "Whether `input` is real.", floats=False
 )
-sgn: Final = unary_function("sgn", _sgn, "The sign of `input`; of a complex number, its direction.", floats=False)
+sgn = unary_function("sgn", _sgn, "The sign of `input`; of a complex number, its direction.", floats=False)
 
 
 def conjugate_transpose(x: TensorLike, perm: TensorLike) -> Tensor:
@@ -114,19 +100,13 @@ def conjugate_transpose(x: TensorLike, perm: TensorLike) -> Tensor:
 
 
 def eig(A: TensorLike) -> tuple[Tensor, Tensor]:
-    """Return the complex eigenvalues and eigenvectors of the square matrices `A`.
-
-    Example: ``ops.eig(Tensor([[1.0, 0.0], [0.0, 2.0]]))``.
-    """
+    """The complex eigenvalues and eigenvectors of the square matrices `A`. Example: ``ops.eig(A)``."""
     values, vectors = keras.ops.eig(as_floats("ops.eig", A))
     return as_complex(values), as_complex(vectors)
 
 
 def eigvals(A: TensorLike) -> Tensor:
-    """Return the complex eigenvalues of the square matrices `A`.
-
-    Example: ``ops.eigvals(Tensor([[1.0, 0.0], [0.0, 2.0]]))``.
-    """
+    """The complex eigenvalues of the square matrices `A`. Example: ``ops.eigvals(A)``."""
     return eig(A)[0]
 
 
@@ -143,13 +123,9 @@ def matrix_logarithm(x: TensorLike) -> Tensor:
     return keras.ops.matmul(scaled, keras.ops.inv(vectors))
 
 
-Complex: Final = primitive("Complex", complex)
-ComplexAbs: Final = primitive("ComplexAbs", abs)
-Polar: Final = primitive("Polar", polar)
-Real: Final = primitive("Real", real)
-Imag: Final = primitive("Imag", imag)
-Conj: Final = primitive("Conj", conj)
-Angle: Final = primitive("Angle", angle)
-ConjugateTranspose: Final = primitive("ConjugateTranspose", conjugate_transpose)
-Eig: Final[type[Primitive]] = configured("Eig", _eig, compute_v=False)
-MatrixLogarithm: Final = primitive("MatrixLogarithm", matrix_logarithm)
+Complex, ComplexAbs, Polar, Real, Imag, Conj, Angle, ConjugateTranspose = primitives(
+    Complex=complex, ComplexAbs=abs, Polar=polar, Real=real, Imag=imag, Conj=conj, Angle=angle,
+    ConjugateTranspose=conjugate_transpose,
+)
+Eig = configured("Eig", _eig, compute_v=False)
+MatrixLogarithm = primitive("MatrixLogarithm", matrix_logarithm)

@@ -11,61 +11,31 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import Primitive, primitives
 from mixtrain.typing import Tensor, TensorLike, Tree
 
 
 def partial(func: Callable[..., Any], *args: Any) -> Callable[..., Any]:
-    """Return a function with its first arguments bound.
-
-    Args:
-        func: The function: a Cell, a primitive, a `MultitypeFuncGraph` or any other.
-        args: Its first arguments.
-
-    Raises:
-        TypeError: `func` is not callable.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.partial(pow, 2)(5)
-        32
-    """
+    """`func`, a Cell, a primitive or any function, with its first `args` bound. Example: ``ops.partial(pow, 2)(5)``."""
     if not callable(func):
         raise checks.fail_type("partial", "func must be a function", func, "ops.partial(f, value)")
     return functools.partial(func, *args)
 
 
 def depend(value: Any, expr: Any) -> Any:
-    """Return `value` after the effects of the computation of `expr`.
+    """Return `value` after the effects of the computation of `expr`, such as ``optimizer(grads)``.
 
-    Args:
-        value: The value to return.
-        expr: The result of something with a side effect, such as ``optimizer(grads)``. It is unused: effects happen in
-            program order here, in compiled functions too.
-
-    Returns:
-        `value`.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> float(ops.depend(mixtrain.Tensor(1.0), None))
-        1.0
+    `expr` is unused: effects happen in program order here, in compiled functions too. Example:
+    ``ops.depend(loss, update)``.
     """
     del expr
     return value
 
 
 def print_(*input_x: Any) -> None:
-    """Print values, one per line, at run time; in a compiled function too, unless XLA compiled it.
+    """Print values (`input_x`), one per line, at run time; in a compiled function too, unless XLA compiled it.
 
-    Args:
-        input_x: Tensors, strings, numbers, or tuples of them.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.print_("loss", mixtrain.Tensor([1.0, 2.0]))
-        loss
-        Tensor(shape=[2], dtype=Float32, value=[1. 2.])
+    Example: ``ops.print_("loss", Tensor([1.0, 2.0]))``.
     """
     leaves = keras.tree.flatten(list(input_x))
     tensors = [backend.to_tensor(leaf) for leaf in leaves if _is_tensor(leaf)]
@@ -82,41 +52,17 @@ def constexpr(
     fn: Callable[..., Any] | None = None, get_instance: bool = True, name: str | None = None,
     reuse_result: bool = True, check: bool = True,
 ) -> Any:
-    """Mark a function of constants that runs while compiling; here it is returned unchanged.
+    """Mark a function of constants that runs while compiling; here `fn` is returned unchanged, or a decorator for None.
 
-    Args:
-        fn: The function; None to return a decorator.
-        get_instance: Accepted for MindSpore scripts.
-        name: Accepted for MindSpore scripts.
-        reuse_result: Accepted for MindSpore scripts.
-        check: Accepted for MindSpore scripts.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> @ops.constexpr
-        ... def half(size):
-        ...     return size // 2
-        >>> half(5)
-        2
+    `get_instance`, `name`, `reuse_result` and `check` are accepted. Example: ``@ops.constexpr``.
     """
     return (lambda function: function) if fn is None else fn
 
 
 def get_grad(gradients: Any, identifier: TensorLike) -> Tensor:
-    """Return one of the gradients that `grad` returned with ``return_ids=True``.
+    """Return one of the `gradients` that `grad` returned with ``return_ids=True``: pairs, or tuples of pairs.
 
-    Args:
-        gradients: ``(position or name, gradient)``, or tuples of such pairs.
-        identifier: The position of an input, or a Parameter.
-
-    Raises:
-        ValueError: There is no such gradient.
-
-    Example:
-        >>> import mixtrain
-        >>> gradients = mixtrain.grad(lambda x: x * x, 0, return_ids=True)(mixtrain.Tensor(3.0))
-        >>> float(mixtrain.get_grad(gradients, 0))
-        6.0
+    `identifier`: the position of an input, or a Parameter. Example: ``mixtrain.get_grad(gradients, 0)``.
     """
     expected = getattr(identifier, "name", identifier)
     for key, gradient in _pairs(gradients):
@@ -129,18 +75,17 @@ def get_grad(gradients: Any, identifier: TensorLike) -> Tensor:
 
 
 def vmap(fn: Callable[..., Any], in_axes: int | Tree = 0, out_axes: int | Tree = 0) -> Callable[..., Any]:
-    """Vectorize a function over an axis of its arguments.
+    """Vectorize `fn` over an axis of its arguments; a CellList gives each slice to one of its Cells.
 
     Args:
-        fn: A function of tensors, or a Cell; or a CellList, each Cell of which takes one slice.
+        fn: A function of tensors, or a Cell; or a CellList.
         in_axes: The axis of each argument to map over; None for an argument that is the same for all slices.
         out_axes: The position of that axis in the results.
 
     Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> x = mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> mixtrain.vmap(lambda row: (row * row).sum())(x).asnumpy().tolist()
-        [5.0, 25.0]
+        >>> import mixtrain
+        >>> mixtrain.vmap(lambda row: row.sum())(mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]])).asnumpy().tolist()
+        [3.0, 7.0]
     """
 
     def mapped(*args: Any) -> Tree:
@@ -187,33 +132,14 @@ def _format_tensor(tensor: Any, array: np.ndarray) -> str:
     return f"Tensor(shape={list(array.shape)}, dtype={dtype[0].upper()}{dtype[1:]}, value={array})"
 
 
-Partial = primitive("Partial", partial)
-Depend = primitive("Depend", depend)
-
-
-class Print(Primitive):
-    """`print_` as an object: ``ops.Print()("loss", loss)``."""
-
-    def __call__(self, *args: Any) -> None:
-        """Print `args`, one per line."""
-        print_(*args)
+Partial, Depend, Print = primitives(Partial=partial, Depend=depend, Print=print_)
 
 
 class Morph(Primitive):
-    """A function as a primitive.
+    """The function `fn` as a primitive; its gradient is that of its operations.
 
-    Args:
-        fn: The function; its gradient is that of its operations.
-        infer_shape: Accepted for MindSpore scripts: the result has the shape.
-        infer_dtype: Accepted for MindSpore scripts: the result has the dtype.
-
-    Raises:
-        TypeError: `fn` is not callable.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.Morph(lambda x: 2 * x, None, None)(3)
-        6
+    `infer_shape` and `infer_dtype` are accepted: the result has both. Example:
+    ``ops.Morph(lambda x: 2 * x, None, None)(3)``.
     """
 
     def __init__(

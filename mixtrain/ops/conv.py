@@ -11,7 +11,7 @@ from mixtrain import backend, checks
 from mixtrain.dtype import promoted
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.inputs import rank_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.ops.windows import check_data_format, check_fits, image, mode_of, pads_of, window
 from mixtrain.typing import Tensor, TensorLike
 
@@ -19,20 +19,14 @@ _MODES: Final = ("valid", "same", "pad")
 
 
 def conv2d(
-    input: TensorLike,
-    weight: TensorLike,
-    bias: TensorLike | None = None,
-    stride: int | Sequence[int] = 1,
-    pad_mode: str = "valid",
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
+    input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: int | Sequence[int] = 1,
+    pad_mode: str = "valid", padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1,
 ) -> Tensor:
-    """Convolve images with a weight.
+    """Convolve images `input` (N, C, H, W) with `weight` (channels of the output, C / groups, height, width).
 
     Args:
-        input: Images (N, C, H, W), floating point.
-        weight: (channels of the output, C / groups, height, width).
+        input: Images, floating point.
+        weight: The kernels; the result is in the wider of the two dtypes.
         bias: (channels of the output,), or None.
         stride: Stride: an int or (height, width).
         pad_mode: "valid" (no padding), "same" (the output has ceil(size / stride) rows and columns) or "pad".
@@ -40,17 +34,7 @@ def conv2d(
         dilation: Dilation rate: an int or (height, width).
         groups: Number of groups that channels are split into.
 
-    Returns:
-        (N, channels of the output, H', W'), in the wider of the dtypes of `input` and `weight`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or the shapes do not fit.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.conv2d(ops.ones((1, 1, 4, 4)), ops.ones((2, 1, 3, 3))).shape)
-        (1, 2, 2, 2)
+    Example: ``ops.conv2d(ops.ones((1, 1, 4, 4)), ops.ones((2, 1, 3, 3)))`` has shape (1, 2, 2, 2).
     """
     where = "ops.conv2d"
     x, kernel = image(where, input), tensor(where, weight)
@@ -94,23 +78,7 @@ def _bias(where: str, bias: TensorLike | None, channels: int) -> Tensor:
 
 
 def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
-    """Add a bias to the channels, axis 1.
-
-    Args:
-        input_x: Tensor (N, C) or (N, C, ...).
-        bias: (C,).
-
-    Returns:
-        Tensor of the shape of `input_x`, in the wider dtype of the two.
-
-    Raises:
-        ValueError: The shapes do not fit.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.bias_add(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([10.0, 20.0])).numpy().tolist()
-        [[11.0, 22.0]]
-    """
+    """Add `bias` (C,) to the channels of `input_x` (N, C, ...), in the wider dtype: ``ops.bias_add(x, bias)``."""
     where, x = "ops.bias_add", tensor("ops.bias_add", input_x)
     if rank_of(x) < 2:
         raise checks.fail_value(where, "input_x must have at least 2 axes", tuple(x.shape), "input_x (N, C)")
@@ -122,25 +90,10 @@ def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
     return keras.ops.add(x, keras.ops.reshape(values, (-1, *(1,) * (rank_of(x) - 2))))
 
 
-class BiasAdd(Primitive):
-    """`bias_add` as an object.
-
-    Args:
-        data_format: Only "NCHW".
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.BiasAdd()(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([10.0, 20.0])).numpy().tolist()
-        [[11.0, 22.0]]
-    """
-
-    def __init__(self, data_format: str = "NCHW") -> None:
-        super().__init__()
-        self.data_format = check_data_format(self.name, data_format)
-
-    def __call__(self, input_x: TensorLike, bias: TensorLike) -> Tensor:
-        """Add `bias` to the channels of `input_x`."""
-        return bias_add(input_x, bias)
+@as_primitive(data_format=lambda where, _, value: check_data_format(where, value))
+def BiasAdd(input_x: TensorLike, bias: TensorLike, *, data_format: str = "NCHW") -> Tensor:
+    """`bias_add` as an object; `data_format` is "NCHW". Example: ``ops.BiasAdd()(x, bias)``."""
+    return bias_add(input_x, bias)
 
 
 class Conv2D(Primitive):
@@ -157,27 +110,13 @@ class Conv2D(Primitive):
         group: Number of groups that channels are split into.
         data_format: Only "NCHW".
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range; in a call: the shapes do not fit.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.Conv2D(2, 3)(ops.ones((1, 1, 4, 4)), ops.ones((2, 1, 3, 3))).shape)
-        (1, 2, 2, 2)
+    Example: ``ops.Conv2D(2, 3)(ops.ones((1, 1, 4, 4)), ops.ones((2, 1, 3, 3)))`` has shape (1, 2, 2, 2).
     """
 
     def __init__(
-        self,
-        out_channel: int,
-        kernel_size: int | Sequence[int],
-        mode: int = 1,
-        pad_mode: str = "valid",
-        pad: int | Sequence[int] = 0,
-        stride: int | Sequence[int] = 1,
-        dilation: int | Sequence[int] = 1,
-        group: int = 1,
-        data_format: str = "NCHW",
+        self, out_channel: int, kernel_size: int | Sequence[int], mode: int = 1, pad_mode: str = "valid",
+        pad: int | Sequence[int] = 0, stride: int | Sequence[int] = 1, dilation: int | Sequence[int] = 1,
+        group: int = 1, data_format: str = "NCHW",
     ) -> None:
         super().__init__()
         self.out_channel = checks.integer(self.name, "out_channel", out_channel, at_least=1)

@@ -19,25 +19,10 @@ _conv, _depthwise, _conv_transpose = keras.ops.conv, keras.ops.depthwise_conv, k
 def convolve(
     last: Tensor, weight: Tensor, *, stride: Window, pad_mode: str, pads: Pads, dilation: Window, groups: int
 ) -> Tensor:
-    """Convolve a tensor (N, *sizes, C) with a weight.
+    """Convolve a tensor (N, *sizes, C) with a weight (channels of the output, C / groups, *kernel size) of its dtype.
 
-    Args:
-        last: Channels-last tensor (N, *sizes, C).
-        weight: (channels of the output, C / groups, *kernel size), of the same dtype.
-        stride: Stride along each axis.
-        pad_mode: "valid", "same" or "pad".
-        pads: With "pad": zeros before and after each axis.
-        dilation: Dilation along each axis.
-        groups: Number of groups that channels are split into.
-
-    Returns:
-        (N, *sizes, channels of the output).
-
-    Example:
-        >>> ones = keras.ops.ones((1, 4, 4, 1)), keras.ops.ones((2, 1, 3, 3))
-        >>> tuple(convolve(
-        ...     *ones, stride=(1, 1), pad_mode="valid", pads=((0, 0), (0, 0)), dilation=(1, 1), groups=1).shape)
-        (1, 2, 2, 2)
+    `pad_mode`: "valid", "same" or "pad", with the zeros `pads` before and after each axis. Returns (N, *sizes, channels
+    of the output).
     """
     window = tuple(weight.shape[2:])
     padding = "same" if pad_mode == "same" else "valid"
@@ -67,23 +52,9 @@ def convolve(
 def transposed_convolve(
     last: Tensor, weight: Tensor, *, stride: Window, padding: str, dilation: Window, groups: int
 ) -> Tensor:
-    """Compute the transposed convolution of a tensor (N, *sizes, C) with a weight.
+    """The transposed convolution of (N, *sizes, C) with a weight (C, channels of the output / groups, *kernel size).
 
-    Args:
-        last: Channels-last tensor (N, *sizes, C).
-        weight: (C, channels of the output / groups, *kernel size), of the same dtype.
-        stride: Stride along each axis.
-        padding: "valid" (the full output) or "same" (size * stride elements along each axis).
-        dilation: Dilation along each axis.
-        groups: Number of groups that channels are split into.
-
-    Returns:
-        (N, *sizes, channels of the output).
-
-    Example:
-        >>> ones = keras.ops.ones((1, 2, 2, 1)), keras.ops.ones((1, 3, 3, 3))
-        >>> tuple(transposed_convolve(*ones, stride=(2, 2), padding="valid", dilation=(1, 1), groups=1).shape)
-        (1, 5, 5, 3)
+    `padding`: "valid" (the full output) or "same" (size * stride elements along each axis).
     """
 
     def conv_transpose(x: Tensor, weight: Tensor) -> Tensor:

@@ -71,19 +71,10 @@ def _same_padding(full: Sequence[int], sizes: Sequence[int]) -> Pads:
 class Conv2DTranspose(_ConvTranspose):
     """The gradient of `Conv2D` by its input.
 
-    Args:
-        out_channel: Channels of the input, which is an output of `Conv2D`.
-        kernel_size: Size of the kernel; that of the weight is used.
-        pad_mode: "valid", "same" or "pad", as in the convolution.
-        pad: With "pad": an int, or (top, bottom, left, right).
-        pad_list: Another name of `pad`.
-        mode: Only 1.
-        stride: Stride of the convolution.
-        dilation: Dilation rate.
-        group: Number of groups that channels are split into.
-        data_format: "NCHW".
-
     A call takes the images (N, C, H, W), the weight (C, channels / group, *kernel size) and the shape of the result.
+    `out_channel` is the number of channels of the images, an output of `Conv2D`; `pad_mode`, `pad` (or `pad_list`),
+    `stride`, `dilation` and `group` are those of the convolution; `kernel_size` is that of the weight; `mode` is 1,
+    `data_format` "NCHW".
     """
 
     _rank = 2
@@ -107,22 +98,12 @@ class Conv2DTranspose(_ConvTranspose):
 
 
 class Conv3DTranspose(_ConvTranspose):
-    """Transposed 3D convolution.
+    """Transposed 3D convolution of volumes (N, C, D, H, W) with a weight (C, channels / group, *kernel size).
 
-    Args:
-        in_channel: Channels of the input.
-        out_channel: Channels of the output.
-        kernel_size: Size of the kernel; that of the weight is used.
-        mode: Only 1.
-        pad_mode: "valid" (the full output), "same" (size * stride) or "pad".
-        pad: With "pad": how much is cut off each side: an int, or six.
-        stride: Stride.
-        dilation: Dilation rate.
-        group: Number of groups that channels are split into.
-        output_padding: How much is added at the end of each axis, except with "same".
-        data_format: "NCDHW".
-
-    A call takes the volumes (N, C, D, H, W) and the weight (C, channels / group, *kernel size).
+    `in_channel` and `out_channel` are channels of input and output; `kernel_size` is that of the weight. `pad_mode`:
+    "valid" (the full output), "same" (size * `stride`) or "pad", where `pad`, an int or six, is cut off the sides.
+    `output_padding` is added at the end of each axis, except with "same". `dilation`, `group` as in `Conv3D`; `mode` is
+    1, `data_format` "NCDHW".
     """
 
     _rank = 3

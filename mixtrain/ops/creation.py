@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int64
 from mixtrain.ops.inputs import is_number, sizes_of, tensor
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -28,20 +28,7 @@ def _filled(
 
 
 def zeros(size: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of zeros.
-
-    Args:
-        size: Its shape, a tuple or an int.
-        dtype: Its dtype; None: float32.
-
-    Raises:
-        TypeError: `size` holds something else than ints, or `dtype` is not a dtype.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.zeros((1, 2)).asnumpy().tolist()
-        [[0.0, 0.0]]
-    """
+    """Zeros of shape `size`, a tuple or an int, and `dtype` (None: float32). Example: ``ops.zeros((1, 2))``."""
     return _filled("ops.zeros", size, 0, dtype or float32, name="size")
 
 
@@ -53,30 +40,13 @@ def ones(shape: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) ->
 def full(size: int | Sequence[int] | Tensor, fill_value: TensorLike, *, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of shape `size` filled with `fill_value`, of `dtype`; the default is int64, as in MindSpore.
 
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.full((2,), 3.5, dtype=mixtrain.float32).asnumpy().tolist()
-        [3.5, 3.5]
+    Example: ``ops.full((2,), 3.5, dtype=mixtrain.float32)`` is ``[3.5, 3.5]``.
     """
     return _filled("ops.full", size, fill_value, dtype or int64, name="size")
 
 
 def fill(type: DTypeLike, shape: int | Sequence[int] | Tensor, value: TensorLike) -> Tensor:
-    """A tensor of one value; `full` with the arguments in another order.
-
-    Args:
-        type: Its dtype.
-        shape: Its shape.
-        value: Its elements: a number, or a tensor of that shape.
-
-    Raises:
-        TypeError: `type` is not a dtype.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.fill(mixtrain.float32, (2,), 3).asnumpy().tolist()
-        [3.0, 3.0]
-    """
+    """A tensor of dtype `type` and `shape` filled with `value`. Example: ``ops.fill(mixtrain.float32, (2,), 3)``."""
     values = tensor("ops.fill", value)
     if len(values.shape) and tuple(values.shape) == tuple(sizes_of("ops.fill", shape)):
         return keras.ops.cast(values, as_dtype(type))
@@ -103,10 +73,7 @@ def full_like(input: TensorLike, fill_value: TensorLike, *, dtype: DTypeLike | N
 
 
 def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """A matrix of `n` rows and `m` (else `n`) columns with ones on its diagonal, of `dtype` (float32).
-
-    Example: ``ops.eye(3)``.
-    """
+    """`n` rows and `m` (else `n`) columns with ones on the diagonal, of `dtype` (float32). Example: ``ops.eye(3)``."""
     rows = checks.integer("ops.eye", "n", n, at_least=0, example=3)
     columns = rows if m is None else checks.integer("ops.eye", "m", m, at_least=0, example=3)
     return keras.ops.eye(rows, columns, dtype=as_dtype(dtype or float32))
@@ -115,24 +82,9 @@ def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
 def arange(
     start: TensorLike = 0, end: TensorLike | None = None, step: TensorLike = 1, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Evenly spaced numbers.
+    """Numbers from `start` (or 0) to `end`, excluded, by `step`; `dtype` None: int64 for ints, float32 for floats.
 
-    Args:
-        start: The first number; the end if `end` is None.
-        end: The end, which is excluded.
-        step: The step, not 0.
-        dtype: The dtype; None: int64 for ints, float32 where one of the numbers is a float.
-
-    Returns:
-        Tensor with one axis.
-
-    Raises:
-        ValueError: `step` is 0.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.arange(1, 7, 2).asnumpy().tolist()
-        [1, 3, 5]
+    Example: ``ops.arange(1, 7, 2)`` is ``[1, 3, 5]``.
     """
     if end is None:
         start, end = 0, start
@@ -149,10 +101,7 @@ def range(start: TensorLike, end: TensorLike, step: TensorLike, maxlen: int = 10
 
 
 def linspace(start: TensorLike, end: TensorLike, steps: int) -> Tensor:
-    """`steps` evenly spaced float32 numbers from `start` to `end`, both included.
-
-    Example: ``ops.linspace(0, 1, 5)``.
-    """
+    """`steps` float32 numbers from `start` to `end`, both included. Example: ``ops.linspace(0, 1, 5)``."""
     count = checks.integer("ops.linspace", "steps", steps, at_least=1, example=5)
     first, last = (keras.ops.cast(tensor("ops.linspace", value), float32) for value in (start, end))
     return keras.ops.linspace(first, last, count, dtype=float32)
@@ -173,22 +122,13 @@ def _eye(n: int, m: int, dtype: DTypeLike | None) -> Tensor:
     return eye(n, m, dtype)
 
 
-class Range(Primitive):
+@as_primitive(maxlen=partial(checks.integer, at_least=1, example=1000000))
+def Range(start: TensorLike, end: TensorLike, step: TensorLike, *, maxlen: int = 1000000) -> Tensor:
     """`range` as an object; `maxlen` is accepted for MindSpore scripts. Example: ``ops.Range()(0, 6, 2)``."""
-
-    def __init__(self, maxlen: int = 1000000) -> None:
-        super().__init__()
-        self.maxlen = checks.integer("Range", "maxlen", maxlen, at_least=1, example=1000000)
-
-    def __call__(self, start: TensorLike, end: TensorLike, step: TensorLike) -> Tensor:
-        return arange(start, end, step)
+    return arange(start, end, step)
 
 
-Zeros: Final = primitive("Zeros", zeros)
-Ones: Final = primitive("Ones", ones)
-ZerosLike: Final = primitive("ZerosLike", zeros_like)
-OnesLike: Final = primitive("OnesLike", ones_like)
-Fill: Final = primitive("Fill", _fill)
-FillV2: Final = primitive("FillV2", _fill_v2)
-Eye: Final = primitive("Eye", _eye)
-LinSpace: Final = primitive("LinSpace", linspace)
+Zeros, Ones, ZerosLike, OnesLike, Fill, FillV2, Eye, LinSpace = primitives(
+    Zeros=zeros, Ones=ones, ZerosLike=zeros_like, OnesLike=ones_like, Fill=_fill, FillV2=_fill_v2, Eye=_eye,
+    LinSpace=linspace,
+)

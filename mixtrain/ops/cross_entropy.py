@@ -7,19 +7,15 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import float32, is_float
 from mixtrain.ops.labels import as_float32, check_class_numbers, check_same_shape, reduce_loss, shape_of
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import as_primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
 def cross_entropy(
-    input: TensorLike,
-    target: TensorLike,
-    weight: TensorLike | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
+    input: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
+    reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Compute the cross entropy between the softmax of logits and class labels.
+    """The cross entropy between the softmax of logits and class labels, in float32.
 
     Args:
         input: Logits (C,), (N, C) or (N, C, d1, ...), any float dtype.
@@ -27,21 +23,9 @@ def cross_entropy(
         weight: One weight for each class, or None.
         ignore_index: The class number to ignore.
         reduction: "mean" (weighted, without ignored labels), "sum" or "none".
-        label_smoothing: The share of the labels that is spread over all classes, from 0 to 1.
+        label_smoothing: The share of the labels that is spread over all classes, from 0 to 1 (Szegedy et al., 2016).
 
-    Returns:
-        float32: a scalar, or the shape of the class numbers.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The shapes do not fit, or an argument is out of range.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> round(float(ops.cross_entropy(mixtrain.Tensor([[0.0, 0.0]]), mixtrain.Tensor([1]))), 4)
-        0.6931
-
-    Source: Szegedy et al., 2016 (smoothing); MindSpore, `mindspore.ops.cross_entropy`.
+    Example: ``ops.cross_entropy(Tensor([[0.0, 0.0]]), Tensor([1]))`` is 0.6931.
     """
     where = "ops.cross_entropy"
     checks.integer(where, "ignore_index", ignore_index, at_least=-(2**31), example=-100)
@@ -56,34 +40,13 @@ def cross_entropy(
 
 
 def nll_loss(
-    inputs: TensorLike,
-    target: TensorLike,
-    weight: TensorLike | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
+    inputs: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
+    reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Compute the negative log likelihood of class numbers: `cross_entropy` of log-probabilities.
+    """The negative log likelihood of class numbers: `cross_entropy` of log-probabilities `inputs`.
 
-    Args:
-        inputs: Log-probabilities (N, C) or (N, C, d1, ...), any float dtype.
-        target: Class numbers (N,) or (N, d1, ...), any int dtype.
-        weight: One weight for each class, or None.
-        ignore_index: The class number to ignore.
-        reduction: "mean" (weighted, without ignored labels), "sum" or "none".
-        label_smoothing: The share of the labels that is spread over all classes, from 0 to 1.
-
-    Returns:
-        float32: a scalar, or the shape of `target`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The shapes do not fit, or an argument is out of range.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> float(ops.nll_loss(mixtrain.Tensor([[-0.5, -2.0]]), mixtrain.Tensor([1])))
-        2.0
+    `target`, `weight`, `ignore_index`, `reduction` and `label_smoothing` as there. Example:
+    ``ops.nll_loss(Tensor([[-0.5, -2.0]]), Tensor([1]))`` is 2.0.
     """
     where = "ops.nll_loss"
     checks.integer(where, "ignore_index", ignore_index, at_least=-(2**31), example=-100)
@@ -99,12 +62,7 @@ def nll_loss(
 def classes_last(
     where: str, logits: Tensor, labels: Tensor, weights: Tensor | None, ignored: int
 ) -> tuple[Tensor, Tensor]:
-    """Return logits (..., C) in float32 with their labels: class numbers (...) or probabilities (..., C).
-
-    Raises:
-        TypeError: Class numbers are not ints.
-        ValueError: The shapes do not fit, or a class number is out of range.
-    """
+    """Return logits (..., C) in float32 with their labels: class numbers (...) or probabilities (..., C)."""
     logits, labels = as_float32(logits), backend.to_tensor(labels)
     shape = shape_of(logits)
     if not shape:
@@ -160,54 +118,31 @@ def _weighted_reduction(where: str, losses: Tensor, weights: Tensor | None, redu
     return reduce_loss(where, losses, reduction)
 
 
-class SoftmaxCrossEntropyWithLogits(Primitive):
-    """The cross entropy of logits with probabilities, and its gradient: ``(losses (N,), gradients (N, C))``.
+@as_primitive()
+def SoftmaxCrossEntropyWithLogits(logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
+    """The cross entropy of `logits` (N, C) with probabilities `labels`, and its gradient by the logits, float32.
 
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> logits, labels = mixtrain.Tensor([[0.0, 0.0]]), mixtrain.Tensor([[1.0, 0.0]])
-        >>> loss, gradient = ops.SoftmaxCrossEntropyWithLogits()(logits, labels)
-        >>> round(float(loss[0]), 4), gradient.numpy().tolist()
-        (0.6931, [[-0.5, 0.5]])
+    Example: ``ops.SoftmaxCrossEntropyWithLogits()(Tensor([[0.0, 0.0]]), Tensor([[1.0, 0.0]]))``.
     """
-
-    def __call__(self, logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
-        """Return the losses and gradients, float32, of `logits` (N, C) with `labels` (N, C)."""
-        logits, labels = as_float32(logits), as_float32(labels)
-        if len(shape_of(logits)) != 2:
-            raise checks.fail_value(self.name, "logits must have 2 axes (N, C)", shape_of(logits), "logits (N, C)")
-        check_same_shape(self.name, logits, labels)
-        gradient = keras.ops.stop_gradient(keras.ops.softmax(logits, axis=-1) - labels)
-        return backend.softmax_cross_entropy(labels, logits), gradient
+    where, logits, labels = "SoftmaxCrossEntropyWithLogits", as_float32(logits), as_float32(labels)
+    if len(shape_of(logits)) != 2:
+        raise checks.fail_value(where, "logits must have 2 axes (N, C)", shape_of(logits), "logits (N, C)")
+    check_same_shape(where, logits, labels)
+    gradient = keras.ops.stop_gradient(keras.ops.softmax(logits, axis=-1) - labels)
+    return backend.softmax_cross_entropy(labels, logits), gradient
 
 
-class SparseSoftmaxCrossEntropyWithLogits(Primitive):
-    """The mean cross entropy of logits with class numbers.
+@as_primitive(is_grad=checks.boolean)
+def SparseSoftmaxCrossEntropyWithLogits(logits: TensorLike, labels: TensorLike, *, is_grad: bool = False) -> Tensor:
+    """The mean cross entropy of `logits` (N, C) with class numbers `labels` (N,), or with `is_grad` its gradient.
 
-    Args:
-        is_grad: Whether to return the gradient by the logits instead of the loss.
-
-    Raises:
-        TypeError: `is_grad` is not a bool.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> loss = ops.SparseSoftmaxCrossEntropyWithLogits()
-        >>> round(float(loss(mixtrain.Tensor([[0.0, 0.0]]), mixtrain.Tensor([1]))), 4)
-        0.6931
+    Example: ``ops.SparseSoftmaxCrossEntropyWithLogits()(Tensor([[0.0, 0.0]]), Tensor([1]))`` is 0.6931.
     """
-
-    def __init__(self, is_grad: bool = False) -> None:
-        super().__init__()
-        self.is_grad = checks.boolean(self.name, "is_grad", is_grad)
-
-    def __call__(self, logits: TensorLike, labels: TensorLike) -> Tensor:
-        """Return the mean loss, float32, or its gradient, of `logits` (N, C) with `labels` (N,)."""
-        logits, shape = as_float32(logits), shape_of(logits)
-        if len(shape) != 2:
-            raise checks.fail_value(self.name, "logits must have 2 axes (N, C)", shape, "logits (N, C)")
-        labels = check_class_numbers(self.name, labels, shape[:1], shape, "class numbers (N,)", classes=shape[1])
-        if not self.is_grad:
-            return keras.ops.mean(backend.sparse_softmax_cross_entropy(labels, logits))
-        one_hot = keras.ops.one_hot(labels, shape[1], dtype=float32)
-        return (keras.ops.softmax(logits, axis=-1) - one_hot) / keras.ops.cast(keras.ops.shape(logits)[0], float32)
+    where, logits, shape = "SparseSoftmaxCrossEntropyWithLogits", as_float32(logits), shape_of(logits)
+    if len(shape) != 2:
+        raise checks.fail_value(where, "logits must have 2 axes (N, C)", shape, "logits (N, C)")
+    labels = check_class_numbers(where, labels, shape[:1], shape, "class numbers (N,)", classes=shape[1])
+    if not is_grad:
+        return keras.ops.mean(backend.sparse_softmax_cross_entropy(labels, logits))
+    one_hot = keras.ops.one_hot(labels, shape[1], dtype=float32)
+    return (keras.ops.softmax(logits, axis=-1) - one_hot) / keras.ops.cast(keras.ops.shape(logits)[0], float32)

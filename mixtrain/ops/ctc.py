@@ -39,7 +39,7 @@ def ctc_loss(
     log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLike, target_lengths: TensorLike, blank: int = 0,
     reduction: str = "mean", zero_infinity: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the CTC loss, the negative log likelihood of all alignments of the targets: ``(loss, log_alpha)``.
+    """The CTC loss, the negative log likelihood of all alignments of the targets: ``(loss, log_alpha)``.
 
     Args:
         log_probs: Log-probabilities (T, N, C), or (T, C).
@@ -50,10 +50,7 @@ def ctc_loss(
         reduction: "mean" (each loss divided by the length of its target), "sum" or "none".
         zero_infinity: Whether the infinite loss of a target that cannot be aligned becomes 0.
 
-    Returns:
-        The loss, and the log-probabilities of prefixes (N, T, 2 S + 1).
-
-    Source: Graves et al., 2006; MindSpore, `mindspore.ops.ctc_loss`.
+    The log-probabilities of prefixes have shape (N, T, 2 S + 1) (Graves et al., 2006).
     """
     where, logs = "ops.ctc_loss", as_floats("ops.ctc_loss", log_probs)
     checks.one_of(where, "reduction", reduction, ("mean", "sum", "none"))
@@ -86,24 +83,16 @@ def ctc_loss(
     return (keras.ops.sum(losses) if reduction == "sum" else losses[0] if single else losses), alpha
 
 
-CTCLossV2: Final = configured("CTCLossV2", ctc_loss, blank=0, reduction="none", zero_infinity=False)
+CTCLossV2 = configured("CTCLossV2", ctc_loss, blank=0, reduction="none", zero_infinity=False)
 
 
 class CTCLoss(Primitive):
-    """The CTC loss of logits with sparse labels, and its gradient; the blank is the last class.
+    """The CTC loss (N,) of logits with sparse labels, and its gradient (T, N, C); the blank is the last class.
 
-    Args:
-        preprocess_collapse_repeated: Only False.
-        ctc_merge_repeated: Only True.
-        ignore_longer_outputs_than_inputs: Whether the infinite loss of a target that cannot be aligned becomes 0.
-
-    A call takes logits (T, N, C); sorted indices (labels, 2) of labels, as sample and position; the labels (labels,);
-    and the lengths of the inputs (N,).
-
-    Returns:
-        The losses (N,), and the gradient of their sum (T, N, C).
-
-    Source: Graves et al., 2006; MindSpore, `mindspore.ops.CTCLoss`.
+    `preprocess_collapse_repeated` is False, `ctc_merge_repeated` True; with `ignore_longer_outputs_than_inputs` the
+    infinite loss of a target that cannot be aligned becomes 0. A call takes logits (T, N, C); sorted indices (labels,
+    2) of labels, as sample and position; the labels (labels,); and the lengths of the inputs (N,) (Graves et al.,
+    2006).
     """
 
     def __init__(

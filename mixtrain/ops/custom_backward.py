@@ -16,7 +16,7 @@ from mixtrain.typing import Tensor, Tree
 
 
 def custom_backward(where: str, function: Callable[..., Tree], backward: Callable[..., Any]) -> Callable[..., Tree]:
-    """Return a function with the gradients that `backward` computes.
+    """Return a function with the gradients that `backward` computes, as the `bprop` of MindSpore's cells does.
 
     Args:
         where: Who has the two functions, for errors.
@@ -30,8 +30,6 @@ def custom_backward(where: str, function: Callable[..., Tree], backward: Callabl
         >>> double = custom_backward("double", lambda x: 2 * x, lambda x, out, dout: (10 * dout,))
         >>> float(mixtrain.grad(double)(mixtrain.Tensor(3.0)))
         10.0
-
-    Source: MindSpore, the `bprop` of `mindspore.nn.Cell`.
     """
 
     def call(*args: Tree, **named: Tree) -> Tree:

@@ -19,7 +19,7 @@ def deformable_conv2d(
     strides: int | Sequence[int], padding: int | Sequence[int], bias: TensorLike | None = None,
     dilations: int | Sequence[int] = (1, 1, 1, 1), groups: int = 1, deformable_groups: int = 1, modulated: bool = True,
 ) -> Tensor:
-    """Compute the modulated deformable convolution of `x` (N, C, H, W), with bilinear sampling.
+    """The modulated deformable convolution of `x` (N, C, H, W), with bilinear sampling (Zhu et al., 2018).
 
     Args:
         x: Images.
@@ -33,14 +33,6 @@ def deformable_conv2d(
         groups: Number of groups that channels are split into.
         deformable_groups: Number of groups of channels with offsets of their own.
         modulated: Only True.
-
-    Returns:
-        (N, channels of the output, H', W').
-
-    Raises:
-        ValueError: The shapes do not fit each other.
-
-    Source: Zhu et al., 2018; MindSpore, `mindspore.ops.deformable_conv2d`.
     """
     where, ops = "ops.deformable_conv2d", keras.ops
     checks.one_of(where, "modulated", modulated, (True,))

@@ -29,7 +29,7 @@ def _without_aux(fn: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
 
 
 def vjp(fn: Callable[..., Any], *inputs: TensorLike, weights: Any = None, has_aux: bool = False) -> tuple[Any, ...]:
-    """Compute `fn` and return ``(outputs, vjp_fn)``; `vjp_fn` computes vector-Jacobian products.
+    """Compute `fn` of `inputs` and return ``(outputs, vjp_fn)``; `vjp_fn` computes vector-Jacobian products.
 
     Args:
         fn: A Cell or a function of tensors.
@@ -58,19 +58,11 @@ def jvp(
     fn: Callable[..., Any], inputs: TensorLike | Sequence[TensorLike], v: TensorLike | Sequence[TensorLike],
     has_aux: bool = False,
 ) -> tuple[Tree, ...]:
-    """Compute `fn` and Jacobian-vector products: ``(outputs, products)``.
+    """Compute `fn` of `inputs`, a tensor or a tuple, and Jacobian-vector products: ``(outputs, products)``.
 
-    Args:
-        fn: A Cell or a function of tensors.
-        inputs: Its arguments: a tensor or a tuple.
-        v: The vectors, one for each input and of its shape.
-        has_aux: Whether to differentiate only the first output; the others are returned as a third item.
-
-    Example:
-        >>> import mixtrain
-        >>> x = mixtrain.Tensor([3.0])
-        >>> [float(value) for value in mixtrain.jvp(lambda x: x * x, x, mixtrain.Tensor([2.0]))]
-        [9.0, 12.0]
+    The vectors `v` have the shapes of the inputs; with `has_aux` only the first output is differentiated, and the
+    others are returned as a third item. Example: ``mixtrain.jvp(lambda x: x * x, Tensor([3.0]), Tensor([2.0]))`` is
+    ``([9.0], [12.0])``.
     """
     check_function("jvp", fn)
     arguments, vectors = _tuple(inputs), _tuple(v)
@@ -154,10 +146,7 @@ jacrev = _jacobian("jacrev")
 
 
 def derivative(fn: Callable[..., Any], primals: TensorLike | Sequence[TensorLike], order: int) -> tuple[Tree, Tree]:
-    """Compute `fn` of `primals` and its elementwise derivative of the given `order`.
-
-    Example: ``value, third = ops.derivative(fn, x, 3)``.
-    """
+    """`fn` of `primals`, and its elementwise derivative of the `order`: ``value, third = ops.derivative(fn, x, 3)``."""
     checks.integer("ops.derivative", "order", order, at_least=1)
     values, function = _tuple(primals), fn
     single = not isinstance(primals, (tuple, list))
@@ -180,13 +169,8 @@ def _derivative_fn(fn: Callable[..., Any], inputs: int) -> Callable[..., Any]:
 def jet(fn: Callable[..., Any], primals: TensorLike | Sequence[TensorLike], series: TensorLike) -> tuple[Tree, Tree]:
     """Propagate a Taylor series through `fn`: its value at `primals`, and its derivatives along the series.
 
-    Args:
-        fn: An elementwise function of one tensor.
-        primals: The point of expansion.
-        series: The derivatives of the input (order, *shape).
-
-    Returns:
-        ``(value, derivatives)``, the latter of the shape of `series`.
+    `fn` is an elementwise function of one tensor; `series`, the derivatives of the input (order, *shape), has the shape
+    of the derivatives that are returned.
     """
     order = series.shape[0]
 

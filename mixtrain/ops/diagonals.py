@@ -101,6 +101,6 @@ def matrix_diag(
     return _set_band(matrix, band, low, high, align)
 
 
-MatrixDiagV3: Final = configured("MatrixDiagV3", matrix_diag, align="RIGHT_LEFT")
-MatrixDiagPartV3: Final = configured("MatrixDiagPartV3", matrix_diag_part, align="RIGHT_LEFT")
-MatrixSetDiagV3: Final = configured("MatrixSetDiagV3", matrix_set_diag, align="RIGHT_LEFT")
+MatrixDiagV3 = configured("MatrixDiagV3", matrix_diag, align="RIGHT_LEFT")
+MatrixDiagPartV3 = configured("MatrixDiagPartV3", matrix_diag_part, align="RIGHT_LEFT")
+MatrixSetDiagV3 = configured("MatrixSetDiagV3", matrix_set_diag, align="RIGHT_LEFT")

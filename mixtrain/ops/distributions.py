@@ -40,11 +40,9 @@ def _gumbel(shape: int | Sequence[int] | Tensor, stream: keras.random.SeedGenera
 def laplace(
     shape: int | Sequence[int] | Tensor, mean: TensorLike, lambda_param: TensorLike, seed: int | None = None
 ) -> Tensor:
-    """Sample float32 numbers of `shape` from the Laplace distribution of `mean` and scale `lambda_param`.
+    """Float32 numbers of `shape` from the Laplace distribution of `mean` and scale `lambda_param`.
 
-    `seed` as in `normal`.
-
-    Example: ``ops.laplace((2, 3), 0.0, 1.0)``.
+    `seed` as in `normal`. Example: ``ops.laplace((2, 3), 0.0, 1.0)``.
     """
     where = "ops.laplace"
     mean, scale = (keras.ops.cast(tensor(where, value), float32) for value in (mean, lambda_param))
@@ -113,22 +111,10 @@ def _sample_classes(x: Tensor, count: int, replacement: bool, stream: keras.rand
 
 
 def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, seed: int | None = None) -> Tensor:
-    """Sample classes by the weights in each row of `input`.
+    """Sample `num_samples` classes by the weights in each row of `input`, which need not sum to 1; int32.
 
-    Args:
-        input: Weights of the classes, of one or two axes; they need not sum to 1.
-        num_samples: The number of samples from each row.
-        replacement: Whether to sample with replacement.
-        seed: Selects a separate stream of random numbers; None for the stream of the operation.
-
-    Returns:
-        int32 tensor of shape (num_samples,) or (rows, num_samples).
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> import mixtrain
-        >>> print(ops.multinomial(mixtrain.Tensor([0.0, 1.0]), 3))
-        [1 1 1]
+    `replacement`: whether to sample with replacement; `seed` as in `normal`. Example:
+    ``ops.multinomial(Tensor([0.0, 1.0]), 3)`` is ``[1, 1, 1]``.
     """
     where = "ops.multinomial"
     x = _class_weights(where, input)
@@ -141,9 +127,7 @@ def multinomial_with_replacement(
 ) -> Tensor:
     """Sample `numsamples` classes by the weights in each row of `x`; `seed` + `offset` is the seed of the stream.
 
-    Samples are always taken with replacement, whatever `replacement` is.
-
-    Example: ``ops.multinomial_with_replacement(x, 2, 5, 2)``.
+    Always with replacement, whatever `replacement` is. Example: ``ops.multinomial_with_replacement(x, 2, 5, 2)``.
     """
     where = "ops.multinomial_with_replacement"
     classes = _sample_classes(_class_weights(where, x), int(numsamples), True, _stream(where, seed, offset))
@@ -151,10 +135,7 @@ def multinomial_with_replacement(
 
 
 def random_categorical(logits: TensorLike, num_sample: int, seed: int = 0, dtype: DTypeLike = int64) -> Tensor:
-    """Sample `num_sample` classes from each row of `logits`, in `dtype`; `seed` selects a separate stream.
-
-    Example: ``ops.random_categorical(logits, 8)``.
-    """
+    """Sample `num_sample` classes from each row of `logits`, in `dtype`: ``ops.random_categorical(x, 8, seed=1)``."""
     where = "ops.random_categorical"
     rows = keras.ops.cast(tensor(where, logits), float32)
     classes = keras.random.categorical(rows, int(num_sample), dtype="int32", seed=_stream(where, seed))
@@ -162,10 +143,7 @@ def random_categorical(logits: TensorLike, num_sample: int, seed: int = 0, dtype
 
 
 def shuffle(x: TensorLike, seed: int | None = None) -> Tensor:
-    """Shuffle `x` along its first axis; `seed` as in `normal`.
-
-    Example: ``ops.shuffle(Tensor([1, 2, 3]))``.
-    """
+    """Shuffle `x` along its first axis; `seed` as in `normal`. Example: ``ops.shuffle(Tensor([1, 2, 3]))``."""
     value = tensor("ops.shuffle", x)
     return keras.random.shuffle(value, seed=_stream("ops.shuffle", seed)) if rank_of(value) else value
 
@@ -198,10 +176,7 @@ def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim
 
 
 def rrelu(input: TensorLike, lower: float = 1.0 / 8, upper: float = 1.0 / 3) -> Tensor:
-    """Randomized leaky ReLU: negative elements of `input` times a slope sampled uniformly from `lower` to `upper`.
-
-    Example: ``ops.rrelu(x)``.
-    """
+    """`input` where positive, else times a random slope from `lower` to `upper`. Example: ``ops.rrelu(x)``."""
     x = as_floats("ops.rrelu", input)
     slope = lower + (upper - lower) * _uniform(keras.ops.shape(x), _stream("ops.rrelu", 0))
     return keras.ops.where(x >= 0, x, x * keras.ops.cast(slope, x.dtype))
@@ -210,9 +185,7 @@ def rrelu(input: TensorLike, lower: float = 1.0 / 8, upper: float = 1.0 / 3) -> 
 def choice_with_mask(input_x: TensorLike, count: int = 256, seed: int | None = None) -> tuple[Tensor, Tensor]:
     """Sample the indices of up to `count` True elements of `input_x`; `seed` as in `normal`.
 
-    Returns:
-        The indices, int32 of shape (count, axes), and a mask of the rows that hold one; the other rows are 0.
-
+    Returns the indices, int32 of shape (count, axes), and a mask of the rows that hold one; the other rows are 0.
     Example: ``ops.choice_with_mask(Tensor([True, False]), 1)``.
     """
     where = "ops.choice_with_mask"
@@ -255,20 +228,11 @@ def log_uniform_candidate_sampler(
     true_classes: TensorLike, num_true: int = 1, num_sampled: int = 5, unique: bool = True, range_max: int = 5,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Sample classes from a log-uniform (Zipfian) distribution, as of words sorted by their frequency.
+    """Sample `num_sampled` of `range_max` classes from a log-uniform (Zipfian) distribution, as of words by frequency.
 
-    Args:
-        true_classes: Classes of each row, of shape (rows, num_true).
-        num_true: Number of classes in a row.
-        num_sampled: Number of classes to sample.
-        unique: Whether each class is sampled at most once.
-        range_max: Number of classes.
-        seed: Selects a separate stream of random numbers; 0 for the stream of the operation.
-
-    Returns:
-        The sampled classes, and the expected counts of each true and of each sampled class.
-
-    Example: ``ops.log_uniform_candidate_sampler(Tensor([[1], [3]]), 1, 2, True, 5)``.
+    `true_classes` has shape (rows, `num_true`); with `unique` each class is sampled at most once; `seed` 0 is the
+    stream of the operation. Returns the sampled classes, and the expected counts of each true and of each sampled
+    class. Example: ``ops.log_uniform_candidate_sampler(Tensor([[1], [3]]), 1, 2, True, 5)``.
     """
     return _candidates(
         "ops.log_uniform_candidate_sampler",

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.ops.inputs import as_floats, rank_of
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.seed import stream_of
 from mixtrain.typing import Tensor, TensorLike
 
 
 def dropout(input: TensorLike, p: float = 0.5, training: bool = True, seed: int | None = None) -> Tensor:
-    """Drop elements at random in training, and scale up the others to keep the mean.
+    """Drop elements of `input` with probability `p` in `training`, and scale up the others to keep the mean.
 
-    Args:
-        input: Tensor.
-        p: Probability to drop an element, from 0 to 1.
-        training: Whether to drop at all.
-        seed: Selects a separate stream of random numbers; None for the stream of the operation. `set_seed` makes both
-            repeatable.
-
-    Returns:
-        Tensor of the shape and dtype of `input`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.dropout(mixtrain.Tensor([1.0, 2.0]), training=False).numpy().tolist()
-        [1.0, 2.0]
-
-    Source: Srivastava et al., 2014; MindSpore, `mindspore.ops.dropout`.
+    `seed` selects a separate stream of random numbers; None for the stream of the operation. `set_seed` makes both
+    repeatable (Srivastava et al., 2014). Example: ``ops.dropout(x, 0.1)``.
     """
     where, x = "ops.dropout", as_floats("ops.dropout", input)
     keep = 1.0 - checks.number(where, "p", p, at_least=0, at_most=1, example=0.5)
@@ -96,46 +80,23 @@ def _apply_mask(x: Tensor, mask: Tensor, keep: float) -> Tensor:
     return zeros if keep == 0 else keras.ops.where(mask, x / keep, zeros)
 
 
-class Dropout(Primitive):
-    """Drop elements at random, and return the mask of the others: ``(output, mask)``.
+@as_primitive(
+    keep_prob=partial(checks.number, above=0, at_most=1, example=0.5), Seed0=partial(checks.integer, at_least=0),
+    Seed1=partial(checks.integer, at_least=0),
+)
+def Dropout(x: TensorLike, *, keep_prob: float = 0.5, Seed0: int = 0, Seed1: int = 0) -> tuple[Tensor, Tensor]:
+    """Drop elements at random, and return 1 where they are kept: ``(output, mask)``, in the dtype of `x`.
 
-    Args:
-        keep_prob: Probability to keep an element, in (0, 1].
-        Seed0: Together with `Seed1`, selects a separate stream of random numbers; 0 for the stream of the operation.
-        Seed1: See `Seed0`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> output, mask = ops.Dropout(keep_prob=1.0)(mixtrain.Tensor([1.0, 2.0]))
-        >>> output.numpy().tolist(), mask.numpy().tolist()
-        ([1.0, 2.0], [1.0, 1.0])
+    `keep_prob` is the probability to keep an element, in (0, 1]. `Seed0` and `Seed1` select a separate stream of random
+    numbers; 0 for the stream of the operation. Example: ``output, mask = ops.Dropout(keep_prob=0.9)(x)``.
     """
-
-    def __init__(self, keep_prob: float = 0.5, Seed0: int = 0, Seed1: int = 0) -> None:  # noqa: N803
-        super().__init__()
-        self.keep_prob = checks.number(self.name, "keep_prob", keep_prob, above=0, at_most=1, example=0.5)
-        first = checks.integer(self.name, "Seed0", Seed0, at_least=0)
-        self._seed = first * 65537 + checks.integer(self.name, "Seed1", Seed1, at_least=0)
-
-    def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor]:
-        """Return `x` with elements dropped, and 1 where they are kept, both in the dtype of `x`."""
-        x = as_floats(self.name, x)
-        mask = _keep_mask(x, self.keep_prob, self._seed)
-        return _drop(x, mask, self.keep_prob), backend.elementwise(lambda value: keras.ops.cast(value, x.dtype), mask)
+    x = as_floats("Dropout", x)
+    mask = _keep_mask(x, keep_prob, Seed0 * 65537 + Seed1)
+    return _drop(x, mask, keep_prob), backend.elementwise(lambda value: keras.ops.cast(value, x.dtype), mask)
 
 
 class Dropout2D(Primitive):
-    """Drop whole channels at random, and return the bool mask of the others: ``(output, mask)``.
-
-    Args:
-        keep_prob: Probability to keep a channel, from 0 to 1.
-
-    Example: ``output, mask = ops.Dropout2D(keep_prob=0.8)(x)``.
-    """
+    """Drop channels at random, keep them with `keep_prob`: ``output, mask = ops.Dropout2D(keep_prob=0.8)(x)``."""
 
     def __init__(self, keep_prob: float = 0.5) -> None:
         super().__init__()

@@ -62,19 +62,9 @@ def _as_float(x: Tensor) -> Tensor:
 def unary_function(
     name: str, compute: Callable[[Tensor], Tensor], doc: str, *, floats: bool = True, parameter: str = "input"
 ) -> Callable[..., Tensor]:
-    """Return the public function of a table row of name, computation and docstring.
+    """Return the public function of a table row of name, computation and first sentence of the docstring.
 
-    Args:
-        name: MindSpore's name.
-        compute: Function of a tensor.
-        doc: First sentence of the docstring; it names the parameter.
-        floats: Whether integers are cast to float32; else they stay integers.
-        parameter: MindSpore's name of the parameter, "input" or "x".
-
-    Example:
-        >>> import keras, numpy as np
-        >>> np.asarray(unary_function("exp", keras.ops.exp, "e to the power `input`")([0.0])).tolist()
-        [1.0]
+    With `floats` integers are cast to float32; `parameter` is MindSpore's name of the parameter, "input" or "x".
     """
 
     def of_input(input: TensorLike) -> Tensor:
@@ -91,17 +81,7 @@ def binary_function(
 ) -> Callable[..., Tensor]:
     """Return the public function of a table row with the parameters `input` and `other`; see `unary_function`.
 
-    Args:
-        name: MindSpore's name.
-        compute: Function of two tensors, or of a tensor and a number.
-        doc: First sentence of the docstring.
-        floats: Whether integers are cast to float32; else they stay integers.
-        tensors: Whether `compute` needs tensors in place of numbers.
-
-    Example:
-        >>> import keras, numpy as np
-        >>> np.asarray(binary_function("add", keras.ops.add, "`input` + `other`.")([1.0], 2)).tolist()
-        [3.0]
+    `tensors`: whether `compute` needs tensors in place of numbers.
     """
 
     def of_two(input: TensorLike, other: TensorLike) -> Tensor:
@@ -111,12 +91,7 @@ def binary_function(
 
 
 def renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return `function` under another of MindSpore's names for it, with the same parameter names.
-
-    Example:
-        >>> renamed(len, "size").__doc__
-        'Another name of `len`.'
-    """
+    """Return `function` under another of MindSpore's names for it, with the same parameter names."""
 
     def alias(*args: Any, **kwargs: Any) -> Tree:
         return function(*args, **kwargs)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import as_dtype, bool_, int32, int64, is_float
+from mixtrain.dtype import DType, as_dtype, bool_, int32, int64, is_float
+from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
-from mixtrain.ops.primitive import Primitive, configured
+from mixtrain.ops.primitive import Primitive, as_primitive, configured
 from mixtrain.ops.reduction import reduce
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
@@ -75,26 +75,11 @@ def max(
     input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: TensorLike | None = None,
     where: TensorLike | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Compute the maximum along an axis, and its index.
+    """The maximum of `input` along `axis`, and its index; of all elements for None, with index 0, as in MindSpore.
 
-    Args:
-        input: Tensor.
-        axis: The axis; None: all elements.
-        keepdims: Whether to keep the axis with size 1.
-        initial: The least value of the result.
-        where: Bool tensor that selects the elements to compare.
-
-    Returns:
-        (values, indices); with `axis` None the index is 0, as in MindSpore.
-
-    Raises:
-        ValueError: There is no such axis, or `where` comes without `initial`.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> values, indices = ops.max(mixtrain.Tensor([[1.0, 3.0], [4.0, 2.0]]), axis=1)
-        >>> values.asnumpy().tolist(), indices.asnumpy().tolist()
-        ([3.0, 4.0], [1, 0])
+    `keepdims` keeps the axis with size 1; `initial` is the least value of the result; `where` selects the elements to
+    compare, and needs `initial`. Example: ``ops.max(Tensor([[1.0, 3.0], [4.0, 2.0]]), axis=1)`` is
+    ``([3.0, 4.0], [1, 0])``.
     """
     return _extreme_with_index("ops.max", True, input, axis, keepdims, initial, where)
 
@@ -124,23 +109,10 @@ def amin(
 
 
 def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Return the indices of the maximum along an axis; the first of equal elements.
+    """The int64 indices of the maximum of `input` along `dim`, the first of equal elements; None: in the flat tensor.
 
-    Args:
-        input: Tensor.
-        dim: The axis; None: the index in the flat tensor.
-        keepdim: Whether to keep the axis with size 1.
-
-    Returns:
-        Tensor of int64.
-
-    Raises:
-        ValueError: There is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.argmax(mixtrain.Tensor([[1.0, 3.0], [4.0, 2.0]]), dim=1).asnumpy().tolist()
-        [1, 0]
+    `keepdim` keeps the axis with size 1. Example: ``ops.argmax(Tensor([[1.0, 3.0], [4.0, 2.0]]), dim=1)`` is
+    ``[1, 0]``.
     """
     return _arg_extreme("ops.argmax", True, input, dim, keepdim and dim is not None, int64)
 
@@ -188,7 +160,7 @@ def _median(
     return value, backend.to_tensor(0, int64)
 
 
-Median: Final = configured("Median", _median, global_median=False, axis=0, keep_dims=False, ignore_nan=False)
+Median = configured("Median", _median, global_median=False, axis=0, keep_dims=False, ignore_nan=False)
 
 
 def _cumulative(
@@ -201,13 +173,7 @@ def _cumulative(
 
 
 def cumsum(x: TensorLike, axis: int, dtype: DTypeLike | None = None) -> Tensor:
-    """The cumulative sum of `x` along `axis`, in `dtype` unless it is None.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.cumsum(mixtrain.Tensor([1.0, 2.0, 3.0]), 0).asnumpy().tolist()
-        [1.0, 3.0, 6.0]
-    """
+    """The cumulative sum of `x` along `axis`, in `dtype` unless it is None. Example: ``ops.cumsum(x, 0)``."""
     return _cumulative("ops.cumsum", keras.ops.cumsum, x, axis, dtype)
 
 
@@ -216,75 +182,47 @@ def cumprod(input: TensorLike, dim: int, dtype: DTypeLike | None = None) -> Tens
     return _cumulative("ops.cumprod", keras.ops.cumprod, input, dim, dtype)
 
 
-class CumSum(Primitive):
-    """The cumulative sum; `exclusive` leaves the element itself out, `reverse` sums from the end.
-
-    Example: ``ops.CumSum()(x, 0)``.
-    """
-
-    def __init__(self, exclusive: bool = False, reverse: bool = False) -> None:
-        super().__init__()
-        self.exclusive = checks.boolean("CumSum", "exclusive", exclusive)
-        self.reverse = checks.boolean("CumSum", "reverse", reverse)
-
-    def __call__(self, input: TensorLike, axis: int) -> Tensor:
-        x = tensor("ops.CumSum", input)
-        axis = axis_of("ops.CumSum", axis, rank_of(x))
-        x = keras.ops.flip(x, axis=axis) if self.reverse else x
-        if self.exclusive:
-            # Shifted by one, as the difference of the inclusive sum and `x` loses digits, and is NaN for infinities.
-            widths = [(1, 0) if index == axis else (0, 0) for index in range(rank_of(x))]
-            x = keras.ops.pad(x, widths)[(slice(None),) * axis + (slice(0, -1),)]
-        total = keras.ops.cumsum(x, axis=axis)
-        return keras.ops.flip(total, axis=axis) if self.reverse else total
+@as_primitive(exclusive=checks.boolean, reverse=checks.boolean)
+def CumSum(input: TensorLike, axis: int, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
+    """The cumulative sum, `exclusive` of the element itself, or `reverse`, from the end: ``ops.CumSum()(x, 0)``."""
+    x = tensor("ops.CumSum", input)
+    axis = axis_of("ops.CumSum", axis, rank_of(x))
+    x = keras.ops.flip(x, axis=axis) if reverse else x
+    if exclusive:
+        # Shifted by one, as the difference of the inclusive sum and `x` loses digits, and is NaN for infinities.
+        widths = [(1, 0) if index == axis else (0, 0) for index in range(rank_of(x))]
+        x = keras.ops.pad(x, widths)[(slice(None),) * axis + (slice(0, -1),)]
+    total = keras.ops.cumsum(x, axis=axis)
+    return keras.ops.flip(total, axis=axis) if reverse else total
 
 
-class _ArgExtreme(Primitive):
-    """The index of the largest or smallest element along a fixed axis."""
-
-    _largest = True
-
-    def __init__(self, axis: int = -1, output_type: DTypeLike = "int32") -> None:
-        super().__init__()
-        self.axis = axis
-        self.output_type = checks.one_of(self.name, "output_type", as_dtype(output_type), (int32, int64))
-
-    def __call__(self, input_x: Tensor) -> Tensor:
-        return _arg_extreme(f"ops.{self.name}", self._largest, input_x, self.axis, False, self.output_type)
+def _index_dtype(where: str, name: str, value: DTypeLike) -> DType:
+    return checks.one_of(where, name, as_dtype(value), (int32, int64))
 
 
-class _ArgExtremeWithValue(Primitive):
-    """(index, value) of the largest or smallest element along a fixed axis."""
+def _argument_of(name: str, word: str) -> type[Primitive]:
+    def index(input_x: Tensor, *, axis: int = -1, output_type: DTypeLike = "int32") -> Tensor:
+        return _arg_extreme(f"ops.{name}", word == "largest", input_x, axis, False, as_dtype(output_type))
 
-    _largest = True
-
-    def __init__(self, axis: int = 0, keep_dims: bool = False) -> None:
-        super().__init__()
-        self.axis = axis
-        self.keep_dims = checks.boolean(self.name, "keep_dims", keep_dims)
-
-    def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]:
-        where = f"ops.{self.name}"
-        axes_of(where, self.axis, rank_of(tensor(where, input)))
-        index = _arg_extreme(where, self._largest, input, self.axis, self.keep_dims, int64)
-        return index, _extreme(where, self._largest, input, self.axis, self.keep_dims, None, None)
+    named(index, name, f"Index of the {word} element along `axis`, as `output_type`. Example: ``ops.{name}()(x)``.")
+    return as_primitive(output_type=_index_dtype)(index)
 
 
-def _max_and_min(base: type[Primitive], max_name: str, min_name: str, doc: str) -> list[type[Primitive]]:
-    """Return the subclasses of `base` for the largest and for the smallest element."""
-    return [
-        type(name, (base,), {
-            "_largest": name == max_name, "__module__": __name__,
-            "__doc__": f"{doc.format(word)} Example: ``ops.{name}()(x)``.",
-        })
-        for name, word in ((max_name, "largest"), (min_name, "smallest"))
-    ]
+def _argument_with_value(name: str, word: str) -> type[Primitive]:
+    where, largest = f"ops.{name}", word == "largest"
+
+    def extreme(input: TensorLike, *, axis: int = 0, keep_dims: bool = False) -> tuple[Tensor, Tensor]:
+        axes_of(where, axis, rank_of(tensor(where, input)))
+        index = _arg_extreme(where, largest, input, axis, keep_dims, int64)
+        return index, _extreme(where, largest, input, axis, keep_dims, None, None)
+
+    named(extreme, name, (
+        f"(index, value) of the {word} element along `axis`; `keep_dims` keeps the axis with size 1. "
+        f"Example: ``ops.{name}()(x)``."
+    ))
+    return as_primitive(keep_dims=checks.boolean)(extreme)
 
 
-Argmax, Argmin = _max_and_min(
-    _ArgExtreme, "Argmax", "Argmin", "Index of the {} element along `axis`, as `output_type`."
-)
-ArgMaxWithValue, ArgMinWithValue = _max_and_min(
-    _ArgExtremeWithValue, "ArgMaxWithValue", "ArgMinWithValue",
-    "(index, value) of the {} element along `axis`; `keep_dims` keeps the axis with size 1.",
-)
+Argmax, Argmin = _argument_of("Argmax", "largest"), _argument_of("Argmin", "smallest")
+ArgMaxWithValue = _argument_with_value("ArgMaxWithValue", "largest")
+ArgMinWithValue = _argument_with_value("ArgMinWithValue", "smallest")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import keras
 import numpy as np
 
 from mixtrain.ops.inputs import as_floats, tensor
 from mixtrain.ops.linear_algebra import cholesky_solve, lstsq
-from mixtrain.ops.primitive import configured, primitive
+from mixtrain.ops.primitive import configured, primitive, primitives
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -40,9 +38,7 @@ def lu_unpack(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Unpack `LU_data` and `LU_pivots` to the permutation, the lower and the upper factor.
 
-    `unpack_data` and `unpack_pivots` are accepted; all three are returned.
-
-    Example: ``ops.lu_unpack(packed, pivots)``.
+    All three are returned, whatever `unpack_data` and `unpack_pivots` are. Example: ``ops.lu_unpack(packed, pivots)``.
     """
     x, pivots = as_floats("ops.lu_unpack", LU_data), tensor("ops.lu_unpack", LU_pivots)
     size = min(x.shape[-2:])
@@ -51,10 +47,7 @@ def lu_unpack(
 
 
 def lu_solve(b: TensorLike, LU_data: TensorLike, LU_pivots: TensorLike) -> Tensor:
-    """Solve A @ x = `b` for the A whose packed LU factorization is `LU_data` and `LU_pivots`.
-
-    Example: ``ops.lu_solve(b, packed, pivots)``.
-    """
+    """Solve A @ x = `b` for the packed LU factorization of A: ``ops.lu_solve(b, LU_data, LU_pivots)``."""
     rhs = as_floats("ops.lu_solve", b)
     permutation, lower, upper = lu_unpack(LU_data, LU_pivots)
     rhs = keras.ops.solve_triangular(lower, keras.ops.matmul(_transposed(permutation), rhs), lower=True)
@@ -94,10 +87,7 @@ def geqrf(input: TensorLike) -> tuple[Tensor, Tensor]:
 
 
 def orgqr(input: TensorLike, input2: TensorLike) -> Tensor:
-    """The orthogonal matrix of the Householder vectors `input` and factors `input2` that `geqrf` returns.
-
-    Example: ``ops.orgqr(*ops.geqrf(x))``.
-    """
+    """The orthogonal matrix of the `input` and `input2` that `geqrf` returns. Example: ``ops.orgqr(*ops.geqrf(x))``."""
     x, factors = as_floats("ops.orgqr", input), as_floats("ops.orgqr", input2)
     vectors = _unit_lower(x, min(x.shape[-2:]))
     q = keras.ops.eye(x.shape[-2], dtype=x.dtype)
@@ -111,9 +101,7 @@ def _triangular_solve(matrix: TensorLike, rhs: TensorLike, lower: bool, adjoint:
     factor = as_floats("ops.MatrixTriangularSolve", matrix)
     factor = keras.ops.tril(factor) if lower else keras.ops.triu(factor)
     factor = _transposed(factor) if adjoint else factor
-    return keras.ops.solve_triangular(
-        factor, as_floats("ops.MatrixTriangularSolve", rhs), lower=lower is not adjoint
-    )
+    return keras.ops.solve_triangular(factor, as_floats("ops.MatrixTriangularSolve", rhs), lower=lower is not adjoint)
 
 
 def _tridiagonal_product(superdiag: Tensor, maindiag: Tensor, subdiag: Tensor, rhs: Tensor) -> Tensor:
@@ -123,10 +111,9 @@ def _tridiagonal_product(superdiag: Tensor, maindiag: Tensor, subdiag: Tensor, r
     return _transposed(upper) * following + _transposed(main) * x + _transposed(lower) * previous
 
 
-CholeskySolve: Final = configured("CholeskySolve", cholesky_solve, upper=False)
-LuSolve: Final = primitive("LuSolve", lu_solve)
-LuUnpack: Final = configured("LuUnpack", lu_unpack, unpack_data=True, unpack_pivots=True)
-Lstsq: Final = configured("Lstsq", lambda x, a, *, fast, l2_regularizer: lstsq(x, a), fast=True, l2_regularizer=0.0)
-MatrixTriangularSolve: Final = configured("MatrixTriangularSolve", _triangular_solve, lower=True, adjoint=False)
-Orgqr: Final = primitive("Orgqr", orgqr)
-TridiagonalMatMul: Final = primitive("TridiagonalMatMul", _tridiagonal_product)
+CholeskySolve = configured("CholeskySolve", cholesky_solve, upper=False)
+LuSolve = primitive("LuSolve", lu_solve)
+LuUnpack = configured("LuUnpack", lu_unpack, unpack_data=True, unpack_pivots=True)
+Lstsq = configured("Lstsq", lambda x, a, *, fast, l2_regularizer: lstsq(x, a), fast=True, l2_regularizer=0.0)
+MatrixTriangularSolve = configured("MatrixTriangularSolve", _triangular_solve, lower=True, adjoint=False)
+Orgqr, TridiagonalMatMul = primitives(Orgqr=orgqr, TridiagonalMatMul=_tridiagonal_product)

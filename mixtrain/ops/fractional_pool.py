@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import keras
@@ -13,7 +14,7 @@ from mixtrain import backend, checks
 from mixtrain.dtype import float32, int64
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import rank_of, sizes_of, tensor
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.ops.random import rand
 from mixtrain.seed import generator
 from mixtrain.typing import Tensor, TensorLike
@@ -124,28 +125,19 @@ fractional_max_pool2d: Final = _fractional_max_pool(2)
 fractional_max_pool3d: Final = _fractional_max_pool(3)
 
 
-class FractionalMaxPool3DWithFixedKsize(Primitive):
+@as_primitive(data_format=partial(checks.one_of, allowed=("NCDHW",)))
+def FractionalMaxPool3DWithFixedKsize(
+    x: TensorLike, random_samples: TensorLike, *, ksize: int | Sequence[int], output_shape: int | Sequence[int],
+    data_format: str = "NCDHW",
+) -> tuple[Tensor, Tensor]:
     """`fractional_max_pool3d` as an object that takes the random samples and returns indices too.
 
-    Args:
-        ksize: Size of the windows.
-        output_shape: The sizes of the result.
-        data_format: Only "NCDHW".
-
-    Example: ``ops.FractionalMaxPool3DWithFixedKsize(2, (2, 2, 2))(x, random_samples)``.
+    `ksize`: size of the windows; `output_shape`: sizes of the result; `data_format`: "NCDHW". Example:
+    ``ops.FractionalMaxPool3DWithFixedKsize(2, (2, 2, 2))(x, random_samples)``.
     """
-
-    def __init__(
-        self, ksize: int | Sequence[int], output_shape: int | Sequence[int], data_format: str = "NCDHW"
-    ) -> None:
-        super().__init__()
-        self.ksize, self.output_shape = ksize, output_shape
-        self.data_format = checks.one_of(self.name, "data_format", data_format, ("NCDHW",))
-
-    def __call__(self, x: TensorLike, random_samples: TensorLike) -> tuple[Tensor, Tensor]:
-        return fractional_max_pool3d(  # type: ignore[no-any-return]
-            x, self.ksize, self.output_shape, return_indices=True, _random_samples=random_samples
-        )
+    return fractional_max_pool3d(  # type: ignore[no-any-return]
+        x, ksize, output_shape, return_indices=True, _random_samples=random_samples
+    )
 
 
 class _FractionalPool(Primitive):
@@ -194,18 +186,12 @@ class _FractionalPool(Primitive):
 
 
 class FractionalMaxPool(_FractionalPool):
-    """The maxima of random groups of rows and columns, and the bounds of the groups.
+    """The maxima of random groups of rows and columns, and the bounds of the groups (Graham, 2014).
 
-    Args:
-        pooling_ratio: The ratios of the sizes of the input (N, H, W, C) to those of the output.
-        pseudo_random: Accepted; without effect.
-        overlapping: Whether a group includes the first element of the next.
-        deterministic: Accepted; without effect.
-        seed: With `seed2`, the seed of the groups; 0 and 0 for new groups in each call.
-        seed2: See `seed`.
-
-    Example: ``ops.FractionalMaxPool([1.0, 1.5, 1.5, 1.0])(x)``.
-    Source: Graham, 2014; MindSpore, `mindspore.ops.FractionalMaxPool`.
+    `pooling_ratio`: the ratios of the sizes of the input (N, H, W, C) to those of the output; `overlapping`: whether a
+    group includes the first element of the next; `seed`, `seed2`: the seed of the groups, 0 and 0 for new groups in
+    each call; `pseudo_random` and `deterministic` are accepted. Example:
+    ``ops.FractionalMaxPool([1.0, 1.5, 1.5, 1.0])(x)``.
     """
 
     def _pool(self, part: Any) -> Any:

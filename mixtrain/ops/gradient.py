@@ -33,10 +33,6 @@ class GradOperation(Primitive):
         inputs; the gradients of the weights, one for one Parameter and a tuple for a list; or a tuple of the last two.
         Inputs and weights that the output does not depend on have a gradient of zeros.
 
-    Raises:
-        TypeError: An argument is not a bool, the function is not callable, or the weights are not Parameters.
-        ValueError: There are no weights to differentiate by, or `sens` does not have the shape of the output.
-
     Example:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.GradOperation()(lambda x: x * x)(mixtrain.Tensor([3.0])).numpy().tolist()
@@ -50,11 +46,9 @@ class GradOperation(Primitive):
         self.sens_param = checks.boolean(self.name, "sens_param", sens_param)
 
     def __call__(self, fn: Callable[..., Any], weights: Any = None) -> Callable[..., Any]:
-        """Return the function that computes the gradients of `fn`.
+        """Return the function that computes the gradients of `fn`, a Cell or a function whose outputs are tensors.
 
-        Args:
-            fn: A Cell or a function; its outputs are tensors.
-            weights: With `get_by_list`: a Parameter or a list of them; None for the trainable ones of the Cell `fn`.
+        `weights`: with `get_by_list`, a Parameter or a list of them; None for the trainable ones of the Cell `fn`.
         """
         check_function(self.name, fn)
         if self.get_by_list and weights is None:
@@ -76,17 +70,10 @@ class GradOperation(Primitive):
 
 
 def differentiate(
-    where: str,
-    fn: Callable[..., Any],
-    inputs: Sequence[Any],
-    named: dict[str, Any],
-    positions: Sequence[int],
-    weights: Sequence[Variable] | None,
-    sens: Tree = None,
-    *,
-    only_first: bool = False,
+    where: str, fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], positions: Sequence[int],
+    weights: Sequence[Variable] | None, sens: Tree = None, *, only_first: bool = False,
 ) -> tuple[Tree, tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Run a function and differentiate its outputs.
+    """Run a function and return ``(outputs, gradients of inputs, gradients of weights)``.
 
     Args:
         where: Name of the caller, for errors.
@@ -98,9 +85,6 @@ def differentiate(
         weights: The variables to differentiate by, or None.
         sens: The gradient of the outputs: None for 1 everywhere, a number, a tensor, or one for each output.
         only_first: Whether to differentiate only the first output.
-
-    Returns:
-        ``(outputs, gradients of inputs, gradients of weights)``.
     """
     wants = wants_tensors(inputs, named)
     passed = (*inputs, *named.values())
@@ -120,9 +104,7 @@ def differentiate(
         return _weighted_sum(where, first, sens), outputs
 
     with parameters_read_as(None):  # Differentiate by the variables themselves, not by their casts.
-        _, outputs, gradients = run_gradient(
-            fn, passed, lambda: backend.value_and_gradient(forward, weights, tensors)
-        )
+        _, outputs, gradients = run_gradient(fn, passed, lambda: backend.value_and_gradient(forward, weights, tensors))
     dense = [_dense(gradient, source) for gradient, source in zip(gradients, [*weights, *tensors], strict=True)]
     tensor_gradients = iter(dense[len(weights) :])
 
@@ -231,11 +213,7 @@ def check_function(where: str, fn: Any) -> None:
 
 
 def weights_of(where: str, weights: Any) -> tuple[Variable, ...] | None:
-    """Return one weight or a list of them as a tuple; None stays None.
-
-    Raises:
-        TypeError: An item is not a Parameter or Keras variable.
-    """
+    """Return one Parameter or Keras variable or a list of them as a tuple; None stays None."""
     if weights is None:
         return None
     items = (weights,) if isinstance(weights, keras.Variable) else tuple(weights)

@@ -15,24 +15,11 @@ from mixtrain.typing import Tensor, TensorLike
 
 
 class HookBackward(Primitive):
-    """Identity whose gradients are passed through a function.
+    """Identity whose gradients are passed through `hook_fn`; a call returns its tensor, or the tuple of its tensors.
 
-    Args:
-        hook_fn: Takes the tuple of the gradients, one for each tensor, and returns those to continue with, or None to
-            keep them. In PyNative mode it receives values; in a compiled call it is traced once, as `construct` is.
-        cell_id: Accepted for MindSpore scripts.
-
-    Returns:
-        A call returns its tensor, or the tuple of its tensors.
-
-    Raises:
-        TypeError: `hook_fn` is not callable, or returns another number of gradients than it takes.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> double = ops.HookBackward(lambda gradients: gradients[0] * 2)
-        >>> float(mixtrain.grad(lambda x: double(x) * 3)(mixtrain.Tensor(1.0)))
-        6.0
+    `hook_fn` takes the tuple of the gradients, one for each tensor, and returns those to continue with, or None to keep
+    them. In PyNative mode it receives values; in a compiled call it is traced once, as `construct` is. `cell_id` is
+    accepted. Example: ``ops.HookBackward(lambda gradients: gradients[0] * 2)(x)``.
     """
 
     def __init__(self, hook_fn: Callable[[tuple[Tensor, ...]], Any], cell_id: str = "") -> None:
@@ -49,20 +36,7 @@ class HookBackward(Primitive):
 
 
 class InsertGradientOf(Primitive):
-    """Identity whose gradient is passed through a function.
-
-    Args:
-        f: Takes the gradient and returns the one to continue with. In a compiled call it is traced once.
-
-    Raises:
-        TypeError: `f` is not callable.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> halve = ops.InsertGradientOf(lambda gradient: gradient / 2)
-        >>> float(mixtrain.grad(lambda x: halve(x) * 3)(mixtrain.Tensor(1.0)))
-        1.5
-    """
+    """Identity whose gradient is passed through the function `f`: ``ops.InsertGradientOf(lambda dx: dx / 2)(x)``."""
 
     def __init__(self, f: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
@@ -80,10 +54,8 @@ def hook_gradients(
 ) -> tuple[Tensor, ...]:
     """Return the values unchanged, with their gradients passed through a function.
 
-    Args:
-        where: Name of the caller, for errors.
-        values: Tensors and other values. The gradient of what is not a floating-point tensor is None.
-        hook_fn: Takes the tuple of gradients; returns as many, a single one without a tuple, or None to keep them.
+    `hook_fn` takes the tuple of gradients, None for what is not a floating-point tensor, and returns as many, a single
+    one without a tuple, or None to keep them.
     """
     wants = wants_tensors(values)
     values = tuple(to_backend_tensors(values))

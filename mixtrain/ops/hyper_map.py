@@ -10,18 +10,10 @@ from mixtrain.ops.primitive import Primitive
 
 
 class HyperMap(Primitive):
-    """Apply a function to every element of nested tuples and lists.
+    """Apply a function to every element of nested tuples and lists; a call returns tuples, nested as these.
 
-    Args:
-        ops: The function, often a `MultitypeFuncGraph`; None if each call passes it as its first argument.
-        reverse: Accepted for MindSpore scripts; the order makes no difference here.
-
-    Returns:
-        A call returns tuples, nested as the sequences; for arguments that are not sequences, the result for them.
-
-    Raises:
-        TypeError: `ops` is not callable; in a call: one argument is a sequence where another is not.
-        ValueError: In a call: sequences differ in length.
+    `ops`: the function, often a `MultitypeFuncGraph`; None if each call passes it as its first argument. `reverse` is
+    accepted; the order makes no difference here.
 
     Example:
         >>> import mixtrain.ops as ops
@@ -65,23 +57,9 @@ class HyperMap(Primitive):
 
 
 class Map(HyperMap):
-    """Apply a function to every element of tuples and lists, at the first level only.
+    """Apply `ops` to every element of tuples and lists, at the first level only; else as `HyperMap`, with `reverse`.
 
-    Args:
-        ops: The function; None if each call passes it as its first argument.
-        reverse: Accepted for MindSpore scripts; the order makes no difference here.
-
-    Returns:
-        A call returns a tuple.
-
-    Raises:
-        TypeError: `ops` is not callable; in a call: an argument is not a sequence.
-        ValueError: In a call: sequences differ in length.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.Map(len)([(1, 2), (3,)])
-        (2, 1)
+    Example: ``ops.Map(len)([(1, 2), (3,)])`` is ``(2, 1)``.
     """
 
     def _apply(self, function: Callable[..., Any], values: list[Any]) -> Any:

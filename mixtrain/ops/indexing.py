@@ -22,14 +22,7 @@ _Key = tuple[Any, ...]
 def get_item(x: TensorLike, index: Any) -> Tensor:
     """Return ``x[index]`` of a backend tensor.
 
-    Args:
-        x: Backend tensor.
-        index: Ints, slices, None, Ellipsis, bools, integer or bool tensors, lists and NumPy arrays, or a tuple of them.
-
-    Raises:
-        IndexError: There are too many indices, one is out of range, or of a type that cannot index.
-        TypeError: `x` has no axes, or an index is of floats.
-        ValueError: A slice has step 0.
+    `index`: ints, slices, None, Ellipsis, bools, integer or bool tensors, lists and NumPy arrays, or a tuple of them.
     """
     key = _parse(x, index)
     if not any(_is_array(part) or isinstance(part, _Flag) for part in key):
@@ -38,17 +31,7 @@ def get_item(x: TensorLike, index: Any) -> Tensor:
 
 
 def set_item(x: TensorLike, index: Any, value: TensorLike) -> Tensor:
-    """Return a copy of a backend tensor with `value` at ``x[index]``.
-
-    Args:
-        x: Backend tensor.
-        index: As for `get_item`.
-        value: A number, array or tensor that broadcasts to ``x[index]``; cast to the dtype of `x`.
-
-    Raises:
-        IndexError: As for `get_item`.
-        ValueError: `value` does not broadcast.
-    """
+    """Return a copy of a backend tensor with `value`, cast to its dtype, at ``x[index]``."""
     dtype = keras.backend.standardize_dtype(x.dtype)
     if isinstance(value, (list, tuple)) and len({len(row) for row in value if isinstance(row, (list, tuple))}) > 1:
         raise ValueError("Tensor: expected rows of one length to assign; got rows of several. Write a full array.")

@@ -49,9 +49,7 @@ def _dtype_with_number(x: Tensor, number: complex) -> DType:
 def pair(where: str, x: TensorLike, y: TensorLike, *, broadcast: bool = True) -> tuple[Tensor, Tensor]:
     """Return two arguments in the dtype they promote to; at most one of them stays a Python number.
 
-    Raises:
-        TypeError: One of them cannot become a tensor.
-        ValueError: With `broadcast`, their shapes do not broadcast.
+    With `broadcast`, shapes that do not broadcast are a ValueError.
     """
     if is_number(x) and is_number(y):
         x = tensor(where, x)
@@ -100,11 +98,7 @@ def widened(x: Tensor) -> Tensor:
 
 
 def values_of(where: str, value: TensorLike) -> np.ndarray:
-    """Return numbers that must be known while compiling: an int, a list, an array, or a constant tensor.
-
-    Raises:
-        TypeError: The tensor is computed by the function that is being compiled.
-    """
+    """Return numbers that must be known while compiling: an int, a list, an array, or a constant tensor."""
     values = backend.known_value(tensor(where, value))
     if values is None:
         raise checks.fail_type(where, "numbers known while compiling were needed", value, "a tuple of ints")
@@ -112,11 +106,7 @@ def values_of(where: str, value: TensorLike) -> np.ndarray:
 
 
 def as_mask(where: str, value: TensorLike) -> Tensor:
-    """Return `value` as a tensor of bools.
-
-    Raises:
-        TypeError: It has another dtype.
-    """
+    """Return `value` as a tensor, which must be of bools."""
     x = tensor(where, value)
     if x.dtype != bool_:
         dtype = tensor_dtype(x).name
@@ -129,15 +119,16 @@ def rank_of(x: Tensor) -> int:
     return len(x.shape)
 
 
-def axis_of(where: str, axis: Any, rank: int, *, name: str = "axis") -> int:
-    """Return an axis counted from the front.
+def an_int(where: str, name: str, value: Any, *, example: int = 0) -> Any:
+    """Return a value that must be an int."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise checks.fail_type(where, f"{name} must be an int", value, f"{name}={example}")
+    return value
 
-    Raises:
-        TypeError: `axis` is not an int.
-        ValueError: There is no such axis.
-    """
-    if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
-        raise checks.fail_type(where, f"{name} must be an int", axis, f"{name}=0")
+
+def axis_of(where: str, axis: Any, rank: int, *, name: str = "axis") -> int:
+    """Return an axis counted from the front; one that is not an int, or that does not exist, is an error."""
+    an_int(where, name, axis)
     if not -max(rank, 1) <= int(axis) < max(rank, 1):
         raise checks.fail_value(
             where, f"{name} must be at least {-rank} and below {rank}, as there are {rank} axes", axis, f"{name}=0"
@@ -167,10 +158,8 @@ def unpack(arguments: Sequence[Any]) -> Any:
 
 
 def sizes_of(where: str, shape: Any, *, name: str = "shape") -> tuple[Any, ...]:
-    """Return a shape as a tuple of ints, or of the backend's symbols for dynamic dimensions.
-
-    Raises:
-        TypeError: It is neither an int nor a tuple, list or tensor of ints.
+    """Return a shape, an int, tuple, list or tensor, as a tuple of ints, or of the backend's symbols for dynamic
+    dimensions.
     """
     # Fast path for what most callers pass.
     if type(shape) is tuple and all(type(size) is int for size in shape):

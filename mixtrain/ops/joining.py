@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import promoted
-from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.inputs import an_int, axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
+from mixtrain.ops.primitive import as_primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -40,24 +41,7 @@ def _check_shapes(where: str, values: list[Tensor], skipped_axis: int | None) ->
 
 
 def cat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Concatenate tensors along an axis.
-
-    Args:
-        tensors: Tuple or list of tensors whose shapes are equal except along `axis`.
-        axis: The axis to concatenate along.
-
-    Returns:
-        Tensor, of the dtype that all of them promote to.
-
-    Raises:
-        ValueError: The shapes differ along another axis, or there is no such axis.
-        TypeError: `tensors` is not a tuple or list.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.cat((mixtrain.Tensor([1]), mixtrain.Tensor([2, 3]))).asnumpy().tolist()
-        [1, 2, 3]
-    """
+    """Concatenate `tensors` along `axis`, in the dtype that all promote to. Example: ``ops.cat((x, y))``."""
     return _concat("ops.cat", tensors, axis)
 
 
@@ -76,23 +60,7 @@ def _concat(where: str, tensors: Sequence[TensorLike], axis: int) -> Tensor:
 
 
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Stack tensors of one shape along a new axis.
-
-    Args:
-        tensors: Tuple or list of tensors.
-        axis: Position of the new axis in the result.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: The shapes differ, or `axis` is out of range.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.stack((mixtrain.Tensor([1, 2]), mixtrain.Tensor([3, 4])), axis=1).asnumpy().tolist()
-        [[1, 3], [2, 4]]
-    """
+    """Stack the `tensors` of one shape along a new `axis`. Example: ``ops.stack((x, y), axis=1)``."""
     values = _tensors("ops.stack", tensors)
     axis = axis_of("ops.stack", axis, rank_of(values[0]) + 1)
     _check_shapes("ops.stack", values, None)
@@ -100,23 +68,10 @@ def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
 
 
 def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """Split a tensor along an axis.
+    """Split `tensor` along `axis` into a tuple of pieces.
 
-    Args:
-        tensor: Tensor.
-        split_size_or_sections: The size of each piece (the last may be smaller), or a tuple of their sizes.
-        axis: The axis to split.
-
-    Returns:
-        Tuple of tensors.
-
-    Raises:
-        ValueError: The sizes do not add up to that of the axis, or there is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> [piece.asnumpy().tolist() for piece in ops.split(mixtrain.Tensor([1, 2, 3]), 2)]
-        [[1, 2], [3]]
+    `split_size_or_sections`: the size of each piece (the last may be smaller), or a tuple of their sizes. Example:
+    ``ops.split(Tensor([1, 2, 3]), 2)`` is ``([1, 2], [3])``.
     """
     x = _as_tensor("ops.split", tensor)
     index = axis_of("ops.split", axis, rank_of(x))
@@ -137,11 +92,7 @@ _as_tensor = tensor
 
 
 def known_size(where: str, x: Tensor, axis: int) -> int:
-    """Return the size of an axis.
-
-    Raises:
-        ValueError: It is not known while compiling.
-    """
+    """Return the size of an axis, which must be known while compiling."""
     size = x.shape[axis]
     if size is None:
         raise ValueError(
@@ -156,10 +107,7 @@ def _split(x: Tensor, indices: list[int], axis: int) -> tuple[Tensor, ...]:
 
 
 def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """Split `input` along `axis` into at most `chunks` pieces of one size; the last may be smaller.
-
-    Example: ``ops.chunk(x, 2)``.
-    """
+    """Split `input` along `axis` into `chunks` pieces of one size; the last may be smaller: ``ops.chunk(x, 2)``."""
     x = tensor("ops.chunk", input)
     axis = axis_of("ops.chunk", axis, rank_of(x))
     count = checks.integer("ops.chunk", "chunks", chunks, at_least=1, example=2)
@@ -191,73 +139,36 @@ def vstack(inputs: Sequence[TensorLike]) -> Tensor:
     return keras.ops.concatenate(rows)
 
 
-class _Joining(Primitive):
-    """An operation on several tensors along a fixed axis."""
-
-    def __init__(self, axis: int = 0) -> None:
-        super().__init__()
-        if not is_number(axis) or isinstance(axis, (bool, float)):
-            raise checks.fail_type(self.name, "axis must be an int", axis, "axis=0")
-        self.axis = axis
-
-
-class Concat(_Joining):
+@as_primitive(axis=an_int)
+def Concat(*tensors: TensorLike, axis: int = 0) -> Tensor:
     """`concat` along a fixed `axis`. Example: ``ops.Concat(1)((x, y))``."""
-
-    def __call__(self, *tensors: TensorLike) -> Tensor:
-        return _concat("ops.Concat", tensors[0] if len(tensors) == 1 else tensors, self.axis)
+    return _concat("ops.Concat", tensors[0] if len(tensors) == 1 else tensors, axis)
 
 
-class Stack(_Joining):
+@as_primitive(axis=an_int)
+def Stack(*tensors: TensorLike, axis: int = 0) -> Tensor:
     """`stack` along a fixed new `axis`. Example: ``ops.Stack(1)((x, y))``."""
-
-    def __call__(self, *tensors: TensorLike) -> Tensor:
-        return stack(tensors[0] if len(tensors) == 1 else tensors, self.axis)
+    return stack(tensors[0] if len(tensors) == 1 else tensors, axis)
 
 
-class Unstack(_Joining):
+@as_primitive(axis=an_int)
+def Unstack(input_x: TensorLike, *, axis: int = 0, num: int | None = None) -> tuple[Tensor, ...]:
     """`unstack` along a fixed `axis` into `num` tensors. Example: ``ops.Unstack()(x)``."""
-
-    def __init__(self, axis: int = 0, num: int | None = None) -> None:
-        super().__init__(axis)
-        self.num = num
-
-    def __call__(self, input_x: TensorLike) -> tuple[Tensor, ...]:
-        pieces = unstack(input_x, self.axis)
-        if self.num not in (None, len(pieces)):
-            raise checks.fail_value("Unstack", f"num must be {len(pieces)}, the size of the axis", self.num, "num=None")
-        return pieces
+    pieces = unstack(input_x, axis)
+    if num not in (None, len(pieces)):
+        raise checks.fail_value("Unstack", f"num must be {len(pieces)}, the size of the axis", num, "num=None")
+    return pieces
 
 
-class Split(Primitive):
-    """Split a tensor into pieces of one size.
-
-    Args:
-        axis: The axis to split.
-        output_num: The number of pieces.
-
-    Raises:
-        ValueError: In the call: `output_num` does not divide the size of the axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> [piece.asnumpy().tolist() for piece in ops.Split(0, 2)(mixtrain.Tensor([1, 2, 3, 4]))]
-        [[1, 2], [3, 4]]
-    """
-
-    def __init__(self, axis: int = 0, output_num: int = 1) -> None:
-        super().__init__()
-        self.axis = axis
-        self.output_num = checks.integer("Split", "output_num", output_num, at_least=1)
-
-    def __call__(self, input_x: TensorLike) -> tuple[Tensor, ...]:
-        x = tensor("ops.Split", input_x)
-        axis = axis_of("ops.Split", self.axis, rank_of(x))
-        size = known_size("ops.Split", x, axis)
-        if size % self.output_num:
-            raise checks.fail_value(
-                "ops.Split", f"output_num must divide {size}, the size of axis {self.axis}", self.output_num,
-                f"output_num={size}",
-            )
-        step = size // self.output_num
-        return _split(x, list(range(step, size, step)), axis)
+@as_primitive(output_num=partial(checks.integer, at_least=1))
+def Split(input_x: TensorLike, *, axis: int = 0, output_num: int = 1) -> tuple[Tensor, ...]:
+    """Split a tensor along `axis` into `output_num` pieces of one size. Example: ``ops.Split(0, 2)(x)``."""
+    x = tensor("ops.Split", input_x)
+    index = axis_of("ops.Split", axis, rank_of(x))
+    size = known_size("ops.Split", x, index)
+    if size % output_num:
+        raise checks.fail_value(
+            "ops.Split", f"output_num must divide {size}, the size of axis {axis}", output_num, f"output_num={size}"
+        )
+    step = size // output_num
+    return _split(x, list(range(step, size, step)), index)

@@ -64,29 +64,13 @@ def _reshaping(name: str, got: Shape, expected: Shape) -> str:
 
 
 def check_class_numbers(
-    where: str,
-    labels: TensorLike,
-    expected: Shape,
-    logits: Shape,
-    one_hot: str,
-    *,
-    classes: int | None,
+    where: str, labels: TensorLike, expected: Shape, logits: Shape, one_hot: str, *, classes: int | None,
     ignored: int | None = None,
 ) -> Tensor:
-    """Return labels as a tensor of class numbers.
+    """Return labels as a tensor of class numbers of the `expected` shape, each below `classes` or `ignored`.
 
-    Args:
-        where: Name of the caller, for errors.
-        labels: The labels; any int dtype.
-        expected: The shape they must have.
-        logits: The shape of the logits, for messages.
-        one_hot: What to write for one-hot labels, for messages.
-        classes: The number of classes; None if it is not known.
-        ignored: The label to ignore.
-
-    Raises:
-        TypeError: They are not ints.
-        ValueError: They have another shape; or one is out of range, which a compiled step checks before it runs.
+    `logits`, their shape, and `one_hot`, what to write for one-hot labels, are for messages. A compiled step checks the
+    range before it runs.
     """
     labels = backend.to_tensor(labels)
     got = shape_of(labels)

@@ -6,6 +6,7 @@ import itertools
 import math
 import numbers
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import keras
@@ -16,7 +17,7 @@ from mixtrain.dtype import DType, as_dtype, float32, float64, int64
 from mixtrain.ops.array import reshape
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import rank_of, tensor
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import as_primitive
 from mixtrain.ops.tensor_info import shape
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
@@ -124,35 +125,22 @@ def depth_to_space(x: TensorLike, block_size: int) -> Tensor:
     return keras.ops.reshape(pixels, (n, c // r**2, h * r, w * r))
 
 
-class SpaceToDepth(Primitive):
+@as_primitive(block_size=partial(checks.integer, at_least=2))
+def SpaceToDepth(x: TensorLike, *, block_size: int) -> Tensor:
     """Move blocks of `block_size` pixels into channels. Example: ``ops.SpaceToDepth(2)(x)``."""
-
-    def __init__(self, block_size: int) -> None:
-        super().__init__()
-        self.block_size = checks.integer(self.name, "block_size", block_size, at_least=2)
-
-    def __call__(self, x: TensorLike) -> Tensor:
-        return space_to_depth(x, self.block_size)
+    return space_to_depth(x, block_size)
 
 
-class DepthToSpace(Primitive):
+@as_primitive(block_size=partial(checks.integer, at_least=2))
+def DepthToSpace(x: TensorLike, *, block_size: int) -> Tensor:
     """Move channels into blocks of `block_size` pixels. Example: ``ops.DepthToSpace(2)(x)``."""
-
-    def __init__(self, block_size: int) -> None:
-        super().__init__()
-        self.block_size = checks.integer(self.name, "block_size", block_size, at_least=2)
-
-    def __call__(self, x: TensorLike) -> Tensor:
-        return depth_to_space(x, self.block_size)
+    return depth_to_space(x, block_size)
 
 
 def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """The Kaiser window of `window_length` numbers and shape `beta`, in `dtype` (float64), `periodic` or symmetric.
-
-    Example: ``ops.kaiser_window(5)``.
-    """
+    """The Kaiser window of `window_length` numbers, `beta`, `dtype` (float64), `periodic`: ``ops.kaiser_window(5)``."""
     length = int(window_length)
     # A periodic window is a symmetric one of one more number, without its last; a window of one number is 1.
     values = np.kaiser(length + (periodic and length > 1), beta)[:length]
@@ -214,9 +202,7 @@ def _window(
 
 
 # The default dtype of this window is float64, as in MindSpore.
-hann_window: Final = _window(
-    "hann_window", lambda t: 0.5 - 0.5 * np.cos(2 * math.pi * t), "The Hann window", float64
-)
+hann_window: Final = _window("hann_window", lambda t: 0.5 - 0.5 * np.cos(2 * math.pi * t), "The Hann window", float64)
 hamming_window: Final = _window(
     "hamming_window", lambda t, alpha=0.54, beta=0.46: alpha - beta * np.cos(2 * math.pi * t), "The Hamming window"
 )

@@ -12,23 +12,10 @@ from mixtrain.typing import Tensor, TensorLike
 def clip_by_value(
     x: TensorLike, clip_value_min: TensorLike | None = None, clip_value_max: TensorLike | None = None
 ) -> Tensor:
-    """Clip every element to two bounds.
+    """Clip every element of `x`, a tensor or a tuple or list, to `clip_value_min` and `clip_value_max`.
 
-    Args:
-        x: Tensor, or a tuple or list of tensors.
-        clip_value_min: The lower bound, a number or tensor; None for no lower bound.
-        clip_value_max: The upper bound, a number or tensor; None for no upper bound.
-
-    Returns:
-        Tensor (or tuple, list) of the same shape. Where the lower bound is above the upper one, the upper one.
-
-    Raises:
-        ValueError: Both bounds are None.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.clip_by_value(mixtrain.Tensor([-2.0, 0.5, 3.0]), 0.0, 1.0).asnumpy().tolist()
-        [0.0, 0.5, 1.0]
+    A bound is a number, a tensor, or None for none; where the lower is above the upper one, the upper one is returned.
+    Example: ``ops.clip_by_value(Tensor([-2.0, 0.5, 3.0]), 0.0, 1.0)`` is ``[0.0, 0.5, 1.0]``.
     """
     if clip_value_min is None and clip_value_max is None:
         raise checks.fail_value("ops.clip_by_value", "a bound must be given", None, "clip_value_min=0.0")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Final
 
 import keras
 
@@ -15,7 +14,7 @@ from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.array import swapaxes
 from mixtrain.ops.complex_numbers import conj
 from mixtrain.ops.inputs import as_floats, pair, rank_of, tensor, widened
-from mixtrain.ops.primitive import Primitive, configured, primitive
+from mixtrain.ops.primitive import as_primitive, configured, primitive, primitives
 from mixtrain.ops.products import bmm, matmul, mv, outer
 from mixtrain.ops.reduction import norm
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -80,13 +79,7 @@ def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tenso
 
 
 def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
-    """`input` times the transpose of `weight` (out, in), plus `bias`.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.dense(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[3.0, 4.0]])).asnumpy().tolist()
-        [[11.0]]
-    """
+    """`input` times the transpose of `weight` (out, in), plus `bias`. Example: ``ops.dense(x, weight)``."""
     w = tensor("ops.dense", weight)
     product = matmul(input, keras.ops.swapaxes(w, -1, -2) if rank_of(w) > 1 else w)
     return product if bias is None else add(product, bias)
@@ -150,11 +143,7 @@ def pinv(
 ) -> Tensor:
     """The pseudo-inverses of the matrices `x`; singular values below `atol` or `rtol` times the largest count as 0.
 
-    Args:
-        x: Matrices.
-        atol: Absolute tolerance of singular values.
-        rtol: Tolerance relative to the largest singular value.
-        hermitian: Accepted; the result is the same.
+    `hermitian` is accepted; the result is the same.
     """
     value = as_floats("ops.pinv", x)
     u, s, v = keras.ops.svd(value, full_matrices=False)
@@ -322,35 +311,24 @@ def matrix_band_part(x: TensorLike, lower: int, upper: int) -> Tensor:
     return value if upper < 0 else keras.ops.tril(value, int(upper))
 
 
-Ger: Final = primitive("Ger", ger)
-Pdist: Final = configured("Pdist", pdist, p=2.0)
-MatrixDeterminant: Final = primitive("MatrixDeterminant", det)
-LogMatrixDeterminant: Final = primitive("LogMatrixDeterminant", slogdet)
-MatrixBandPart: Final = primitive("MatrixBandPart", matrix_band_part)
-MatrixPower: Final = primitive("MatrixPower", matrix_power)
-Cholesky: Final = configured("Cholesky", cholesky, upper=False)
-MatrixSolve: Final = configured("MatrixSolve", matrix_solve, adjoint=False)
-MatrixInverse: Final = configured("MatrixInverse", _inverse, adjoint=False)
+Ger = primitive("Ger", ger)
+Pdist = configured("Pdist", pdist, p=2.0)
+MatrixDeterminant, LogMatrixDeterminant, MatrixBandPart, MatrixPower = primitives(
+    MatrixDeterminant=det, LogMatrixDeterminant=slogdet, MatrixBandPart=matrix_band_part, MatrixPower=matrix_power,
+)
+Cholesky = configured("Cholesky", cholesky, upper=False)
+MatrixSolve = configured("MatrixSolve", matrix_solve, adjoint=False)
+MatrixInverse = configured("MatrixInverse", _inverse, adjoint=False)
 # As in MindSpore, -65530 is the first axis of length 3.
-Cross: Final = configured(
-    "Cross", lambda input, other, dim: cross(input, other, None if dim == -65530 else dim), dim=-65530
-)
-Qr: Final = configured(
-    "Qr", lambda x, full_matrices: qr(x, "complete" if full_matrices else "reduced"), full_matrices=False
-)
+Cross = configured("Cross", lambda input, other, dim: cross(input, other, None if dim == -65530 else dim), dim=-65530)
+Qr = configured("Qr", lambda x, full_matrices: qr(x, "complete" if full_matrices else "reduced"), full_matrices=False)
 
 
-class LpNorm(Primitive):
-    """The norm of order `p` along `axis`, at least `epsilon`; `keep_dims` keeps the axes.
-
-    Example: ``ops.LpNorm(axis=[0, 1], p=2)(x)``.
-    """
-
-    def __init__(self, axis: int | Sequence[int], p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12) -> None:
-        super().__init__()
-        self.axis, self.p, self.keep_dims, self.epsilon = axis, p, keep_dims, epsilon
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        axis = tuple(self.axis) if isinstance(self.axis, (list, tuple)) else self.axis
-        norms = _lp_norm(keras.ops.abs(as_floats("ops.LpNorm", input)), self.p, axis, self.keep_dims)
-        return keras.ops.maximum(norms, self.epsilon)
+@as_primitive()
+def LpNorm(
+    input: TensorLike, *, axis: int | Sequence[int], p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12
+) -> Tensor:
+    """The norm of order `p` along `axis`, at least `epsilon`; `keep_dims` keeps it: ``ops.LpNorm(axis=[0, 1])(x)``."""
+    axes = tuple(axis) if isinstance(axis, (list, tuple)) else axis
+    norms = _lp_norm(keras.ops.abs(as_floats("ops.LpNorm", input)), p, axes, keep_dims)
+    return keras.ops.maximum(norms, epsilon)

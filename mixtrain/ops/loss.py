@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Final
 
 import keras
@@ -10,7 +11,7 @@ import keras
 from mixtrain import checks
 from mixtrain.ops.inputs import check_broadcast as check_two
 from mixtrain.ops.labels import as_float32, check_broadcast, check_range, check_same_shape, reduce_loss, shape_of
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import as_primitive
 from mixtrain.typing import Tensor, TensorLike
 
 # Added to probabilities before their logarithm, as in MindSpore: the largest loss is -log(1e-12) = 27.631021.
@@ -26,35 +27,20 @@ def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> 
 
 
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
-    """The absolute difference of `input` and `target`, float32; `reduction` is "mean", "sum" or "none".
-
-    Example: ``ops.l1_loss(x, y)``.
-    """
+    """The absolute difference of `input` and `target`, float32; `reduction` as in `mse_loss`: ``ops.l1_loss(x, y)``."""
     return reduce_loss("ops.l1_loss", keras.ops.absolute(_difference("ops.l1_loss", input, target)), reduction)
 
 
 def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, reduction: str = "none") -> Tensor:
-    """Return the squared difference / (2 `beta`) below `beta`, and the absolute difference - `beta` / 2 from there on.
+    """The squared difference / (2 `beta`) below `beta`, and the absolute difference - `beta` / 2 from there on.
 
     Args:
         input: Predictions, of any dtype.
         target: Targets of the shape of `input`.
         beta: The difference where the loss becomes linear, at least 0; 0 gives the absolute difference.
-        reduction: "none", "mean" or "sum".
+        reduction: "none", "mean" or "sum"; the result is float32 (Girshick, 2015).
 
-    Returns:
-        float32: the shape of `input`, or a scalar.
-
-    Raises:
-        TypeError: `beta` is not a number.
-        ValueError: The shapes differ, or an argument is out of range.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.smooth_l1_loss(mixtrain.Tensor([0.5, 3.0]), mixtrain.Tensor([0.0, 0.0])).numpy().tolist()
-        [0.125, 2.5]
-
-    Source: Girshick, 2015; MindSpore, `mindspore.ops.smooth_l1_loss`.
+    Example: ``ops.smooth_l1_loss(Tensor([0.5, 3.0]), Tensor([0.0, 0.0]))`` is ``[0.125, 2.5]``.
     """
     where = "ops.smooth_l1_loss"
     beta = checks.number(where, "beta", beta, at_least=0, example=1.0)
@@ -93,24 +79,10 @@ def _difference(where: str, x: TensorLike, y: TensorLike) -> Tensor:
 def binary_cross_entropy(
     logits: TensorLike, labels: TensorLike, weight: TensorLike | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Compute the binary cross entropy between probabilities and labels.
+    """The binary cross entropy between probabilities `logits` in [0, 1] and `labels` of the same shape, in float32.
 
-    Args:
-        logits: Probabilities in [0, 1], any float dtype.
-        labels: Labels of the same shape, in [0, 1], any dtype.
-        weight: Weights that broadcast to that shape, or None.
-        reduction: "mean", "sum" or "none".
-
-    Returns:
-        float32: the shape of `logits`, or a scalar.
-
-    Raises:
-        ValueError: The shapes do not fit, or, outside compiled functions, a probability is outside [0, 1].
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> round(float(ops.binary_cross_entropy(mixtrain.Tensor([0.5]), mixtrain.Tensor([1.0]))), 4)
-        0.6931
+    `weight`: weights that broadcast to that shape, or None; `reduction`: "mean", "sum" or "none". Example:
+    ``ops.binary_cross_entropy(Tensor([0.5]), Tensor([1.0]))`` is 0.6931.
     """
     where, x, y = "ops.binary_cross_entropy", as_float32(logits), as_float32(labels)
     check_same_shape(where, x, y)
@@ -123,7 +95,7 @@ def binary_cross_entropy_with_logits(
     input: TensorLike, target: TensorLike, weight: TensorLike | None = None, pos_weight: TensorLike | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Compute the binary cross entropy between the sigmoid of logits and labels, without overflow.
+    """The binary cross entropy between the sigmoid of logits and labels, without overflow, in float32.
 
     Args:
         input: Logits, any float dtype.
@@ -132,16 +104,7 @@ def binary_cross_entropy_with_logits(
         pos_weight: Weights of the positive class, which broadcast to that shape, or None.
         reduction: "mean", "sum" or "none".
 
-    Returns:
-        float32: the shape of `input`, or a scalar.
-
-    Raises:
-        ValueError: The shapes do not fit.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> round(float(ops.binary_cross_entropy_with_logits(mixtrain.Tensor([0.0]), mixtrain.Tensor([1.0]))), 4)
-        0.6931
+    Example: ``ops.binary_cross_entropy_with_logits(Tensor([0.0]), Tensor([1.0]))`` is 0.6931.
     """
     where, x, y = "ops.binary_cross_entropy_with_logits", as_float32(input), as_float32(target)
     check_same_shape(where, x, y, ("input", "target"))
@@ -174,45 +137,16 @@ def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> T
     return reduce_loss(where, losses, reduction)
 
 
-class SigmoidCrossEntropyWithLogits(Primitive):
-    """The binary cross entropy of the sigmoid of logits with labels, not reduced.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> loss = ops.SigmoidCrossEntropyWithLogits()(mixtrain.Tensor([0.0]), mixtrain.Tensor([1.0]))
-        >>> round(float(loss[0]), 4)
-        0.6931
-    """
-
-    def __call__(self, logits: TensorLike, label: TensorLike) -> Tensor:
-        """Return the losses, float32, of `logits` with `label`, of one shape."""
-        return binary_cross_entropy_with_logits(logits, label, reduction="none")
+@as_primitive()
+def SigmoidCrossEntropyWithLogits(logits: TensorLike, label: TensorLike) -> Tensor:
+    """`binary_cross_entropy_with_logits`, not reduced. Example: ``ops.SigmoidCrossEntropyWithLogits()(x, y)``."""
+    return binary_cross_entropy_with_logits(logits, label, reduction="none")
 
 
-class SmoothL1Loss(Primitive):
-    """`smooth_l1_loss` with fixed settings.
-
-    Args:
-        beta: The difference where the loss becomes linear, more than 0.
-        reduction: "none", "mean" or "sum".
-
-    Raises:
-        TypeError: `beta` is not a number.
-        ValueError: An argument is out of range.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.SmoothL1Loss()(mixtrain.Tensor([0.5]), mixtrain.Tensor([0.0])).numpy().tolist()
-        [0.125]
-
-    Source: Girshick, 2015; MindSpore, `mindspore.ops.SmoothL1Loss`.
-    """
-
-    def __init__(self, beta: float = 1.0, reduction: str = "none") -> None:
-        super().__init__()
-        self.beta = checks.number(self.name, "beta", beta, above=0, example=1.0)
-        self.reduction = checks.one_of(self.name, "reduction", reduction, ("none", "mean", "sum"))
-
-    def __call__(self, prediction: TensorLike, target: TensorLike) -> Tensor:
-        """Return the losses of `prediction` with `target`, of one shape."""
-        return smooth_l1_loss(prediction, target, self.beta, self.reduction)
+@as_primitive(
+    beta=partial(checks.number, above=0, example=1.0),
+    reduction=partial(checks.one_of, allowed=("none", "mean", "sum")),
+)
+def SmoothL1Loss(prediction: TensorLike, target: TensorLike, *, beta: float = 1.0, reduction: str = "none") -> Tensor:
+    """`smooth_l1_loss` with a fixed `beta`, more than 0, and `reduction`. Example: ``ops.SmoothL1Loss()(x, y)``."""
+    return smooth_l1_loss(prediction, target, beta, reduction)

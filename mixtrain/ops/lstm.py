@@ -34,7 +34,7 @@ def _run(
 
 
 class LSTM(Primitive):
-    """Layers of long short-term memory.
+    """Layers of long short-term memory (Hochreiter and Schmidhuber, 1997).
 
     Args:
         input_size: Channels of the input.
@@ -48,15 +48,8 @@ class LSTM(Primitive):
     A call takes the input (T, N, C), the initial output and cell, (layers * directions, N, hidden_size), and all
     weights as one vector: the kernels, the recurrent kernels and the biases, each for all layers and directions, with
     rows in the order of the gates input, forget, candidate and output. The recurrent biases of MindSpore are not read.
-
-    Returns:
-        Outputs (T, N, directions * hidden_size), the last output and cell, and two zeros in place of the reserved
-        outputs of MindSpore's kernels.
-
-    Raises:
-        ValueError: The shapes do not fit each other.
-
-    Source: Hochreiter and Schmidhuber, 1997; MindSpore, `mindspore.ops.LSTM`.
+    It returns outputs (T, N, directions * hidden_size), the last output and cell, and two zeros in place of the
+    reserved outputs of MindSpore's kernels.
     """
 
     def __init__(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import keras
 
@@ -56,13 +55,8 @@ def multi_margin_loss(
 ) -> Tensor:
     """The mean over classes of max(0, `margin` - the score of the class `target` + that of each other)^`p`.
 
-    Args:
-        input: Scores (N, C).
-        target: Class indices (N,).
-        p: 1 or 2.
-        margin: The margin of the target class.
-        weight: A factor for each class, or None.
-        reduction: "mean", "sum" or "none".
+    `input`: scores (N, C); `target`: class indices (N,); `p`: 1 or 2; `weight`: a factor for each class, or None;
+    `reduction`: "mean", "sum" or "none".
     """
     where, x = "ops.multi_margin_loss", as_float32(input)
     checks.one_of(where, "p", p, (1, 2))
@@ -90,10 +84,8 @@ def multilabel_soft_margin_loss(
 def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The sum of max(0, 1 - target score + other score) over such pairs, divided by the number of classes.
 
-    Args:
-        input: Scores (N, C) or (C,).
-        target: Class indices of the same shape; those before the first -1 are the targets.
-        reduction: "mean", "sum" or "none".
+    `input`: scores (N, C) or (C,); `target`: class indices of the same shape, those before the first -1 are the
+    targets; `reduction`: "mean", "sum" or "none".
     """
     x, count = as_float32(input), input.shape[-1]
     valid = keras.ops.cumprod(keras.ops.cast(keras.ops.greater_equal(target, 0), "float32"), axis=-1)
@@ -161,4 +153,4 @@ def _multi_margin(
     return multi_margin_loss(x, target, p, margin, weight, reduction)
 
 
-MultiMarginLoss: Final = configured("MultiMarginLoss", _multi_margin, p=1, margin=1.0, reduction="mean")
+MultiMarginLoss = configured("MultiMarginLoss", _multi_margin, p=1, margin=1.0, reduction="mean")

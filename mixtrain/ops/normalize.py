@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import float32
 from mixtrain.ops.inputs import as_floats, axes_of, rank_of
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import as_primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
-class L2Normalize(Primitive):
-    """Divide by the root of the sum of squares along axes, computed in at least float32.
+@as_primitive(epsilon=partial(checks.number, at_least=0, example=1e-4))
+def L2Normalize(input_x: TensorLike, *, axis: int | Sequence[int] = 0, epsilon: float = 1e-4) -> Tensor:
+    """Divide by the root of the sum of squares along `axis`, an int or several, computed in at least float32.
 
-    Args:
-        axis: An int, or a list or tuple of ints.
-        epsilon: Lower bound of the sum of squares.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: There is no such axis, or `epsilon` is negative.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> [round(value, 4) for value in ops.L2Normalize()(mixtrain.Tensor([3.0, 4.0])).numpy().tolist()]
-        [0.6, 0.8]
+    `epsilon` is the lower bound of the sum. Example: ``ops.L2Normalize()(Tensor([3.0, 4.0]))`` is ``[0.6, 0.8]``.
     """
-
-    def __init__(self, axis: int | Sequence[int] = 0, epsilon: float = 1e-4) -> None:
-        super().__init__()
-        self.axis = axis
-        self.epsilon = checks.number(self.name, "epsilon", epsilon, at_least=0, example=1e-4)
-
-    def __call__(self, input_x: TensorLike) -> Tensor:
-        """Normalize `input_x`; its shape and dtype stay."""
-        x = as_floats(self.name, input_x)
-        axes = axes_of(self.name, self.axis, rank_of(x))
-        squares = keras.ops.sum(keras.ops.square(keras.ops.cast(x, float32)), axis=axes, keepdims=True)
-        return x * keras.ops.cast(keras.ops.rsqrt(keras.ops.maximum(squares, self.epsilon)), x.dtype)
+    x = as_floats("L2Normalize", input_x)
+    axes = axes_of("L2Normalize", axis, rank_of(x))
+    squares = keras.ops.sum(keras.ops.square(keras.ops.cast(x, float32)), axis=axes, keepdims=True)
+    return x * keras.ops.cast(keras.ops.rsqrt(keras.ops.maximum(squares, epsilon)), x.dtype)
 
 
 def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Sequence[int]) -> Tensor:
@@ -62,19 +45,10 @@ def layer_norm(
     input: TensorLike, normalized_shape: Sequence[int], weight: TensorLike | None = None,
     bias: TensorLike | None = None, eps: float = 1e-5,
 ) -> Tensor:
-    """Normalize the last axes of each sample, in float32.
+    """Normalize the last axes of `input`, of shape `normalized_shape`, in float32; `eps` is added to the variance.
 
-    Args:
-        input: Tensor whose last axes are `normalized_shape`.
-        normalized_shape: A tuple of ints.
-        weight: The scale, of that shape; None for 1.
-        bias: The shift, of that shape; None for 0.
-        eps: Added to the variance.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> [round(value, 3) for value in ops.layer_norm(mixtrain.Tensor([1.0, 3.0]), (2,)).asnumpy().tolist()]
-        [-1.0, 1.0]
+    `weight` and `bias` of that shape scale and shift; None for 1 and 0. Example:
+    ``ops.layer_norm(Tensor([1.0, 3.0]), (2,))`` is ``[-1.0, 1.0]``.
     """
     x = as_floats("ops.layer_norm", input)
     sizes = tuple(normalized_shape)
@@ -87,14 +61,9 @@ def group_norm(
     input: TensorLike, num_groups: int, weight: TensorLike | None = None, bias: TensorLike | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalize groups of channels of each sample of `input` (N, C, ...), then scale and shift each channel.
+    """Normalize `num_groups` groups of channels of each sample of `input` (N, C, ...); `eps` is added to the variance.
 
-    Args:
-        input: Tensor.
-        num_groups: The number of groups; it divides the number of channels.
-        weight: The scale of each channel; None for 1.
-        bias: The shift of each channel; None for 0.
-        eps: Added to the variance.
+    `weight` and `bias` scale and shift each channel; None for 1 and 0.
     """
     x = as_floats("ops.group_norm", input)
     count, channels = x.shape[:2]
@@ -107,17 +76,10 @@ def batch_norm(
     input_x: TensorLike, running_mean: TensorLike, running_var: TensorLike, weight: TensorLike, bias: TensorLike,
     training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Tensor:
-    """Normalize the channels of (N, C, ...): by running statistics, or in training by those of the batch.
+    """Normalize the channels of `input_x` (N, C, ...): by running statistics, or in `training` by those of the batch.
 
-    Args:
-        input_x: Tensor.
-        running_mean: The mean of each channel; a Parameter is updated in training.
-        running_var: The variance of each channel; likewise.
-        weight: The scale of each channel; None for 1.
-        bias: The shift of each channel; None for 0.
-        training: Whether to normalize by the statistics of the batch.
-        momentum: The weight of the batch in the running statistics.
-        eps: Added to the variance.
+    `running_mean` and `running_var` are updated in training if they are Parameters, with the weight `momentum` for the
+    batch; `weight` and `bias` scale and shift each channel, None for 1 and 0; `eps` is added to the variance.
     """
     x = as_floats("ops.batch_norm", input_x)
     wide = keras.ops.cast(x, float32)
@@ -140,26 +102,17 @@ def batch_norm(
     return keras.ops.cast(_scaled(y, weight, bias, shape), x.dtype)
 
 
-class LayerNorm(Primitive):
-    """Normalize the last axes of each sample: ``(output, mean, variance)``.
+@as_primitive()
+def LayerNorm(
+    input_x: TensorLike, gamma: TensorLike, beta: TensorLike, *, begin_norm_axis: int = 1, begin_params_axis: int = 1,
+    epsilon: float = 1e-7,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalize the axes of each sample from `begin_norm_axis` on: ``(output, mean, variance)``.
 
-    Args:
-        begin_norm_axis: First axis that is normalized over.
-        begin_params_axis: First axis that the scale and the shift belong to.
-        epsilon: Added to the variance.
-
-    Example: ``output, mean, variance = ops.LayerNorm()(x, gamma, beta)``.
+    `begin_params_axis`: first axis that scale and shift belong to; `epsilon`: added to the variance. Example:
+    ``output, mean, variance = ops.LayerNorm()(x, gamma, beta)``.
     """
-
-    def __init__(self, begin_norm_axis: int = 1, begin_params_axis: int = 1, epsilon: float = 1e-7) -> None:
-        super().__init__()
-        self.begin_norm_axis, self.begin_params_axis, self.epsilon = begin_norm_axis, begin_params_axis, epsilon
-
-    def __call__(self, input_x: TensorLike, gamma: TensorLike, beta: TensorLike) -> tuple[Tensor, Tensor, Tensor]:
-        """Normalize `input_x`, then scale it by `gamma` and shift it by `beta`."""
-        x = as_floats(self.name, input_x)
-        rank = rank_of(x)
-        wide = keras.ops.cast(x, float32)
-        y, mean, variance = _normalized(wide, tuple(range(self.begin_norm_axis % rank, rank)), self.epsilon)
-        shape = tuple(x.shape[self.begin_params_axis % rank :])
-        return keras.ops.cast(_scaled(y, gamma, beta, shape), x.dtype), mean, variance
+    x = as_floats("LayerNorm", input_x)
+    rank = rank_of(x)
+    y, mean, variance = _normalized(keras.ops.cast(x, float32), tuple(range(begin_norm_axis % rank, rank)), epsilon)
+    return keras.ops.cast(_scaled(y, gamma, beta, tuple(x.shape[begin_params_axis % rank :])), x.dtype), mean, variance

@@ -14,7 +14,7 @@ from mixtrain.ops.arithmetic import mul, pow
 from mixtrain.ops.comparison import bitwise_and, bitwise_or, bitwise_xor
 from mixtrain.ops.elementwise import binary, binary_function, named, renamed, unary, unary_function
 from mixtrain.ops.inputs import as_floats, is_number, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitives
 from mixtrain.ops.unary import exp2, reciprocal
 from mixtrain.typing import Tensor, TensorLike
 
@@ -136,48 +136,44 @@ def _digamma(x: Tensor) -> Tensor:
     return keras.ops.cast(keras.ops.where(_is_pole(wide), at_pole, values), x.dtype)
 
 
-invert: Final = unary_function(
+invert = unary_function(
     "invert", lambda x: keras.ops.bitwise_not(x), "The bits of the integer `x`, inverted.", floats=False,
     parameter="x",
 )
-bitwise_left_shift: Final = binary_function(
+bitwise_left_shift = binary_function(
     "bitwise_left_shift", _shift(keras.ops.left_shift), "The bits of `input`, shifted left by `other`.",
     tensors=True,
 )
-bitwise_right_shift: Final = binary_function(
+bitwise_right_shift = binary_function(
     "bitwise_right_shift", _shift(keras.ops.right_shift), "The bits of `input`, shifted right by `other`.",
     tensors=True,
 )
-positive: Final = unary_function("positive", lambda x: x, "`input` itself.", floats=False)
-deg2rad: Final = unary_function("deg2rad", lambda x: x * (math.pi / 180), "`x` degrees in radians.", parameter="x")
-rad2deg: Final = unary_function("rad2deg", lambda x: x * (180 / math.pi), "`x` radians in degrees.", parameter="x")
-frac: Final = unary_function("frac", lambda x: x - keras.ops.trunc(x), "The fraction of `x`.", parameter="x")
-erfinv: Final = unary_function("erfinv", keras.ops.erfinv, "The number whose error function is `input`.")
-lgamma: Final = unary_function("lgamma", _lgamma, "The logarithm of the gamma function of `input`.")
-digamma: Final = unary_function("digamma", _digamma, "The derivative of `lgamma` at `input`.")
-signbit: Final = unary_function("signbit", keras.ops.signbit, "Whether the sign bit of `input` is set.", floats=False)
-isneginf: Final = unary_function("isneginf", lambda x: x == -math.inf, "Whether `input` is minus infinity.")
-isposinf: Final = unary_function("isposinf", lambda x: x == math.inf, "Whether `input` is plus infinity.")
-inv: Final = renamed(reciprocal, "inv")
+positive = unary_function("positive", lambda x: x, "`input` itself.", floats=False)
+deg2rad = unary_function("deg2rad", lambda x: x * (math.pi / 180), "`x` degrees in radians.", parameter="x")
+rad2deg = unary_function("rad2deg", lambda x: x * (180 / math.pi), "`x` radians in degrees.", parameter="x")
+frac = unary_function("frac", lambda x: x - keras.ops.trunc(x), "The fraction of `x`.", parameter="x")
+erfinv = unary_function("erfinv", keras.ops.erfinv, "The number whose error function is `input`.")
+lgamma = unary_function("lgamma", _lgamma, "The logarithm of the gamma function of `input`.")
+digamma = unary_function("digamma", _digamma, "The derivative of `lgamma` at `input`.")
+signbit = unary_function("signbit", keras.ops.signbit, "Whether the sign bit of `input` is set.", floats=False)
+isneginf = unary_function("isneginf", lambda x: x == -math.inf, "Whether `input` is minus infinity.")
+isposinf = unary_function("isposinf", lambda x: x == math.inf, "Whether `input` is plus infinity.")
+inv = renamed(reciprocal, "inv")
 
-copysign: Final = binary_function("copysign", _copysign, "`input` with the sign of `other`.", floats=True, tensors=True)
-fmax: Final = binary_function(
+copysign = binary_function("copysign", _copysign, "`input` with the sign of `other`.", floats=True, tensors=True)
+fmax = binary_function(
     "fmax", _ignoring_nan(keras.ops.maximum), "The larger of `input` and `other`; NaN is ignored.", tensors=True
 )
-fmin: Final = binary_function(
+fmin = binary_function(
     "fmin", _ignoring_nan(keras.ops.minimum), "The smaller of `input` and `other`; NaN is ignored.", tensors=True
 )
-gcd: Final = binary_function("gcd", _gcd, "The greatest common divisor of `input` and `other`.", tensors=True)
-lcm: Final = binary_function("lcm", _lcm, "The least common multiple of `input` and `other`.", tensors=True)
-logaddexp2: Final = binary_function(
-    "logaddexp2", _logaddexp2, "log2(2 ** `input` + 2 ** `other`).", floats=True, tensors=True
-)
-nextafter: Final = binary_function(
+gcd = binary_function("gcd", _gcd, "The greatest common divisor of `input` and `other`.", tensors=True)
+lcm = binary_function("lcm", _lcm, "The least common multiple of `input` and `other`.", tensors=True)
+logaddexp2 = binary_function("logaddexp2", _logaddexp2, "log2(2 ** `input` + 2 ** `other`).", floats=True, tensors=True)
+nextafter = binary_function(
     "nextafter", backend.special.nextafter, "The next float after `input` towards `other`.", floats=True, tensors=True
 )
-xlogy: Final = binary_function(
-    "xlogy", _xlogy, "`input` * log(`other`), and 0 where `input` is 0.", floats=True, tensors=True
-)
+xlogy = binary_function("xlogy", _xlogy, "`input` * log(`other`), and 0 where `input` is 0.", floats=True, tensors=True)
 
 
 def heaviside(input: TensorLike, values: TensorLike) -> Tensor:
@@ -206,10 +202,7 @@ def ldexp(x: TensorLike, other: TensorLike) -> Tensor:
 
 
 def logit(input: TensorLike, eps: float | None = None) -> Tensor:
-    """log(p / (1 - p)) of `input`, clipped to between `eps` and 1 - `eps` unless that is None.
-
-    Example: ``ops.logit(p, eps=1e-5)``.
-    """
+    """log(p / (1 - p)) of `input`, clipped to [`eps`, 1 - `eps`] unless that is None. Example: ``ops.logit(p)``."""
 
     def compute(x: Tensor) -> Tensor:
         x = x if eps is None else keras.ops.clip(x, eps, 1 - eps)
@@ -251,56 +244,33 @@ def _scalar(name: str, compute: Callable[[Any, Any], Any], doc: str) -> Callable
     return named(of_numbers, name, f"{doc} Example: ``ops.{name}(3, 2)``.")
 
 
-scalar_add: Final = _scalar("scalar_add", lambda x, y: x + y, "The sum of the numbers `x` and `y`.")
-scalar_sub: Final = _scalar("scalar_sub", lambda x, y: x - y, "The difference of the numbers `x` and `y`.")
-scalar_mul: Final = _scalar("scalar_mul", lambda x, y: x * y, "The product of the numbers `x` and `y`.")
-scalar_div: Final = _scalar("scalar_div", lambda x, y: x / y, "The quotient of the numbers `x` and `y`.")
-scalar_floordiv: Final = _scalar("scalar_floordiv", lambda x, y: x // y, "The quotient of `x` and `y`, rounded down.")
-scalar_mod: Final = _scalar("scalar_mod", lambda x, y: x % y, "The remainder of the number `x` divided by `y`.")
-scalar_pow: Final = _scalar("scalar_pow", lambda x, y: x**y, "The number `x` to the power `y`.")
-scalar_eq: Final = _scalar("scalar_eq", lambda x, y: x == y, "Whether the numbers `x` and `y` are equal.")
-scalar_lt: Final = _scalar("scalar_lt", lambda x, y: x < y, "Whether the number `x` is less than `y`.")
-scalar_le: Final = _scalar("scalar_le", lambda x, y: x <= y, "Whether the number `x` is at most `y`.")
-scalar_gt: Final = _scalar("scalar_gt", lambda x, y: x > y, "Whether the number `x` is greater than `y`.")
-scalar_ge: Final = _scalar("scalar_ge", lambda x, y: x >= y, "Whether the number `x` is at least `y`.")
+scalar_add = _scalar("scalar_add", lambda x, y: x + y, "The sum of the numbers `x` and `y`.")
+scalar_sub = _scalar("scalar_sub", lambda x, y: x - y, "The difference of the numbers `x` and `y`.")
+scalar_mul = _scalar("scalar_mul", lambda x, y: x * y, "The product of the numbers `x` and `y`.")
+scalar_div = _scalar("scalar_div", lambda x, y: x / y, "The quotient of the numbers `x` and `y`.")
+scalar_floordiv = _scalar("scalar_floordiv", lambda x, y: x // y, "The quotient of `x` and `y`, rounded down.")
+scalar_mod = _scalar("scalar_mod", lambda x, y: x % y, "The remainder of the number `x` divided by `y`.")
+scalar_pow = _scalar("scalar_pow", lambda x, y: x**y, "The number `x` to the power `y`.")
+scalar_eq = _scalar("scalar_eq", lambda x, y: x == y, "Whether the numbers `x` and `y` are equal.")
+scalar_lt = _scalar("scalar_lt", lambda x, y: x < y, "Whether the number `x` is less than `y`.")
+scalar_le = _scalar("scalar_le", lambda x, y: x <= y, "Whether the number `x` is at most `y`.")
+scalar_gt = _scalar("scalar_gt", lambda x, y: x > y, "Whether the number `x` is greater than `y`.")
+scalar_ge = _scalar("scalar_ge", lambda x, y: x >= y, "Whether the number `x` is at least `y`.")
 
-BitwiseAnd: Final = primitive("BitwiseAnd", bitwise_and)
-BitwiseOr: Final = primitive("BitwiseOr", bitwise_or)
-BitwiseXor: Final = primitive("BitwiseXor", bitwise_xor)
-LeftShift: Final = primitive("LeftShift", bitwise_left_shift)
-RightShift: Final = primitive("RightShift", bitwise_right_shift)
-Invert: Final = primitive("Invert", invert)
-Digamma: Final = primitive("Digamma", digamma)
-Lgamma: Final = primitive("Lgamma", lgamma)
-Erfinv: Final = primitive("Erfinv", erfinv)
-Lcm: Final = primitive("Lcm", lcm)
-Gcd: Final = primitive("Gcd", gcd)
-Heaviside: Final = primitive("Heaviside", heaviside)
-Xlogy: Final = primitive("Xlogy", xlogy)
-TruncateMod: Final = primitive("TruncateMod", truncate_mod)
-Fmax: Final = primitive("Fmax", fmax)
-Fmin: Final = primitive("Fmin", fmin)
-Eps: Final = primitive("Eps", eps)
-NextAfter: Final = primitive("NextAfter", nextafter)
+(
+    BitwiseAnd, BitwiseOr, BitwiseXor, LeftShift, RightShift, Invert, Digamma, Lgamma, Erfinv, Lcm, Gcd, Heaviside,
+    Xlogy, TruncateMod, Fmax, Fmin, Eps, NextAfter,
+) = primitives(
+    BitwiseAnd=bitwise_and, BitwiseOr=bitwise_or, BitwiseXor=bitwise_xor, LeftShift=bitwise_left_shift,
+    RightShift=bitwise_right_shift, Invert=invert, Digamma=digamma, Lgamma=lgamma, Erfinv=erfinv, Lcm=lcm, Gcd=gcd,
+    Heaviside=heaviside, Xlogy=xlogy, TruncateMod=truncate_mod, Fmax=fmax, Fmin=fmin, Eps=eps, NextAfter=nextafter,
+)
 
 
-class Logit(Primitive):
+@as_primitive()
+def Logit(input: TensorLike, *, eps: float = -1.0) -> Tensor:
     """`logit` with a fixed `eps`; negative for none. Example: ``ops.Logit(1e-5)(p)``."""
-
-    def __init__(self, eps: float = -1.0) -> None:
-        super().__init__()
-        self.eps = eps
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        return logit(input, None if self.eps < 0 else self.eps)
+    return logit(input, None if eps < 0 else eps)
 
 
-class Mvlgamma(Primitive):
-    """`mvlgamma` of `p` dimensions. Example: ``ops.Mvlgamma(p=3)(x)``."""
-
-    def __init__(self, p: int) -> None:
-        super().__init__()
-        self.p = p
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        return mvlgamma(input, self.p)
+Mvlgamma = configured("Mvlgamma", mvlgamma, p=REQUIRED)

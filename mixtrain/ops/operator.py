@@ -8,9 +8,9 @@ compute on backend tensors without autocast.
 from __future__ import annotations
 
 import functools
-import sys
+import inspect
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from mixtrain.autocast.state import autocast_in_force, autocasting, is_symbolic
@@ -45,12 +45,7 @@ def _under_autocast(name: str, function: _Function, *args: Any, **kwargs: Any) -
 
 
 def operator(name: str, function: _Function, *, owner: str = "ops") -> _Function:
-    """Return a function as an operator.
-
-    Args:
-        name: The operator's name.
-        function: Its computation.
-        owner: What of mixtrain has it, for error messages.
+    """Return a function as the operator `name`; `owner` is what of mixtrain has it, for error messages.
 
     Example:
         >>> operator("double", lambda x: 2 * x)(3)
@@ -89,6 +84,12 @@ def primitive_call(call: Callable[..., Any]) -> _Function:
         except CONVERTED_ERRORS as error:
             raise_explained(f"ops.{name}", args, kwargs, error)
 
+    if not takes_self:
+        signature = inspect.signature(function)
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        operator.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[own, *signature.parameters.values()]
+        )
     return operator
 
 
@@ -103,18 +104,12 @@ def _class_name(kind: type) -> str:
     return next(base.__name__ for base in kind.__mro__ if of_this_package(base))
 
 
-def make_operators(names: Iterable[str]) -> None:
-    """Replace the public functions of this package by operators, in every module that has imported them.
+def operators(functions: Mapping[str, Any], names: Iterable[str]) -> dict[str, _Function]:
+    """Return the functions of some names as operators.
 
-    Called once, when the package is complete, so that no function needs a decorator and none can be forgotten.
+    The package shows these. Its modules call each other's functions as they are: on backend tensors, without autocast.
     """
-    package = vars(sys.modules[_PACKAGE])
-    functions = {
-        name: package[name] for name in names if isinstance(package[name], types.FunctionType) and name not in _OPEN
+    return {
+        name: operator(name, functions[name]) for name in names
+        if isinstance(functions[name], types.FunctionType) and name not in _OPEN
     }
-    operators = {id(function): operator(name, function) for name, function in functions.items()}
-    modules = [module for name, module in sys.modules.items() if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]
-    for module in modules:
-        for attribute, value in list(vars(module).items()):
-            if id(value) in operators:
-                setattr(module, attribute, operators[id(value)])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, int32, is_float
-from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.inputs import an_int, axis_of, rank_of, sizes_of, tensor, tensor_dtype
+from mixtrain.ops.primitive import as_primitive, configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -24,38 +24,14 @@ def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
 
 
 def argsort(input: TensorLike, axis: int = -1, descending: bool = False) -> Tensor:
-    """The indices that sort `input` along `axis`, the largest first where `descending`; int32.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.argsort(mixtrain.Tensor([3.0, 1.0, 2.0])).asnumpy().tolist()
-        [1, 2, 0]
-    """
+    """The int32 indices that sort `input` along `axis`, `descending` or not. Example: ``ops.argsort(x)``."""
     x = tensor("ops.argsort", input)
     checks.boolean("ops.argsort", "descending", descending)
     return keras.ops.cast(_order(x, axis_of("ops.argsort", axis, rank_of(x)), descending), int32)
 
 
 def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-    """Sort along an axis.
-
-    Args:
-        input_x: Tensor.
-        axis: The axis.
-        descending: Whether the largest comes first.
-
-    Returns:
-        (sorted tensor, int32 indices that sort it).
-
-    Raises:
-        ValueError: There is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> values, indices = ops.sort(mixtrain.Tensor([3.0, 1.0, 2.0]))
-        >>> values.asnumpy().tolist(), indices.asnumpy().tolist()
-        ([1.0, 2.0, 3.0], [1, 2, 0])
-    """
+    """`input_x` sorted along `axis`, `descending` or not, and its int32 indices. Example: ``ops.sort(x)``."""
     x = tensor("ops.sort", input_x)
     checks.boolean("ops.sort", "descending", descending)
     axis = axis_of("ops.sort", axis, rank_of(x))
@@ -66,26 +42,10 @@ def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple
 def topk(
     input: TensorLike, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Find the largest elements along an axis.
+    """The `k` largest (or smallest, without `largest`) elements of `input` along `dim`, and their int32 indices.
 
-    Args:
-        input: Tensor.
-        k: The number of elements.
-        dim: The axis; None for the last.
-        largest: Whether to find the largest elements; else the smallest.
-        sorted: Accepted; the elements are always sorted.
-
-    Returns:
-        (values, int32 indices).
-
-    Raises:
-        ValueError: The axis is shorter than `k`.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> values, indices = ops.topk(mixtrain.Tensor([3.0, 1.0, 2.0]), 2)
-        >>> values.asnumpy().tolist(), indices.asnumpy().tolist()
-        ([3.0, 2.0], [0, 2])
+    `dim` None is the last axis; `sorted` is accepted: the elements are always sorted. Example:
+    ``ops.topk(Tensor([3.0, 1.0, 2.0]), 2)`` is ``([3.0, 2.0], [0, 2])``.
     """
     x = tensor("ops.topk", input)
     axis = axis_of("ops.topk", -1 if dim is None else dim, rank_of(x), name="dim")
@@ -102,26 +62,10 @@ def topk(
 def one_hot(
     indices: TensorLike, depth: int, on_value: TensorLike = 1, off_value: TensorLike = 0, axis: int = -1
 ) -> Tensor:
-    """Encode class indices as one-hot vectors.
+    """Encode class indices as one-hot vectors of `depth` classes along a new `axis`.
 
-    Args:
-        indices: Tensor of integers; an index out of range gives a vector of `off_value`.
-        depth: The number of classes.
-        on_value: The value at the class; its dtype is that of the result.
-        off_value: The value elsewhere.
-        axis: The position of the axis of classes.
-
-    Returns:
-        Tensor; int64 where both values are Python ints.
-
-    Raises:
-        ValueError: There is no such axis.
-        TypeError: `indices` holds floats.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.one_hot(mixtrain.Tensor([1, 0]), 2).asnumpy().tolist()
-        [[0, 1], [1, 0]]
+    `on_value`, whose dtype is that of the result, is the value at the class, `off_value` elsewhere; `indices` out of
+    range give vectors of `off_value`. Example: ``ops.one_hot(Tensor([1, 0]), 2)`` is ``[[0, 1], [1, 0]]``.
     """
     where = "ops.one_hot"
     x = tensor(where, indices)
@@ -144,18 +88,12 @@ def _triangle(where: str, compute: Callable[..., Tensor], x: TensorLike, diagona
 
 
 def tril(input: TensorLike, diagonal: int = 0) -> Tensor:
-    """`input` with zeros above the diagonal `diagonal` above the main one.
-
-    Example: ``ops.tril(x)``.
-    """
+    """`input` with zeros above the diagonal `diagonal` above the main one. Example: ``ops.tril(x)``."""
     return _triangle("ops.tril", keras.ops.tril, input, diagonal)
 
 
 def triu(input: TensorLike, diagonal: int = 0) -> Tensor:
-    """`input` with zeros below the diagonal `diagonal` above the main one.
-
-    Example: ``ops.triu(x)``.
-    """
+    """`input` with zeros below the diagonal `diagonal` above the main one. Example: ``ops.triu(x)``."""
     return _triangle("ops.triu", keras.ops.triu, input, diagonal)
 
 
@@ -170,75 +108,30 @@ def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
 
 
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
-    """A tensor of zeros of `shape` to which `updates` are added at `indices`.
-
-    Example: ``ops.scatter_nd(indices, updates, (4,))``.
-    """
+    """Zeros of `shape` to which `updates` are added at `indices`: ``ops.scatter_nd(indices, updates, (4,))``."""
     where = "ops.scatter_nd"
     return keras.ops.scatter(tensor(where, indices), tensor(where, updates), sizes_of(where, shape))
 
 
-class OneHot(Primitive):
-    """`one_hot` along a fixed `axis`; depth and both values are arguments of the call.
-
-    Example: ``ops.OneHot()(labels, 10, mixtrain.Tensor(1.0), mixtrain.Tensor(0.0))``.
-    """
-
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        if not is_number(axis) or isinstance(axis, (bool, float)):
-            raise checks.fail_type("OneHot", "axis must be an int", axis, "axis=-1")
-        self.axis = axis
-
-    def __call__(self, indices: TensorLike, depth: int, on_value: TensorLike, off_value: TensorLike) -> Tensor:
-        return one_hot(indices, depth, on_value, off_value, self.axis)
+@as_primitive(axis=partial(an_int, example=-1))
+def OneHot(indices: TensorLike, depth: int, on_value: TensorLike, off_value: TensorLike, *, axis: int = -1) -> Tensor:
+    """`one_hot` along a fixed `axis`. Example: ``ops.OneHot()(labels, 10, Tensor(1.0), Tensor(0.0))``."""
+    return one_hot(indices, depth, on_value, off_value, axis)
 
 
-class TopK(Primitive):
+@as_primitive(sorted=checks.boolean)
+def TopK(input_x: TensorLike, k: int, *, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """`topk` of the last axis; `sorted` is accepted. Example: ``ops.TopK()(x, 5)``."""
-
-    def __init__(self, sorted: bool = True) -> None:
-        super().__init__()
-        self.sorted = checks.boolean("TopK", "sorted", sorted)
-
-    def __call__(self, input_x: TensorLike, k: int) -> tuple[Tensor, Tensor]:
-        return topk(input_x, k)
+    return topk(input_x, k)
 
 
-class Sort(Primitive):
-    """`sort` with fixed `axis` and `descending`."""
-
-    def __init__(self, axis: int = -1, descending: bool = False) -> None:
-        super().__init__()
-        self.axis = axis
-        self.descending = checks.boolean("Sort", "descending", descending)
-
-    def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor]:
-        return sort(x, self.axis, self.descending)
+@as_primitive(descending=checks.boolean)
+def Sort(x: TensorLike, *, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """`sort` with fixed `axis` and `descending`. Example: ``ops.Sort()(x)``."""
+    return sort(x, axis, descending)
 
 
-class _Triangle(Primitive):
-    """A triangle with a fixed diagonal."""
-
-    def __init__(self, diagonal: int = 0) -> None:
-        super().__init__()
-        self.diagonal = diagonal
+Tril, Triu = configured("Tril", tril, diagonal=0), configured("Triu", triu, diagonal=0)
 
 
-class Tril(_Triangle):
-    """`tril` with a fixed `diagonal`. Example: ``ops.Tril()(x)``."""
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        return tril(input, self.diagonal)
-
-
-class Triu(_Triangle):
-    """`triu` with a fixed `diagonal`. Example: ``ops.Triu()(x)``."""
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        return triu(input, self.diagonal)
-
-
-Diag: Final = primitive("Diag", diag)
-Unique: Final = primitive("Unique", unique)
-ScatterNd: Final = primitive("ScatterNd", scatter_nd)
+Diag, Unique, ScatterNd = primitives(Diag=diag, Unique=unique, ScatterNd=scatter_nd)

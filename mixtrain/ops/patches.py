@@ -133,12 +133,9 @@ def batch_to_space_nd(input_x: TensorLike, block_size: int | Sequence[int], crop
 
 
 def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
-    """The sampling grid of an affine map `theta`, for an output of `size` (N, C, H, W) or (N, C, D, H, W).
+    """The sampling grid of affine maps `theta`, (N, 2, 3) or (N, 3, 4), for an output of shape `size`.
 
-    Args:
-        theta: Matrices (N, 2, 3) or (N, 3, 4).
-        size: The output's shape.
-        align_corners: Whether -1 and 1 are the centers of the outermost elements; else their edges.
+    `align_corners`: whether -1 and 1 are the centers of the outermost elements; else their edges.
     """
     matrix = as_floats("ops.affine_grid", theta)
     lengths = [int(length) for length in size][2:]
@@ -166,14 +163,10 @@ def grid_sample(
     input: TensorLike, grid: TensorLike, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: bool = False,
 ) -> Tensor:
-    """Sample `input` (N, C, H, W) or (N, C, D, H, W) at the points `grid` (N, ..., 2 or 3), from -1 to 1.
+    """Sample `input` (N, C, H, W) or (N, C, D, H, W) at the points `grid` (N, ..., 2 or 3), x first, from -1 to 1.
 
-    Args:
-        input: Images or volumes.
-        grid: Coordinates of the points, x first.
-        mode: "bilinear" or "nearest".
-        padding_mode: Values outside of the input: "zeros", "border" or "reflection".
-        align_corners: Whether -1 and 1 are the centers of the outermost elements; else their edges.
+    `mode`: "bilinear" or "nearest"; `padding_mode`: values outside of the input, "zeros", "border" or "reflection";
+    `align_corners` as in `affine_grid`.
     """
     where = "ops.grid_sample"
     checks.one_of(where, "mode", mode, ("bilinear", "nearest"))
@@ -220,13 +213,8 @@ def crop_and_resize(
 ) -> Tensor:
     """Crops of `image` (N, H, W, C) at `boxes` (y1, x1, y2, x2 from 0 to 1), resized to `crop_size`.
 
-    Args:
-        image: Images, channels last.
-        boxes: One for each crop.
-        box_indices: The index of the image of each crop.
-        crop_size: (height, width).
-        method: "bilinear", "nearest" or "bilinear_v2", which is computed as "bilinear".
-        extrapolation_value: The value of elements outside of the image.
+    `box_indices`: the index of the image of each crop; `method`: "bilinear", "nearest" or "bilinear_v2", computed as
+    "bilinear"; `extrapolation_value`: the value of elements outside of the image.
     """
     where = "ops.crop_and_resize"
     checks.one_of(where, "method", method, ("bilinear", "nearest", "bilinear_v2"))
@@ -243,9 +231,7 @@ def crop_and_resize(
         for point in (points[0][:, :, None], points[1][:, None, :])
     ]
     # `grid_sample` counts from -1 to 1.
-    scaled = [
-        2 * point / max(length - 1, 1) - 1 for point, length in zip(grid, x.shape[1:3], strict=True)
-    ]
+    scaled = [2 * point / max(length - 1, 1) - 1 for point, length in zip(grid, x.shape[1:3], strict=True)]
     crops = grid_sample(
         channels_first(x), keras.ops.stack(scaled[::-1], axis=-1), "nearest" if method == "nearest" else "bilinear",
         "border", True,
@@ -293,17 +279,13 @@ def _grid_sampler(
 
 _SAMPLING: Final = {"interpolation_mode": "bilinear", "padding_mode": "zeros", "align_corners": False}
 
-GridSampler2D: Final = configured("GridSampler2D", _grid_sampler, **_SAMPLING)
-GridSampler3D: Final = configured("GridSampler3D", _grid_sampler, **_SAMPLING)
-AffineGrid: Final = configured("AffineGrid", affine_grid, align_corners=False)
-Im2Col: Final = configured("Im2Col", _im2col, ksizes=1, strides=1, dilations=1, pads=0)
-Col2Im: Final = configured("Col2Im", _col2im, kernel_size=1, dilation=1, padding=0, stride=1)
-SpaceToBatchND: Final = configured("SpaceToBatchND", space_to_batch_nd, block_size=1, paddings=())
-BatchToSpaceND: Final = configured("BatchToSpaceND", batch_to_space_nd, block_size=1, crops=())
-CropAndResize: Final = configured(
-    "CropAndResize", crop_and_resize, method="bilinear", extrapolation_value=0.0
-)
-LRN: Final = configured(
-    "LRN", lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS"
-)
-Padding: Final = configured("Padding", padding, pad_dim_size=8)
+GridSampler2D = configured("GridSampler2D", _grid_sampler, **_SAMPLING)
+GridSampler3D = configured("GridSampler3D", _grid_sampler, **_SAMPLING)
+AffineGrid = configured("AffineGrid", affine_grid, align_corners=False)
+Im2Col = configured("Im2Col", _im2col, ksizes=1, strides=1, dilations=1, pads=0)
+Col2Im = configured("Col2Im", _col2im, kernel_size=1, dilation=1, padding=0, stride=1)
+SpaceToBatchND = configured("SpaceToBatchND", space_to_batch_nd, block_size=1, paddings=())
+BatchToSpaceND = configured("BatchToSpaceND", batch_to_space_nd, block_size=1, crops=())
+CropAndResize = configured("CropAndResize", crop_and_resize, method="bilinear", extrapolation_value=0.0)
+LRN = configured("LRN", lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS")
+Padding = configured("Padding", padding, pad_dim_size=8)

@@ -33,16 +33,10 @@ def padded_avg_pool(
     x: Tensor, kernel_size: Window, stride: Window, padding: Pads, ceil_padding: Pads, *, include_pad: bool,
     divisor: int | None,
 ) -> Tensor:
-    """Average-pool padded tensors.
+    """Average-pool (N, *sizes, C), padded by `padding` on each side, and by `ceil_padding` for a last, partial window.
 
-    Args:
-        x: Tensor (N, *sizes, C).
-        kernel_size: Size of the window.
-        stride: Stride of the window.
-        padding: Zeros on each side.
-        ceil_padding: Zeros beyond `padding` that a last, partial window needs; no mean counts them.
-        include_pad: Whether means count the zeros of `padding`.
-        divisor: What sums are divided by in place of the number of elements counted; None for that number.
+    No mean counts `ceil_padding`; with `include_pad` means count `padding`. `divisor`: what sums are divided by in
+    place of the number of elements counted; None for that number.
     """
     padded = avg_pool(pad(pad(x, padding), ceil_padding), kernel_size, stride)
     if divisor is not None:
@@ -71,16 +65,10 @@ def max_pool_by_windows(
     x: Tensor, kernel_size: Pair, stride: Pair, dilation: Pair, padding: Pads, ceil_padding: Pads, *,
     return_indices: bool,
 ) -> Tensor:
-    """Max-pool by stacking the elements of each window.
+    """Max-pool images (N, H, W, C) of known sizes by stacking the elements of each window.
 
-    Args:
-        x: Images (N, H, W, C) of known sizes.
-        kernel_size: Size of the window.
-        stride: Stride of the window.
-        dilation: Distance between the window's elements.
-        padding: Padding around each image, which is never the maximum.
-        ceil_padding: Padding beyond that.
-        return_indices: Whether to return ``(maxima, indices)``: the flat index in H * W of each maximum, int64.
+    `dilation` is the distance between the window's elements; padding is never the maximum. With `return_indices` return
+    ``(maxima, indices)``: the flat index in H * W of each maximum, int64.
     """
     ops, width = keras.ops, x.shape[2]
     padded = pad(pad(x, padding, -math.inf), ceil_padding, -math.inf)

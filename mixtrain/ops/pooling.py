@@ -29,36 +29,16 @@ from mixtrain.typing import Tensor, TensorLike
 
 
 def max_pool2d(
-    x: TensorLike,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    return_indices: bool = False,
+    x: TensorLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, return_indices: bool = False,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """Max-pool images.
+    """Max-pool images `x` (N, C, H, W), in their dtype.
 
-    Args:
-        x: Images (N, C, H, W), floating point.
-        kernel_size: Size of the window: an int or (height, width).
-        stride: Stride of the window; None for `kernel_size`.
-        padding: Padding, which is never the maximum: an int or (height, width), at most half of the window.
-        dilation: Must be 1; `nn.MaxPool2d` supports others.
-        return_indices: Whether to return (output, indices), each the flat index in H * W of a maximum, int64.
-        ceil_mode: Must be False; `nn.MaxPool2d` supports True.
-
-    Returns:
-        (N, C, H', W'), in the dtype of `x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or the window does not fit.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.max_pool2d(ops.ones((1, 1, 4, 4)), 2).shape)
-        (1, 1, 2, 2)
+    `kernel_size`: an int or (height, width); `stride`: None for `kernel_size`; `padding`, which is never the maximum:
+    an int or (height, width), at most half of the window; `dilation`: 1 and `ceil_mode`: False, `nn.MaxPool2d` supports
+    others; `return_indices`: whether to return (output, indices), each the flat index in H * W of a maximum, int64.
+    Example: ``ops.max_pool2d(x, 2)``.
     """
     where, x = "ops.max_pool2d", image("ops.max_pool2d", x)
     if window(where, "dilation", dilation) != (1, 1) or ceil_mode:
@@ -73,36 +53,15 @@ def max_pool2d(
 
 
 def avg_pool2d(
-    input_x: TensorLike,
-    kernel_size: int | Sequence[int] = 1,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
+    input_x: TensorLike, kernel_size: int | Sequence[int] = 1, stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
     divisor_override: int = 0,
 ) -> Tensor:
-    """Average-pool images.
+    """Average-pool images `input_x` (N, C, H, W), in their dtype.
 
-    Args:
-        input_x: Images (N, C, H, W), floating point.
-        kernel_size: Size of the window: an int or (height, width).
-        stride: Stride of the window: an int or (height, width).
-        padding: Zeros: an int or (height, width), at most half of the window.
-        ceil_mode: Must be False; `nn.AvgPool2d` supports True.
-        count_include_pad: Whether the mean counts the padding.
-        divisor_override: What sums are divided by, in place of the window's size; 0 for that size.
-
-    Returns:
-        (N, C, H', W'), in the dtype of `input_x`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or the window does not fit.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.avg_pool2d(ops.ones((1, 1, 4, 4)), 2, 2).shape)
-        (1, 1, 2, 2)
+    `kernel_size`, `stride`: an int or (height, width); `padding`: zeros, at most half of the window; `ceil_mode`:
+    False, `nn.AvgPool2d` supports True; `count_include_pad`: whether the mean counts the padding; `divisor_override`:
+    what sums are divided by, 0 for the window's size. Example: ``ops.avg_pool2d(x, 2, 2)``.
     """
     where, x = "ops.avg_pool2d", image("ops.avg_pool2d", input_x)
     if ceil_mode:
@@ -117,22 +76,9 @@ def avg_pool2d(
 
 
 def adaptive_avg_pool2d(input: TensorLike, output_size: int | Sequence[int]) -> Tensor:
-    """Average-pool images to a given size.
+    """Average-pool images `input` (N, C, H, W) or (C, H, W) to `output_size`, in their dtype.
 
-    Args:
-        input: Images (N, C, H, W) or (C, H, W), floating point.
-        output_size: Size of the output: an int or (height, width), where None keeps the input's.
-
-    Returns:
-        (N, C, height, width), in the dtype of `input`.
-
-    Raises:
-        TypeError: `output_size` is none of these.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.adaptive_avg_pool2d(ops.ones((1, 1, 4, 4)), 1).shape)
-        (1, 1, 1, 1)
+    It is an int or (height, width), where None keeps the input's. Example: ``ops.adaptive_avg_pool2d(x, 1)``.
     """
     if len(input.shape) == 3:
         return adaptive_avg_pool2d(keras.ops.expand_dims(input, 0), output_size)[0]
@@ -193,11 +139,9 @@ class _Pool(Primitive):
 
 
 class MaxPool(_Pool):
-    """Max pooling: `kernel_size`, `strides` (1), `pad_mode` "valid" or "same", in any case.
+    """Max pooling of (N, C, H, W) with `kernel_size`, `strides`, and `pad_mode` "valid" or "same", in any case.
 
-    `data_format` is "NCHW", the only one.
-
-    Example: ``ops.MaxPool(2, 2)(x)`` for x (N, C, H, W).
+    `data_format` is "NCHW". Example: ``ops.MaxPool(2, 2)(x)``.
     """
 
     def __call__(self, x: TensorLike) -> Tensor:
@@ -207,11 +151,9 @@ class MaxPool(_Pool):
 
 
 class AvgPool(_Pool):
-    """Average pooling: `kernel_size`, `strides` (1), `pad_mode` "valid" or "same" (padding is not counted).
+    """Average pooling of (N, C, H, W) with `kernel_size`, `strides`, `pad_mode` "valid" or "same" (not counted).
 
-    `data_format` is "NCHW", the only one.
-
-    Example: ``ops.AvgPool(2, 2)(x)`` for x (N, C, H, W).
+    `data_format` is "NCHW". Example: ``ops.AvgPool(2, 2)(x)``.
     """
 
     def __call__(self, x: TensorLike) -> Tensor:
@@ -223,9 +165,7 @@ class AvgPool(_Pool):
 class MaxPoolWithArgmax(_Pool):
     """`MaxPool` that returns ``(output, indices)``: the flat index in C * H * W of each maximum, int32.
 
-    `kernel_size`, `strides`, `pad_mode` and `data_format` as there.
-
-    Example: ``ops.MaxPoolWithArgmax(2, 2)(x)``.
+    `kernel_size`, `strides`, `pad_mode`, `data_format` as there. Example: ``ops.MaxPoolWithArgmax(2, 2)(x)``.
     """
 
     def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor]:

@@ -14,18 +14,15 @@ from mixtrain.ops.operator import of_this_package, primitive_call
 from mixtrain.typing import Tree
 
 _PrimitiveT = TypeVar("_PrimitiveT", bound="Primitive")
+_Parameter: Final = inspect.Parameter
+_EITHER: Final = _Parameter.POSITIONAL_OR_KEYWORD
 
 
 class Primitive:
     """The base of operations that are objects: ``ops.Add()(x, y)`` is ``ops.add(x, y)``.
 
-    Args:
-        name: What the representation shows; without it, the class's name.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.Add(), isinstance(ops.Add(), ops.Primitive)
-        (Prim[Add], True)
+    `name` is what the representation shows; without it, the class's name. Example: ``ops.Add()`` prints as
+    ``Prim[Add]``.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -46,42 +43,20 @@ class Primitive:
         return type(self).__name__ if self._name is None else self._name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the operation; a subclass defines it.
-
-        Raises:
-            NotImplementedError: The subclass does not.
-        """
+        """Compute the operation; a subclass defines it."""
         raise NotImplementedError(f"{self.name}: a Primitive must define its computation. Write def __call__(self, x).")
 
     def add_prim_attr(self: _PrimitiveT, name: str, value: Any) -> _PrimitiveT:
-        """Store a value in `attrs`; it does not change the computation.
-
-        Args:
-            name: The name.
-            value: The value.
-
-        Returns:
-            The primitive.
-        """
+        """Store a `value` as `name` in `attrs`, which does not change the computation; return the primitive."""
         self.attrs[name] = value
         return self
 
     def init_prim_io_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Store the names of inputs and outputs in `attrs`.
-
-        Args:
-            inputs: The inputs' names.
-            outputs: The outputs' names.
-        """
+        """Store the names of `inputs` and `outputs` in `attrs`."""
         self.attrs.update(input_names=list(inputs), output_names=list(outputs))
 
     def shard(self: _PrimitiveT, in_strategy: Any = None, out_strategy: Any = None) -> _PrimitiveT:
-        """Return the primitive; sharding has no effect on one device.
-
-        Args:
-            in_strategy: Accepted for MindSpore scripts.
-            out_strategy: Accepted for MindSpore scripts.
-        """
+        """Return the primitive; sharding by `in_strategy` and `out_strategy` has no effect on one device."""
         return self
 
     def __repr__(self) -> str:
@@ -91,34 +66,15 @@ class Primitive:
 
 
 class PrimitiveWithCheck(Primitive):
-    """The base of user-defined primitives with checks of shapes and dtypes, which are not called.
-
-    Example:
-        >>> class Twice(PrimitiveWithCheck):
-        ...     def __call__(self, x):
-        ...         return x * 2
-        >>> Twice()(3)
-        6
-    """
+    """The base of user-defined primitives with checks of shapes and dtypes, which are not called."""
 
 
 class PrimitiveWithInfer(Primitive):
-    """The base of user-defined primitives with inference of shapes and dtypes, which is not called.
-
-    Example:
-        >>> class Twice(PrimitiveWithInfer):
-        ...     def __call__(self, x):
-        ...         return x * 2
-        >>> Twice()(3)
-        6
-    """
+    """The base of user-defined primitives with inference of shapes and dtypes, which is not called."""
 
 
 def prim_attr_register(fn: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a primitive's `__init__` so that its arguments become attributes.
-
-    Args:
-        fn: The `__init__`; it need not call that of `Primitive`.
+    """Decorate a primitive's `__init__`, `fn`, so that its arguments become attributes.
 
     Example:
         >>> class Power(Primitive):
@@ -142,39 +98,42 @@ def prim_attr_register(fn: Callable[..., None]) -> Callable[..., None]:
 
 
 def prim_arg_register(fn: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a primitive's `__init__` so that its arguments become attributes, as `prim_attr_register` does.
-
-    Args:
-        fn: The `__init__`.
-
-    Example:
-        >>> class Power(Primitive):
-        ...     @prim_arg_register
-        ...     def __init__(self, exponent=2):
-        ...         pass
-        >>> Power(3).exponent
-        3
-    """
+    """Decorate a primitive's `__init__`, `fn`: its arguments become attributes, as with `prim_attr_register`."""
     return prim_attr_register(fn)
 
 
 def primitive(name: str, function: Callable[..., Any]) -> type[Primitive]:
     """Return the class of primitives that have no settings and compute `function`.
 
-    Args:
-        name: The class's name, MindSpore's.
-        function: The functional form.
-
     Example:
-        >>> Twice = primitive("Twice", lambda x: 2 * x)
-        >>> Twice()(3)
+        >>> primitive("Twice", lambda x: 2 * x)()(3)
         6
     """
-    doc = (
-        f"`{function.__name__}` as an object. Example: ``ops.{name}()(...)`` is ``ops.{function.__name__}(...)``."
-    )
-    body = {"__call__": staticmethod(function), "__doc__": doc, "__module__": _caller()}
-    return type(name, (Primitive,), body)
+    return _primitive_without_settings(name, function, _caller())
+
+
+def primitives(**functions: Callable[..., Any]) -> list[type[Primitive]]:
+    """Return the classes of several primitives without settings, in order: ``Abs, Neg = primitives(Abs=abs, Neg=neg)``.
+
+    Example:
+        >>> Twice, Half = primitives(Twice=lambda x: 2 * x, Half=lambda x: x / 2)
+        >>> Twice()(3), Half()(3)
+        (6, 1.5)
+    """
+    module = _caller()
+    return [_primitive_without_settings(name, function, module) for name, function in functions.items()]
+
+
+def _primitive_without_settings(name: str, function: Callable[..., Any], module: str) -> type[Primitive]:
+    doc = f"{function.__doc__ or 'An operation without settings.'} Example: ``ops.{name}()(...)``."
+    if _is_public(function):
+        same = function.__name__
+        doc = f"`{same}` as an object. Example: ``ops.{name}()(...)`` is ``ops.{same}(...)``."
+    return type(name, (Primitive,), {"__call__": staticmethod(function), "__doc__": doc, "__module__": module})
+
+
+def _is_public(function: Callable[..., Any]) -> bool:
+    return not function.__name__.startswith("_") and "<" not in function.__qualname__  # As in "<lambda>", "<locals>".
 
 
 def _caller() -> str:
@@ -186,18 +145,16 @@ REQUIRED: Final = inspect.Parameter.empty
 
 
 def argument_reader(settings: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
-    """Return a function that binds arguments to `settings` and returns them all by name.
-
-    Args:
-        settings: The arguments in order, each with its default; `REQUIRED` for none.
+    """Return a function that binds arguments to `settings`, the names in order with defaults, and returns all by name.
 
     Example:
         >>> argument_reader({"size": REQUIRED, "step": 1})(3)
         {'size': 3, 'step': 1}
     """
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(key, kind, default=value) for key, value in settings.items()])
+    return _binder(inspect.Signature([_Parameter(key, _EITHER, default=value) for key, value in settings.items()]))
 
+
+def _binder(signature: inspect.Signature) -> Callable[..., dict[str, Any]]:
     def bind(*args: Any, **kwargs: Any) -> dict[str, Any]:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -209,32 +166,67 @@ def argument_reader(settings: Mapping[str, Any]) -> Callable[..., dict[str, Any]
 def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
     """Return the class of primitives that store `settings` and compute ``function(*inputs, **settings)``.
 
-    Args:
-        name: The class's name, MindSpore's.
-        function: The computation; takes the inputs by position and the settings by name.
-        settings: The arguments of the class in order, each with its default; `REQUIRED` for none.
+    `settings` are the arguments of the class in order, each with its default; `REQUIRED` for none.
 
     Example:
         >>> Power = configured("Power", lambda x, exponent: x**exponent, exponent=2)
         >>> Power()(3), Power(3)(2)
         (9, 8)
     """
-    bind = argument_reader(settings)
+    what = f"`{function.__name__}`" if _is_public(function) else "An operation"
+    fixed = ", ".join(f"`{key}`" for key in settings)
+    doc = f"{what}{' with fixed ' if fixed else ''}{fixed}. Example: ``ops.{name}(...)(x)``."
+    parameters = [_Parameter(key, _EITHER, default=value) for key, value in settings.items()]
+    return _primitive_with_settings(name, function, parameters, {}, {"__doc__": doc, "__module__": _caller()})
+
+
+def as_primitive(**checked: Callable[[str, str, Any], Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Decorate a function of the name of a primitive, whose keyword-only arguments are the primitive's settings.
+
+    `checked` are functions of `mixtrain.checks` that check settings and return what is stored.
+
+    Example:
+        >>> @as_primitive(exponent=checks.number)
+        ... def Power(x, *, exponent=2.0):
+        ...     return x**exponent
+        >>> Power(), Power(3)(2)
+        (Prim[Power]<exponent=2.0>, 8.0)
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        parameters = [
+            parameter.replace(kind=_EITHER) for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind is _Parameter.KEYWORD_ONLY
+        ]
+        names = {"__doc__": function.__doc__, "__module__": function.__module__}
+        if not parameters:
+            return type(function.__name__, (Primitive,), {"__call__": staticmethod(function), **names})
+        return _primitive_with_settings(function.__name__, function, parameters, checked, names)
+
+    return decorate
+
+
+def _primitive_with_settings(
+    name: str, function: Callable[..., Any], parameters: Sequence[inspect.Parameter],
+    checked: Mapping[str, Callable[[str, str, Any], Any]], names: Mapping[str, Any],
+) -> type[Primitive]:
+    bind = _binder(inspect.Signature(parameters))
+    settings = [parameter.name for parameter in parameters]
 
     def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
         Primitive.__init__(self)
-        vars(self).update(bind(*args, **kwargs))
+        values = bind(*args, **kwargs)
+        vars(self).update(values | {key: check(self.name, key, values[key]) for key, check in checked.items()})
 
     def __call__(self: Primitive, *inputs: Any, **named: Any) -> Tree:
         current = {key: vars(self)[key] for key in settings}
         return function(*inputs, **current, **named)
 
-    doc = (
-        f"An operation with fixed settings: {', '.join(f'`{key}`' for key in settings)}. "
-        f"Example: ``op = ops.{name}(...)``, then ``op(x)``."
-    )
-    body = {"__init__": __init__, "__call__": __call__, "__doc__": doc, "__module__": _caller()}
-    return type(name, (Primitive,), body)
+    own = _Parameter("self", _EITHER)
+    inputs = [one for one in inspect.signature(function).parameters.values() if one.name not in settings]
+    __init__.__signature__ = inspect.Signature([own, *parameters])  # type: ignore[attr-defined]
+    __call__.__signature__ = inspect.Signature([own, *inputs])  # type: ignore[attr-defined]
+    return type(name, (Primitive,), {"__init__": __init__, "__call__": __call__, **names})
 
 
 serve_names(__name__)

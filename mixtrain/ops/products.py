@@ -37,22 +37,10 @@ def _two(where: str, x: TensorLike, y: TensorLike, ranks: tuple[int, ...] = ()) 
 
 
 def matmul(input: TensorLike, other: TensorLike) -> Tensor:
-    """Multiply matrices, vectors, or batches of matrices whose leading axes broadcast.
+    """Multiply matrices, vectors, or batches of matrices `input` (..., n, k) and `other` (..., k, m).
 
-    Args:
-        input: Tensor of shape (..., n, k) or (k,).
-        other: Tensor of shape (..., k, m) or (k,).
-
-    Returns:
-        Tensor of shape (..., n, m); a vector's axis is left out.
-
-    Raises:
-        ValueError: The shapes do not fit.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.matmul(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[3.0], [4.0]])).asnumpy().tolist()
-        [[11.0]]
+    Leading axes broadcast; a vector's axis is left out. Example:
+    ``ops.matmul(Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]]))`` is ``[[11.0]]``.
     """
     return _matmul("ops.matmul", *_two("ops.matmul", input, other))
 
@@ -129,21 +117,7 @@ def baddbmm(
 
 
 class MatMul(Primitive):
-    """Multiply two matrices.
-
-    Args:
-        transpose_a: Whether to transpose the first one.
-        transpose_b: Whether to transpose the second one.
-
-    Raises:
-        TypeError: An argument is not a bool.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> x = mixtrain.Tensor([[1.0, 2.0]])
-        >>> ops.MatMul(transpose_b=True)(x, x).asnumpy().tolist()
-        [[5.0]]
-    """
+    """Multiply two matrices; `transpose_a`, `transpose_b`: transposed first. Example: ``ops.MatMul()(x, y)``."""
 
     _ranks: ClassVar[tuple[int, ...]] = (2,)
 
@@ -163,10 +137,7 @@ class MatMul(Primitive):
 
 
 class BatchMatMul(MatMul):
-    """Multiply the matrices of two batches; `transpose_a`, `transpose_b` as in `MatMul`.
-
-    Example: ``ops.BatchMatMul()(x, y)``.
-    """
+    """`MatMul` of batches of matrices, with its `transpose_a` and `transpose_b`: ``ops.BatchMatMul()(x, y)``."""
 
     _ranks: ClassVar[tuple[int, ...]] = (2, 3, 4, 5, 6)
 

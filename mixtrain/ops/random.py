@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import keras
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
 from mixtrain.ops.inputs import as_floats, sizes_of, tensor, tensor_dtype, unpack
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import as_primitive
 from mixtrain.seed import stream_of
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
@@ -20,25 +21,10 @@ def uniform(
     shape: int | Sequence[int] | Tensor, minval: TensorLike, maxval: TensorLike, seed: int | None = None,
     dtype: DTypeLike = float32,
 ) -> Tensor:
-    """Draw numbers uniformly from [`minval`, `maxval`).
+    """Numbers of `shape`, uniform from `minval` to `maxval`, excluded; bounds are numbers or tensors that broadcast.
 
-    Args:
-        shape: A tuple of ints.
-        minval: The lower bound, or a tensor of bounds that broadcasts.
-        maxval: The upper bound, which is excluded, likewise.
-        seed: Seed of a stream of its own; None for the stream of the operation.
-        dtype: float32 or another float dtype, or int32.
-
-    Returns:
-        Tensor of `shape`, broadcast with the limits, and `dtype`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.uniform((2, 3), 0.0, 1.0).shape)
-        (2, 3)
+    `seed`: seed of a stream of its own, None for the stream of the operation; `dtype`: a float dtype, or int32.
+    Example: ``ops.uniform((2, 3), 0.0, 1.0)``.
     """
     where, dtype = "ops.uniform", as_dtype(dtype)
     low, high = (keras.ops.cast(tensor(where, limit), float32) for limit in (minval, maxval))
@@ -49,21 +35,10 @@ def uniform(
 def normal(
     shape: int | Sequence[int] | Tensor, mean: TensorLike, stddev: TensorLike, seed: int | None = None
 ) -> Tensor:
-    """Draw numbers from normal distributions.
+    """Normal float32 numbers of `shape`; `mean` and `stddev` are numbers or tensors that broadcast.
 
-    Args:
-        shape: A tuple of ints.
-        mean: The mean, or a tensor of means that broadcasts.
-        stddev: The standard deviation, likewise.
-        seed: Seed of a stream of its own; None for the stream of the operation.
-
-    Returns:
-        float32 tensor of `shape`, broadcast with `mean` and `stddev`.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.normal((2, 3), 0.0, 1.0).shape)
-        (2, 3)
+    `seed`: seed of a stream of its own, None for the stream of the operation. Example:
+    ``ops.normal((2, 3), 0.0, 1.0)``.
     """
     where = "ops.normal"
     mean, stddev = (keras.ops.cast(tensor(where, value), float32) for value in (mean, stddev))
@@ -71,10 +46,7 @@ def normal(
 
 
 def standard_normal(shape: int | Sequence[int] | Tensor, seed: int | None = None) -> Tensor:
-    """Draw float32 numbers of `shape` from the normal distribution of mean 0 and deviation 1; `seed` as in `normal`.
-
-    Example: ``ops.standard_normal((2, 3))``.
-    """
+    """Normal numbers of `shape`, mean 0, deviation 1; `seed` as in `normal`: ``ops.standard_normal((2, 3))``."""
     return _standard("ops.standard_normal", sizes_of("ops.standard_normal", shape), "StandardNormal", seed)
 
 
@@ -99,23 +71,9 @@ def randn(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) -
 def randint(
     low: int, high: int, size: int | Sequence[int] | Tensor, seed: int | None = None, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Draw ints from `low` to `high` - 1.
+    """Ints of shape `size` from `low` to `high` - 1, of `dtype` (int64); `seed` as in `normal`.
 
-    Args:
-        low: The lower bound.
-        high: The upper bound, which is excluded.
-        size: Shape, a tuple of ints.
-        seed: Seed of a stream of its own; None for the stream of the operation.
-        dtype: An int dtype; None for int64.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `high` is not greater than `low`.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.randint(0, 10, (2, 3)).shape)
-        (2, 3)
+    Example: ``ops.randint(0, 10, (2, 3))``.
     """
     where = "ops.randint"
     low = checks.integer(where, "low", low, at_least=-(2**31), example=0)
@@ -129,48 +87,30 @@ def randint(
 
 
 def rand_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """`rand` of the shape of `input`, in its dtype or in `dtype`; `seed` as there.
-
-    Example: ``ops.rand_like(x)``.
-    """
+    """`rand` of the shape of `input`, in its dtype or in `dtype`; `seed` as there. Example: ``ops.rand_like(x)``."""
     x = tensor("ops.rand_like", input)
     dtype = _float("ops.rand_like", tensor_dtype(x) if dtype is None else dtype)
     return keras.ops.cast(_unit("ops.rand_like", keras.ops.shape(x), "rand_like", seed), dtype)
 
 
 def randn_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """`randn` of the shape of `input`, in its dtype or in `dtype`; `seed` as there.
-
-    Example: ``ops.randn_like(x)``.
-    """
+    """`randn` of the shape of `input`, in its dtype or in `dtype`; `seed` as there. Example: ``ops.randn_like(x)``."""
     x = tensor("ops.randn_like", input)
     dtype = _float("ops.randn_like", tensor_dtype(x) if dtype is None else dtype)
     return keras.ops.cast(_standard("ops.randn_like", keras.ops.shape(x), "randn_like", seed), dtype)
 
 
 def randperm(n: int, seed: int = 0, offset: int = 0, dtype: DTypeLike = int64) -> Tensor:
-    """Return the ints from 0 to `n` - 1 in random order.
+    """The ints from 0 to `n` - 1 in random order, of `dtype`; `seed` as in `normal`, 0 for none; `offset` is accepted.
 
-    Args:
-        n: The number of ints.
-        seed: Seed of a stream of its own; 0 for the stream of the operation.
-        offset: Accepted for MindSpore scripts.
-        dtype: An int dtype.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> sorted(ops.randperm(3).numpy().tolist())
-        [0, 1, 2]
+    Example: ``ops.randperm(3)``.
     """
     count = checks.integer("ops.randperm", "n", n, at_least=1)
     return backend.to_tensor(keras.ops.argsort(_unit("ops.randperm", (count,), "randperm", seed)), as_dtype(dtype))
 
 
 def bernoulli(input: TensorLike, p: TensorLike = 0.5, seed: int | None = None) -> Tensor:
-    """Draw 1 with probability `p` (a number or tensor), else 0, of the shape and dtype of `input`; `seed` as in `rand`.
-
-    Example: ``ops.bernoulli(x, 0.2)``.
-    """
+    """1 with probability `p`, else 0, of the shape and dtype of `input`; `seed` as in `rand`: ``ops.bernoulli(x)``."""
     x = tensor("ops.bernoulli", input)
     values = _unit("ops.bernoulli", keras.ops.shape(x), "bernoulli", seed)
     return keras.ops.cast(values < keras.ops.cast(as_floats("ops.bernoulli", p), float32), x.dtype)
@@ -200,43 +140,26 @@ def _standard(where: str, shape: int | Sequence[int] | Tensor, name: str, seed: 
     return keras.random.normal(shape, dtype="float32", seed=_stream(where, name, seed))
 
 
-class _Random(Primitive):
-    """Random numbers of the stream of `seed` and `seed2`; 0 and 0 for the stream of the operation."""
-
-    def __init__(self, seed: int = 0, seed2: int = 0) -> None:
-        super().__init__()
-        seed = checks.integer(self.name, "seed", seed, at_least=0)
-        seed2 = checks.integer(self.name, "seed2", seed2, at_least=0)
-        self._seed = seed * 65537 + seed2
+_SEEDS: Final = dict.fromkeys(("seed", "seed2"), partial(checks.integer, at_least=0))
 
 
-class UniformReal(_Random):
+@as_primitive(**_SEEDS)
+def UniformReal(shape: int | Sequence[int] | Tensor, *, seed: int = 0, seed2: int = 0) -> Tensor:
     """Numbers from [0, 1), float32: ``ops.UniformReal()((2, 3))``; `seed` and `seed2` give a stream of their own."""
-
-    def __call__(self, shape: int | Sequence[int] | Tensor) -> Tensor:
-        """Draw numbers of `shape`."""
-        return _unit(self.name, sizes_of(self.name, shape), self.name, self._seed)
+    return _unit("UniformReal", sizes_of("UniformReal", shape), "UniformReal", seed * 65537 + seed2)
 
 
-class StandardNormal(_Random):
-    """Normal numbers, mean 0 and deviation 1, float32: ``ops.StandardNormal()((2, 3))``.
-
-    `seed` and `seed2` give a stream of their own.
-    """
-
-    def __call__(self, shape: int | Sequence[int] | Tensor) -> Tensor:
-        """Draw numbers of `shape`."""
-        return _standard(self.name, sizes_of(self.name, shape), self.name, self._seed)
+@as_primitive(**_SEEDS)
+def StandardNormal(shape: int | Sequence[int] | Tensor, *, seed: int = 0, seed2: int = 0) -> Tensor:
+    """Normal numbers, mean 0 and deviation 1, float32: ``ops.StandardNormal()((2, 3))``; `seed`, `seed2` as there."""
+    return _standard("StandardNormal", sizes_of("StandardNormal", shape), "StandardNormal", seed * 65537 + seed2)
 
 
-class UniformInt(_Random):
-    """Ints from `minval` to `maxval` - 1, int32: ``ops.UniformInt()((2, 3), 0, 10)``.
-
-    `seed` and `seed2` give a stream of their own.
-    """
-
-    def __call__(self, shape: int | Sequence[int] | Tensor, minval: TensorLike, maxval: TensorLike) -> Tensor:
-        """Draw ints of `shape`."""
-        low, high = (keras.ops.cast(tensor(self.name, limit), float32) for limit in (minval, maxval))
-        values = _unit(self.name, sizes_of(self.name, shape), self.name, self._seed)
-        return keras.ops.cast(keras.ops.floor(low + values * (high - low)), int32)
+@as_primitive(**_SEEDS)
+def UniformInt(
+    shape: int | Sequence[int] | Tensor, minval: TensorLike, maxval: TensorLike, *, seed: int = 0, seed2: int = 0
+) -> Tensor:
+    """Ints from `minval` to `maxval` - 1, int32: ``ops.UniformInt()((2, 3), 0, 10)``; `seed`, `seed2` as there."""
+    low, high = (keras.ops.cast(tensor("UniformInt", limit), float32) for limit in (minval, maxval))
+    values = _unit("UniformInt", sizes_of("UniformInt", shape), "UniformInt", seed * 65537 + seed2)
+    return keras.ops.cast(keras.ops.floor(low + values * (high - low)), int32)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, float32, int64, is_complex, is_float
+from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import as_floats, axes_of, rank_of, tensor, tensor_dtype, widened
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 _Reduce = Callable[..., Any]
@@ -39,24 +40,10 @@ def _accumulated(
 def sum(
     input: TensorLike, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Add up elements.
+    """The sum of `input` along `dim`, an axis, a tuple of them, or None for all; `keepdim` keeps them with size 1.
 
-    Args:
-        input: Tensor.
-        dim: The axis, or a tuple of them; None: all.
-        keepdim: Whether to keep the summed axes with size 1.
-        dtype: Dtype of the result; None: that of `input`, int64 for integers.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: There is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.sum(mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1).asnumpy().tolist()
-        [3.0, 7.0]
+    `dtype` None is that of `input`, int64 for integers. Example: ``ops.sum(Tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)``
+    is ``[3.0, 7.0]``.
     """
     return _accumulated("ops.sum", keras.ops.sum, input, dim, keepdim, dtype)
 
@@ -64,10 +51,7 @@ def sum(
 def prod(
     input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Multiply the elements of `input` over `axis` (None: all), in `dtype`; `keep_dims` keeps the axes with size 1.
-
-    Example: ``ops.prod(x, axis=0)``.
-    """
+    """The product of `input` over `axis` (None: all), in `dtype`; `keep_dims` keeps them: ``ops.prod(x, axis=0)``."""
     return _accumulated("ops.prod", _product, input, axis, keep_dims, dtype)
 
 
@@ -77,23 +61,10 @@ def _product(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
 
 
 def mean(x: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False) -> Tensor:
-    """Average elements.
+    """The mean of `x` along `axis`, an axis, a tuple of them, or None for all; `keep_dims` keeps them with size 1.
 
-    Args:
-        x: Tensor; integers are averaged in float32, and the result is truncated.
-        axis: The axis, or a tuple of them; None: all.
-        keep_dims: Whether to keep the averaged axes with size 1.
-
-    Returns:
-        Tensor of the dtype of `x`.
-
-    Raises:
-        ValueError: There is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.mean(mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]]), 0).asnumpy().tolist()
-        [2.0, 3.0]
+    Integers are averaged in float32, and the result is truncated. Example:
+    ``ops.mean(Tensor([[1.0, 2.0], [3.0, 4.0]]), 0)`` is ``[2.0, 3.0]``.
     """
     value = tensor("ops.mean", x)
     return keras.ops.cast(
@@ -102,10 +73,7 @@ def mean(x: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool
 
 
 def logsumexp(input: TensorLike, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
-    """log(sum(exp(`input`))) over the axis `dim`, without overflow; `keepdim` keeps the axis with size 1.
-
-    Example: ``ops.logsumexp(x, 1)``.
-    """
+    """log(sum(exp(`input`))) over the axis `dim`, kept with `keepdim`. Example: ``ops.logsumexp(x, 1)``."""
     return reduce("ops.logsumexp", keras.ops.logsumexp, as_floats("ops.logsumexp", input), dim, keepdim)
 
 
@@ -114,39 +82,22 @@ def _logic(where: str, compute: _Reduce, x: TensorLike, axis: int | Sequence[int
 
 
 def all(input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False) -> Tensor:
-    """Whether all of `input` is True over `axis` (None: all); `keep_dims` keeps the axes with size 1.
-
-    Example: ``ops.all(x > 0)``.
-    """
+    """Whether all of `input` is True over `axis` (None: all); `keep_dims` keeps them. Example: ``ops.all(x > 0)``."""
     return _logic("ops.all", keras.ops.all, input, axis, keep_dims)
 
 
 def any(input: TensorLike, axis: int | Sequence[int] | None = None, keep_dims: bool = False) -> Tensor:
-    """Whether any of `input` is True over `axis` (None: all); `keep_dims` keeps the axes with size 1.
-
-    Example: ``ops.any(x > 0)``.
-    """
+    """Whether any of `input` is True over `axis` (None: all); `keep_dims` keeps them. Example: ``ops.any(x > 0)``."""
     return _logic("ops.any", keras.ops.any, input, axis, keep_dims)
 
 
 def var(
     input: TensorLike, axis: int | Sequence[int] | None = None, ddof: int | bool = 0, keepdims: bool = False
 ) -> Tensor:
-    """The variance.
+    """The variance of `input` along `axis`, an axis, a tuple of them, or None for all.
 
-    Args:
-        input: Tensor; integers are cast to float32.
-        axis: The axis, or a tuple of them; None: all.
-        ddof: Delta degrees of freedom, subtracted from the number of elements; True means 1.
-        keepdims: Whether to keep the axes with size 1.
-
-    Returns:
-        Tensor.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> float(ops.var(mixtrain.Tensor([1.0, 2.0, 3.0]), ddof=1))
-        1.0
+    `keepdims` keeps the axes with size 1; `ddof` is subtracted from the number of elements, True means 1. Example:
+    ``ops.var(Tensor([1.0, 2.0, 3.0]), ddof=1)`` is 1.0.
     """
     x = as_floats("ops.var", input)
     return keras.ops.cast(_wide_variance("ops.var", x, axis, ddof, keepdims), x.dtype)
@@ -166,10 +117,7 @@ def _wide_variance(
 def std(
     input: TensorLike, axis: int | Sequence[int] | None = None, ddof: int | bool = 0, keepdims: bool = False
 ) -> Tensor:
-    """The square root of `var`; `input`, `axis`, `ddof` and `keepdims` mean the same.
-
-    Example: ``ops.std(x, axis=0)``.
-    """
+    """The square root of `var`, with its `input`, `axis`, `ddof` and `keepdims`. Example: ``ops.std(x, axis=0)``."""
     x = as_floats("ops.std", input)
     return keras.ops.cast(keras.ops.sqrt(_wide_variance("ops.std", x, axis, ddof, keepdims)), x.dtype)
 
@@ -192,25 +140,10 @@ def norm(
     A: TensorLike, ord: float | str | None = None, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """The norm of vectors or matrices.
+    """The norm of vectors or matrices `A` along `dim`, an axis, two for a matrix norm, or None for all.
 
-    Args:
-        A: Tensor.
-        ord: Which norm: None (the root of the squares' sum), a number, "fro" or "nuc".
-        dim: The axis, or for a matrix norm the two axes; None: all.
-        keepdim: Whether to keep the axes with size 1.
-        dtype: Dtype to compute in; None: that of `A`.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: There is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> float(ops.norm(mixtrain.Tensor([3.0, 4.0])))
-        5.0
+    `ord`: None (the root of the squares' sum), a number, "fro" or "nuc"; `keepdim` keeps the axes with size 1; `dtype`:
+    what to compute in, None for that of `A`. Example: ``ops.norm(Tensor([3.0, 4.0]))`` is 5.0.
     """
     x = as_floats("ops.norm", A)
     if dtype is not None:
@@ -235,52 +168,30 @@ def count_nonzero(
     return backend.to_tensor(reduce(where, keras.ops.sum, nonzero, axis, keep_dims), dtype)
 
 
-class _Reduction(Primitive):
-    """A reduction with fixed `keep_dims`; the axes are an argument of the call: ``ops.ReduceX(True)(x, axis)``."""
+def reduction(name: str, compute: _Reduce, doc: str) -> type[Primitive]:
+    """Return the class of one reduction: MindSpore's name, Keras's function, the first sentence of its docstring."""
 
-    _compute: _Reduce
+    def reduced(x: TensorLike, axis: int | Sequence[int] | None = (), *, keep_dims: bool = False) -> Tensor:
+        x = tensor(f"ops.{name}", x)
+        return keras.ops.cast(reduce(f"ops.{name}", compute, x, axis, keep_dims), x.dtype)
 
-    def __init__(self, keep_dims: bool = False) -> None:
-        super().__init__()
-        self.keep_dims = checks.boolean(self.name, "keep_dims", keep_dims)
-
-    def __call__(self, x: TensorLike, axis: int | Sequence[int] | None = ()) -> Tensor:
-        x = tensor(f"ops.{self.name}", x)
-        return keras.ops.cast(reduce(f"ops.{self.name}", type(self)._compute, x, axis, self.keep_dims), x.dtype)
-
-
-def reduction(name: str, compute: _Reduce, doc: str) -> type[_Reduction]:
-    """Return the class of one reduction.
-
-    Args:
-        name: MindSpore's name.
-        compute: Keras's function.
-        doc: The first sentence of its docstring.
-
-    Example:
-        >>> float(reduction("ReduceMax", keras.ops.max, "Largest.")()([1.0, 2.0]))
-        2.0
-    """
-    text = (
+    named(reduced, name, (
         f"{doc} `keep_dims` keeps the axes with size 1; the dtype stays.\n\n"
         f"    Example: ``ops.{name}(keep_dims=True)(x, 1)``."
-    )
-    return type(name, (_Reduction,), {"_compute": staticmethod(compute), "__doc__": text, "__module__": __name__})
+    ))
+    return as_primitive(keep_dims=checks.boolean)(reduced)
 
 
 def _mean(x: Tensor, **options: Any) -> Tensor:
     return keras.ops.mean(x if is_float(x.dtype) else keras.ops.cast(x, float32), **options)
 
 
-ReduceMean: Final = reduction("ReduceMean", _mean, "The mean over the axes given in the call.")
-ReduceSum: Final = reduction("ReduceSum", keras.ops.sum, "The sum over the axes given in the call.")
-ReduceMax: Final = reduction("ReduceMax", keras.ops.max, "The largest element over the axes given in the call.")
-ReduceMin: Final = reduction("ReduceMin", keras.ops.min, "The smallest element over the axes given in the call.")
-ReduceProd: Final = reduction("ReduceProd", keras.ops.prod, "The product over the axes given in the call.")
-ReduceAll: Final = reduction("ReduceAll", keras.ops.all, "Whether all is True over the axes given in the call.")
-ReduceAny: Final = reduction("ReduceAny", keras.ops.any, "Whether anything is True over the axes given in the call.")
+ReduceMean = reduction("ReduceMean", _mean, "The mean over the axes given in the call.")
+ReduceSum = reduction("ReduceSum", keras.ops.sum, "The sum over the axes given in the call.")
+ReduceMax = reduction("ReduceMax", keras.ops.max, "The largest element over the axes given in the call.")
+ReduceMin = reduction("ReduceMin", keras.ops.min, "The smallest element over the axes given in the call.")
+ReduceProd = reduction("ReduceProd", keras.ops.prod, "The product over the axes given in the call.")
+ReduceAll = reduction("ReduceAll", keras.ops.all, "Whether all is True over the axes given in the call.")
+ReduceAny = reduction("ReduceAny", keras.ops.any, "Whether anything is True over the axes given in the call.")
 
-reduce_mean: Final = ReduceMean()
-reduce_sum: Final = ReduceSum()
-reduce_max: Final = ReduceMax()
-reduce_min: Final = ReduceMin()
+reduce_mean, reduce_sum, reduce_max, reduce_min = ReduceMean(), ReduceSum(), ReduceMax(), ReduceMin()

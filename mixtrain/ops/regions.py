@@ -15,19 +15,8 @@ from mixtrain.typing import Tensor, TensorLike
 class NMSWithMask(Primitive):
     """Non-maximum suppression: sort boxes by score, and mark those that overlap no better marked box.
 
-    Args:
-        iou_threshold: The maximum intersection over union of two marked boxes, from 0 to 1.
-
-    Raises:
-        TypeError: `iou_threshold` is not a number.
-        ValueError: It is out of range; in a call: the boxes have another shape.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> boxes = mixtrain.Tensor([[0.0, 0.0, 10.0, 10.0, 0.6], [0.0, 0.0, 10.0, 9.0, 0.9]])
-        >>> sorted_boxes, index, stays = ops.NMSWithMask(0.5)(boxes)
-        >>> [round(score, 2) for score in sorted_boxes[:, 4].numpy().tolist()], stays.numpy().tolist()
-        ([0.9, 0.6], [True, False])
+    `iou_threshold`: the maximum intersection over union of two marked boxes, from 0 to 1. Example:
+    ``sorted_boxes, indices, selected = ops.NMSWithMask(0.5)(boxes)``.
     """
 
     def __init__(self, iou_threshold: float = 0.5) -> None:
@@ -66,13 +55,11 @@ class NMSWithMask(Primitive):
         height = ops.minimum(bottom[:, None], bottom[None]) - ops.maximum(top[:, None], top[None])
         intersection = ops.maximum(width, 0) * ops.maximum(height, 0)
         union = area[:, None] + area[None] - intersection
-        return ops.where(
-            intersection > 0, intersection / ops.where(intersection > 0, union, ops.ones_like(union)), 0.0
-        )
+        return ops.where(intersection > 0, intersection / ops.where(intersection > 0, union, ops.ones_like(union)), 0.0)
 
 
 class ROIAlign(Primitive):
-    """Sample features inside boxes on a fixed grid by bilinear interpolation.
+    """Sample features inside boxes on a fixed grid by bilinear interpolation (He et al., 2017).
 
     Args:
         pooled_height: Rows of the output.
@@ -82,17 +69,7 @@ class ROIAlign(Primitive):
             large, needs shapes that depend on values.)
         roi_end_mode: 1: a box ends after its last pixel; 0: at it, and a box is at least 1 large.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range; in a call: a shape is wrong.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> boxes = mixtrain.Tensor([[0.0, 0.0, 0.0, 3.0, 3.0]])
-        >>> tuple(ops.ROIAlign(2, 2, 1.0)(ops.ones((1, 8, 4, 4)), boxes).shape)
-        (1, 8, 2, 2)
-
-    Source: He et al., 2017; MindSpore, `mindspore.ops.ROIAlign`.
+    Example: ``ops.ROIAlign(2, 2, 1.0)(ops.ones((1, 8, 4, 4)), boxes)`` has shape (boxes, 8, 2, 2).
     """
 
     def __init__(

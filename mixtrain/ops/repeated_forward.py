@@ -47,12 +47,9 @@ _last_calls: weakref.WeakKeyDictionary[Any, _LastCall] = weakref.WeakKeyDictiona
 
 
 def note_forward(network: Any, inputs: Sequence[Any], state: Callable[[], Iterable[keras.Variable]]) -> None:
-    """Record that a network has run.
+    """Record that a network has run on `inputs`, as its caller passed them.
 
-    Args:
-        network: A cell.
-        inputs: Its arguments, as its caller passed them.
-        state: Returns the variables that the call may have written; it must not refer to the network.
+    `state` returns the variables that the call may have written; it must not refer to the network.
     """
     call = _last_calls.get(network)
     if call is None:
@@ -65,10 +62,7 @@ def note_forward(network: Any, inputs: Sequence[Any], state: Callable[[], Iterab
 def run_gradient(network: Any, inputs: Sequence[Any], gradient: Callable[[], Any]) -> Any:
     """Compute a gradient; if its network has just run on the same inputs, undo what the second run writes.
 
-    Args:
-        network: A cell, or a function, of which no call is recorded.
-        inputs: The arguments that it is differentiated at, as the caller passed them.
-        gradient: Runs and differentiates the network.
+    `network` is a cell, or a function, of which no call is recorded; `gradient` runs and differentiates it.
     """
     # Cells have `requires_grad`; not every function can be a weak key.
     call = _last_calls.get(network) if hasattr(network, "requires_grad") else None

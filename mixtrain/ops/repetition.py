@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Literal
 
 import keras
 import numpy as np
 
 from mixtrain import checks
 from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, values_of
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import Primitive, as_primitive, primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
 def tile(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
-    """Repeat a tensor along its axes.
-
-    Args:
-        input: Tensor.
-        dims: The number of copies along each axis; missing axes are added before the first.
-
-    Returns:
-        Tensor.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.tile(mixtrain.Tensor([1, 2]), (2, 2)).asnumpy().tolist()
-        [[1, 2, 1, 2], [1, 2, 1, 2]]
-    """
+    """`dims` copies of `input` along each axis; missing axes come first. Example: ``ops.tile(x, (2, 2))``."""
     return keras.ops.tile(tensor("ops.tile", input), sizes_of("ops.tile", dims, name="dims"))
 
 
 def broadcast_to(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
-    """Broadcast a tensor to a shape.
-
-    Args:
-        input: Tensor.
-        shape: The shape; -1 keeps an axis as it is.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: An axis of another size than 1 would have to change.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.broadcast_to(mixtrain.Tensor([[1], [2]]), (2, 3)).asnumpy().tolist()
-        [[1, 1, 1], [2, 2, 2]]
-    """
+    """`input` broadcast to `shape`; -1 keeps an axis as it is. Example: ``ops.broadcast_to(x, (2, 3))``."""
     x = tensor("ops.broadcast_to", input)
     sizes = list(sizes_of("ops.broadcast_to", shape))
     known = keras.ops.shape(x)
@@ -75,20 +47,10 @@ def expand(input_x: TensorLike, size: int | Sequence[int] | Tensor) -> Tensor:
 
 
 def repeat_interleave(input: TensorLike, repeats: TensorLike, axis: int | None = None) -> Tensor:
-    """Repeat each element, with its copies next to it.
+    """Repeat each element of `input` along `axis` (None: flat), with its copies next to it.
 
-    Args:
-        input: Tensor.
-        repeats: The number of copies: an int, or one for each element along the axis.
-        axis: The axis; None for the flat tensor.
-
-    Returns:
-        Tensor.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.repeat_interleave(mixtrain.Tensor([1, 2]), 2).asnumpy().tolist()
-        [1, 1, 2, 2]
+    `repeats`: an int, or one for each element. Example: ``ops.repeat_interleave(Tensor([1, 2]), 2)`` is
+    ``[1, 1, 2, 2]``.
     """
     x = tensor("ops.repeat_interleave", input)
     axis = None if axis is None else axis_of("ops.repeat_interleave", axis, rank_of(x))
@@ -103,22 +65,10 @@ def repeat_elements(x: TensorLike, rep: int, axis: int = 0) -> Tensor:
 
 
 def meshgrid(*inputs: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """The coordinates of a grid.
+    """The coordinates of a grid, a tensor of its shape for each of the vectors `inputs`.
 
-    Args:
-        *inputs: Vectors: the coordinates along each axis.
-        indexing: "xy": the first vector runs along the columns; "ij": along the rows.
-
-    Returns:
-        Tuple of tensors of the grid's shape, one for each vector.
-
-    Raises:
-        ValueError: `indexing` is another.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> [grid.asnumpy().tolist() for grid in ops.meshgrid(mixtrain.Tensor([1, 2]), mixtrain.Tensor([3, 4]))]
-        [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+    `indexing`: "xy" for the first vector along the columns, "ij" along the rows. Example:
+    ``ops.meshgrid(Tensor([1, 2]), Tensor([3, 4]))`` is ``([[1, 2], [1, 2]], [[3, 3], [4, 4]])``.
     """
     checks.one_of("ops.meshgrid", "indexing", indexing, ("xy", "ij"))
     vectors = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
@@ -144,25 +94,10 @@ def _source_indices(size: int, before: int, after: int, mode: str) -> np.ndarray
 def pad(
     input_x: TensorLike, padding: int | Sequence[int] | Tensor, mode: PadMode = "constant", value: float | None = None
 ) -> Tensor:
-    """Pad a tensor; pairs of padding start with the last axis.
+    """Pad `input_x` by `padding`: (before, after) of the last axis, then of the one before it, and so on, in one tuple.
 
-    Args:
-        input_x: Tensor.
-        padding: (before, after) of the last axis, then of the one before it, and so on, in one tuple.
-        mode: "constant" pads with `value`, "reflect" mirrors without the edge, "replicate" repeats the edge,
-            "circular" continues from the other side.
-        value: The value of "constant"; None for 0.
-
-    Returns:
-        Tensor.
-
-    Raises:
-        ValueError: `mode` is unknown, or there are too many pairs or half a pair.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.pad(mixtrain.Tensor([[1, 2]]), (1, 2)).asnumpy().tolist()
-        [[0, 1, 2, 0, 0]]
+    `mode`: "constant" pads with `value` (None: 0), "reflect" mirrors without the edge, "replicate" repeats the edge,
+    "circular" continues from the other side. Example: ``ops.pad(Tensor([[1, 2]]), (1, 2))`` is ``[[0, 1, 2, 0, 0]]``.
     """
     checks.one_of("ops.pad", "mode", mode, ("constant", "reflect", "replicate", "circular"))
     x = tensor("ops.pad", input_x)
@@ -189,19 +124,7 @@ def _padded(x: Tensor, pairs: list[tuple[int, int]], mode: str, value: float = 0
 
 
 class Pad(Primitive):
-    """Pad with zeros.
-
-    Args:
-        paddings: One pair (before, after) for each axis, from the first on.
-
-    Raises:
-        ValueError: The pairs are not one for each axis, or negative.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.Pad(((0, 0), (1, 0)))(mixtrain.Tensor([[5, 6]])).asnumpy().tolist()
-        [[0, 5, 6]]
-    """
+    """Pad with zeros by `paddings`, one pair for each axis. Example: ``ops.Pad(((0, 0), (1, 0)))(x)``."""
 
     def __init__(self, paddings: Sequence[Sequence[int]]) -> None:
         super().__init__()
@@ -216,19 +139,14 @@ class Pad(Primitive):
         return _padded_by_axis("Pad", tensor("ops.Pad", input_x), self.paddings, "constant")
 
 
-class MirrorPad(Primitive):
+@as_primitive(mode=partial(checks.one_of, allowed=("REFLECT", "SYMMETRIC")))
+def MirrorPad(input_x: TensorLike, paddings: TensorLike, *, mode: str = "REFLECT") -> Tensor:
     """Mirror the elements at the edges; with `mode` "REFLECT" without the edge itself, with "SYMMETRIC" including it.
 
     Example: ``ops.MirrorPad()(x, ((1, 1), (2, 2)))``.
     """
-
-    def __init__(self, mode: str = "REFLECT") -> None:
-        super().__init__()
-        self.mode = checks.one_of("MirrorPad", "mode", mode, ("REFLECT", "SYMMETRIC"))
-
-    def __call__(self, input_x: TensorLike, paddings: TensorLike) -> Tensor:
-        pairs = [tuple(int(item) for item in pair) for pair in values_of("ops.MirrorPad", paddings)]
-        return _padded_by_axis("MirrorPad", tensor("ops.MirrorPad", input_x), pairs, self.mode.lower())
+    pairs = [tuple(int(item) for item in pair) for pair in values_of("ops.MirrorPad", paddings)]
+    return _padded_by_axis("MirrorPad", tensor("ops.MirrorPad", input_x), pairs, mode.lower())
 
 
 def _padded_by_axis(where: str, x: Tensor, pairs: Any, mode: str) -> Tensor:
@@ -237,26 +155,16 @@ def _padded_by_axis(where: str, x: Tensor, pairs: Any, mode: str) -> Tensor:
     return keras.ops.pad(x, pairs, mode=mode)
 
 
-class BroadcastTo(Primitive):
+@as_primitive(shape=lambda where, _, value: sizes_of(where, value))
+def BroadcastTo(input: TensorLike, *, shape: int | Sequence[int] | Tensor) -> Tensor:
     """`broadcast_to` a fixed `shape`. Example: ``ops.BroadcastTo((2, 3))(x)``."""
-
-    def __init__(self, shape: int | Sequence[int] | Tensor) -> None:
-        super().__init__()
-        self.shape = sizes_of("BroadcastTo", shape)
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        return broadcast_to(input, self.shape)
+    return broadcast_to(input, shape)
 
 
-class Meshgrid(Primitive):
+@as_primitive(indexing=partial(checks.one_of, allowed=("xy", "ij")))
+def Meshgrid(inputs: Sequence[TensorLike], *, indexing: str = "xy") -> tuple[Tensor, ...]:
     """`meshgrid` of a tuple of vectors with a fixed `indexing`. Example: ``ops.Meshgrid()((x, y))``."""
-
-    def __init__(self, indexing: str = "xy") -> None:
-        super().__init__()
-        self.indexing = checks.one_of("Meshgrid", "indexing", indexing, ("xy", "ij"))
-
-    def __call__(self, inputs: Sequence[TensorLike]) -> tuple[Tensor, ...]:
-        return meshgrid(*inputs, indexing=self.indexing)
+    return meshgrid(*inputs, indexing=indexing)
 
 
-Tile: Final = primitive("Tile", tile)
+Tile = primitive("Tile", tile)

@@ -125,8 +125,8 @@ def _line(x: TensorLike, size: int, *, coordinate_transformation_mode: str) -> T
     return resampled(value, (rank_of(value) - 1,), values_of("", size).reshape(-1).tolist(), "linear", grid)
 
 
-UpsampleNearest3D: Final = configured("UpsampleNearest3D", _volume("nearest"))
-UpsampleTrilinear3D: Final = configured("UpsampleTrilinear3D", _volume("linear"), align_corners=False)
-ResizeArea: Final = configured("ResizeArea", _images("area", 1), align_corners=False)
-ResizeBicubic: Final = configured("ResizeBicubic", _images("cubic", 2), align_corners=False, half_pixel_centers=False)
-ResizeLinear1D: Final = configured("ResizeLinear1D", _line, coordinate_transformation_mode="align_corners")
+UpsampleNearest3D = configured("UpsampleNearest3D", _volume("nearest"))
+UpsampleTrilinear3D = configured("UpsampleTrilinear3D", _volume("linear"), align_corners=False)
+ResizeArea = configured("ResizeArea", _images("area", 1), align_corners=False)
+ResizeBicubic = configured("ResizeBicubic", _images("cubic", 2), align_corners=False, half_pixel_centers=False)
+ResizeLinear1D = configured("ResizeLinear1D", _line, coordinate_transformation_mode="align_corners")

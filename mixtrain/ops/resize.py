@@ -21,14 +21,10 @@ _MODES: Final = ("nearest", "nearest-exact", "linear", "bilinear", "area")
 
 
 def interpolate(
-    input: TensorLike,
-    size: int | Sequence[int] | None = None,
-    scale_factor: float | Sequence[float] | None = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
+    input: TensorLike, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
 ) -> Tensor:
-    """Resize images (N, C, H, W) or sequences (N, C, L).
+    """Resize images (N, C, H, W) or sequences (N, C, L), in their dtype.
 
     Args:
         input: Tensor; floats, or for the nearest modes any dtype.
@@ -38,17 +34,7 @@ def interpolate(
         align_corners: With "bilinear" and "linear": whether the centers of the outermost pixels are aligned.
         recompute_scale_factor: Accepted for MindSpore scripts; the scale is always that of the sizes.
 
-    Returns:
-        Tensor of the new size, in the dtype of `input`.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The mode is unknown or not for that many axes, or neither size nor scale is given.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> tuple(ops.interpolate(ops.ones((1, 1, 2, 2)), size=(4, 6), mode="bilinear").shape)
-        (1, 1, 4, 6)
+    Example: ``ops.interpolate(ops.ones((1, 1, 2, 2)), size=(4, 6), mode="bilinear")``.
     """
     where, x = "ops.interpolate", tensor("ops.interpolate", input)
     checks.one_of(where, "mode", mode, _MODES)
@@ -157,11 +143,10 @@ class _Resize(Primitive):
 
 
 class ResizeBilinear(_Resize):
-    """Resize images (N, C, H, W) to `size` (height, width) by bilinear interpolation.
+    """Resize images (N, C, H, W) to `size` (height, width) by bilinear interpolation, as in MindSpore 1.
 
-    `align_corners` aligns the centers of the outermost pixels, `half_pixel_centers` the edges of the images.
-
-    Example: ``ops.ResizeBilinear((32, 32))(x)``. Source: MindSpore 1, `mindspore.ops.ResizeBilinear`.
+    `align_corners` aligns the centers of the outermost pixels, `half_pixel_centers` the edges of the images. Example:
+    ``ops.ResizeBilinear((32, 32))(x)``.
     """
 
     def __call__(self, x: TensorLike) -> Tensor:
@@ -172,9 +157,8 @@ class ResizeBilinear(_Resize):
 class ResizeNearestNeighbor(_Resize):
     """Resize images (N, C, H, W) to `size` (height, width) by nearest-neighbor interpolation.
 
-    `align_corners` aligns the centers of the outermost pixels, `half_pixel_centers` the edges of the images.
-
-    Example: ``ops.ResizeNearestNeighbor((32, 32))(x)``.
+    `align_corners` and `half_pixel_centers` as in `ResizeBilinear`. Example:
+    ``ops.ResizeNearestNeighbor((32, 32))(x)``.
     """
 
     def __call__(self, input_x: TensorLike) -> Tensor:

@@ -55,14 +55,9 @@ def scale_and_translate(
 ) -> Tensor:
     """Scale images (N, H, W, C) by `scale`, translate them by `translation`, and crop or pad to `size`; float32.
 
-    Args:
-        images: The images.
-        size: Height and width of the result.
-        scale: The vertical and the horizontal scale, above 0.
-        translation: The vertical and the horizontal translation in pixels of the result.
-        kernel_type: The kernel: "lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic" or
-            "mitchellcubic".
-        antialias: Whether to widen the kernel where images become smaller.
+    Scale and translation, in pixels of the result, are vertical, then horizontal. `kernel_type`: "lanczos1",
+    "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic" or "mitchellcubic"; `antialias` widens it where
+    images become smaller.
     """
     where = "ops.ScaleAndTranslate"
     checks.one_of(where, "kernel_type", kernel_type, tuple(_KERNELS))

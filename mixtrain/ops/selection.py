@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.inputs import as_mask, axis_of, is_number, pair, rank_of, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import as_primitive, configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -30,25 +31,10 @@ def _indices(where: str, value: TensorLike) -> Tensor:
 
 
 def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch_dims: int = 0) -> Tensor:
-    """Gather slices along an axis.
+    """Gather the slices of `input_params` at `input_indices` along `axis`.
 
-    Args:
-        input_params: Tensor.
-        input_indices: Tensor of int32 or int64, the indices of the slices.
-        axis: The axis.
-        batch_dims: The number of leading batch axes that both tensors share.
-
-    Returns:
-        Tensor whose axis `axis` is replaced by the axes of the indices.
-
-    Raises:
-        ValueError: There is no such axis.
-        TypeError: The indices are not integers.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.gather(mixtrain.Tensor([10, 20, 30]), mixtrain.Tensor([2, 0]), 0).asnumpy().tolist()
-        [30, 10]
+    `batch_dims`: the number of leading batch axes that both tensors share. Example:
+    ``ops.gather(Tensor([10, 20, 30]), Tensor([2, 0]), 0)`` is ``[30, 10]``.
     """
     x, indices = tensor("ops.gather", input_params), _indices("ops.gather", input_indices)
     axis = axis_of("ops.gather", axis, rank_of(x))
@@ -59,21 +45,12 @@ def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch
 
 
 def gather_nd(input_x: TensorLike, indices: TensorLike) -> Tensor:
-    """Gather the slices of `input_x` at `indices`, whose last axis indexes its leading axes.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.gather_nd(mixtrain.Tensor([[1, 2], [3, 4]]), mixtrain.Tensor([[0, 1], [1, 0]])).asnumpy().tolist()
-        [2, 3]
-    """
+    """The slices of `input_x` at `indices`, whose last axis indexes its leading ones: ``ops.gather_nd(x, index)``."""
     return backend.gather_nd(tensor("ops.gather_nd", input_x), _indices("ops.gather_nd", indices))
 
 
 def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
-    """Gather one element of `input` along `dim` for each element of `index`.
-
-    Example: ``ops.gather_elements(x, 1, index)``.
-    """
+    """One element of `input` along `dim` for each of `index`. Example: ``ops.gather_elements(x, 1, index)``."""
     x, indices = tensor("ops.gather_elements", input), _indices("ops.gather_elements", index)
     dim = axis_of("ops.gather_elements", dim, rank_of(x), name="dim")
     # The other axes may be longer than those of the indices.
@@ -94,24 +71,7 @@ def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
 
 
 def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
-    """Select elements of one of two tensors by a condition.
-
-    Args:
-        condition: Tensor of bools.
-        input: Tensor or number to take where it is True.
-        other: Tensor or number to take where it is False.
-
-    Returns:
-        Tensor of the broadcast shape.
-
-    Raises:
-        ValueError: The shapes do not broadcast.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.where(mixtrain.Tensor([True, False]), mixtrain.Tensor([1.0, 2.0]), 0.0).asnumpy().tolist()
-        [1.0, 0.0]
-    """
+    """`input` where `condition` is True, `other` elsewhere, broadcast. Example: ``ops.where(x > 0, x, 0.0)``."""
     return _select("ops.where", condition, input, other)
 
 
@@ -127,13 +87,7 @@ def _select(name: str, condition: TensorLike, x: TensorLike, y: TensorLike) -> T
 
 
 def masked_fill(input_x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor:
-    """Replace the elements of `input_x` where `mask` is True by `value`; the dtype stays.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.masked_fill(mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([False, True]), 9.0).asnumpy().tolist()
-        [1.0, 9.0]
-    """
+    """`input_x` with `value` where `mask` is True; the dtype stays. Example: ``ops.masked_fill(x, x < 0, 0.0)``."""
     x = tensor("ops.masked_fill", input_x)
     filled = keras.ops.cast(tensor("ops.masked_fill", value), x.dtype)
     return keras.ops.where(as_mask("ops.masked_fill", mask), filled, x)
@@ -150,13 +104,7 @@ def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
 
 
 def slice(input_x: TensorLike, begin: Sequence[int] | Tensor, size: Sequence[int] | Tensor) -> Tensor:
-    """Slice `input_x` from the indices `begin`, to the shape `size` (-1 for the end of the axis).
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.slice(mixtrain.Tensor([[1, 2, 3], [4, 5, 6]]), (0, 1), (2, 2)).asnumpy().tolist()
-        [[2, 3], [5, 6]]
-    """
+    """`input_x` from the indices `begin`, of shape `size` (-1: to the end): ``ops.slice(x, (0, 1), (2, -1))``."""
     x = tensor("ops.slice", input_x)
     starts, sizes = sizes_of("ops.slice", begin, name="begin"), sizes_of("ops.slice", size, name="size")
     shape = tuple(x.shape)
@@ -178,36 +126,14 @@ def slice(input_x: TensorLike, begin: Sequence[int] | Tensor, size: Sequence[int
 
 
 def strided_slice(
-    input_x: TensorLike,
-    begin: Sequence[int] | Tensor,
-    end: Sequence[int] | Tensor,
-    strides: Sequence[int] | Tensor,
-    begin_mask: int = 0,
-    end_mask: int = 0,
-    ellipsis_mask: int = 0,
-    new_axis_mask: int = 0,
-    shrink_axis_mask: int = 0,
+    input_x: TensorLike, begin: Sequence[int] | Tensor, end: Sequence[int] | Tensor, strides: Sequence[int] | Tensor,
+    begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
 ) -> Tensor:
-    """Compute ``input_x[begin:end:strides]``, with one entry for each axis.
+    """``input_x[begin:end:strides]``, with one entry for each axis. Bit i of a mask is about entry i:
 
-    Args:
-        input_x: Tensor.
-        begin: The first index of each axis.
-        end: The index behind the last one.
-        strides: The steps.
-        begin_mask: Bit i: ignore entry i of `begin`, and start at the end of the axis.
-        end_mask: Bit i: ignore entry i of `end`.
-        ellipsis_mask: Bit i: entry i is an Ellipsis.
-        new_axis_mask: Bit i: entry i inserts an axis of size 1.
-        shrink_axis_mask: Bit i: entry i takes the one index `begin` and removes the axis.
-
-    Returns:
-        Tensor.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.strided_slice(mixtrain.Tensor([1, 2, 3, 4]), (0,), (4,), (2,)).asnumpy().tolist()
-        [1, 3]
+    `begin_mask` and `end_mask` ignore the bound; `ellipsis_mask`: the entry is an Ellipsis; `new_axis_mask`: it inserts
+    an axis of size 1; `shrink_axis_mask`: it takes the one index `begin` and removes the axis. Example:
+    ``ops.strided_slice(Tensor([1, 2, 3, 4]), (0,), (4,), (2,))`` is ``[1, 3]``.
     """
     x = tensor("ops.strided_slice", input_x)
     bounds = [sizes_of("ops.strided_slice", value, name="begin, end, strides") for value in (begin, end, strides)]
@@ -237,51 +163,18 @@ def nonzero(input: TensorLike, *, as_tuple: bool = False) -> Tensor | tuple[Tens
     return indices if as_tuple else keras.ops.stack(indices, axis=-1)
 
 
-class Gather(Primitive):
+@as_primitive(batch_dims=partial(checks.integer, at_least=0))
+def Gather(input_params: TensorLike, input_indices: TensorLike, axis: int, *, batch_dims: int = 0) -> Tensor:
     """`gather` with fixed `batch_dims`: ``ops.Gather()(x, k, 0)``."""
-
-    def __init__(self, batch_dims: int = 0) -> None:
-        super().__init__()
-        self.batch_dims = checks.integer("Gather", "batch_dims", batch_dims, at_least=0)
-
-    def __call__(self, input_params: TensorLike, input_indices: TensorLike, axis: int) -> Tensor:
-        return gather(input_params, input_indices, axis, self.batch_dims)
+    return gather(input_params, input_indices, axis, batch_dims)
 
 
-class StridedSlice(Primitive):
-    """`strided_slice` with fixed masks.
-
-    Args:
-        begin_mask: See `strided_slice`.
-        end_mask: See there.
-        ellipsis_mask: See there.
-        new_axis_mask: See there.
-        shrink_axis_mask: See there.
-
-    Example: ``ops.StridedSlice()(x, (0, 0), (2, 2), (1, 1))``.
-    """
-
-    def __init__(
-        self,
-        begin_mask: int = 0,
-        end_mask: int = 0,
-        ellipsis_mask: int = 0,
-        new_axis_mask: int = 0,
-        shrink_axis_mask: int = 0,
-    ) -> None:
-        super().__init__()
-        self.masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
-
-    def __call__(
-        self, input_x: TensorLike, begin: Sequence[int] | Tensor, end: Sequence[int] | Tensor,
-        strides: Sequence[int] | Tensor,
-    ) -> Tensor:
-        return strided_slice(input_x, begin, end, strides, *self.masks)
+StridedSlice = configured(
+    "StridedSlice", strided_slice, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0
+)
 
 
-GatherNd: Final = primitive("GatherNd", gather_nd)
-GatherD: Final = primitive("GatherD", gather_d)
-Select: Final = primitive("Select", select)
-MaskedFill: Final = primitive("MaskedFill", masked_fill)
-MaskedSelect: Final = primitive("MaskedSelect", masked_select)
-Slice: Final = primitive("Slice", slice)
+GatherNd, GatherD, Select, MaskedFill, MaskedSelect, Slice = primitives(
+    GatherNd=gather_nd, GatherD=gather_d, Select=select, MaskedFill=masked_fill, MaskedSelect=masked_select,
+    Slice=slice,
+)

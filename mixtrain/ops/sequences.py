@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import keras
 import numpy as np
@@ -33,16 +33,10 @@ def ctc_greedy_decoder(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the best path of each sequence of a CTC network, as a sparse matrix.
 
-    Args:
-        inputs: Scores of the classes, of shape (time, batch, classes); the last class is the blank.
-        sequence_length: The length of each sequence.
-        merge_repeated: Whether repeated classes count once.
-
-    Returns:
-        Indices (row, position) of the decoded classes, the classes, the shape of the matrix, and minus the sum of the
-        maximum scores of each sequence.
-
-    Example: ``ops.ctc_greedy_decoder(scores, lengths)``.
+    `inputs`: scores (time, batch, classes), whose last class is the blank; `sequence_length`: the length of each;
+    `merge_repeated`: whether repeated classes count once. Returns indices (row, position) of the decoded classes, the
+    classes, the shape of the matrix, and minus the sum of the maximum scores of each sequence. Example:
+    ``ops.ctc_greedy_decoder(scores, lengths)``.
     """
     where = "ops.ctc_greedy_decoder"
     scores, lengths = as_floats(where, inputs), tensor(where, sequence_length)
@@ -117,8 +111,8 @@ def _edit_distance(
     return backend.to_tensor(distances, float32)
 
 
-NoRepeatNGram: Final = configured("NoRepeatNGram", _no_repeat, ngram_size=1)
-CTCGreedyDecoder: Final = configured("CTCGreedyDecoder", ctc_greedy_decoder, merge_repeated=True)
-ListDiff: Final = configured("ListDiff", _difference, out_idx=int32)
-SubAndFilter: Final = primitive("SubAndFilter", _within)
-EditDistance: Final = configured("EditDistance", _edit_distance, normalize=True)
+NoRepeatNGram = configured("NoRepeatNGram", _no_repeat, ngram_size=1)
+CTCGreedyDecoder = configured("CTCGreedyDecoder", ctc_greedy_decoder, merge_repeated=True)
+ListDiff = configured("ListDiff", _difference, out_idx=int32)
+SubAndFilter = primitive("SubAndFilter", _within)
+EditDistance = configured("EditDistance", _edit_distance, normalize=True)

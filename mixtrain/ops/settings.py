@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import keras
 import numpy as np
@@ -26,7 +25,7 @@ from mixtrain.ops.layouts import (
     triu_indices,
 )
 from mixtrain.ops.normalize import batch_norm
-from mixtrain.ops.primitive import REQUIRED, configured, primitive
+from mixtrain.ops.primitive import REQUIRED, configured, primitive, primitives
 from mixtrain.ops.reduction import std_mean
 from mixtrain.ops.repetition import pad
 from mixtrain.ops.resize import ResizeBilinear, ResizeNearestNeighbor
@@ -153,9 +152,7 @@ def _batch_norm(
 
 
 def _bound(side: str) -> Callable[..., Tensor]:
-    return lambda sorted_x, values, *, out_type: searchsorted(
-        sorted_x, values, side=side, out_int32=out_type == int32
-    )
+    return lambda sorted_x, values, *, out_type: searchsorted(sorted_x, values, side=side, out_int32=out_type == int32)
 
 
 def _resize_to(resize: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -163,78 +160,69 @@ def _resize_to(resize: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return lambda x, size, **settings: resize(sizes_of("Resize", "size", size, 2), **settings)(x)
 
 
-Addcdiv: Final = primitive("Addcdiv", addcdiv)
-Addcmul: Final = primitive("Addcmul", addcmul)
-Hypot: Final = primitive("Hypot", hypot)
-MulNoNan: Final = primitive("MulNoNan", mul_no_nan)
-NonZero: Final = primitive("NonZero", nonzero)
-SquareSumAll: Final = primitive("SquareSumAll", square_sum_all)
-StopGradient: Final = primitive("StopGradient", stop_gradient)
-InvertPermutation: Final = primitive("InvertPermutation", invert_permutation)
-PopulationCount: Final = primitive("PopulationCount", population_count)
-EmbeddingLookup: Final = primitive("EmbeddingLookup", embedding_lookup)
-IndexFill: Final = primitive("IndexFill", index_fill)
-InplaceUpdateV2: Final = primitive(
-    "InplaceUpdateV2", lambda x, indices, v: inplace_update(x, v, indices)
+(
+    Addcdiv, Addcmul, Hypot, MulNoNan, NonZero, SquareSumAll, StopGradient, InvertPermutation, PopulationCount,
+    EmbeddingLookup, IndexFill,
+) = primitives(
+    Addcdiv=addcdiv, Addcmul=addcmul, Hypot=hypot, MulNoNan=mul_no_nan, NonZero=nonzero, SquareSumAll=square_sum_all,
+    StopGradient=stop_gradient, InvertPermutation=invert_permutation, PopulationCount=population_count,
+    EmbeddingLookup=embedding_lookup, IndexFill=index_fill,
 )
-Bincount: Final = primitive(
-    "Bincount", lambda array, size, weights: bincount(array, weights, int(size))
-)
-ParallelConcat: Final = primitive(
+InplaceUpdateV2 = primitive("InplaceUpdateV2", lambda x, indices, v: inplace_update(x, v, indices))
+Bincount = primitive("Bincount", lambda array, size, weights: bincount(array, weights, int(size)))
+ParallelConcat = primitive(
     "ParallelConcat",
     lambda values: keras.ops.concatenate([tensor("ParallelConcat", value) for value in values], axis=0),
 )
-BatchNorm: Final = configured(
-    "BatchNorm", _batch_norm, is_training=False, epsilon=1e-5, momentum=0.1, data_format="NCHW"
-)
-BartlettWindow: Final = configured("BartlettWindow", bartlett_window, periodic=True, dtype=float32)
-BlackmanWindow: Final = configured("BlackmanWindow", blackman_window, periodic=True, dtype=float32)
-HammingWindow: Final = configured(
+BatchNorm = configured("BatchNorm", _batch_norm, is_training=False, epsilon=1e-5, momentum=0.1, data_format="NCHW")
+BartlettWindow = configured("BartlettWindow", bartlett_window, periodic=True, dtype=float32)
+BlackmanWindow = configured("BlackmanWindow", blackman_window, periodic=True, dtype=float32)
+HammingWindow = configured(
     "HammingWindow", lambda length, *, periodic, alpha, beta, dtype: hamming_window(
         int(values_of("ops.HammingWindow", length).item()), periodic, alpha, beta, dtype=dtype
     ), periodic=True, alpha=0.54, beta=0.46, dtype=float32,
 )
-ChannelShuffle: Final = configured("ChannelShuffle", lambda x, *, group: channel_shuffle(x, group), group=REQUIRED)
-CumProd: Final = configured("CumProd", _cumprod, exclusive=False, reverse=False)
-GLU: Final = configured("GLU", glu, axis=-1)
-IndexAdd: Final = configured("IndexAdd", index_add, axis=REQUIRED, use_lock=True, check_index_bound=True)
-IndexPut: Final = configured("IndexPut", _index_put, accumulate=0)
-InplaceAdd: Final = configured("InplaceAdd", inplace_add, indices=REQUIRED)
-InplaceSub: Final = configured("InplaceSub", inplace_sub, indices=REQUIRED)
-InplaceIndexAdd: Final = configured("InplaceIndexAdd", inplace_index_add, axis=REQUIRED)
-IsClose: Final = configured("IsClose", isclose, rtol=1e-05, atol=1e-08, equal_nan=True)
-LogSpace: Final = configured("LogSpace", logspace, steps=10, base=10, dtype=float32)
-LowerBound: Final = configured("LowerBound", _bound("left"), out_type=int32)
-UpperBound: Final = configured("UpperBound", _bound("right"), out_type=int32)
-ReduceStd: Final = configured(
+ChannelShuffle = configured("ChannelShuffle", lambda x, *, group: channel_shuffle(x, group), group=REQUIRED)
+CumProd = configured("CumProd", _cumprod, exclusive=False, reverse=False)
+GLU = configured("GLU", glu, axis=-1)
+IndexAdd = configured("IndexAdd", index_add, axis=REQUIRED, use_lock=True, check_index_bound=True)
+IndexPut = configured("IndexPut", _index_put, accumulate=0)
+InplaceAdd = configured("InplaceAdd", inplace_add, indices=REQUIRED)
+InplaceSub = configured("InplaceSub", inplace_sub, indices=REQUIRED)
+InplaceIndexAdd = configured("InplaceIndexAdd", inplace_index_add, axis=REQUIRED)
+IsClose = configured("IsClose", isclose, rtol=1e-05, atol=1e-08, equal_nan=True)
+LogSpace = configured("LogSpace", logspace, steps=10, base=10, dtype=float32)
+LowerBound = configured("LowerBound", _bound("left"), out_type=int32)
+UpperBound = configured("UpperBound", _bound("right"), out_type=int32)
+ReduceStd = configured(
     "ReduceStd", lambda x, *, axis, unbiased, keep_dims: std_mean(x, axis, unbiased, keep_dims), axis=(),
     unbiased=True, keep_dims=False,
 )
-Renorm: Final = configured(
+Renorm = configured(
     "Renorm", lambda x, *, p, dim, maxnorm: renorm(as_floats("ops.Renorm", x), p, dim, maxnorm), p=REQUIRED,
     dim=REQUIRED, maxnorm=REQUIRED,
 )
-ResizeBilinearV2: Final = configured(
+ResizeBilinearV2 = configured(
     "ResizeBilinearV2", _resize_to(ResizeBilinear), align_corners=False, half_pixel_centers=False
 )
-ResizeNearestNeighborV2: Final = configured(
+ResizeNearestNeighborV2 = configured(
     "ResizeNearestNeighborV2", _resize_to(ResizeNearestNeighbor), align_corners=False, half_pixel_centers=False
 )
-ReverseSequence: Final = configured("ReverseSequence", reverse_sequence, seq_dim=REQUIRED, batch_dim=0)
-TrilIndices: Final = configured("TrilIndices", tril_indices, row=REQUIRED, col=REQUIRED, offset=0, dtype=int32)
-TriuIndices: Final = configured("TriuIndices", triu_indices, row=REQUIRED, col=REQUIRED, offset=0, dtype=int32)
-UniqueConsecutive: Final = configured(
+ReverseSequence = configured("ReverseSequence", reverse_sequence, seq_dim=REQUIRED, batch_dim=0)
+TrilIndices = configured("TrilIndices", tril_indices, row=REQUIRED, col=REQUIRED, offset=0, dtype=int32)
+TriuIndices = configured("TriuIndices", triu_indices, row=REQUIRED, col=REQUIRED, offset=0, dtype=int32)
+UniqueConsecutive = configured(
     "UniqueConsecutive", lambda x, *, return_idx, return_counts, axis: unique_consecutive(
         x, return_idx, return_counts, axis
     ), return_idx=False, return_counts=False, axis=None,
 )
 # Each element of x is the number of an axis; the result is its number in the other format.
-DataFormatDimMap: Final = configured(
+DataFormatDimMap = configured(
     "DataFormatDimMap", lambda x, *, src_format, dst_format: keras.ops.take(
         keras.ops.convert_to_tensor([src_format.index(axis) for axis in dst_format], dtype="int32"), x, axis=0
     ), src_format="NHWC", dst_format="NCHW",
 )
-DataFormatVecPermute: Final = configured(
+DataFormatVecPermute = configured(
     "DataFormatVecPermute", lambda x, *, src_format, dst_format: keras.ops.take(
         tensor("ops.DataFormatVecPermute", x), [src_format.index(axis) for axis in dst_format], axis=0
     ), src_format="NHWC", dst_format="NCHW",
@@ -295,24 +283,23 @@ def _scatter_add_along(input_x: Tensor, indices: Tensor, updates: Tensor, axis: 
     return tensor_scatter_elements(input_x, indices, updates, axis, "add")
 
 
-AdaptiveMaxPool2D: Final = configured(
+AdaptiveMaxPool2D = configured(
     "AdaptiveMaxPool2D", lambda x, output_size: adaptive_max_pool2d(x, output_size, return_indices=True),
     output_size=REQUIRED,
 )
-AdaptiveMaxPool3D: Final = primitive("AdaptiveMaxPool3D", _adaptive_max_pool3d)
-Bucketize: Final = configured("Bucketize", lambda x, boundaries: bucketize(x, boundaries, right=True), boundaries=())
-CheckNumerics: Final = primitive("CheckNumerics", _check_numerics)
-CompareAndBitpack: Final = primitive("CompareAndBitpack", _packed_bits)
-CumulativeLogsumexp: Final = configured("CumulativeLogsumexp", _cumulative_logsumexp, exclusive=False, reverse=False)
-DiagPart: Final = primitive("DiagPart", _diagonal_part)
-Histogram: Final = configured(
+AdaptiveMaxPool3D = primitive("AdaptiveMaxPool3D", _adaptive_max_pool3d)
+Bucketize = configured("Bucketize", lambda x, boundaries: bucketize(x, boundaries, right=True), boundaries=())
+CheckNumerics, CompareAndBitpack = primitives(CheckNumerics=_check_numerics, CompareAndBitpack=_packed_bits)
+CumulativeLogsumexp = configured("CumulativeLogsumexp", _cumulative_logsumexp, exclusive=False, reverse=False)
+DiagPart = primitive("DiagPart", _diagonal_part)
+Histogram = configured(
     "Histogram", lambda x, bins, min, max: keras.ops.cast(histc(x, bins, min, max), float32), bins=100, min=0.0,
     max=0.0,
 )
-MapUniform: Final = primitive("MapUniform", _map_uniform)
-PadV3: Final = configured("PadV3", _padded, mode="constant", paddings_contiguous=True)
-ScatterAddWithAxis: Final = configured("ScatterAddWithAxis", _scatter_add_along, axis=0)
-TensorScatterElements: Final = configured("TensorScatterElements", tensor_scatter_elements, axis=0, reduction="none")
-UnravelIndex: Final = primitive("UnravelIndex", lambda indices, dims: keras.ops.cast(keras.ops.stack(
+MapUniform = primitive("MapUniform", _map_uniform)
+PadV3 = configured("PadV3", _padded, mode="constant", paddings_contiguous=True)
+ScatterAddWithAxis = configured("ScatterAddWithAxis", _scatter_add_along, axis=0)
+TensorScatterElements = configured("TensorScatterElements", tensor_scatter_elements, axis=0, reduction="none")
+UnravelIndex = primitive("UnravelIndex", lambda indices, dims: keras.ops.cast(keras.ops.stack(
     keras.ops.unravel_index(tensor("ops.UnravelIndex", indices), tuple(values_of("", dims).tolist())), axis=0
 ), tensor("ops.UnravelIndex", indices).dtype))

@@ -15,7 +15,7 @@ from mixtrain.ops.inputs import axis_of, rank_of, tensor
 from mixtrain.ops.joining import concat, known_size
 from mixtrain.ops.labels import check_range
 from mixtrain.ops.ordering import unique
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import Primitive, primitives
 from mixtrain.ops.state import assign
 from mixtrain.typing import Tensor, TensorLike, Variable
 
@@ -124,18 +124,10 @@ def dsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple
 def index_add(
     x: TensorLike, indices: TensorLike, y: TensorLike, axis: int, use_lock: bool = True, check_index_bound: bool = True
 ) -> Tensor:
-    """`x` with the slices of `y` added at `indices` along `axis`.
+    """`x`, also updated if it is a Parameter, with the slices of `y` added at `indices` along `axis`.
 
-    Args:
-        x: Tensor; a Parameter is updated too.
-        indices: Vector of integers.
-        y: One slice for each index.
-        axis: The axis.
-        use_lock: Accepted; without effect.
-        check_index_bound: Accepted; without effect.
-
-    Raises:
-        ValueError: An index is not in ``[0, size)``; in a compiled function it adds nothing.
+    `use_lock` and `check_index_bound` are accepted. An index that is not in ``[0, size)`` is a ValueError; in a
+    compiled function it adds nothing.
     """
     return _assigned(x, add_slices("ops.index_add", x, axis, indices, y))
 
@@ -275,27 +267,14 @@ def _scatter_nd(how: str) -> Callable[..., Tensor]:
     return function
 
 
-tensor_scatter_add: Final = _tensor_scatter("add")
-tensor_scatter_sub: Final = _tensor_scatter("sub")
-tensor_scatter_mul: Final = _tensor_scatter("mul")
-tensor_scatter_div: Final = _tensor_scatter("div")
-tensor_scatter_max: Final = _tensor_scatter("max")
-tensor_scatter_min: Final = _tensor_scatter("min")
-tensor_scatter_update: Final = _tensor_scatter("update")
-scatter_add: Final = _scatter("add")
-scatter_sub: Final = _scatter("sub")
-scatter_mul: Final = _scatter("mul")
-scatter_div: Final = _scatter("div")
-scatter_max: Final = _scatter("max")
-scatter_min: Final = _scatter("min")
-scatter_update: Final = _scatter("update")
-scatter_nd_add: Final = _scatter_nd("add")
-scatter_nd_sub: Final = _scatter_nd("sub")
-scatter_nd_mul: Final = _scatter_nd("mul")
-scatter_nd_div: Final = _scatter_nd("div")
-scatter_nd_max: Final = _scatter_nd("max")
-scatter_nd_min: Final = _scatter_nd("min")
-scatter_nd_update: Final = _scatter_nd("update")
+(
+    tensor_scatter_add, tensor_scatter_sub, tensor_scatter_mul, tensor_scatter_div, tensor_scatter_max,
+    tensor_scatter_min, tensor_scatter_update,
+) = map(_tensor_scatter, _COMBINED)
+scatter_add, scatter_sub, scatter_mul, scatter_div, scatter_max, scatter_min, scatter_update = map(_scatter, _COMBINED)
+(
+    scatter_nd_add, scatter_nd_sub, scatter_nd_mul, scatter_nd_div, scatter_nd_max, scatter_nd_min, scatter_nd_update,
+) = map(_scatter_nd, _COMBINED)
 
 
 def _in_place(how: str) -> Callable[..., Tensor]:
@@ -305,9 +284,7 @@ def _in_place(how: str) -> Callable[..., Tensor]:
     return _named_update(update, f"inplace_{how}", how, "x", "the rows `v`", "x, v, (0,)")
 
 
-inplace_add: Final = _in_place("add")
-inplace_sub: Final = _in_place("sub")
-inplace_update: Final = _in_place("update")
+inplace_add, inplace_sub, inplace_update = map(_in_place, ("add", "sub", "update"))
 
 
 def unique_consecutive(
@@ -378,16 +355,14 @@ def _unsorted_segment(how: str, description: str) -> Callable[..., Tensor]:
     ))
 
 
-unsorted_segment_max: Final = _unsorted_segment("max", "largest element")
-unsorted_segment_min: Final = _unsorted_segment("min", "smallest element")
-unsorted_segment_prod: Final = _unsorted_segment("prod", "product")
-unsorted_segment_sum: Final = _unsorted_segment("sum", "sum")
+unsorted_segment_max = _unsorted_segment("max", "largest element")
+unsorted_segment_min = _unsorted_segment("min", "smallest element")
+unsorted_segment_prod = _unsorted_segment("prod", "product")
+unsorted_segment_sum = _unsorted_segment("sum", "sum")
 
 
 def sparse_segment_mean(x: TensorLike, indices: TensorLike, segment_ids: TensorLike) -> Tensor:
-    """The means of the rows of `x` at `indices` over each segment of the sorted `segment_ids`.
-
-    A segment without rows has a mean of zeros.
+    """The means of the rows of `x` at `indices` over each segment of the sorted `segment_ids`; zeros for no rows.
 
     Example: ``ops.sparse_segment_mean(x, indices, segment_ids)``.
     """
@@ -400,41 +375,37 @@ def sparse_segment_mean(x: TensorLike, indices: TensorLike, segment_ids: TensorL
     return total / keras.ops.reshape(keras.ops.maximum(sizes, 1), (count, *(1,) * (rank_of(rows) - 1)))
 
 
-def _locking(name: str, function: Callable[..., Any]) -> type[Primitive]:
-    """Return the class of a primitive that accepts `use_locking`, which has no effect."""
+def _locking(**functions: Callable[..., Any]) -> list[type[Primitive]]:
+    """Return the classes of primitives that accept `use_locking`, which has no effect."""
 
     def __init__(self: Any, use_locking: bool = False) -> None:
         Primitive.__init__(self)
 
-    base = primitive(name, function)
-    return type(name, (base,), {
-        "__init__": __init__, "__doc__": f"{base.__doc__} `use_locking` is accepted.", "__module__": __name__,
-    })
+    return [
+        type(base.__name__, (base,), {
+            "__init__": __init__, "__doc__": f"{base.__doc__} `use_locking` is accepted.", "__module__": __name__,
+        })
+        for base in primitives(**functions)
+    ]
 
 
-TensorScatterAdd: Final = primitive("TensorScatterAdd", tensor_scatter_add)
-ScatterAdd: Final = _locking("ScatterAdd", scatter_add)
-ScatterNdAdd: Final = _locking("ScatterNdAdd", scatter_nd_add)
-TensorScatterSub: Final = primitive("TensorScatterSub", tensor_scatter_sub)
-ScatterSub: Final = _locking("ScatterSub", scatter_sub)
-ScatterNdSub: Final = _locking("ScatterNdSub", scatter_nd_sub)
-TensorScatterMul: Final = primitive("TensorScatterMul", tensor_scatter_mul)
-ScatterMul: Final = _locking("ScatterMul", scatter_mul)
-ScatterNdMul: Final = _locking("ScatterNdMul", scatter_nd_mul)
-TensorScatterDiv: Final = primitive("TensorScatterDiv", tensor_scatter_div)
-ScatterDiv: Final = _locking("ScatterDiv", scatter_div)
-ScatterNdDiv: Final = _locking("ScatterNdDiv", scatter_nd_div)
-TensorScatterMax: Final = primitive("TensorScatterMax", tensor_scatter_max)
-ScatterMax: Final = _locking("ScatterMax", scatter_max)
-ScatterNdMax: Final = _locking("ScatterNdMax", scatter_nd_max)
-TensorScatterMin: Final = primitive("TensorScatterMin", tensor_scatter_min)
-ScatterMin: Final = _locking("ScatterMin", scatter_min)
-ScatterNdMin: Final = _locking("ScatterNdMin", scatter_nd_min)
-TensorScatterUpdate: Final = primitive("TensorScatterUpdate", tensor_scatter_update)
-ScatterUpdate: Final = _locking("ScatterUpdate", scatter_update)
-ScatterNdUpdate: Final = _locking("ScatterNdUpdate", scatter_nd_update)
-UnsortedSegmentMax: Final = primitive("UnsortedSegmentMax", unsorted_segment_max)
-UnsortedSegmentMin: Final = primitive("UnsortedSegmentMin", unsorted_segment_min)
-UnsortedSegmentProd: Final = primitive("UnsortedSegmentProd", unsorted_segment_prod)
-UnsortedSegmentSum: Final = primitive("UnsortedSegmentSum", unsorted_segment_sum)
-UniqueWithPad: Final = primitive("UniqueWithPad", unique_with_pad)
+(
+    TensorScatterAdd, TensorScatterSub, TensorScatterMul, TensorScatterDiv, TensorScatterMax, TensorScatterMin,
+    TensorScatterUpdate,
+) = primitives(
+    TensorScatterAdd=tensor_scatter_add, TensorScatterSub=tensor_scatter_sub, TensorScatterMul=tensor_scatter_mul,
+    TensorScatterDiv=tensor_scatter_div, TensorScatterMax=tensor_scatter_max, TensorScatterMin=tensor_scatter_min,
+    TensorScatterUpdate=tensor_scatter_update,
+)
+ScatterAdd, ScatterSub, ScatterMul, ScatterDiv, ScatterMax, ScatterMin, ScatterUpdate = _locking(
+    ScatterAdd=scatter_add, ScatterSub=scatter_sub, ScatterMul=scatter_mul, ScatterDiv=scatter_div,
+    ScatterMax=scatter_max, ScatterMin=scatter_min, ScatterUpdate=scatter_update,
+)
+ScatterNdAdd, ScatterNdSub, ScatterNdMul, ScatterNdDiv, ScatterNdMax, ScatterNdMin, ScatterNdUpdate = _locking(
+    ScatterNdAdd=scatter_nd_add, ScatterNdSub=scatter_nd_sub, ScatterNdMul=scatter_nd_mul, ScatterNdDiv=scatter_nd_div,
+    ScatterNdMax=scatter_nd_max, ScatterNdMin=scatter_nd_min, ScatterNdUpdate=scatter_nd_update,
+)
+UnsortedSegmentMax, UnsortedSegmentMin, UnsortedSegmentProd, UnsortedSegmentSum, UniqueWithPad = primitives(
+    UnsortedSegmentMax=unsorted_segment_max, UnsortedSegmentMin=unsorted_segment_min,
+    UnsortedSegmentProd=unsorted_segment_prod, UnsortedSegmentSum=unsorted_segment_sum, UniqueWithPad=unique_with_pad,
+)

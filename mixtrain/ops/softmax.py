@@ -4,36 +4,19 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
+from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.inputs import an_int, as_floats, axes_of, axis_of, rank_of
+from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
 def softmax(input: TensorLike, axis: int = -1, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Return exp(`input`) / sum(exp(`input`)) along an axis.
-
-    Args:
-        input: Tensor.
-        axis: The axis.
-        dtype: Dtype to cast `input` to first; None for its own.
-
-    Returns:
-        Tensor of the shape of `input`.
-
-    Raises:
-        TypeError: `axis` is not an int.
-        ValueError: There is no such axis.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.softmax(mixtrain.Tensor([0.0, 0.0])).numpy().tolist()
-        [0.5, 0.5]
-    """
+    """The softmax of `input` along `axis`, cast to `dtype` first. Example: ``ops.softmax(x)``."""
     x = _cast(as_floats("ops.softmax", input), dtype)
     return keras.ops.softmax(x, axis=axis_of("ops.softmax", axis, rank_of(x)))
 
@@ -44,10 +27,7 @@ def softmin(x: TensorLike, axis: int = -1, *, dtype: DTypeLike | None = None) ->
 
 
 def log_softmax(logits: TensorLike, axis: int = -1) -> Tensor:
-    """The logarithm of the softmax of `logits` along `axis`, computed without overflow.
-
-    Example: ``ops.log_softmax(x)``.
-    """
+    """The logarithm of the softmax of `logits` along `axis`, without overflow. Example: ``ops.log_softmax(x)``."""
     x = as_floats("ops.log_softmax", logits)
     return keras.ops.log_softmax(x, axis=axis_of("ops.log_softmax", axis, rank_of(x)))
 
@@ -69,19 +49,7 @@ def _cast(x: TensorLike, dtype: DTypeLike | None) -> Tensor:
 
 
 class Softmax(Primitive):
-    """The softmax along an axis, or along several together.
-
-    Args:
-        axis: An int, or a tuple of ints.
-
-    Raises:
-        TypeError: `axis` is neither.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.Softmax()(mixtrain.Tensor([0.0, 0.0])).numpy().tolist()
-        [0.5, 0.5]
-    """
+    """The softmax along `axis`, an int, or along a tuple of them together. Example: ``ops.Softmax()(x)``."""
 
     def __init__(self, axis: int | Sequence[int] = -1) -> None:
         super().__init__()
@@ -98,15 +66,7 @@ class Softmax(Primitive):
         return keras.ops.softmax(x, axis=axes[0] if len(axes) == 1 else axes)
 
 
-class LogSoftmax(Primitive):
+@as_primitive(axis=partial(an_int, example=-1))
+def LogSoftmax(logits: TensorLike, *, axis: int = -1) -> Tensor:
     """`log_softmax` along `axis`. Example: ``ops.LogSoftmax()(x)``."""
-
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
-            raise checks.fail_type(self.name, "axis must be an int", axis, "axis=-1")
-        self.axis: int = axis
-
-    def __call__(self, logits: TensorLike) -> Tensor:
-        """Normalize `logits` and take the logarithm."""
-        return log_softmax(logits, self.axis)
+    return log_softmax(logits, axis)

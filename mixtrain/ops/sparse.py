@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.ops import activation, numeric, tensor_info, unary
+from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -22,6 +23,10 @@ def _repr(name: str, sparse: Any, fields: Sequence[str]) -> str:
         for field, value in ((field, getattr(sparse, field)) for field in fields)
     )
     return f"{name}(shape={list(sparse.shape)}, dtype={sparse.dtype}, {tensors})"
+
+
+# The methods of sparse tensors are called by users, and so are operators.
+_cast, _abs, _neg = operator("cast", tensor_info.cast), operator("abs", unary.abs), operator("neg", unary.neg)
 
 
 class COOTensor(NamedTuple):
@@ -72,30 +77,24 @@ class COOTensor(NamedTuple):
 
     def astype(self, dtype: DTypeLike) -> COOTensor:
         """Return the tensor with values of another dtype."""
-        return self._replace(values=tensor_info.cast(self.values, dtype))
+        return self._replace(values=_cast(self.values, dtype))
 
     def abs(self) -> COOTensor:
         """Return the tensor with the absolute values."""
-        return self._replace(values=unary.abs(self.values))
+        return self._replace(values=_abs(self.values))
 
     def __add__(self, other: Tensor) -> Any:
-        return coo_add(self, other, 0)
+        return _add_coo(self, other, 0)
 
     def __neg__(self) -> COOTensor:
-        return self._replace(values=unary.neg(self.values))
+        return self._replace(values=_neg(self.values))
 
     def __repr__(self) -> str:
         return _repr("COOTensor", self, ("indices", "values"))
 
 
 class SparseTensor(COOTensor):
-    """MindSpore's older name of `COOTensor`.
-
-    Example:
-        >>> import mixtrain
-        >>> mixtrain.SparseTensor(mixtrain.Tensor([[0, 1]]), mixtrain.Tensor([1.0]), (3, 4)).shape
-        (3, 4)
-    """
+    """MindSpore's older name of `COOTensor`. Example: ``mixtrain.SparseTensor(indices, values, (3, 4))``."""
 
     __slots__ = ()
 
@@ -138,14 +137,14 @@ class CSRTensor(NamedTuple):
 
     def astype(self, dtype: DTypeLike) -> CSRTensor:
         """Return the matrix with values of another dtype."""
-        return self._replace(values=tensor_info.cast(self.values, dtype))
+        return self._replace(values=_cast(self.values, dtype))
 
     def abs(self) -> CSRTensor:
         """Return the matrix with the absolute values."""
-        return self._replace(values=unary.abs(self.values))
+        return self._replace(values=_abs(self.values))
 
     def __neg__(self) -> CSRTensor:
-        return self._replace(values=unary.neg(self.values))
+        return self._replace(values=_neg(self.values))
 
     def to_tuple(self) -> tuple[Tensor, Tensor, Tensor, tuple[int, int]]:
         """Return indptr, indices, values and shape."""
@@ -153,14 +152,14 @@ class CSRTensor(NamedTuple):
 
     def to_coo(self) -> COOTensor:
         """Return the matrix in COO format."""
-        return csr_to_coo(self)
+        return _to_coo(self)
 
     def to_dense(self) -> Tensor:
         """Return the dense matrix."""
-        return csr_to_dense(self)
+        return _csr_to_dense(self)
 
     def __add__(self, other: Tensor) -> Any:
-        return csr_add(self, other, 1, 1)
+        return _add_csr(self, other, 1, 1)
 
     def __repr__(self) -> str:
         return _repr("CSRTensor", self, ("indptr", "indices", "values"))
@@ -169,10 +168,7 @@ class CSRTensor(NamedTuple):
 class RowTensor(NamedTuple):
     """Some rows of a tensor whose other rows are zeros, such as the gradient of an embedding.
 
-    Args:
-        indices: The indices of the stored rows (n,).
-        values: Their values (n, ...).
-        dense_shape: The dense shape.
+    `indices` (n,) and `values` (n, ...) are the stored rows; `dense_shape` the dense shape.
     """
 
     indices: Tensor
@@ -197,21 +193,13 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def csr_to_coo(tensor: CSRTensor) -> COOTensor:
-    """Convert a CSRTensor to a COOTensor.
-
-    Args:
-        tensor: CSRTensor.
-    """
+    """Convert a CSRTensor `tensor` to a COOTensor."""
     indices = keras.ops.stack([_rows(tensor), keras.ops.cast(tensor.indices, tensor.indptr.dtype)], axis=1)
     return COOTensor(indices, tensor.values, tensor.shape)
 
 
 def csr_to_dense(csr_tensor: CSRTensor) -> Tensor:
-    """Convert a CSRTensor to a dense tensor.
-
-    Args:
-        csr_tensor: CSRTensor.
-    """
+    """Convert a CSRTensor `csr_tensor` to a dense tensor."""
     return csr_to_coo(csr_tensor).to_dense()
 
 
@@ -240,28 +228,14 @@ def _values_of(where: str, x: Any) -> np.ndarray:
 
 
 def dense_to_sparse_coo(tensor: TensorLike) -> COOTensor:
-    """Convert a dense tensor to a COOTensor of its nonzero elements.
-
-    Args:
-        tensor: Tensor with values, so not in a function that is being compiled.
-
-    Raises:
-        TypeError: The tensor has no values.
-    """
+    """Convert a dense `tensor` to a COOTensor of its nonzero elements; not in a compiled function."""
     indices = np.argwhere(_values_of("ops.dense_to_sparse_coo", tensor))
     values = keras.ops.take(keras.ops.reshape(tensor, (-1,)), np.ravel_multi_index(tuple(indices.T), tensor.shape))
     return COOTensor(backend.to_tensor(indices, "int64"), values, tuple(tensor.shape))
 
 
 def dense_to_sparse_csr(tensor: TensorLike) -> CSRTensor:
-    """Convert a dense matrix to a CSRTensor of its nonzero elements.
-
-    Args:
-        tensor: Matrix with values, so not in a function that is being compiled.
-
-    Raises:
-        TypeError: The tensor has no values.
-    """
+    """Convert a dense matrix `tensor` to a CSRTensor of its nonzero elements; not in a compiled function."""
     return _coo_to_csr(dense_to_sparse_coo(tensor))
 
 
@@ -275,16 +249,7 @@ def _merged(where: str, shape: tuple[int, ...], indices: Sequence[Tensor], value
 
 
 def coo_add(x1: COOTensor, x2: COOTensor, thresh: TensorLike) -> COOTensor:
-    """Add two COOTensors of one shape.
-
-    Args:
-        x1: COOTensor.
-        x2: COOTensor.
-        thresh: Sums whose absolute value is smaller are left out.
-
-    Raises:
-        ValueError: The shapes differ.
-    """
+    """Add two COOTensors `x1` and `x2` of one shape; sums of absolute value below `thresh` are left out."""
     if tuple(x1.shape) != tuple(x2.shape):
         raise checks.fail_value("ops.coo_add", f"x2 must have the shape {x1.shape}", x2.shape, "two of one shape")
     total = _merged("ops.coo_add", x1.shape, (x1.indices, x2.indices), (x1.values, x2.values))
@@ -293,12 +258,7 @@ def coo_add(x1: COOTensor, x2: COOTensor, thresh: TensorLike) -> COOTensor:
 
 
 def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
-    """Concatenate COOTensors along an axis.
-
-    Args:
-        sp_input: COOTensors of equal sizes in the other axes.
-        concat_dim: The axis along which they are concatenated.
-    """
+    """Concatenate the COOTensors `sp_input` of equal sizes in the other axes along `concat_dim`."""
     axis, start, indices = concat_dim % len(sp_input[0].shape), 0, []
     for x in sp_input:
         indices.append(x.indices + np.eye(len(x.shape), dtype=backend.to_numpy(x.indices).dtype)[axis] * start)
@@ -308,26 +268,18 @@ def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
 
 
 def csr_add(a: CSRTensor, b: CSRTensor, alpha: TensorLike, beta: TensorLike) -> CSRTensor:
-    """Compute alpha * a + beta * b.
-
-    Args:
-        a: CSRTensor.
-        b: CSRTensor of the same shape.
-        alpha: Factor of `a`.
-        beta: Factor of `b`.
-    """
+    """`alpha` * `a` + `beta` * `b`, two CSRTensors of one shape."""
     x, y = csr_to_coo(a), csr_to_coo(b)
     values = (x.values * alpha, y.values * beta)
     return _coo_to_csr(_merged("ops.csr_add", a.shape, (x.indices, y.indices), values))
 
 
-def csr_softmax(logits: CSRTensor, dtype: DTypeLike) -> CSRTensor:
-    """Softmax over the stored elements of each row.
+_add_coo, _add_csr = operator("coo_add", coo_add), operator("csr_add", csr_add)
+_to_coo, _csr_to_dense = operator("csr_to_coo", csr_to_coo), operator("csr_to_dense", csr_to_dense)
 
-    Args:
-        logits: CSRTensor.
-        dtype: The dtype of the result.
-    """
+
+def csr_softmax(logits: CSRTensor, dtype: DTypeLike) -> CSRTensor:
+    """Softmax over the stored elements of each row of `logits`, a CSRTensor; `dtype` is that of the result."""
     rows, count = _rows(logits), logits.shape[0]
     largest = keras.ops.take(keras.ops.segment_max(logits.values, rows, num_segments=count), rows)
     powers = keras.ops.exp(logits.values - largest)
@@ -335,92 +287,59 @@ def csr_softmax(logits: CSRTensor, dtype: DTypeLike) -> CSRTensor:
     return logits._replace(values=tensor_info.cast(values, dtype))
 
 
-def _both(name: str, function: Callable[[Tensor], Tensor]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return an elementwise function for COOTensors and one for CSRTensors."""
+def _of_values(kind: str, function: Callable[..., Tensor]) -> Callable[..., Any]:
+    """Return an elementwise function for COOTensors or CSRTensors."""
 
-    def of_kind(kind: str) -> Callable[..., Any]:
-        def compute(x: COOTensor | CSRTensor) -> COOTensor | CSRTensor:
-            return x._replace(values=function(x.values))
+    def compute(x: COOTensor | CSRTensor) -> COOTensor | CSRTensor:
+        return x._replace(values=function(x.values))
 
-        compute.__name__ = compute.__qualname__ = f"{kind}_{name}"
-        compute.__doc__ = f"`ops.{name}` of the stored values of the {kind.upper()}Tensor `x`."
-        return compute
-
-    return of_kind("coo"), of_kind("csr")
+    name = function.__name__
+    return named(compute, f"{kind}_{name}", f"`ops.{name}` of the stored values of the {kind.upper()}Tensor `x`.")
 
 
-coo_abs, csr_abs = _both("abs", unary.abs)
-coo_acos, csr_acos = _both("acos", unary.acos)
-coo_acosh, csr_acosh = _both("acosh", unary.acosh)
-coo_asin, csr_asin = _both("asin", unary.asin)
-coo_asinh, csr_asinh = _both("asinh", unary.asinh)
-coo_atan, csr_atan = _both("atan", unary.atan)
-coo_atanh, csr_atanh = _both("atanh", unary.atanh)
-coo_ceil, csr_ceil = _both("ceil", unary.ceil)
-coo_cos, csr_cos = _both("cos", unary.cos)
-coo_cosh, csr_cosh = _both("cosh", unary.cosh)
-coo_exp, csr_exp = _both("exp", unary.exp)
-coo_expm1, csr_expm1 = _both("expm1", unary.expm1)
-coo_floor, csr_floor = _both("floor", unary.floor)
-coo_inv, csr_inv = _both("inv", numeric.inv)
-coo_isfinite, csr_isfinite = _both("isfinite", unary.isfinite)
-coo_isinf, csr_isinf = _both("isinf", unary.isinf)
-coo_isnan, csr_isnan = _both("isnan", unary.isnan)
-coo_log, csr_log = _both("log", unary.log)
-coo_log1p, csr_log1p = _both("log1p", unary.log1p)
-coo_neg, csr_neg = _both("neg", unary.neg)
-coo_relu, csr_relu = _both("relu", activation.relu)
-coo_relu6, csr_relu6 = _both("relu6", activation.relu6)
-coo_round, csr_round = _both("round", unary.round)
-coo_sigmoid, csr_sigmoid = _both("sigmoid", activation.sigmoid)
-coo_sin, csr_sin = _both("sin", unary.sin)
-coo_sinh, csr_sinh = _both("sinh", unary.sinh)
-coo_softsign, csr_softsign = _both("softsign", activation.softsign)
-coo_sqrt, csr_sqrt = _both("sqrt", unary.sqrt)
-coo_square, csr_square = _both("square", unary.square)
-coo_tan, csr_tan = _both("tan", unary.tan)
-coo_tanh, csr_tanh = _both("tanh", activation.tanh)
+_FUNCTIONS = (
+    unary.abs, unary.acos, unary.acosh, unary.asin, unary.asinh, unary.atan, unary.atanh, unary.ceil, unary.cos,
+    unary.cosh, unary.exp, unary.expm1, unary.floor, numeric.inv, unary.isfinite, unary.isinf, unary.isnan, unary.log,
+    unary.log1p, unary.neg, activation.relu, activation.relu6, unary.round, activation.sigmoid, unary.sin, unary.sinh,
+    activation.softsign, unary.sqrt, unary.square, unary.tan, activation.tanh,
+)
+(
+    coo_abs, coo_acos, coo_acosh, coo_asin, coo_asinh, coo_atan, coo_atanh, coo_ceil, coo_cos, coo_cosh, coo_exp,
+    coo_expm1, coo_floor, coo_inv, coo_isfinite, coo_isinf, coo_isnan, coo_log, coo_log1p, coo_neg, coo_relu, coo_relu6,
+    coo_round, coo_sigmoid, coo_sin, coo_sinh, coo_softsign, coo_sqrt, coo_square, coo_tan, coo_tanh,
+) = (_of_values("coo", function) for function in _FUNCTIONS)
+(
+    csr_abs, csr_acos, csr_acosh, csr_asin, csr_asinh, csr_atan, csr_atanh, csr_ceil, csr_cos, csr_cosh, csr_exp,
+    csr_expm1, csr_floor, csr_inv, csr_isfinite, csr_isinf, csr_isnan, csr_log, csr_log1p, csr_neg, csr_relu, csr_relu6,
+    csr_round, csr_sigmoid, csr_sin, csr_sinh, csr_softsign, csr_sqrt, csr_square, csr_tan, csr_tanh,
+) = (_of_values("csr", function) for function in _FUNCTIONS)
 
 
-class SparseToDense(Primitive):
-    """A dense tensor from the indices and values of its elements.
-
-    Example: ``ops.SparseToDense()(indices, values, sparse_shape)``.
-    """
-
-    def __call__(self, indices: TensorLike, values: TensorLike, sparse_shape: TensorLike) -> Tensor:
-        return _to_dense(indices, values, sparse_shape)
+@as_primitive()
+def SparseToDense(indices: TensorLike, values: TensorLike, sparse_shape: TensorLike) -> Tensor:
+    """A dense tensor of sparse elements. Example: ``ops.SparseToDense()(indices, values, sparse_shape)``."""
+    return _to_dense(indices, values, sparse_shape)
 
 
-class SparseTensorDenseMatmul(Primitive):
-    """The product of a sparse matrix and a dense one.
-
-    Args:
-        adjoint_st: Whether the sparse matrix is transposed first.
-        adjoint_dt: Whether the dense matrix is transposed first.
+@as_primitive()
+def SparseTensorDenseMatmul(
+    indices: TensorLike, values: TensorLike, sparse_shape: TensorLike, dense: TensorLike, *, adjoint_st: bool = False,
+    adjoint_dt: bool = False,
+) -> Tensor:
+    """The product of a sparse matrix and a dense one, transposed first with `adjoint_st` and `adjoint_dt`.
 
     Example: ``ops.SparseTensorDenseMatmul()(indices, values, sparse_shape, dense)``.
     """
-
-    def __init__(self, adjoint_st: bool = False, adjoint_dt: bool = False) -> None:
-        super().__init__()
-        self.adjoint_st, self.adjoint_dt = adjoint_st, adjoint_dt
-
-    def __call__(self, indices: TensorLike, values: TensorLike, sparse_shape: TensorLike, dense: TensorLike) -> Tensor:
-        x, y = _to_dense(indices, values, sparse_shape), tensor(self.name, dense)
-        x = keras.ops.transpose(x) if self.adjoint_st else x
-        y = keras.ops.transpose(y) if self.adjoint_dt else y
-        return keras.ops.matmul(x, y)
+    x, y = _to_dense(indices, values, sparse_shape), tensor("SparseTensorDenseMatmul", dense)
+    return keras.ops.matmul(keras.ops.transpose(x) if adjoint_st else x, keras.ops.transpose(y) if adjoint_dt else y)
 
 
-class SparseTensorDenseAdd(Primitive):
-    """The sum of a sparse tensor and a dense one.
-
-    Example: ``ops.SparseTensorDenseAdd()(x1_indices, x1_values, x1_shape, x2)``.
-    """
-
-    def __call__(self, x1_indices: TensorLike, x1_values: TensorLike, x1_shape: TensorLike, x2: TensorLike) -> Tensor:
-        return _to_dense(x1_indices, x1_values, x1_shape) + tensor(self.name, x2)
+@as_primitive()
+def SparseTensorDenseAdd(
+    x1_indices: TensorLike, x1_values: TensorLike, x1_shape: TensorLike, x2: TensorLike
+) -> Tensor:
+    """A sparse tensor plus a dense one: ``ops.SparseTensorDenseAdd()(x1_indices, x1_values, x1_shape, x2)``."""
+    return _to_dense(x1_indices, x1_values, x1_shape) + tensor("SparseTensorDenseAdd", x2)
 
 
 def _sparse_slice(
@@ -429,13 +348,11 @@ def _sparse_slice(
     """The slice of a sparse tensor from `start` on, of at most `size`: its indices, values and shape."""
     where = "ops.SparseSlice"
     indices, values = tensor(where, indices), tensor(where, values)
-    shape, start, size = (
-        keras.ops.cast(tensor(where, value), indices.dtype) for value in (shape, start, size)
-    )
+    shape, start, size = (keras.ops.cast(tensor(where, value), indices.dtype) for value in (shape, start, size))
     size = keras.ops.maximum(keras.ops.minimum(size, shape - start), 0)
     shifted = indices - start
     inside = keras.ops.nonzero(keras.ops.all((shifted >= 0) & (shifted < size), axis=1))[0]
     return keras.ops.take(shifted, inside, axis=0), keras.ops.take(values, inside, axis=0), size
 
 
-SparseSlice: Final = primitive("SparseSlice", _sparse_slice)
+SparseSlice = primitive("SparseSlice", _sparse_slice)

@@ -4,145 +4,111 @@ from __future__ import annotations
 
 import keras
 
+from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import tensor
-from mixtrain.ops.primitive import Primitive
-from mixtrain.ops.updates import Adam, ApplyProximalAdagrad, Locking, ftrl, read, write
+from mixtrain.ops.primitive import Primitive, as_primitive
+from mixtrain.ops.updates import Adam, ApplyProximalAdagrad, ftrl, read, write
 from mixtrain.typing import Tensor, TensorLike, Variable
 
 
-class _Rows(Primitive):
-    """A step whose gradient is given as rows and their indices; rows of one index are added up."""
+def _dense(where: str, variable: Variable, grad: Tensor, indices: TensorLike) -> tuple[Tensor, Tensor]:
+    """Return the dense gradient for rows and their indices, and which rows have one.
 
-    def _dense(self, variable: Variable, grad: Tensor, indices: TensorLike) -> tuple[Tensor, Tensor]:
-        """Return the dense gradient, and which rows have one; indices out of range are ignored."""
-        count, (rows,) = variable.shape[0], read(self.name, grad)
-        index = keras.ops.cast(tensor(self.name, indices), "int32")
-        # Rows out of range go to one more segment, which is cut off.
-        index = keras.ops.where(keras.ops.logical_and(index >= 0, index < count), index, count)
-        dense = keras.ops.segment_sum(rows, index, num_segments=count + 1)[:count]
-        touched = keras.ops.segment_sum(keras.ops.ones_like(index), index, num_segments=count + 1)[:count] > 0
-        return dense, keras.ops.reshape(touched, (count,) + (1,) * (len(dense.shape) - 1))
-
-    def _write_rows(
-        self, touched: Tensor, variables: tuple[Variable, ...], values: tuple[Tensor, ...]
-    ) -> tuple[Tensor, ...]:
-        """Update the rows that are touched, and return the new values of all rows."""
-        return tuple(
-            write(variable, keras.ops.where(touched, keras.ops.cast(tensor(self.name, new), old.dtype), old))
-            for variable, new, old in zip(variables, values, read(self.name, *variables), strict=True)
-        )
+    Rows of one index are added up; indices out of range are ignored.
+    """
+    count, (rows,) = variable.shape[0], read(where, grad)
+    index = keras.ops.cast(tensor(where, indices), "int32")
+    # Rows out of range go to one more segment, which is cut off.
+    index = keras.ops.where(keras.ops.logical_and(index >= 0, index < count), index, count)
+    dense = keras.ops.segment_sum(rows, index, num_segments=count + 1)[:count]
+    touched = keras.ops.segment_sum(keras.ops.ones_like(index), index, num_segments=count + 1)[:count] > 0
+    return dense, keras.ops.reshape(touched, (count,) + (1,) * (len(dense.shape) - 1))
 
 
-class SparseApplyAdagradV2(_Rows):
-    """`ApplyAdagradV2` of the rows that have a gradient.
+def _write_rows(
+    where: str, touched: Tensor, variables: tuple[Variable, ...], values: tuple[Tensor, ...]
+) -> tuple[Tensor, ...]:
+    """Update the rows that are touched, and return the new values of all rows."""
+    return tuple(
+        write(variable, keras.ops.where(touched, keras.ops.cast(tensor(where, new), old.dtype), old))
+        for variable, new, old in zip(variables, values, read(where, *variables), strict=True)
+    )
 
-    Args:
-        lr: The learning rate.
-        epsilon: Added below the root, where `ApplyAdagradV2` adds it to the root.
-        use_locking: Accepted; without effect.
-        update_slots: Whether the sums grow.
 
+@as_primitive()
+def SparseApplyAdagradV2(
+    var: Variable, accum: Variable, grad: TensorLike, indices: TensorLike, *, lr: float, epsilon: float,
+    use_locking: bool = False, update_slots: bool = True,
+) -> tuple[Tensor, ...]:
+    """`ApplyAdagradV2` of the rows that have a gradient, with the learning rate `lr`; `use_locking` is accepted.
+
+    `epsilon` is added below the root, where `ApplyAdagradV2` adds it to the root; without `update_slots` the sums stay.
     Example: ``ops.SparseApplyAdagradV2(0.01, 1e-6)(var, accum, grad, indices)``.
     """
-
-    def __init__(self, lr: float, epsilon: float, use_locking: bool = False, update_slots: bool = True) -> None:
-        super().__init__()
-        self.lr, self.epsilon, self.use_locking, self.update_slots = lr, epsilon, use_locking, update_slots
-
-    def __call__(self, var: Variable, accum: Variable, grad: TensorLike, indices: TensorLike) -> tuple[Tensor, ...]:
-        dense, touched = self._dense(var, grad, indices)
-        value, total = read(self.name, var, accum)
-        total = total + dense * dense if self.update_slots else total
-        step = self.lr * dense / keras.ops.sqrt(total + self.epsilon)
-        return self._write_rows(touched, (var, accum), (value - step, total))
+    where = "SparseApplyAdagradV2"
+    dense, touched = _dense(where, var, grad, indices)
+    value, total = read(where, var, accum)
+    total = total + dense * dense if update_slots else total
+    step = lr * dense / keras.ops.sqrt(total + epsilon)
+    return _write_rows(where, touched, (var, accum), (value - step, total))
 
 
-class SparseApplyFtrl(_Rows):
-    """`ApplyFtrl` of the rows that have a gradient.
-
-    Args:
-        lr: The learning rate.
-        l1: Strength of the L1 penalty.
-        l2: Strength of the L2 penalty.
-        lr_power: Power by which the rate falls, at most 0.
-        use_locking: Accepted; without effect.
-
-    Example: ``ops.SparseApplyFtrl(0.01, 0.0, 0.0, -0.5)(var, accum, linear, grad, indices)``.
-    """
-
-    def __init__(self, lr: float, l1: float, l2: float, lr_power: float, use_locking: bool = False) -> None:
-        super().__init__()
-        self.lr, self.l1, self.l2, self.lr_power, self.use_locking = lr, l1, l2, lr_power, use_locking
-
-    def __call__(
-        self, var: Variable, accum: Variable, linear: Variable, grad: TensorLike, indices: TensorLike
+def _sparse_ftrl(name: str) -> type[Primitive]:
+    def update(
+        var: Variable, accum: Variable, linear: Variable, grad: TensorLike, indices: TensorLike, *, lr: float,
+        l1: float, l2: float, lr_power: float, use_locking: bool = False,
     ) -> tuple[Tensor, ...]:
-        dense, touched = self._dense(var, grad, indices)
-        values = ftrl(*read(self.name, var, accum, linear, dense, self.lr, self.l1, self.l2, self.lr_power))
-        return self._write_rows(touched, (var, accum, linear), values)
+        dense, touched = _dense(name, var, grad, indices)
+        values = ftrl(*read(name, var, accum, linear, dense, lr, l1, l2, lr_power))
+        return _write_rows(name, touched, (var, accum, linear), values)
+
+    return as_primitive()(named(update, name, (
+        "`ApplyFtrl` of the rows that have a gradient, with fixed `lr`, `l1`, `l2`, `lr_power`; `use_locking` is "
+        f"accepted. Example: ``ops.{name}(0.01, 0.0, 0.0, -0.5)(var, accum, linear, grad, indices)``."
+    )))
 
 
-class FusedSparseFtrl(SparseApplyFtrl):
-    """`SparseApplyFtrl`. Example: ``ops.FusedSparseFtrl(0.01, 0.0, 0.0, -0.5)(var, accum, linear, grad, indices)``."""
+SparseApplyFtrl, FusedSparseFtrl = _sparse_ftrl("SparseApplyFtrl"), _sparse_ftrl("FusedSparseFtrl")
 
 
-class FusedSparseProximalAdagrad(_Rows, Locking):
-    """`ApplyProximalAdagrad` of the rows that have a gradient.
-
-    Args:
-        use_locking: Accepted; without effect.
+@as_primitive()
+def FusedSparseProximalAdagrad(
+    var: Variable, accum: Variable, lr: TensorLike, l1: TensorLike, l2: TensorLike, grad: TensorLike,
+    indices: TensorLike, *, use_locking: bool = False,
+) -> tuple[Tensor, ...]:
+    """`ApplyProximalAdagrad` of the rows that have a gradient; `use_locking` is accepted.
 
     Example: ``ops.FusedSparseProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)``.
     """
+    where = "FusedSparseProximalAdagrad"
+    dense, touched = _dense(where, var, grad, indices)
+    value, total = read(where, var, accum)
+    return _write_rows(where, touched, (var, accum), ApplyProximalAdagrad()(value, total, lr, l1, l2, dense))
 
-    def __call__(
-        self, var: Variable, accum: Variable, lr: TensorLike, l1: TensorLike, l2: TensorLike, grad: TensorLike,
-        indices: TensorLike,
+
+def _fused_adam(name: str, doc: str, *, lazy: bool) -> type[Primitive]:
+    def update(
+        var: Variable, m: Variable, v: Variable, beta1_power: TensorLike, beta2_power: TensorLike, lr: TensorLike,
+        beta1: TensorLike, beta2: TensorLike, epsilon: TensorLike, gradient: TensorLike, indices: TensorLike, *,
+        use_locking: bool = False, use_nesterov: bool = False,
     ) -> tuple[Tensor, ...]:
-        dense, touched = self._dense(var, grad, indices)
-        value, total = read(self.name, var, accum)
-        return self._write_rows(touched, (var, accum), ApplyProximalAdagrad()(value, total, lr, l1, l2, dense))
-
-
-class FusedSparseAdam(_Rows):
-    """Adam's step of all rows; those without a gradient have a gradient of zero, so that their means decay.
-
-    With `use_nesterov` the weights of those rows do not change.
-
-    Args:
-        use_locking: Accepted; without effect.
-        use_nesterov: Whether to use Nesterov momentum.
-
-    Example: ``ops.FusedSparseAdam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad, indices)``.
-    """
-
-    def __init__(self, use_locking: bool = False, use_nesterov: bool = False) -> None:
-        super().__init__()
-        self.use_locking, self.use_nesterov = use_locking, use_nesterov
-
-    def _stepped(self, touched: Tensor) -> tuple[Tensor, Tensor]:
-        """Return which rows of the weight are updated, and which rows of the means."""
-        everything = keras.ops.ones_like(touched)
-        return touched if self.use_nesterov else everything, everything
-
-    def __call__(
-        self, var: Variable, m: Variable, v: Variable, beta1_power: TensorLike, beta2_power: TensorLike, lr: TensorLike,
-        beta1: TensorLike, beta2: TensorLike, epsilon: TensorLike, gradient: TensorLike, indices: TensorLike,
-    ) -> tuple[Tensor, ...]:
-        dense, touched = self._dense(var, gradient, indices)
-        value, mean, square = read(self.name, var, m, v)
-        values = Adam(self.use_locking, self.use_nesterov)(
-            value, mean, square, beta1_power, beta2_power, lr, beta1, beta2, epsilon, dense
+        dense, touched = _dense(name, var, gradient, indices)
+        values = Adam(use_locking, use_nesterov)(
+            *read(name, var, m, v), beta1_power, beta2_power, lr, beta1, beta2, epsilon, dense
         )
-        weights, means = self._stepped(touched)
-        return (*self._write_rows(weights, (var,), values[:1]), *self._write_rows(means, (m, v), values[1:]))
+        every_row = keras.ops.ones_like(touched)
+        weights, means = touched if lazy or use_nesterov else every_row, touched if lazy else every_row
+        return *_write_rows(name, weights, (var,), values[:1]), *_write_rows(name, means, (m, v), values[1:])
+
+    arguments = "var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, indices"
+    return as_primitive()(named(update, name, f"{doc} Example: ``ops.{name}()({arguments})``."))
 
 
-class FusedSparseLazyAdam(FusedSparseAdam):
-    """Adam's step of the rows that have a gradient; `use_locking` and `use_nesterov` as in `FusedSparseAdam`.
-
-    Example: ``ops.FusedSparseLazyAdam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad, at)``.
-    """
-
-    def _stepped(self, touched: Tensor) -> tuple[Tensor, Tensor]:
-        return touched, touched
+FusedSparseAdam = _fused_adam("FusedSparseAdam", (
+    "Adam's step of all rows; those without a gradient have a gradient of zero, so that their means decay.\n\n"
+    "`use_nesterov`: whether to use Nesterov momentum, with which the weights of those rows do not change; "
+    "`use_locking` is accepted."
+), lazy=False)
+FusedSparseLazyAdam = _fused_adam("FusedSparseLazyAdam", (
+    "Adam's step of the rows that have a gradient; `use_locking` and `use_nesterov` as in `FusedSparseAdam`.\n\n"
+), lazy=True)

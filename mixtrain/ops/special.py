@@ -12,7 +12,7 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.ops.elementwise import binary_function, unary_function
 from mixtrain.ops.inputs import as_floats
-from mixtrain.ops.primitive import primitive
+from mixtrain.ops.primitive import primitives
 from mixtrain.typing import Tensor, TensorLike
 
 # Below: quadrature or power series; from there on the asymptotic series, whose error is then below float32's.
@@ -140,7 +140,7 @@ bessel_j0: Final = _bessel("j0", _first(0), f"{_FIRST} 0")
 bessel_j1: Final = _bessel("j1", _first(1), f"{_FIRST} 1")
 bessel_y0: Final = _bessel("y0", _second(0), f"{_SECOND} 0")
 bessel_y1: Final = _bessel("y1", _second(1), f"{_SECOND} 1")
-i0: Final = unary_function("i0", _modified_first(0, False), f"{_MOD_FIRST} 0 of `input`.")
+i0 = unary_function("i0", _modified_first(0, False), f"{_MOD_FIRST} 0 of `input`.")
 bessel_i0: Final = _bessel("i0", _modified_first(0, False), f"{_MOD_FIRST} 0")
 bessel_i1: Final = _bessel("i1", _modified_first(1, False), f"{_MOD_FIRST} 1")
 bessel_i0e: Final = _bessel("i0e", _modified_first(0, True), f"{_MOD_FIRST} 0, times exp(-|x|),")
@@ -161,15 +161,15 @@ def _broadcast(values: tuple[Tensor, ...]) -> list[Tensor]:
     return [keras.ops.broadcast_to(value, shape) for value in values]
 
 
-igamma: Final = binary_function(
+igamma = binary_function(
     "igamma", _broadcasting(backend.special.igamma),
     "The regularized lower incomplete gamma function of `input` at `other`.", floats=True, tensors=True,
 )
-igammac: Final = binary_function(
+igammac = binary_function(
     "igammac", _broadcasting(backend.special.igammac),
     "The regularized upper incomplete gamma function of `input` at `other`.", floats=True, tensors=True,
 )
-zeta: Final = binary_function(
+zeta = binary_function(
     "zeta", _broadcasting(backend.special.zeta), "The Hurwitz zeta function of `input` from `other` on.", floats=True,
     tensors=True,
 )
@@ -187,20 +187,12 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike) -> Tensor:
     return backend.special.betainc(*_broadcast(values))
 
 
-BesselJ0: Final = primitive("BesselJ0", bessel_j0)
-BesselJ1: Final = primitive("BesselJ1", bessel_j1)
-BesselY0: Final = primitive("BesselY0", bessel_y0)
-BesselY1: Final = primitive("BesselY1", bessel_y1)
-BesselI0: Final = primitive("BesselI0", bessel_i0)
-BesselI1: Final = primitive("BesselI1", bessel_i1)
-BesselI0e: Final = primitive("BesselI0e", bessel_i0e)
-BesselI1e: Final = primitive("BesselI1e", bessel_i1e)
-BesselK0: Final = primitive("BesselK0", bessel_k0)
-BesselK1: Final = primitive("BesselK1", bessel_k1)
-BesselK0e: Final = primitive("BesselK0e", bessel_k0e)
-BesselK1e: Final = primitive("BesselK1e", bessel_k1e)
-Igamma: Final = primitive("Igamma", igamma)
-Igammac: Final = primitive("Igammac", igammac)
-Zeta: Final = primitive("Zeta", zeta)
-Polygamma: Final = primitive("Polygamma", polygamma)
-Betainc: Final = primitive("Betainc", betainc)
+(
+    BesselJ0, BesselJ1, BesselY0, BesselY1, BesselI0, BesselI1, BesselI0e, BesselI1e, BesselK0, BesselK1, BesselK0e,
+    BesselK1e, Igamma, Igammac, Zeta, Polygamma, Betainc,
+) = primitives(
+    BesselJ0=bessel_j0, BesselJ1=bessel_j1, BesselY0=bessel_y0, BesselY1=bessel_y1, BesselI0=bessel_i0,
+    BesselI1=bessel_i1, BesselI0e=bessel_i0e, BesselI1e=bessel_i1e, BesselK0=bessel_k0, BesselK1=bessel_k1,
+    BesselK0e=bessel_k0e, BesselK1e=bessel_k1e, Igamma=igamma, Igammac=igammac, Zeta=zeta, Polygamma=polygamma,
+    Betainc=betainc,
+)

@@ -130,18 +130,12 @@ fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = (_many_axes(f"{name}n", None) for na
 
 
 def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
-    """Return the frequencies of `fft` of `n` samples with spacing `d`, float32 or `dtype`.
-
-    Example: ``ops.fftfreq(4)``.
-    """
+    """The frequencies of `fft` of `n` samples with spacing `d`, of `dtype` (float32). Example: ``ops.fftfreq(4)``."""
     return backend.to_tensor(np.fft.fftfreq(n, d), float32 if dtype is None else as_dtype(dtype))
 
 
 def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None) -> Tensor:
-    """Return the frequencies of `rfft` of `n` samples with spacing `d`, float32 or `dtype`.
-
-    Example: ``ops.rfftfreq(4)``.
-    """
+    """The frequencies of `rfft` of `n` samples with spacing `d`, of `dtype` (float32). Example: ``ops.rfftfreq(4)``."""
     return backend.to_tensor(np.fft.rfftfreq(n, d), float32 if dtype is None else as_dtype(dtype))
 
 
@@ -152,10 +146,7 @@ def _shifted(where: str, input: TensorLike, dim: int | Sequence[int] | None, sig
 
 
 def fftshift(input: TensorLike, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Move the frequency zero of `input` to the middle of the axes `dim`, all of them by default.
-
-    Example: ``ops.fftshift(x)``.
-    """
+    """Move the frequency zero of `input` to the middle of `dim` (all axes). Example: ``ops.fftshift(x)``."""
     return _shifted("ops.fftshift", input, dim, 1)
 
 
@@ -182,10 +173,10 @@ def stft(
     window: TensorLike | None = None, center: bool = True, pad_mode: str = "REFLECT", normalized: bool = False,
     onesided: bool | None = None, return_complex: bool | None = None,
 ) -> Tensor:
-    """Return the Fourier transforms of windows of a signal.
+    """The Fourier transforms (..., frequencies, windows) of windows of a signal `x`, (length,) or (batch, length).
 
     Args:
-        x: The signal, of shape (length,) or (batch, length).
+        x: The signal.
         n_fft: The length of a window.
         hop_length: The distance between windows; a fourth of `n_fft` by default.
         win_length: The length of `window`; `n_fft` by default.
@@ -195,9 +186,6 @@ def stft(
         normalized: Whether to divide by the root of `n_fft`.
         onesided: Whether to return the first half of the frequencies; by default for a real signal.
         return_complex: Whether to return complex numbers; else their real and imaginary parts on a new last axis.
-
-    Returns:
-        Tensor of shape (..., frequencies, windows), or (..., frequencies, windows, 2).
 
     Example: ``ops.stft(x, 64)``.
     """
@@ -233,11 +221,11 @@ def _with_size(
     return irfftn(value, tuple(signal_sizes) or None, dim, norm) if inverse else rfftn(value, None, dim, norm)
 
 
-STFT: Final = configured(
+STFT = configured(
     "STFT", _stft, n_fft=REQUIRED, hop_length=REQUIRED, win_length=REQUIRED, normalized=REQUIRED, onesided=REQUIRED,
     return_complex=REQUIRED,
 )
-FFTWithSize: Final = configured(
+FFTWithSize = configured(
     "FFTWithSize", _with_size, signal_ndim=REQUIRED, inverse=REQUIRED, real=REQUIRED, norm="backward", onesided=True,
     signal_sizes=(),
 )

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.ops.arithmetic import add, sub
 from mixtrain.ops.inputs import tensor
-from mixtrain.ops.primitive import primitive
+from mixtrain.ops.primitive import primitives
 from mixtrain.typing import Tensor, TensorLike, Variable
 
 
 def assign(variable: Variable, value: TensorLike) -> Variable:
-    """Assign a value to a Parameter.
-
-    Args:
-        variable: Parameter.
-        value: Tensor or number of its shape; cast to its dtype.
-
-    Returns:
-        The Parameter's new value.
-
-    Raises:
-        TypeError: `variable` is not a Parameter.
-        ValueError: The shapes differ.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> weight = mixtrain.Parameter([1.0, 2.0])
-        >>> ops.assign(weight, mixtrain.Tensor([3.0, 4.0])).asnumpy().tolist()
-        [3.0, 4.0]
-    """
+    """Assign `value`, cast and broadcast, to the Parameter `variable`; return it: ``ops.assign(weight, x)``."""
     return _written("ops.assign", variable, value)
 
 
@@ -43,8 +25,7 @@ def assign_add(variable: Variable, value: TensorLike) -> Tensor:
 
 
 def assign_sub(variable: Variable, value: TensorLike) -> Tensor:
-    """Subtract `value` from the Parameter `variable`; return its new value. Example: ``ops.assign_sub(weight, 1.0)``.
-    """
+    """Subtract `value` from the Parameter `variable`; return its new value: ``ops.assign_sub(weight, 1.0)``."""
     _check_variable("ops.assign_sub", variable)
     return _written("ops.assign_sub", variable, sub(backend.snapshot(variable), value))
 
@@ -68,6 +49,4 @@ def _written(where: str, variable: Variable, value: TensorLike) -> Tensor:
     return backend.snapshot(variable)
 
 
-Assign: Final = primitive("Assign", assign)
-AssignAdd: Final = primitive("AssignAdd", assign_add)
-AssignSub: Final = primitive("AssignSub", assign_sub)
+Assign, AssignAdd, AssignSub = primitives(Assign=assign, AssignAdd=assign_add, AssignSub=assign_sub)

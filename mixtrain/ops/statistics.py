@@ -11,7 +11,7 @@ from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.extremes import amax, amin
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, pair, rank_of, tensor, tensor_dtype, widened
 from mixtrain.ops.ordering import sort
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import REQUIRED, as_primitive, configured
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -30,17 +30,9 @@ def aminmax(input: TensorLike, *, axis: int | None = 0, keepdims: bool = False) 
 
 
 def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
-    """Count each integer from 0 on in the vector `input`, or add up its `weights`; float32.
+    """Count each integer from 0 on in the vector `input`, or add up its `weights`; float32, at least `minlength` long.
 
-    Args:
-        input: Vector of non-negative integers.
-        weights: The weight of each element; None for 1.
-        minlength: The minimum length of the result.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.bincount(mixtrain.Tensor([1, 1, 3])).asnumpy().tolist()
-        [0.0, 2.0, 0.0, 1.0]
+    Example: ``ops.bincount(Tensor([1, 1, 3]))`` is ``[0.0, 2.0, 0.0, 1.0]``.
     """
     x = keras.ops.cast(tensor("ops.bincount", input), "int32")
     length = max(int(keras.ops.max(x)) + 1, minlength)
@@ -55,11 +47,7 @@ def cov(
 ) -> Tensor:
     """The covariance matrix of the rows of `input`, divided by the number of observations less `correction`.
 
-    Args:
-        input: A row of observations for each variable.
-        correction: What is subtracted from the number of observations.
-        fweights: The frequency of each observation.
-        aweights: The weight of each observation.
+    `fweights` and `aweights`: the frequency and the weight of each observation.
     """
     x = as_floats("ops.cov", input)
     weights = keras.ops.ones((x.shape[-1],), dtype=x.dtype)
@@ -192,20 +180,11 @@ def searchsorted(
     sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: TensorLike | None = None,
 ) -> Tensor:
-    """The indices at which to insert `values` into `sorted_sequence` to keep it sorted.
+    """The indices at which to insert `values` into `sorted_sequence` to keep it sorted along the last axis.
 
-    Args:
-        sorted_sequence: Sequences that are sorted along the last axis.
-        values: The values to insert.
-        out_int32: Whether the indices are int32; int64 otherwise.
-        right: Whether a value goes behind equal elements.
-        side: "right" for ``right=True``, "left" for ``right=False``.
-        sorter: The indices that sort `sorted_sequence`, if it is not sorted.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.searchsorted(mixtrain.Tensor([1.0, 3.0, 5.0]), mixtrain.Tensor([4.0])).asnumpy().tolist()
-        [2]
+    `out_int32`: int32 indices, else int64; `right`, or `side` "right": behind equal elements; `sorter`: the indices
+    that sort `sorted_sequence`, if it is not sorted. Example:
+    ``ops.searchsorted(Tensor([1.0, 3.0, 5.0]), Tensor([4.0]))`` is ``[2]``.
     """
     where = "ops.searchsorted"
     if side is not None:
@@ -261,43 +240,16 @@ def intopk(x1: TensorLike, x2: TensorLike, k: int) -> Tensor:
     return keras.ops.sum(keras.ops.cast(scores > score, "int32"), axis=1) < k
 
 
-class Cummin(Primitive):
-    """`cummin` along `axis`. Example: ``ops.Cummin(0)(x)``."""
-
-    def __init__(self, axis: int) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]:
-        return cummin(input, self.axis)
+Cummin, Cummax = configured("Cummin", cummin, axis=REQUIRED), configured("Cummax", cummax, axis=REQUIRED)
 
 
-class Cummax(Cummin):
-    """`cummax` along `axis`. Example: ``ops.Cummax(0)(x)``."""
-
-    def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]:
-        return cummax(input, self.axis)
+InTopK = configured("InTopK", intopk, k=REQUIRED)
 
 
-class InTopK(Primitive):
-    """`intopk` of the `k` largest. Example: ``ops.InTopK(3)(x1, x2)``."""
-
-    def __init__(self, k: int) -> None:
-        super().__init__()
-        self.k = k
-
-    def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor:
-        return intopk(x1, x2, self.k)
-
-
-class SearchSorted(Primitive):
+@as_primitive()
+def SearchSorted(
+    sorted_sequence: TensorLike, values: TensorLike, sorter: TensorLike | None = None, *, dtype: DTypeLike = "int64",
+    right: bool = False,
+) -> Tensor:
     """`searchsorted` of `dtype`, with `right`. Example: ``ops.SearchSorted()(sequence, values)``."""
-
-    def __init__(self, dtype: DTypeLike = "int64", right: bool = False) -> None:
-        super().__init__()
-        self.dtype, self.right = dtype, right
-
-    def __call__(self, sorted_sequence: TensorLike, values: TensorLike, sorter: TensorLike | None = None) -> Tensor:
-        return searchsorted(
-            sorted_sequence, values, out_int32=str(self.dtype).endswith("32"), right=self.right, sorter=sorter
-        )
+    return searchsorted(sorted_sequence, values, out_int32=str(dtype).endswith("32"), right=right, sorter=sorter)

@@ -23,16 +23,7 @@ class _Summary(Primitive):
         super().__init__()
 
     def __call__(self, name: str, value: Any) -> None:
-        """Pass a tensor to the recorder.
-
-        Args:
-            name: Its tag in the event file.
-            value: The tensor.
-
-        Raises:
-            TypeError: `name` is not a str, or `value` is not a tensor.
-            ValueError: `name` is empty, or `value` has the wrong number of axes.
-        """
+        """Pass the tensor `value` to the recorder, with `name` as its tag in the event file."""
         where = self.name
         if not isinstance(name, str):
             raise checks.fail_type(where, "name must be a str", name, 'summary("loss", loss)')
@@ -51,9 +42,7 @@ class _Summary(Primitive):
 class ScalarSummary(_Summary):
     """Record a number under a name; without an active SummaryRecord or SummaryCollector, do nothing.
 
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.ScalarSummary()("loss", mixtrain.Tensor(0.5))
+    Example: ``ops.ScalarSummary()("loss", Tensor(0.5))``.
     """
 
     _plugin: ClassVar[str] = "scalar"
@@ -62,10 +51,7 @@ class ScalarSummary(_Summary):
 
 
 class TensorSummary(_Summary):
-    """Record a tensor as it is under a name; without an active recorder, do nothing.
-
-    Example: ``ops.TensorSummary()("features", x)``.
-    """
+    """Record a tensor under a name, as `ScalarSummary` does. Example: ``ops.TensorSummary()("features", x)``."""
 
     _plugin: ClassVar[str] = "tensor"
     _ranks: ClassVar[tuple[int, int]] = (1, 99)
@@ -73,10 +59,7 @@ class TensorSummary(_Summary):
 
 
 class HistogramSummary(_Summary):
-    """Record the histogram of a tensor under a name; without an active recorder, do nothing.
-
-    Example: ``ops.HistogramSummary()("features", x)``.
-    """
+    """Record the histogram of a tensor under a name. Example: ``ops.HistogramSummary()("features", x)``."""
 
     _plugin: ClassVar[str] = "histogram"
     _ranks: ClassVar[tuple[int, int]] = (1, 99)
@@ -84,10 +67,7 @@ class HistogramSummary(_Summary):
 
 
 class ImageSummary(_Summary):
-    """Record images (N, C, H, W) of 1 or 3 channels under a name; without an active recorder, do nothing.
-
-    Example: ``ops.ImageSummary()("digits", x)``.
-    """
+    """Record images (N, C, H, W) of 1 or 3 channels under a name. Example: ``ops.ImageSummary()("digits", x)``."""
 
     _plugin: ClassVar[str] = "image"
     _ranks: ClassVar[tuple[int, int]] = (4, 4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import keras
 import numpy as np
@@ -13,23 +13,14 @@ from mixtrain import backend, checks
 from mixtrain.dtype import DType as NumberFormat, as_dtype, float32, int32, int64, is_float
 from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import is_number, rank_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import primitive
+from mixtrain.ops.primitive import primitives
 from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree
 
 
 def shape(input_x: TensorLike) -> tuple[int, ...]:
-    """The shape of a tensor.
+    """The shape of `input_x`, a tuple of ints; in a compiled function an unknown dimension is a scalar tensor.
 
-    Args:
-        input_x: Tensor.
-
-    Returns:
-        Tuple of ints. (In a compiled function an unknown dimension is a scalar tensor.)
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.shape(mixtrain.Tensor([[1.0, 2.0]]))
-        (1, 2)
+    Example: ``ops.shape(Tensor([[1.0, 2.0]]))`` is ``(1, 2)``.
     """
     return tuple(keras.ops.shape(tensor("ops.shape", input_x)))
 
@@ -40,13 +31,7 @@ def dyn_shape(input_x: TensorLike) -> Tensor:
 
 
 def dtype(x: TensorLike) -> NumberFormat:
-    """The dtype of the tensor `x`.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.dtype(mixtrain.Tensor([1.0]))
-        mixtrain.float32
-    """
+    """The dtype of the tensor `x`. Example: ``ops.dtype(Tensor([1.0]))`` is ``mixtrain.float32``."""
     return tensor_dtype(tensor("ops.dtype", x))
 
 
@@ -60,7 +45,7 @@ def size(input_x: TensorLike) -> int:
     return math.prod(shape(input_x))
 
 
-numel: Final = renamed(size, "numel")
+numel = renamed(size, "numel")
 
 
 def is_tensor(obj: Any) -> bool:
@@ -69,39 +54,12 @@ def is_tensor(obj: Any) -> bool:
 
 
 def cast(input: TensorLike, dtype: DTypeLike) -> Tensor:
-    """Cast a tensor to another dtype.
-
-    Args:
-        input: Tensor or number.
-        dtype: The dtype, such as ``mixtrain.float16``, a string, or a NumPy or TensorFlow dtype.
-
-    Returns:
-        Tensor of the same shape.
-
-    Raises:
-        TypeError: `dtype` is not a dtype.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.cast(mixtrain.Tensor([1.5]), mixtrain.int32).asnumpy().tolist()
-        [1]
-    """
+    """`input` in another `dtype`, or the dtype of that name. Example: ``ops.cast(x, mixtrain.int32)``."""
     return backend.cast_keeping_layout(tensor("ops.cast", input), backend.canonical_dtype(as_dtype(dtype)))
 
 
 def mixed_precision_cast(dtype: DTypeLike, input: Tree) -> Tree:
-    """Cast floats to another dtype; integers and other values stay.
-
-    Args:
-        dtype: The dtype.
-        input: A tensor, or tuples, lists and dicts of them.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> x, n = ops.mixed_precision_cast(mixtrain.float16, (mixtrain.Tensor([1.5]), mixtrain.Tensor([2])))
-        >>> x.dtype, n.dtype
-        (mixtrain.float16, mixtrain.int64)
-    """
+    """Cast the floats in the tree `input` to `dtype`: ``ops.mixed_precision_cast(mixtrain.float16, (x, y))``."""
     return keras.tree.map_structure(
         lambda value: cast(value, dtype) if is_tensor(value) and is_float(value.dtype) else value, input
     )
@@ -115,13 +73,7 @@ def scalar_cast(input_x: Any, input_y: DTypeLike) -> Any:
 
 
 def scalar_to_tensor(input_x: float, dtype: DTypeLike = float32) -> Tensor:
-    """Make a scalar tensor of `dtype` from the number `input_x`.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> float(ops.scalar_to_tensor(2))
-        2.0
-    """
+    """A scalar tensor of `dtype` from the number `input_x`. Example: ``ops.scalar_to_tensor(2)``."""
     if not is_number(input_x):
         raise checks.fail_type("ops.scalar_to_tensor", "input_x must be a number", input_x, "ops.cast(x, dtype)")
     return backend.to_tensor(input_x, as_dtype(dtype))
@@ -133,13 +85,7 @@ def scalar_to_array(input_x: float) -> Tensor:
 
 
 def tuple_to_array(input_x: Sequence[float]) -> Tensor:
-    """Make a tensor with one axis from the tuple of numbers `input_x`.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.tuple_to_array((1, 2, 3)).asnumpy().tolist()
-        [1, 2, 3]
-    """
+    """A tensor with one axis from the tuple of numbers `input_x`. Example: ``ops.tuple_to_array((1, 2, 3))``."""
     if not isinstance(input_x, (tuple, list, range)):
         raise checks.fail_type("ops.tuple_to_array", "input_x must be a tuple of numbers", input_x, "(1, 2, 3)")
     x = tensor("ops.tuple_to_array", tuple(input_x))
@@ -147,24 +93,13 @@ def tuple_to_array(input_x: Sequence[float]) -> Tensor:
 
 
 def make_range(*limits: int) -> tuple[int, ...]:
-    """The tuple of ints that Python's ``range(*limits)`` runs through.
-
-    Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.make_range(3)
-        (0, 1, 2)
-    """
+    """The tuple of ints that ``range(*limits)`` runs through. Example: ``ops.make_range(3)`` is ``(0, 1, 2)``."""
     return tuple(range(*limits))
 
 
-Shape: Final = primitive("Shape", shape)
-TensorShape: Final = primitive("TensorShape", dyn_shape)
-DynamicShape: Final = primitive("DynamicShape", dyn_shape)
-DType: Final = primitive("DType", dtype)
-Rank: Final = primitive("Rank", rank)
-Size: Final = primitive("Size", size)
-Cast: Final = primitive("Cast", cast)
-ScalarCast: Final = primitive("ScalarCast", scalar_cast)
-ScalarToTensor: Final = primitive("ScalarToTensor", scalar_to_tensor)
-ScalarToArray: Final = primitive("ScalarToArray", scalar_to_array)
-TupleToArray: Final = primitive("TupleToArray", tuple_to_array)
+(
+    Shape, TensorShape, DynamicShape, DType, Rank, Size, Cast, ScalarCast, ScalarToTensor, ScalarToArray, TupleToArray,
+) = primitives(
+    Shape=shape, TensorShape=dyn_shape, DynamicShape=dyn_shape, DType=dtype, Rank=rank, Size=size, Cast=cast,
+    ScalarCast=scalar_cast, ScalarToTensor=scalar_to_tensor, ScalarToArray=scalar_to_array, TupleToArray=tuple_to_array,
+)

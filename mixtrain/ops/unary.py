@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import keras
 
@@ -11,7 +10,7 @@ from mixtrain import checks
 from mixtrain.dtype import is_float
 from mixtrain.ops.elementwise import keep_integers, renamed, unary, unary_function
 from mixtrain.ops.inputs import tensor
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import Tensor, TensorLike, Tree
 
 
@@ -21,74 +20,55 @@ def _negative(x: Tensor) -> Tensor:
     return keras.ops.zeros_like(x) - x if unsigned else keras.ops.negative(x)
 
 
-exp: Final = unary_function("exp", keras.ops.exp, "e to the power of each element of `input`.")
-expm1: Final = unary_function("expm1", keras.ops.expm1, "e to the power `input`, minus 1, exact near 0.")
-exp2: Final = unary_function("exp2", keras.ops.exp2, "2 to the power of each element of `input`.")
-log: Final = unary_function("log", keras.ops.log, "The natural logarithm of `input`.")
-log1p: Final = unary_function("log1p", keras.ops.log1p, "The natural logarithm of 1 + `input`, exact near 0.")
-log2: Final = unary_function("log2", keras.ops.log2, "The logarithm of `input` to base 2.")
-log10: Final = unary_function("log10", keras.ops.log10, "The logarithm of `input` to base 10.")
-sqrt: Final = unary_function("sqrt", keras.ops.sqrt, "The square root of `x`.", parameter="x")
-rsqrt: Final = unary_function("rsqrt", keras.ops.rsqrt, "1 / sqrt(`input`).")
-square: Final = unary_function("square", keras.ops.square, "`input` times itself.", floats=False)
-reciprocal: Final = unary_function("reciprocal", keras.ops.reciprocal, "1 / `input`.")
+exp = unary_function("exp", keras.ops.exp, "e to the power of each element of `input`.")
+expm1 = unary_function("expm1", keras.ops.expm1, "e to the power `input`, minus 1, exact near 0.")
+exp2 = unary_function("exp2", keras.ops.exp2, "2 to the power of each element of `input`.")
+log = unary_function("log", keras.ops.log, "The natural logarithm of `input`.")
+log1p = unary_function("log1p", keras.ops.log1p, "The natural logarithm of 1 + `input`, exact near 0.")
+log2 = unary_function("log2", keras.ops.log2, "The logarithm of `input` to base 2.")
+log10 = unary_function("log10", keras.ops.log10, "The logarithm of `input` to base 10.")
+sqrt = unary_function("sqrt", keras.ops.sqrt, "The square root of `x`.", parameter="x")
+rsqrt = unary_function("rsqrt", keras.ops.rsqrt, "1 / sqrt(`input`).")
+square = unary_function("square", keras.ops.square, "`input` times itself.", floats=False)
+reciprocal = unary_function("reciprocal", keras.ops.reciprocal, "1 / `input`.")
 
-abs: Final = unary_function("abs", keras.ops.abs, "The absolute value of `input`.", floats=False)
-neg: Final = unary_function("neg", _negative, "-`input`.", floats=False)
-sign: Final = unary_function("sign", keras.ops.sign, "-1, 0 or 1: the sign of `input`.", floats=False)
-absolute: Final = renamed(abs, "absolute")
-negative: Final = renamed(neg, "negative")
+abs = unary_function("abs", keras.ops.abs, "The absolute value of `input`.", floats=False)
+neg = unary_function("neg", _negative, "-`input`.", floats=False)
+sign = unary_function("sign", keras.ops.sign, "-1, 0 or 1: the sign of `input`.", floats=False)
+absolute = renamed(abs, "absolute")
+negative = renamed(neg, "negative")
 
-floor: Final = unary_function(
-    "floor", keep_integers(keras.ops.floor), "The largest integer not above `input`.", floats=False
-)
-ceil: Final = unary_function(
-    "ceil", keep_integers(keras.ops.ceil), "The smallest integer not below `input`.", floats=False
-)
-trunc: Final = unary_function("trunc", keep_integers(keras.ops.trunc), "`input` without its fraction.", floats=False)
+floor = unary_function("floor", keep_integers(keras.ops.floor), "The largest integer not above `input`.", floats=False)
+ceil = unary_function("ceil", keep_integers(keras.ops.ceil), "The smallest integer not below `input`.", floats=False)
+trunc = unary_function("trunc", keep_integers(keras.ops.trunc), "`input` without its fraction.", floats=False)
 
-sin: Final = unary_function("sin", keras.ops.sin, "The sine of `input`, in radians.")
-cos: Final = unary_function("cos", keras.ops.cos, "The cosine of `input`, in radians.")
-tan: Final = unary_function("tan", keras.ops.tan, "The tangent of `input`, in radians.")
-asin: Final = unary_function("asin", keras.ops.arcsin, "The angle whose sine is `input`.")
-acos: Final = unary_function("acos", keras.ops.arccos, "The angle whose cosine is `input`.")
-atan: Final = unary_function("atan", keras.ops.arctan, "The angle whose tangent is `input`.")
-sinh: Final = unary_function("sinh", keras.ops.sinh, "The hyperbolic sine of `input`.")
-cosh: Final = unary_function("cosh", keras.ops.cosh, "The hyperbolic cosine of `input`.")
-asinh: Final = unary_function("asinh", keras.ops.arcsinh, "The number whose hyperbolic sine is `input`.")
-acosh: Final = unary_function("acosh", keras.ops.arccosh, "The number whose hyperbolic cosine is `input`.")
-atanh: Final = unary_function("atanh", keras.ops.arctanh, "The number whose hyperbolic tangent is `input`.")
-erf: Final = unary_function("erf", keras.ops.erf, "The error function of `input`.")
-erfc: Final = unary_function("erfc", lambda x: 1 - keras.ops.erf(x), "1 minus the error function of `input`.")
-arcsin: Final = renamed(asin, "arcsin")
-arccos: Final = renamed(acos, "arccos")
-arctan: Final = renamed(atan, "arctan")
+sin = unary_function("sin", keras.ops.sin, "The sine of `input`, in radians.")
+cos = unary_function("cos", keras.ops.cos, "The cosine of `input`, in radians.")
+tan = unary_function("tan", keras.ops.tan, "The tangent of `input`, in radians.")
+asin = unary_function("asin", keras.ops.arcsin, "The angle whose sine is `input`.")
+acos = unary_function("acos", keras.ops.arccos, "The angle whose cosine is `input`.")
+atan = unary_function("atan", keras.ops.arctan, "The angle whose tangent is `input`.")
+sinh = unary_function("sinh", keras.ops.sinh, "The hyperbolic sine of `input`.")
+cosh = unary_function("cosh", keras.ops.cosh, "The hyperbolic cosine of `input`.")
+asinh = unary_function("asinh", keras.ops.arcsinh, "The number whose hyperbolic sine is `input`.")
+acosh = unary_function("acosh", keras.ops.arccosh, "The number whose hyperbolic cosine is `input`.")
+atanh = unary_function("atanh", keras.ops.arctanh, "The number whose hyperbolic tangent is `input`.")
+erf = unary_function("erf", keras.ops.erf, "The error function of `input`.")
+erfc = unary_function("erfc", lambda x: 1 - keras.ops.erf(x), "1 minus the error function of `input`.")
+arcsin = renamed(asin, "arcsin")
+arccos = renamed(acos, "arccos")
+arctan = renamed(atan, "arctan")
 
-isnan: Final = unary_function("isnan", keras.ops.isnan, "Whether each element of `input` is not a number.")
-isinf: Final = unary_function("isinf", keras.ops.isinf, "Whether each element of `input` is infinite.")
-isfinite: Final = unary_function("isfinite", keras.ops.isfinite, "Whether each element of `input` is finite.")
-logical_not: Final = unary_function(
-    "logical_not", keras.ops.logical_not, "True where `input` is False or zero.", floats=False
-)
+isnan = unary_function("isnan", keras.ops.isnan, "Whether each element of `input` is not a number.")
+isinf = unary_function("isinf", keras.ops.isinf, "Whether each element of `input` is infinite.")
+isfinite = unary_function("isfinite", keras.ops.isfinite, "Whether each element of `input` is finite.")
+logical_not = unary_function("logical_not", keras.ops.logical_not, "True where `input` is False or zero.", floats=False)
 
 
 def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
-    """Round each element to a number of decimals; halves are rounded to even.
+    """Round `input` to `decimals`, halves to even; negative for tens, hundreds and so on. Integers are not rounded.
 
-    Args:
-        input: Tensor.
-        decimals: The number of decimals; a negative one rounds to tens, hundreds and so on.
-
-    Returns:
-        Tensor of the same shape and dtype; integers are not rounded.
-
-    Raises:
-        TypeError: `decimals` is not an int.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> ops.round(mixtrain.Tensor([0.5, 1.5, -2.6])).asnumpy().tolist()
-        [0.0, 2.0, -3.0]
+    Example: ``ops.round(Tensor([0.5, 1.5, -2.6]))`` is ``[0.0, 2.0, -3.0]``.
     """
     decimals = checks.integer("ops.round", "decimals", decimals, at_least=-(2**31), example=0)
 
@@ -103,10 +83,7 @@ def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
 def nan_to_num(
     input: TensorLike, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """Replace NaN in `input` by `nan` (0), and infinities by `posinf` and `neginf` (the largest finite numbers).
-
-    Example: ``ops.nan_to_num(x, nan=0.0)``.
-    """
+    """Replace NaN in `input` by `nan` (0), infinities by `posinf` and `neginf` (the largest): ``ops.nan_to_num(x)``."""
     return unary(
         "ops.nan_to_num",
         lambda x: keras.ops.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf),
@@ -139,52 +116,25 @@ def deepcopy(input_x: TensorLike) -> Tensor:
     return keras.ops.copy(tensor("ops.deepcopy", input_x))
 
 
-Exp: Final = primitive("Exp", exp)
-Expm1: Final = primitive("Expm1", expm1)
-Log: Final = primitive("Log", log)
-Log1p: Final = primitive("Log1p", log1p)
-Sqrt: Final = primitive("Sqrt", sqrt)
-Rsqrt: Final = primitive("Rsqrt", rsqrt)
-Square: Final = primitive("Square", square)
-Reciprocal: Final = primitive("Reciprocal", reciprocal)
-Inv: Final = primitive("Inv", reciprocal)
-Abs: Final = primitive("Abs", abs)
-Neg: Final = primitive("Neg", neg)
-Sign: Final = primitive("Sign", sign)
-Floor: Final = primitive("Floor", floor)
-Ceil: Final = primitive("Ceil", ceil)
-Trunc: Final = primitive("Trunc", trunc)
-Rint: Final = primitive("Rint", round)
-Sin: Final = primitive("Sin", sin)
-Cos: Final = primitive("Cos", cos)
-Tan: Final = primitive("Tan", tan)
-Asin: Final = primitive("Asin", asin)
-ACos: Final = primitive("ACos", acos)
-Atan: Final = primitive("Atan", atan)
-Sinh: Final = primitive("Sinh", sinh)
-Cosh: Final = primitive("Cosh", cosh)
-Asinh: Final = primitive("Asinh", asinh)
-Acosh: Final = primitive("Acosh", acosh)
-Atanh: Final = primitive("Atanh", atanh)
-Erf: Final = primitive("Erf", erf)
-Erfc: Final = primitive("Erfc", erfc)
-IsNan: Final = primitive("IsNan", isnan)
-IsInf: Final = primitive("IsInf", isinf)
-IsFinite: Final = primitive("IsFinite", isfinite)
-LogicalNot: Final = primitive("LogicalNot", logical_not)
-Identity: Final = primitive("Identity", deepcopy)
+(
+    Exp, Expm1, Log, Log1p, Sqrt, Rsqrt, Square, Reciprocal, Inv, Abs, Neg, Sign, Floor, Ceil, Trunc, Rint, Sin, Cos,
+    Tan, Asin, ACos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Erf, Erfc, IsNan, IsInf, IsFinite, LogicalNot, Identity,
+) = primitives(
+    Exp=exp, Expm1=expm1, Log=log, Log1p=log1p, Sqrt=sqrt, Rsqrt=rsqrt, Square=square, Reciprocal=reciprocal,
+    Inv=reciprocal, Abs=abs, Neg=neg, Sign=sign, Floor=floor, Ceil=ceil, Trunc=trunc, Rint=round, Sin=sin, Cos=cos,
+    Tan=tan, Asin=asin, ACos=acos, Atan=atan, Sinh=sinh, Cosh=cosh, Asinh=asinh, Acosh=acosh, Atanh=atanh, Erf=erf,
+    Erfc=erfc, IsNan=isnan, IsInf=isinf, IsFinite=isfinite, LogicalNot=logical_not, Identity=deepcopy,
+)
 
 
-class FloatStatus(Primitive):
+@as_primitive()
+def FloatStatus(x: TensorLike) -> Tensor:
     """Whether an element is not finite, 1.0 or 0.0 of shape (1,). Example: ``ops.FloatStatus()(gradient)``."""
-
-    def __call__(self, x: TensorLike) -> Tensor:
-        finite = keras.ops.all(keras.ops.isfinite(tensor("ops.FloatStatus", x)))
-        return keras.ops.cast(keras.ops.reshape(keras.ops.logical_not(finite), (1,)), "float32")
+    finite = keras.ops.all(keras.ops.isfinite(tensor("ops.FloatStatus", x)))
+    return keras.ops.cast(keras.ops.reshape(keras.ops.logical_not(finite), (1,)), "float32")
 
 
-class Round(Primitive):
+@as_primitive()
+def Round(input: TensorLike, decimals: int = 0) -> Tensor:
     """`round` as an object. Example: ``ops.Round()(x)``."""
-
-    def __call__(self, input: TensorLike, decimals: int = 0) -> Tensor:
-        return round(input, decimals=decimals)
+    return round(input, decimals=decimals)

@@ -13,9 +13,9 @@ from mixtrain import checks, ops
 from mixtrain.dtype import as_dtype, int32
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops.inputs import tensor
-from mixtrain.ops.primitive import REQUIRED, Primitive, configured, primitive
-from mixtrain.ops.updates import read, write
-from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree, Variable
+from mixtrain.ops.primitive import REQUIRED, Primitive, as_primitive, configured, primitive
+from mixtrain.ops.updates import step
+from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree
 
 # ---- names of functions and primitives that have another one ------------------------------------------------------
 P: Final = ops
@@ -48,18 +48,18 @@ Pack: Final = ops.Stack
 Unpack: Final = ops.Unstack
 
 # ---- primitives of functions --------------------------------------------------------------------------------------
-CholeskyInverse: Final = configured("CholeskyInverse", ops.cholesky_inverse, upper=False)
-Cdist: Final = configured("Cdist", ops.cdist, p=2.0)
-CeLU: Final = configured("CeLU", ops.celu, alpha=1.0)
-Einsum: Final = configured("Einsum", lambda x, equation: ops.einsum(equation, *x), equation=REQUIRED)
-FastGelu: Final = primitive("FastGelu", ops.fast_gelu)
-HShrink: Final = configured("HShrink", ops.hardshrink, lambd=0.5)
-Lerp: Final = primitive("Lerp", ops.lerp)
-NanToNum: Final = configured("NanToNum", ops.nan_to_num, nan=None, posinf=None, neginf=None)
-Roll: Final = configured("Roll", lambda x, shift, axis: ops.roll(x, shift, axis), shift=REQUIRED, axis=REQUIRED)
-Sinc: Final = primitive("Sinc", ops.sinc)
-SoftShrink: Final = configured("SoftShrink", ops.softshrink, lambd=0.5)
-Trace: Final = primitive("Trace", ops.trace)
+CholeskyInverse = configured("CholeskyInverse", ops.cholesky_inverse, upper=False)
+Cdist = configured("Cdist", ops.cdist, p=2.0)
+CeLU = configured("CeLU", ops.celu, alpha=1.0)
+Einsum = configured("Einsum", lambda x, equation: ops.einsum(equation, *x), equation=REQUIRED)
+FastGelu = primitive("FastGelu", ops.fast_gelu)
+HShrink = configured("HShrink", ops.hardshrink, lambd=0.5)
+Lerp = primitive("Lerp", ops.lerp)
+NanToNum = configured("NanToNum", ops.nan_to_num, nan=None, posinf=None, neginf=None)
+Roll = configured("Roll", lambda x, shift, axis: ops.roll(x, shift, axis), shift=REQUIRED, axis=REQUIRED)
+Sinc = primitive("Sinc", ops.sinc)
+SoftShrink = configured("SoftShrink", ops.softshrink, lambd=0.5)
+Trace = primitive("Trace", ops.trace)
 
 
 def _svd(x: TensorLike, full_matrices: bool, compute_uv: bool) -> tuple[Tensor, ...]:
@@ -68,7 +68,7 @@ def _svd(x: TensorLike, full_matrices: bool, compute_uv: bool) -> tuple[Tensor, 
     return values if isinstance(values, tuple) else (values, ops.zeros((0,)), ops.zeros((0,)))
 
 
-Svd: Final = configured("Svd", _svd, full_matrices=False, compute_uv=True)
+Svd = configured("Svd", _svd, full_matrices=False, compute_uv=True)
 
 
 def _padded_permutation(n: TensorLike, max_length: int, pad: int, dtype: DTypeLike) -> Tensor:
@@ -80,7 +80,7 @@ def _padded_permutation(n: TensorLike, max_length: int, pad: int, dtype: DTypeLi
     return keras.ops.pad(order, [(0, max_length - count)], constant_values=pad)
 
 
-Randperm: Final = configured("Randperm", _padded_permutation, max_length=1, pad=-1, dtype=int32)
+Randperm = configured("Randperm", _padded_permutation, max_length=1, pad=-1, dtype=int32)
 
 
 class identity(Primitive):  # noqa: N801  MindSpore's name.
@@ -93,9 +93,7 @@ class identity(Primitive):  # noqa: N801  MindSpore's name.
 class DropoutGenMask(Primitive):
     """Draw which values `DropoutDoMask` keeps: ``ops.DropoutGenMask()((2, 3), 0.9)``, a bool tensor of that shape.
 
-    Args:
-        Seed0: The seed of a stream of its own.
-        Seed1: Likewise.
+    `Seed0` and `Seed1` are the seed of a stream of its own.
 
     Source: MindSpore, `mindspore.ops.operations.DropoutGenMask`, whose masks are bits.
     """
@@ -108,32 +106,26 @@ class DropoutGenMask(Primitive):
         return self.uniform(shape) < tensor("ops.DropoutGenMask", keep_prob)
 
 
-class DropoutDoMask(Primitive):
+@as_primitive()
+def DropoutDoMask(input_x: TensorLike, mask: TensorLike, keep_prob: TensorLike) -> Tensor:
     """Keep the values of a mask, divided by the probability to keep: ``ops.DropoutDoMask()(x, mask, 0.9)``."""
-
-    def __call__(self, input_x: TensorLike, mask: TensorLike, keep_prob: TensorLike) -> Tensor:
-        x, keep = tensor("ops.DropoutDoMask", input_x), tensor("ops.DropoutDoMask", keep_prob)
-        return keras.ops.where(tensor("ops.DropoutDoMask", mask), x / keras.ops.cast(keep, x.dtype), 0)
+    x, keep = tensor("ops.DropoutDoMask", input_x), tensor("ops.DropoutDoMask", keep_prob)
+    return keras.ops.where(tensor("ops.DropoutDoMask", mask), x / keras.ops.cast(keep, x.dtype), 0)
 
 
-class FusedWeightScaleApplyMomentum(Primitive):
+@step("variable", "accumulation", first_only=True)
+def FusedWeightScaleApplyMomentum(
+    weight_decay: Tensor, loss_scale: Tensor, variable: Tensor, accumulation: Tensor, learning_rate: Tensor,
+    gradient: Tensor, momentum: Tensor,
+) -> tuple[Tensor, ...]:
     """`ApplyMomentum` of ``gradient * loss_scale + variable * weight_decay``.
 
     `loss_scale` is what the gradient is multiplied by: the reciprocal of an optimizer's argument of this name.
 
     Example: ``opt(weight_decay, loss_scale, variable, accumulation, learning_rate, gradient, momentum)``.
     """
-
-    def __call__(
-        self, weight_decay: TensorLike, loss_scale: TensorLike, variable: Variable, accumulation: Variable,
-        learning_rate: TensorLike, gradient: TensorLike, momentum: TensorLike,
-    ) -> Tensor:
-        value, velocity, decay, scale, lr, grad, factor = read(
-            self.name, variable, accumulation, weight_decay, loss_scale, learning_rate, gradient, momentum
-        )
-        velocity = velocity * factor + grad * scale + value * decay
-        write(accumulation, velocity)
-        return write(variable, value - lr * velocity)
+    velocity = accumulation * momentum + gradient * loss_scale + variable * weight_decay
+    return variable - learning_rate * velocity, velocity
 
 
 # ---- Python's values ----------------------------------------------------------------------------------------------

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 import keras
 
 from mixtrain import backend
 from mixtrain.dtype import float32
 from mixtrain.ops.inputs import tensor
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import as_primitive
 from mixtrain.typing import Tensor, TensorLike, Variable
 
 
@@ -27,283 +32,198 @@ def write(variable: Variable, value: TensorLike) -> Tensor:
     return backend.snapshot(variable)
 
 
-class Locking(Primitive):
-    """A primitive that accepts `use_locking`, which has no effect."""
+def step(*variables: str, first_only: bool = False) -> Callable[[Callable[..., tuple[Tensor, ...]]], Any]:
+    """Decorate a step as a primitive: from the values of its arguments in float32 it computes those of `variables`.
 
-    def __init__(self, use_locking: bool = False) -> None:
-        super().__init__()
-        self.use_locking = use_locking
+    These are written, and returned: a tuple of all, or with `first_only` the first. Keyword arguments are settings.
+    """
+
+    def decorate(compute: Callable[..., tuple[Tensor, ...]]) -> Any:
+        signature, name = inspect.signature(compute), compute.__name__
+
+        @functools.wraps(compute)
+        def update(*inputs: Any, **named: Any) -> Tensor | tuple[Tensor, ...]:
+            arguments = signature.bind(*inputs, **named).arguments
+            tensors = [key for key in arguments if signature.parameters[key].kind is not inspect.Parameter.KEYWORD_ONLY]
+            values = dict(zip(tensors, read(name, *(arguments[key] for key in tensors)), strict=True))
+            new = compute(**arguments | values)
+            written = tuple(write(arguments[key], value) for key, value in zip(variables, new, strict=True))
+            return written[0] if first_only else written
+
+        return as_primitive()(update)
+
+    return decorate
 
 
-class ApplyMomentum(Primitive):
+@step("variable", "accumulation", first_only=True)
+def ApplyMomentum(
+    variable: Tensor, accumulation: Tensor, learning_rate: Tensor, gradient: Tensor, momentum: Tensor, *,
+    use_nesterov: bool = False, use_locking: bool = False, gradient_scale: float = 1.0,
+) -> tuple[Tensor, ...]:
     """``accumulation = accumulation * momentum + gradient``, ``variable = variable - learning_rate * accumulation``.
 
-    Args:
-        use_nesterov: Whether ``gradient + accumulation * momentum`` is the step.
-        use_locking: Accepted; without effect.
-        gradient_scale: Accepted; without effect, as on a CPU of MindSpore.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> w, v = mixtrain.Parameter([1.0]), mixtrain.Parameter([0.0])
-        >>> ops.ApplyMomentum()(w, v, 0.5, mixtrain.Tensor([1.0]), 0.9).asnumpy().tolist()
-        [0.5]
+    With `use_nesterov` the step is ``gradient + accumulation * momentum``. `use_locking` and `gradient_scale` are
+    accepted, as on a CPU of MindSpore. Example:
+    ``ops.ApplyMomentum()(variable, accumulation, learning_rate, gradient, momentum)``.
     """
-
-    def __init__(self, use_nesterov: bool = False, use_locking: bool = False, gradient_scale: float = 1.0) -> None:
-        super().__init__()
-        self.use_nesterov, self.use_locking, self.gradient_scale = use_nesterov, use_locking, gradient_scale
-
-    def __call__(
-        self, variable: Variable, accumulation: Variable, learning_rate: TensorLike, gradient: TensorLike,
-        momentum: TensorLike,
-    ) -> Tensor:
-        value, velocity, lr, grad, decay = read(self.name, variable, accumulation, learning_rate, gradient, momentum)
-        velocity = velocity * decay + grad
-        write(accumulation, velocity)
-        return write(variable, value - lr * (grad + velocity * decay if self.use_nesterov else velocity))
+    velocity = accumulation * momentum + gradient
+    return variable - learning_rate * (gradient + velocity * momentum if use_nesterov else velocity), velocity
 
 
-class SGD(Primitive):
+@step("parameters", "accum", "stat", first_only=True)
+def SGD(
+    parameters: Tensor, gradient: Tensor, learning_rate: Tensor, accum: Tensor, momentum: Tensor, stat: Tensor, *,
+    dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
+) -> tuple[Tensor, ...]:
     """Gradient descent with momentum: ``accum = accum * momentum + gradient * (1 - dampening)``.
 
-    Args:
-        dampening: Dampening of the momentum.
-        weight_decay: L2 penalty.
-        nesterov: Whether to use Nesterov momentum.
-
-    Example: ``ops.SGD()(weight, gradient, learning_rate, accum, momentum, stat)``.
+    `weight_decay`: L2 penalty; `nesterov`: whether to use Nesterov momentum. Example:
+    ``ops.SGD()(weight, gradient, learning_rate, accum, momentum, stat)``.
     """
-
-    def __init__(self, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False) -> None:
-        super().__init__()
-        self.dampening, self.weight_decay, self.nesterov = dampening, weight_decay, nesterov
-
-    def __call__(
-        self, parameters: Variable, gradient: TensorLike, learning_rate: TensorLike, accum: Variable,
-        momentum: TensorLike, stat: Variable,
-    ) -> Tensor:
-        value, grad, lr, velocity, decay, first = read(
-            self.name, parameters, gradient, learning_rate, accum, momentum, stat
-        )
-        grad = grad + self.weight_decay * value
-        # The first step has no dampening; `stat` is positive until then.
-        velocity = keras.ops.where(first > 0, grad, velocity * decay + grad * (1 - self.dampening))
-        write(accum, velocity)
-        write(stat, keras.ops.zeros_like(first))
-        step = keras.ops.where(decay > 0, grad + velocity * decay if self.nesterov else velocity, grad)
-        return write(parameters, value - lr * step)
+    grad = gradient + weight_decay * parameters
+    # The first step has no dampening; `stat` is positive until then.
+    velocity = keras.ops.where(stat > 0, grad, accum * momentum + grad * (1 - dampening))
+    direction = keras.ops.where(momentum > 0, grad + velocity * momentum if nesterov else velocity, grad)
+    return parameters - learning_rate * direction, velocity, keras.ops.zeros_like(stat)
 
 
-class Adam(Primitive):
+def _adam_means(m: Tensor, v: Tensor, beta1: Tensor, beta2: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    return m * beta1 + grad * (1 - beta1), v * beta2 + grad * grad * (1 - beta2)
+
+
+@step("var", "m", "v")
+def Adam(
+    var: Tensor, m: Tensor, v: Tensor, beta1_power: Tensor, beta2_power: Tensor, lr: Tensor, beta1: Tensor,
+    beta2: Tensor, epsilon: Tensor, gradient: Tensor, *, use_locking: bool = False, use_nesterov: bool = False,
+) -> tuple[Tensor, ...]:
     """Adam's step; `beta1_power` and `beta2_power` are the decays to the power of the step.
 
-    Args:
-        use_locking: Accepted; without effect.
-        use_nesterov: Whether to use Nesterov momentum.
-
-    Example: ``ops.Adam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient)``.
+    `use_nesterov`: whether to use Nesterov momentum; `use_locking` is accepted. Example:
+    ``ops.Adam()(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient)``.
     """
-
-    def __init__(self, use_locking: bool = False, use_nesterov: bool = False) -> None:
-        super().__init__()
-        self.use_locking, self.use_nesterov = use_locking, use_nesterov
-
-    def __call__(
-        self, var: Variable, m: Variable, v: Variable, beta1_power: TensorLike, beta2_power: TensorLike, lr: TensorLike,
-        beta1: TensorLike, beta2: TensorLike, epsilon: TensorLike, gradient: TensorLike,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        value, mean, square, power1, power2, lr, beta1, beta2, epsilon, grad = read(
-            self.name, var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient
-        )
-        mean = mean * beta1 + grad * (1 - beta1)
-        square = square * beta2 + grad * grad * (1 - beta2)
-        lr = lr * keras.ops.sqrt(1 - power2) / (1 - power1)
-        step = mean * beta1 + grad * (1 - beta1) if self.use_nesterov else mean
-        return (
-            write(var, value - lr * step / (keras.ops.sqrt(square) + epsilon)), write(m, mean), write(v, square)
-        )
+    mean, square = _adam_means(m, v, beta1, beta2, gradient)
+    lr = lr * keras.ops.sqrt(1 - beta2_power) / (1 - beta1_power)
+    direction = mean * beta1 + gradient * (1 - beta1) if use_nesterov else mean
+    return var - lr * direction / (keras.ops.sqrt(square) + epsilon), mean, square
 
 
-class AdamWeightDecay(Locking):
-    """Adam's step without bias correction, with decoupled weight decay.
-
-    Args:
-        use_locking: Accepted; without effect.
+@step("var", "m", "v")
+def AdamWeightDecay(
+    var: Tensor, m: Tensor, v: Tensor, lr: Tensor, beta1: Tensor, beta2: Tensor, epsilon: Tensor, decay: Tensor,
+    gradient: Tensor, *, use_locking: bool = False,
+) -> tuple[Tensor, ...]:
+    """Adam's step without bias correction, with decoupled weight decay; `use_locking` is accepted.
 
     Example: ``ops.AdamWeightDecay()(var, m, v, lr, beta1, beta2, epsilon, decay, gradient)``.
     """
-
-    def __call__(
-        self, var: Variable, m: Variable, v: Variable, lr: TensorLike, beta1: TensorLike, beta2: TensorLike,
-        epsilon: TensorLike, decay: TensorLike, gradient: TensorLike,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        value, mean, square, lr, beta1, beta2, epsilon, decay, grad = read(
-            self.name, var, m, v, lr, beta1, beta2, epsilon, decay, gradient
-        )
-        mean = mean * beta1 + grad * (1 - beta1)
-        square = square * beta2 + grad * grad * (1 - beta2)
-        step = mean / (keras.ops.sqrt(square) + epsilon) + decay * value
-        return write(var, value - lr * step), write(m, mean), write(v, square)
+    mean, square = _adam_means(m, v, beta1, beta2, gradient)
+    return var - lr * (mean / (keras.ops.sqrt(square) + epsilon) + decay * var), mean, square
 
 
-class ApplyGradientDescent(Primitive):
+@step("var", first_only=True)
+def ApplyGradientDescent(var: Tensor, alpha: Tensor, delta: Tensor) -> tuple[Tensor, ...]:
     """``var = var - alpha * delta``. Example: ``ops.ApplyGradientDescent()(weight, 0.1, gradient)``."""
-
-    def __call__(self, var: Variable, alpha: TensorLike, delta: TensorLike) -> Tensor:
-        value, lr, grad = read(self.name, var, alpha, delta)
-        return write(var, value - lr * grad)
+    return (var - alpha * delta,)
 
 
-class ApplyAdagrad(Primitive):
-    """``accum = accum + grad²``, ``var = var - lr * grad / sqrt(accum)``.
-
-    Args:
-        update_slots: Whether `accum` is updated.
+@step("var", "accum")
+def ApplyAdagrad(
+    var: Tensor, accum: Tensor, lr: Tensor, grad: Tensor, *, update_slots: bool = True
+) -> tuple[Tensor, ...]:
+    """``accum = accum + grad²``, unless `update_slots` is False; ``var = var - lr * grad / sqrt(accum)``.
 
     Example: ``ops.ApplyAdagrad()(var, accum, lr, grad)``.
     """
-
-    def __init__(self, update_slots: bool = True) -> None:
-        super().__init__()
-        self.update_slots = update_slots
-
-    def __call__(self, var: Variable, accum: Variable, lr: TensorLike, grad: TensorLike) -> tuple[Tensor, Tensor]:
-        value, total, lr, grad = read(self.name, var, accum, lr, grad)
-        total = total + grad * grad if self.update_slots else total
-        return write(var, value - lr * grad / keras.ops.sqrt(total)), write(accum, total)
+    total = accum + grad * grad if update_slots else accum
+    return var - lr * grad / keras.ops.sqrt(total), total
 
 
-class ApplyAdagradV2(ApplyAdagrad):
+@step("var", "accum")
+def ApplyAdagradV2(
+    var: Tensor, accum: Tensor, lr: Tensor, grad: Tensor, *, epsilon: float, update_slots: bool = True
+) -> tuple[Tensor, ...]:
     """`ApplyAdagrad` with `epsilon` added to the root; `update_slots` as there.
 
     Example: ``ops.ApplyAdagradV2(1e-6)(var, accum, lr, grad)``.
     """
-
-    def __init__(self, epsilon: float, update_slots: bool = True) -> None:
-        super().__init__(update_slots)
-        self.epsilon = epsilon
-
-    def __call__(self, var: Variable, accum: Variable, lr: TensorLike, grad: TensorLike) -> tuple[Tensor, Tensor]:
-        value, total, lr, grad = read(self.name, var, accum, lr, grad)
-        total = total + grad * grad if self.update_slots else total
-        return write(var, value - lr * grad / (keras.ops.sqrt(total) + self.epsilon)), write(accum, total)
+    total = accum + grad * grad if update_slots else accum
+    return var - lr * grad / (keras.ops.sqrt(total) + epsilon), total
 
 
-class ApplyAdadelta(Primitive):
+@step("var", "accum", "accum_update")
+def ApplyAdadelta(
+    var: Tensor, accum: Tensor, accum_update: Tensor, lr: Tensor, rho: Tensor, epsilon: Tensor, grad: Tensor
+) -> tuple[Tensor, ...]:
     """Adadelta's step. Example: ``ops.ApplyAdadelta()(var, accum, accum_update, lr, rho, epsilon, grad)``."""
-
-    def __call__(
-        self, var: Variable, accum: Variable, accum_update: Variable, lr: TensorLike, rho: TensorLike,
-        epsilon: TensorLike, grad: TensorLike,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        value, square, step_square, lr, rho, epsilon, grad = read(
-            self.name, var, accum, accum_update, lr, rho, epsilon, grad
-        )
-        square = rho * square + (1 - rho) * grad * grad
-        step = keras.ops.sqrt(step_square + epsilon) / keras.ops.sqrt(square + epsilon) * grad
-        step_square = rho * step_square + (1 - rho) * step * step
-        return write(var, value - lr * step), write(accum, square), write(accum_update, step_square)
+    square = rho * accum + (1 - rho) * grad * grad
+    change = keras.ops.sqrt(accum_update + epsilon) / keras.ops.sqrt(square + epsilon) * grad
+    return var - lr * change, square, rho * accum_update + (1 - rho) * change * change
 
 
-class ApplyAdaMax(Primitive):
+@step("var", "m", "v")
+def ApplyAdaMax(
+    var: Tensor, m: Tensor, v: Tensor, beta1_power: Tensor, lr: Tensor, beta1: Tensor, beta2: Tensor, epsilon: Tensor,
+    grad: Tensor,
+) -> tuple[Tensor, ...]:
     """AdaMax's step. Example: ``ops.ApplyAdaMax()(var, m, v, beta1_power, lr, beta1, beta2, epsilon, grad)``."""
-
-    def __call__(
-        self, var: Variable, m: Variable, v: Variable, beta1_power: TensorLike, lr: TensorLike, beta1: TensorLike,
-        beta2: TensorLike, epsilon: TensorLike, grad: TensorLike,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        value, mean, maximum, power, lr, beta1, beta2, epsilon, grad = read(
-            self.name, var, m, v, beta1_power, lr, beta1, beta2, epsilon, grad
-        )
-        mean = beta1 * mean + (1 - beta1) * grad
-        maximum = keras.ops.maximum(beta2 * maximum, keras.ops.abs(grad))
-        step = lr / (1 - power) * mean / (maximum + epsilon)
-        return write(var, value - step), write(m, mean), write(v, maximum)
+    mean = beta1 * m + (1 - beta1) * grad
+    maximum = keras.ops.maximum(beta2 * v, keras.ops.abs(grad))
+    return var - lr / (1 - beta1_power) * mean / (maximum + epsilon), mean, maximum
 
 
-class ApplyRMSProp(Locking):
-    """RMSProp's step with momentum.
-
-    Args:
-        use_locking: Accepted; without effect.
+@step("var", "mean_square", "moment", first_only=True)
+def ApplyRMSProp(
+    var: Tensor, mean_square: Tensor, moment: Tensor, learning_rate: Tensor, grad: Tensor, decay: Tensor,
+    momentum: Tensor, epsilon: Tensor, *, use_locking: bool = False,
+) -> tuple[Tensor, ...]:
+    """RMSProp's step with momentum; `use_locking` is accepted.
 
     Example: ``ops.ApplyRMSProp()(var, mean_square, moment, lr, grad, decay, momentum, epsilon)``.
     """
-
-    def __call__(
-        self, var: Variable, mean_square: Variable, moment: Variable, learning_rate: TensorLike, grad: TensorLike,
-        decay: TensorLike, momentum: TensorLike, epsilon: TensorLike,
-    ) -> Tensor:
-        value, square, velocity, lr, grad, decay, momentum, epsilon = read(
-            self.name, var, mean_square, moment, learning_rate, grad, decay, momentum, epsilon
-        )
-        square = decay * square + (1 - decay) * grad * grad
-        velocity = momentum * velocity + lr * grad / keras.ops.sqrt(square + epsilon)
-        write(mean_square, square)
-        write(moment, velocity)
-        return write(var, value - velocity)
+    square = decay * mean_square + (1 - decay) * grad * grad
+    velocity = momentum * moment + learning_rate * grad / keras.ops.sqrt(square + epsilon)
+    return var - velocity, square, velocity
 
 
-class ApplyAdamWithAmsgradV2(Locking):
-    """AMSGrad's step: Adam's, divided by the largest mean of squares so far.
-
-    Args:
-        use_locking: Accepted; without effect.
+@step("var", "m", "v", "vhat")
+def ApplyAdamWithAmsgradV2(
+    var: Tensor, m: Tensor, v: Tensor, vhat: Tensor, beta1_power: Tensor, beta2_power: Tensor, lr: Tensor,
+    beta1: Tensor, beta2: Tensor, epsilon: Tensor, grad: Tensor, *, use_locking: bool = False,
+) -> tuple[Tensor, ...]:
+    """AMSGrad's step: Adam's, divided by the largest mean of squares so far; `use_locking` is accepted.
 
     Example: ``ops.ApplyAdamWithAmsgradV2()(var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, eps, grad)``.
     """
-
-    def __call__(
-        self, var: Variable, m: Variable, v: Variable, vhat: Variable, beta1_power: TensorLike, beta2_power: TensorLike,
-        lr: TensorLike, beta1: TensorLike, beta2: TensorLike, epsilon: TensorLike, grad: TensorLike,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        value, mean, square, maximum, power1, power2, lr, beta1, beta2, epsilon, grad = read(
-            self.name, var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad
-        )
-        mean = mean * beta1 + grad * (1 - beta1)
-        square = square * beta2 + grad * grad * (1 - beta2)
-        maximum = keras.ops.maximum(maximum, square)
-        lr = lr * keras.ops.sqrt(1 - power2) / (1 - power1)
-        step = lr * mean / (keras.ops.sqrt(maximum) + epsilon)
-        return write(var, value - step), write(m, mean), write(v, square), write(vhat, maximum)
+    mean, square = _adam_means(m, v, beta1, beta2, grad)
+    maximum = keras.ops.maximum(vhat, square)
+    lr = lr * keras.ops.sqrt(1 - beta2_power) / (1 - beta1_power)
+    return var - lr * mean / (keras.ops.sqrt(maximum) + epsilon), mean, square, maximum
 
 
-class ApplyAddSign(Primitive):
+@step("var", "m")
+def ApplyAddSign(
+    var: Tensor, m: Tensor, lr: Tensor, alpha: Tensor, sign_decay: Tensor, beta: Tensor, grad: Tensor
+) -> tuple[Tensor, ...]:
     """AddSign's step: longer where gradient and mean agree in sign.
 
     Example: ``ops.ApplyAddSign()(var, m, lr, alpha, sign_decay, beta, grad)``.
     """
-
-    def __call__(
-        self, var: Variable, m: Variable, lr: TensorLike, alpha: TensorLike, sign_decay: TensorLike, beta: TensorLike,
-        grad: TensorLike,
-    ) -> tuple[Tensor, Tensor]:
-        value, mean, lr, alpha, sign_decay, beta, grad = read(
-            self.name, var, m, lr, alpha, sign_decay, beta, grad
-        )
-        mean = beta * mean + (1 - beta) * grad
-        agreement = keras.ops.sign(grad) * keras.ops.sign(mean)
-        return write(var, value - lr * (alpha + sign_decay * agreement) * grad), write(m, mean)
+    mean = beta * m + (1 - beta) * grad
+    agreement = keras.ops.sign(grad) * keras.ops.sign(mean)
+    return var - lr * (alpha + sign_decay * agreement) * grad, mean
 
 
-class ApplyPowerSign(Primitive):
+@step("var", "m")
+def ApplyPowerSign(
+    var: Tensor, m: Tensor, lr: Tensor, logbase: Tensor, sign_decay: Tensor, beta: Tensor, grad: Tensor
+) -> tuple[Tensor, ...]:
     """PowerSign's step: longer where gradient and mean agree in sign, ``exp(logbase * sign_decay * agreement)``.
 
     Example: ``ops.ApplyPowerSign()(var, m, lr, logbase, sign_decay, beta, grad)``.
     """
-
-    def __call__(
-        self, var: Variable, m: Variable, lr: TensorLike, logbase: TensorLike, sign_decay: TensorLike, beta: TensorLike,
-        grad: TensorLike,
-    ) -> tuple[Tensor, Tensor]:
-        value, mean, lr, logbase, sign_decay, beta, grad = read(
-            self.name, var, m, lr, logbase, sign_decay, beta, grad
-        )
-        mean = beta * mean + (1 - beta) * grad
-        agreement = keras.ops.sign(grad) * keras.ops.sign(mean)
-        step = keras.ops.exp(logbase * sign_decay * agreement) * grad
-        return write(var, value - lr * step), write(m, mean)
+    mean = beta * m + (1 - beta) * grad
+    agreement = keras.ops.sign(grad) * keras.ops.sign(mean)
+    return var - lr * (keras.ops.exp(logbase * sign_decay * agreement) * grad), mean
 
 
 def soft_threshold(value: TensorLike, rate: TensorLike, l1: TensorLike, l2: TensorLike) -> Tensor:
@@ -312,80 +232,55 @@ def soft_threshold(value: TensorLike, rate: TensorLike, l1: TensorLike, l2: Tens
     return keras.ops.sign(value) * magnitude / (1 + rate * l2)
 
 
-class ApplyProximalGradientDescent(Primitive):
-    """A gradient descent step, then the proximal step of the penalties.
-
-    Example: ``ops.ApplyProximalGradientDescent()(var, alpha, l1, l2, delta)``.
-    """
-
-    def __call__(self, var: Variable, alpha: TensorLike, l1: TensorLike, l2: TensorLike, delta: TensorLike) -> Tensor:
-        value, lr, l1, l2, grad = read(self.name, var, alpha, l1, l2, delta)
-        return write(var, soft_threshold(value - lr * grad, lr, l1, l2))
+@step("var", first_only=True)
+def ApplyProximalGradientDescent(
+    var: Tensor, alpha: Tensor, l1: Tensor, l2: Tensor, delta: Tensor
+) -> tuple[Tensor, ...]:
+    """A step, then that of the penalties: ``ops.ApplyProximalGradientDescent()(var, alpha, l1, l2, delta)``."""
+    return (soft_threshold(var - alpha * delta, alpha, l1, l2),)
 
 
-class ApplyCenteredRMSProp(Locking):
-    """RMSProp's step, divided by the standard deviation of the gradients.
-
-    Args:
-        use_locking: Accepted; without effect.
+@step("var", "mean_gradient", "mean_square", "moment", first_only=True)
+def ApplyCenteredRMSProp(
+    var: Tensor, mean_gradient: Tensor, mean_square: Tensor, moment: Tensor, grad: Tensor, learning_rate: Tensor,
+    decay: Tensor, momentum: Tensor, epsilon: Tensor, *, use_locking: bool = False,
+) -> tuple[Tensor, ...]:
+    """RMSProp's step, divided by the standard deviation of the gradients; `use_locking` is accepted.
 
     Example: ``ops.ApplyCenteredRMSProp()(var, mean_grad, mean_square, moment, grad, lr, decay, momentum, epsilon)``.
     """
-
-    def __call__(
-        self, var: Variable, mean_gradient: Variable, mean_square: Variable, moment: Variable, grad: TensorLike,
-        learning_rate: TensorLike, decay: TensorLike, momentum: TensorLike, epsilon: TensorLike,
-    ) -> Tensor:
-        value, mean, square, velocity, grad, lr, decay, momentum, epsilon = read(
-            self.name, var, mean_gradient, mean_square, moment, grad, learning_rate, decay, momentum, epsilon
-        )
-        mean = decay * mean + (1 - decay) * grad
-        square = decay * square + (1 - decay) * grad * grad
-        velocity = momentum * velocity + lr * grad / keras.ops.sqrt(square - mean * mean + epsilon)
-        for variable, new in ((mean_gradient, mean), (mean_square, square), (moment, velocity)):
-            write(variable, new)
-        return write(var, value - velocity)
+    mean = decay * mean_gradient + (1 - decay) * grad
+    square = decay * mean_square + (1 - decay) * grad * grad
+    velocity = momentum * moment + learning_rate * grad / keras.ops.sqrt(square - mean * mean + epsilon)
+    return var - velocity, mean, square, velocity
 
 
-class ApplyProximalAdagrad(Locking):
-    """Adagrad's step, then the proximal step of the penalties.
-
-    Args:
-        use_locking: Accepted; without effect.
+@step("var", "accum")
+def ApplyProximalAdagrad(
+    var: Tensor, accum: Tensor, lr: Tensor, l1: Tensor, l2: Tensor, grad: Tensor, *, use_locking: bool = False
+) -> tuple[Tensor, ...]:
+    """Adagrad's step, then the proximal step of the penalties; `use_locking` is accepted.
 
     Example: ``ops.ApplyProximalAdagrad()(var, accum, lr, l1, l2, grad)``.
     """
-
-    def __call__(
-        self, var: Variable, accum: Variable, lr: TensorLike, l1: TensorLike, l2: TensorLike, grad: TensorLike
-    ) -> tuple[Tensor, Tensor]:
-        value, total, lr, l1, l2, grad = read(self.name, var, accum, lr, l1, l2, grad)
-        total = total + grad * grad
-        lr = lr / keras.ops.sqrt(total)
-        return write(var, soft_threshold(value - lr * grad, lr, l1, l2)), write(accum, total)
+    total = accum + grad * grad
+    lr = lr / keras.ops.sqrt(total)
+    return soft_threshold(var - lr * grad, lr, l1, l2), total
 
 
-class ApplyAdagradDA(Locking):
-    """Adagrad's dual averaging: the weight is computed from the sums of gradients alone.
-
-    Args:
-        use_locking: Accepted; without effect.
+@step("var", "gradient_accumulator", "gradient_squared_accumulator", first_only=True)
+def ApplyAdagradDA(
+    var: Tensor, gradient_accumulator: Tensor, gradient_squared_accumulator: Tensor, grad: Tensor, lr: Tensor,
+    l1: Tensor, l2: Tensor, global_step: Tensor, *, use_locking: bool = False,
+) -> tuple[Tensor, ...]:
+    """Adagrad's dual averaging: the weight is computed from the sums of gradients alone; `use_locking` is accepted.
 
     Example: ``ops.ApplyAdagradDA()(var, sum, squares, grad, lr, l1, l2, global_step)``.
     """
-
-    def __call__(
-        self, var: Variable, gradient_accumulator: Variable, gradient_squared_accumulator: Variable, grad: TensorLike,
-        lr: TensorLike, l1: TensorLike, l2: TensorLike, global_step: TensorLike,
-    ) -> Tensor:
-        total, squares, grad, lr, l1, l2, step = read(
-            self.name, gradient_accumulator, gradient_squared_accumulator, grad, lr, l1, l2, global_step
-        )
-        total, squares = total + grad, squares + grad * grad
-        write(gradient_accumulator, total)
-        write(gradient_squared_accumulator, squares)
-        magnitude = keras.ops.maximum(keras.ops.abs(total) - l1 * step, 0.0)
-        return write(var, -lr * keras.ops.sign(total) * magnitude / (l2 * step * lr + keras.ops.sqrt(squares)))
+    total, squares = gradient_accumulator + grad, gradient_squared_accumulator + grad * grad
+    magnitude = keras.ops.maximum(keras.ops.abs(total) - l1 * global_step, 0.0)
+    value = -lr * keras.ops.sign(total) * magnitude / (l2 * global_step * lr + keras.ops.sqrt(squares))
+    return value, total, squares
 
 
 def ftrl(
@@ -400,20 +295,13 @@ def ftrl(
     return thresholded / (scale + 2 * l2), total, linear
 
 
-class ApplyFtrl(Locking):
-    """The step of FTRL, follow the regularized leader.
-
-    Args:
-        use_locking: Accepted; without effect.
+@step("var", "accum", "linear", first_only=True)
+def ApplyFtrl(
+    var: Tensor, accum: Tensor, linear: Tensor, grad: Tensor, lr: Tensor, l1: Tensor, l2: Tensor, lr_power: Tensor, *,
+    use_locking: bool = False,
+) -> tuple[Tensor, ...]:
+    """The step of FTRL, follow the regularized leader; `use_locking` is accepted.
 
     Example: ``ops.ApplyFtrl()(var, accum, linear, grad, lr, l1, l2, lr_power)``.
     """
-
-    def __call__(
-        self, var: Variable, accum: Variable, linear: Variable, grad: TensorLike, lr: TensorLike, l1: TensorLike,
-        l2: TensorLike, lr_power: TensorLike,
-    ) -> Tensor:
-        value, total, new_linear = ftrl(*read(self.name, var, accum, linear, grad, lr, l1, l2, lr_power))
-        write(accum, total)
-        write(linear, new_linear)
-        return write(var, value)
+    return ftrl(var, accum, linear, grad, lr, l1, l2, lr_power)

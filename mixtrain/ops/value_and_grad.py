@@ -21,12 +21,8 @@ from mixtrain.typing import Tensor, Tree
 
 
 def value_and_grad(
-    fn: Callable[..., Any],
-    grad_position: int | tuple[int, ...] | None = 0,
-    weights: Any = None,
-    has_aux: bool = False,
-    return_ids: bool = False,
-    sens_param: bool = False,
+    fn: Callable[..., Any], grad_position: int | tuple[int, ...] | None = 0, weights: Any = None, has_aux: bool = False,
+    return_ids: bool = False, sens_param: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that computes the outputs of `fn` and their gradients.
 
@@ -42,11 +38,6 @@ def value_and_grad(
         A function that returns ``(outputs, gradients)``. `gradients` are those of the inputs, one for one position
         and a tuple for more; those of the weights, one for one Parameter and a tuple for a list; or a tuple of both.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: There is nothing to take gradients of, a position comes twice or is out of range, or `has_aux` and
-            there is one output only.
-
     Example:
         >>> import mixtrain
         >>> x, y = mixtrain.Tensor(3.0), mixtrain.Tensor(4.0)
@@ -61,30 +52,13 @@ def value_and_grad(
 
 
 def grad(
-    fn: Callable[..., Any],
-    grad_position: int | tuple[int, ...] | None = 0,
-    weights: Any = None,
-    has_aux: bool = False,
-    return_ids: bool = False,
-    sens_param: bool = False,
+    fn: Callable[..., Any], grad_position: int | tuple[int, ...] | None = 0, weights: Any = None, has_aux: bool = False,
+    return_ids: bool = False, sens_param: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function that computes the gradients of `fn`.
+    """Return a function that computes the gradients of `fn`, as `value_and_grad` does, whose arguments it has.
 
-    Args:
-        fn: A Cell or a function of tensors; several outputs are differentiated together.
-        grad_position: The input, or a tuple of inputs, to differentiate with respect to; None for none.
-        weights: A Parameter or a list of them to differentiate with respect to; None for none.
-        has_aux: Whether only the first output of `fn` is differentiated; the others are returned too.
-        return_ids: Whether each gradient comes as ``(position, gradient)`` or ``(name of the weight, gradient)``.
-        sens_param: Whether calls end with one more argument, the gradient of the output.
-
-    Returns:
-        A function that returns the gradients as `value_and_grad` does; with `has_aux`, ``(gradients, other outputs)``.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: There is nothing to take gradients of, a position comes twice or is out of range, or `has_aux` and
-            there is one output only.
+    With `has_aux` it returns ``(gradients, other outputs)``. `grad_position`, `weights`, `return_ids` and `sens_param`
+    as there.
 
     Example:
         >>> import mixtrain
@@ -98,14 +72,8 @@ def grad(
 
 
 def _gradient_function(
-    where: str,
-    fn: Callable[..., Any],
-    grad_position: int | tuple[int, ...] | None,
-    weights: Any,
-    has_aux: bool,
-    return_ids: bool,
-    sens_param: bool,
-    result: Callable[[Any, Any], Any],
+    where: str, fn: Callable[..., Any], grad_position: int | tuple[int, ...] | None, weights: Any, has_aux: bool,
+    return_ids: bool, sens_param: bool, result: Callable[[Any, Any], Any],
 ) -> Callable[..., Any]:
     check_function(where, fn)
     positions, parameters = _positions(where, grad_position, weights), weights_of(where, weights)
@@ -149,12 +117,7 @@ def _combined(
 
 
 def _positions(where: str, grad_position: int | tuple[int, ...] | None, weights: Any) -> Sequence[int]:
-    """Return the positions as a tuple.
-
-    Raises:
-        TypeError: One is not an int.
-        ValueError: One is negative or comes twice, or there is neither a position nor a weight.
-    """
+    """Return the positions as a tuple; there must be a position or a weight."""
     if grad_position is None:
         if weights is None:
             raise checks.fail_value(
@@ -175,14 +138,5 @@ def _positions(where: str, grad_position: int | tuple[int, ...] | None, weights:
 
 
 def stop_gradient(value: Tree) -> Tree:
-    """Return `value`, and stop gradients from flowing through it.
-
-    Args:
-        value: A tensor; a number is returned as it is.
-
-    Example:
-        >>> import mixtrain, mixtrain.ops as ops
-        >>> float(mixtrain.grad(lambda x: x * ops.stop_gradient(x))(mixtrain.Tensor(3.0)))
-        3.0
-    """
+    """Return `value`, and stop gradients from flowing through it. Example: ``ops.stop_gradient(x)``."""
     return value if isinstance(value, int | float) else keras.ops.stop_gradient(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import keras
 
@@ -149,16 +149,11 @@ def max_pool3d(
     padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor:
-    """Max-pool volumes `x` (N, C, D, H, W).
+    """Max-pool volumes `x` (N, C, D, H, W); `dilation` is the distance between the window's elements.
 
-    Args:
-        x: Volumes.
-        kernel_size: An int or (depth, height, width).
-        stride: Stride of the window; None for `kernel_size`.
-        padding: Padding, which is never the maximum.
-        dilation: Distance between the window's elements.
-        ceil_mode: Whether a partial window at the end counts.
-        return_indices: Whether to return (output, indices), each the flat index in D * H * W of a maximum, int64.
+    `kernel_size`: an int or (depth, height, width); `stride`: None for `kernel_size`; `padding`, which is never the
+    maximum; `ceil_mode`: whether a partial window at the end counts; `return_indices`: whether to return (output,
+    indices), each the flat index in D * H * W of a maximum, int64.
     """
     return _max_pool("ops.max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -269,11 +264,11 @@ def _adaptive_max_with_indices(x: Tensor, output_size: Sequence[int]) -> tuple[T
     return output, backend.to_tensor(index, "int64")
 
 
-adaptive_avg_pool1d: Final = _adaptive("adaptive_avg_pool1d", 1, "sequences")
-adaptive_avg_pool3d: Final = _adaptive("adaptive_avg_pool3d", 3, "volumes")
-adaptive_max_pool1d: Final = _adaptive("adaptive_max_pool1d", 1, "sequences")
-adaptive_max_pool2d: Final = _adaptive("adaptive_max_pool2d", 2, "images")
-adaptive_max_pool3d: Final = _adaptive("adaptive_max_pool3d", 3, "volumes")
+adaptive_avg_pool1d = _adaptive("adaptive_avg_pool1d", 1, "sequences")
+adaptive_avg_pool3d = _adaptive("adaptive_avg_pool3d", 3, "volumes")
+adaptive_max_pool1d = _adaptive("adaptive_max_pool1d", 1, "sequences")
+adaptive_max_pool2d = _adaptive("adaptive_max_pool2d", 2, "images")
+adaptive_max_pool3d = _adaptive("adaptive_max_pool3d", 3, "volumes")
 
 
 def _unpool(name: str, rank: int, inputs: str) -> Callable[..., Tensor]:
@@ -307,9 +302,9 @@ def _unpool(name: str, rank: int, inputs: str) -> Callable[..., Tensor]:
     ))
 
 
-max_unpool1d: Final = _unpool("max_unpool1d", 1, "sequences")
-max_unpool2d: Final = _unpool("max_unpool2d", 2, "images")
-max_unpool3d: Final = _unpool("max_unpool3d", 3, "volumes")
+max_unpool1d = _unpool("max_unpool1d", 1, "sequences")
+max_unpool2d = _unpool("max_unpool2d", 2, "images")
+max_unpool3d = _unpool("max_unpool3d", 3, "volumes")
 
 
 def _conv3d(x: Tensor, weight: Tensor, **settings: Any) -> Tensor:
@@ -354,35 +349,33 @@ def _max_pool2d_with_argmax(
     return _max_pool("MaxPoolWithArgmaxV2", 2, x, kernel_size, strides, pads, dilation, ceil_mode, True)
 
 
-Conv3D: Final = configured(
+Conv3D = configured(
     "Conv3D", _conv3d, out_channel=1, kernel_size=1, mode=1, pad_mode="valid", pad=0, stride=1, dilation=1, group=1,
     data_format="NCDHW",
 )
-MaxPool3D: Final = configured(
+MaxPool3D = configured(
     "MaxPool3D", _max_pool3d, kernel_size=1, strides=1, pad_mode="VALID", pad_list=0, ceil_mode=None,
     data_format="NCDHW",
 )
-AvgPool3D: Final = configured(
+AvgPool3D = configured(
     "AvgPool3D", _avg_pool3d, kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False,
     count_include_pad=True, divisor_override=0, data_format="NCDHW",
 )
-MaxPool3DWithArgmax: Final = configured(
+MaxPool3DWithArgmax = configured(
     "MaxPool3DWithArgmax", _max_pool3d_with_argmax, ksize=1, strides=1, pads=0, dilation=(1, 1, 1), ceil_mode=False
 )
-MaxPoolWithArgmaxV2: Final = configured(
+MaxPoolWithArgmaxV2 = configured(
     "MaxPoolWithArgmaxV2", _max_pool2d_with_argmax, kernel_size=1, strides=None, pads=0, dilation=(1, 1),
     ceil_mode=False,
 )
-AdaptiveAvgPool2D: Final = configured(
-    "AdaptiveAvgPool2D", _adaptive("adaptive_avg_pool2d", 2, "images"), output_size=1
-)
-AdaptiveAvgPool3D: Final = configured("AdaptiveAvgPool3D", adaptive_avg_pool3d, output_size=1)
-MaxUnpool2D: Final = configured(
+AdaptiveAvgPool2D = configured("AdaptiveAvgPool2D", _adaptive("adaptive_avg_pool2d", 2, "images"), output_size=1)
+AdaptiveAvgPool3D = configured("AdaptiveAvgPool3D", adaptive_avg_pool3d, output_size=1)
+MaxUnpool2D = configured(
     "MaxUnpool2D", lambda x, indices, *, ksize, strides, pads, output_shape, data_format: max_unpool2d(
         x, indices, ksize, strides or None, pads, output_shape or None
     ), ksize=1, strides=0, pads=0, output_shape=(), data_format="NCHW",
 )
-MaxUnpool3D: Final = configured(
+MaxUnpool3D = configured(
     "MaxUnpool3D", lambda x, indices, *, ksize, strides, pads, output_shape, data_format: max_unpool3d(
         x, indices, ksize, strides or None, pads, output_shape or None
     ), ksize=1, strides=0, pads=0, output_shape=(), data_format="NCDHW",

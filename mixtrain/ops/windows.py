@@ -95,12 +95,7 @@ def dilated(kernel: Tensor, dilation: Window) -> Tensor:
 
 
 def image(where: str, value: TensorLike) -> Tensor:
-    """Return a float tensor (N, C, H, W).
-
-    Raises:
-        TypeError: It holds no floats.
-        ValueError: It does not have 4 axes.
-    """
+    """Return a float tensor (N, C, H, W)."""
     x = tensor(where, value)
     if not is_float(x.dtype):
         raise checks.fail_type(where, "the input must hold floats", value, "ops.cast(x, mixtrain.float32)")

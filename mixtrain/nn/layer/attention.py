@@ -15,7 +15,7 @@ from mixtrain.dtype import as_dtype, float32
 from mixtrain.nn.layer.dense import Dense
 from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.inputs import float_tensor
-from mixtrain.ops.products import matmul
+from mixtrain.ops import matmul
 from mixtrain.typing import DTypeLike, Tensor
 
 

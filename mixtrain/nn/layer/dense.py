@@ -14,7 +14,7 @@ from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.activation import ActivationLike, activation_of
 from mixtrain.nn.layer.inputs import check_width, float_tensor, promote
-from mixtrain.ops.linear_algebra import bidense
+from mixtrain.ops import bidense
 from mixtrain.typing import DTypeLike, Tensor
 
 

@@ -8,35 +8,33 @@ from typing import Any, Final
 import keras
 
 from mixtrain.cell.cell import Cell
-from mixtrain.ops.ctc import ctc_loss
-from mixtrain.ops.fractional_pool import fractional_max_pool2d, fractional_max_pool3d
-from mixtrain.ops.inputs import rank_of, tensor
-from mixtrain.ops.margin_loss import (
-    gaussian_nll_loss,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    poisson_nll_loss,
-    triplet_margin_loss,
-)
-from mixtrain.ops.ordering import tril, triu
-from mixtrain.ops.patches import lrn
-from mixtrain.ops.primitive import REQUIRED, argument_reader
-from mixtrain.ops.sparse import SparseTensorDenseMatmul as _SparseProduct
-from mixtrain.ops.volumes import (
-    AvgPool3D,
-    MaxPool3D,
+from mixtrain.ops import (
     adaptive_avg_pool3d,
     adaptive_max_pool2d,
     adaptive_max_pool3d,
+    ctc_loss,
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+    gaussian_nll_loss,
     lp_pool1d,
     lp_pool2d,
+    lrn,
     max_pool3d,
     max_unpool1d,
     max_unpool2d,
     max_unpool3d,
-    window_elements,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    poisson_nll_loss,
+    tril,
+    triplet_margin_loss,
+    triu,
 )
+from mixtrain.ops.inputs import rank_of, tensor
+from mixtrain.ops.primitive import REQUIRED, argument_reader
+from mixtrain.ops.sparse import SparseTensorDenseMatmul as _SparseProduct
+from mixtrain.ops.volumes import AvgPool3D, MaxPool3D, window_elements
 from mixtrain.ops.windows import same_pads
 from mixtrain.typing import Tensor, Tree
 

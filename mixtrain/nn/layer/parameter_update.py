@@ -5,7 +5,7 @@ from __future__ import annotations
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
-from mixtrain.ops.state import assign
+from mixtrain.ops import assign
 from mixtrain.typing import Tensor
 
 

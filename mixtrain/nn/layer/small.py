@@ -9,10 +9,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor
-from mixtrain.ops.layouts import channel_shuffle
-from mixtrain.ops.numeric import digamma, lgamma
-from mixtrain.ops.reduction import logsumexp
-from mixtrain.ops.special import igamma
+from mixtrain.ops import channel_shuffle, digamma, igamma, lgamma, logsumexp
 from mixtrain.typing import Tensor
 
 

@@ -15,7 +15,7 @@ from mixtrain.nn.layer.container import CellList
 from mixtrain.nn.layer.dense import Dense
 from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.layer_norm import LayerNorm
-from mixtrain.ops.activation import gelu, relu
+from mixtrain.ops import gelu, relu
 from mixtrain.typing import DTypeLike, Tensor
 
 _ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {"relu": relu, "gelu": gelu}
