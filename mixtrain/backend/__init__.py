@@ -82,7 +82,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.keras_step import with_values, without_skipped_steps
     from mixtrain.backend.tensorflow.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.tensorflow.pooling import pool
-    from mixtrain.backend.tensorflow.passes import DevicePut, Stacked
+    from mixtrain.backend.tensorflow.elements import DevicePut, Stacked
     from mixtrain.backend.tensorflow.processes import (
         RecordedWrites,
         all_gather,
@@ -184,7 +184,7 @@ else:
     from mixtrain.backend.jax.keras_step import with_values, without_skipped_steps
     from mixtrain.backend.jax.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.jax.pooling import pool
-    from mixtrain.backend.jax.passes import DevicePut, Stacked
+    from mixtrain.backend.jax.elements import DevicePut, Stacked
     from mixtrain.backend.jax.processes import (
         RecordedWrites,
         all_gather,

@@ -249,7 +249,7 @@ def test_groups_of_elements_that_are_ready_share_their_columns_and_train_as_copi
 @pytest.mark.skipif(on_gpu(), reason="there a group has its elements alone")
 def test_a_label_out_of_range_is_found_in_the_elements_of_a_group_alone() -> None:
     group = _pipeline(_rows(32)).iterate().take_stacked(32, 32)
-    first, last = passes._StackedPart(group.columns, 0, 20), passes._StackedPart(group.columns, 20, 12)
+    first, last = passes.StackedPart(group.columns, 0, 20), passes.StackedPart(group.columns, 20, 12)
 
     def step(x: Any, label: Any) -> Any:
         backend.note_class_labels(label, 25)

@@ -18,14 +18,12 @@ import keras
 import numpy as np
 
 from mixtrain.backend.ahead import THREAD_NAME, read_ahead
-from mixtrain.backend.aligned import aligned_copy
 from mixtrain.backend.jax.device import describe_device
-from mixtrain.backend.jax.rows import Source, bytes_of, gathered
+from mixtrain.backend.jax.elements import DevicePut, Row, Stacked, StackedPart, bytes_of, on_device, power_of_two
+from mixtrain.backend.jax.rows import Source, gathered
 from mixtrain.backend.jax.tensor import refuse_unstorable
 from mixtrain.backend.rows import Failure
 from mixtrain.backend.unstorable import Unstorable
-
-Row = tuple[Any, ...]
 
 # The maximum size of the stacked elements on the device, while as many are prepared.
 MAX_BYTES: Final = 2**26
@@ -36,62 +34,6 @@ _JOIN_TIMEOUT: Final = 2.0
 # much as some small steps, so a part has a minimum number of elements.
 _MAX_PARTS: Final = 4
 _MIN_PART: Final = 32
-# From this size on `device_put` takes less time than a compiled copy.
-_LARGE: Final = 2**20
-
-
-class Stacked(Sequence[Row]):
-    """Elements of one spec, kept as stacked columns; a single element is sliced out on access.
-
-    Args:
-        columns: The columns, in the structure of an element, each with one row per element.
-
-    Attributes:
-        first: The row of the first element.
-    """
-
-    def __init__(self, columns: Any) -> None:
-        self.columns = columns
-        self.first = 0
-        self._rows = self._count = len(keras.tree.flatten(columns)[0])
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        row = np.int32(self.first + index % len(self))
-        columns = keras.tree.flatten(self.columns)
-        if not all(isinstance(column, jax.Array) for column in columns):
-            values = [column[row] for column in columns]
-        elif self._rows == _power_of_two(self._rows):
-            values = _row_at(columns, row)
-        else:  # `_row_at` would be compiled for each length.
-            values = jax.device_put([np.asarray(column)[row] for column in columns])
-        return keras.tree.pack_sequence_as(self.columns, values)
-
-
-class _StackedPart(Stacked):
-    """Consecutive elements of a `Stacked`: the columns stay whole, so that nothing is copied.
-
-    Args:
-        columns: As of `Stacked`.
-        first: The row of the first element.
-        count: The number of elements.
-    """
-
-    def __init__(self, columns: Any, first: int, count: int) -> None:
-        super().__init__(columns)
-        self.first = first
-        self._count = count
-
-
-@jax.jit
-def _row_at(columns: list[Any], index: Any) -> list[Any]:
-    return [jax.lax.dynamic_index_in_dim(column, index, keepdims=False) for column in columns]
 
 
 @dataclasses.dataclass
@@ -219,7 +161,7 @@ class Pass(Iterator[Row]):
             count: The maximum number of elements.
             following: The number of elements that are likely to be read next.
         """
-        length = (lambda count: count) if self._any_length else _power_of_two
+        length = (lambda count: count) if self._any_length else power_of_two
         max_length = length(count)
         try:
             chunk = self._front(self._chunk_size(max_length))
@@ -228,7 +170,7 @@ class Pass(Iterator[Row]):
         available = length(min(max_length, chunk.remaining))
         following = length(following)
         if self._any_length and chunk.stacked:
-            elements: Stacked = _StackedPart(self._pack(chunk.device), chunk.used, available)
+            elements: Stacked = StackedPart(self._pack(chunk.device), chunk.used, available)
             chunk.used += available
         else:
             elements = Stacked(self._pack(chunk.take(available)))
@@ -313,54 +255,6 @@ def refuse_unstorable_columns(columns: Row, names: Sequence[str] | None) -> None
             raise error.of(f"column {index if names is None else repr(names[index])}") from None
 
 
-def on_device(columns: tuple[np.ndarray, ...]) -> Row:
-    """Copy columns to the device; text stays on the host."""
-    if all(column.dtype.kind not in "USO" for column in columns):
-        return jax.device_put(columns)  # type: ignore[no-any-return]
-    return tuple(column if column.dtype.kind in "USO" else jax.device_put(column) for column in columns)
-
-
-class DevicePut:
-    """Copies elements to the device, one at a time.
-
-    Small elements go by a compiled copy, which takes a quarter of `device_put`'s time. It is compiled for each spec, so
-    only from the second element of a spec in a row. On a CPU XLA takes over the memory of large elements: to copy 64
-    MiB into new memory of XLA's takes eight times as long as into NumPy's.
-    """
-
-    _previous_spec: tuple[Any, ...] | None = None
-    _lent: Row = ()
-
-    @property
-    def ahead(self) -> bool:
-        """Whether to copy an element before the previous step: a device with its own memory overlaps both."""
-        return describe_device().kind != "CPU"
-
-    def __call__(self, columns: tuple[np.ndarray, ...]) -> Row:
-        """Copy an element whose arrays are not written any more."""
-        spec = tuple((column.shape, column.dtype) for column in columns)
-        numeric = all(column.dtype.kind not in "USO" for column in columns)
-        repeated, self._previous_spec = numeric and spec == self._previous_spec, spec
-        return _compiled_copy(columns) if repeated and bytes_of(columns) < _LARGE else on_device(columns)
-
-    def lend(self, columns: tuple[np.ndarray, ...]) -> Row:
-        """Copy an element whose arrays may be written again once `take_back` has returned."""
-        if self.ahead:
-            self._lent = on_device(columns)
-            return self._lent
-        return self(tuple(map(aligned_copy if bytes_of(columns) >= _LARGE else np.array, columns)))
-
-    def take_back(self) -> None:
-        """Wait until lent arrays are not read any more."""
-        jax.block_until_ready(self._lent)
-        self._lent = ()
-
-
-@jax.jit
-def _compiled_copy(columns: Row) -> Row:
-    return columns
-
-
 def _producer(
     source: Source, requests: queue.SimpleQueue[int | None], device: Any, names: Sequence[str] | None
 ) -> Callable[[], Iterator[tuple[tuple[np.ndarray, ...], Row]]]:
@@ -379,10 +273,6 @@ def _producer(
                 yield host, on_device(host) if count else put(tuple(column[0] for column in host))
 
     return produce
-
-
-def _power_of_two(count: int) -> int:
-    return 1 << (count.bit_length() - 1)
 
 
 _open: weakref.WeakSet[Pass] = weakref.WeakSet()

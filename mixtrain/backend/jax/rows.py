@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain.backend.aligned import aligned_empty
+from mixtrain.backend.jax.elements import bytes_of
 from mixtrain.backend.rows import CheckedRows, Row
 
 # Returns up to `count` next elements of one spec, stacked on a new first axis; None at the end.
@@ -127,11 +128,6 @@ def gathered(read: Read) -> Read:
         return block if len(blocks) == 1 else tuple(map(_concatenate, zip(*blocks, strict=True)))
 
     return gather
-
-
-def bytes_of(row: Sequence[np.ndarray]) -> int:
-    """Return the size of a row in bytes."""
-    return sum(np.asarray(value).nbytes for value in row)
 
 
 def first_of(block: Row) -> Row:

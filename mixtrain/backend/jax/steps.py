@@ -16,7 +16,7 @@ from mixtrain.backend.class_labels import ClassLabels, LabelOutOfRange
 from mixtrain.backend.info import GroupInfo, JitChoice
 from mixtrain.backend.jax.compile import compile_function
 from mixtrain.backend.jax.device import describe_device
-from mixtrain.backend.jax.passes import DevicePut, Stacked
+from mixtrain.backend.jax.elements import DevicePut, Stacked
 from mixtrain.backend.jax.state import Stateful
 from mixtrain.backend.jax.variables import store, stored
 from mixtrain.backend.jax.windows import with_fast_windows

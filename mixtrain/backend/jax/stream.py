@@ -11,7 +11,8 @@ import jax
 import numpy as np
 
 from mixtrain.backend.jax import row_steps, rows
-from mixtrain.backend.jax.passes import Pass, on_device, refuse_unstorable_columns
+from mixtrain.backend.jax.elements import on_device
+from mixtrain.backend.jax.passes import Pass, refuse_unstorable_columns
 from mixtrain.backend.jax.rows import Source
 from mixtrain.backend.rows import CheckedRows, Failure, Row, as_tuple
 

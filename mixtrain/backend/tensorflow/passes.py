@@ -4,40 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from mixtrain.backend.tensorflow.compile import graph_function
+from mixtrain.backend.tensorflow.elements import Stacked
 from mixtrain.backend.tensorflow.repeat import Row, repeated
-
-
-class Stacked(Sequence[Row]):
-    """Elements of one spec, kept as stacked columns; a single element is sliced out on access.
-
-    Args:
-        columns: The columns, in the structure of an element, each with one row per element.
-    """
-
-    def __init__(self, columns: Any) -> None:
-        self.columns = columns
-
-    def __len__(self) -> int:
-        return int(tf.nest.flatten(self.columns)[0].shape[0])
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        row = index % len(self)
-        return tf.nest.map_structure(lambda column: column[row], self.columns)
-
-    def __iter__(self) -> Iterator[Row]:
-        for parts in zip(*map(tf.unstack, tf.nest.flatten(self.columns)), strict=True):
-            yield tf.nest.pack_sequence_as(self.columns, parts)
 
 
 class _Gathered(Stacked):
@@ -49,26 +23,6 @@ class _Gathered(Stacked):
 
     def __getitem__(self, index: Any) -> Any:
         return self._last if index in (-1, len(self) - 1) else super().__getitem__(index)
-
-
-class DevicePut:
-    """Copies elements to the device, one at a time."""
-
-    @property
-    def ahead(self) -> bool:
-        """Whether to copy an element before the previous step."""
-        return False
-
-    def __call__(self, columns: tuple[np.ndarray, ...]) -> Row:
-        """Copy an element whose arrays are not written any more."""
-        return tuple(map(tf.convert_to_tensor, columns))
-
-    def lend(self, columns: tuple[np.ndarray, ...]) -> Row:
-        """Copy an element whose arrays may be written again once `take_back` has returned."""
-        return self(tuple(map(np.array, columns)))  # TensorFlow may use the memory of an array.
-
-    def take_back(self) -> None:
-        """Wait until lent arrays are not read any more: `lend` has copied them."""
 
 
 def element_bytes(spec: Any) -> int | None:

@@ -15,8 +15,8 @@ from mixtrain.backend.class_labels import ClassLabels
 from mixtrain.backend.info import GroupInfo, JitChoice
 from mixtrain.backend.tensorflow.compile import REFUSALS, Compilation, graph_function, log_choice, trace_count
 from mixtrain.backend.tensorflow.direct import DirectCall
+from mixtrain.backend.tensorflow.elements import Stacked
 from mixtrain.backend.tensorflow.label_check import label_assertions, read_label
-from mixtrain.backend.tensorflow.passes import Stacked
 from mixtrain.backend.tensorflow.repeat import Row, once, repeated, repeated_until
 from mixtrain.typing import Tensor, Tree, Variable
 
