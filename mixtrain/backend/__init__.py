@@ -23,19 +23,17 @@ from mixtrain.backend.class_labels import (
     note_class_labels,
     naming_position,
 )
-from mixtrain.backend.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.backend.forked import forked_after_start, note_forks
 from mixtrain.backend.info import DeviceInfo, GroupInfo, JitChoice
 from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
 from mixtrain.backend.next_value import next_values, takes_next_value, without_next_values
 from mixtrain.backend.processor import processors
-from mixtrain.backend.row_part import RowPart, error_subject
 from mixtrain.backend.share import SEED_STRIDE, Share, is_one_number, merge_of
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
 from mixtrain.backend.unstorable import Unstorable, text_for_numbers
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
-    from mixtrain.backend.tensorflow import colors, images, row_random, special, warp
+    from mixtrain.backend.tensorflow import random as row_random, special  # The name by which `ops` calls it.
     from mixtrain.backend.tensorflow.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.tensorflow.compile import (
         EAGER_COMPILES,
@@ -95,22 +93,11 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         naming_lost_process,
     )
     from mixtrain.backend.tensorflow.products import product, times_transposed
-    from mixtrain.backend.tensorflow.records import Examples, first_example
     from mixtrain.backend.tensorflow.replicas import Replicas, devices_in_force, find_devices
-    from mixtrain.backend.tensorflow.requirements import require
     from mixtrain.backend.tensorflow.rollback import Rollback
-    from mixtrain.backend.tensorflow.row_function import RowFunction, call_row
     from mixtrain.backend.tensorflow.scan import scan
     from mixtrain.backend.tensorflow.steps import GROUPS, CompiledSteps
     from mixtrain.backend.tensorflow.storage import exchange_storage, read_storage, storage_in
-    from mixtrain.backend.tensorflow.stream import (
-        EndOfStream,
-        Pipeline,
-        is_pipeline_source,
-        pipeline_from_arrays,
-        pipeline_from_rows,
-        wrap_pipeline,
-    )
     from mixtrain.backend.tensorflow.tensor import (
         BACKEND_TENSORS,
         TENSOR_TYPES,
@@ -137,7 +124,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.trace import without_autograph, has_results, traces, value_scope
     from mixtrain.backend.tensorflow.variables import store
 else:
-    from mixtrain.backend.jax import colors, images, row_random, special, warp
+    from mixtrain.backend.jax import random as row_random, special  # The name by which `ops` calls it.
     from mixtrain.backend.jax.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.jax.compile import (
         EAGER_COMPILES,
@@ -197,22 +184,11 @@ else:
         naming_lost_process,
     )
     from mixtrain.backend.jax.products import product, times_transposed
-    from mixtrain.backend.jax.records import Examples, first_example
     from mixtrain.backend.jax.replicas import Replicas, devices_in_force, find_devices
-    from mixtrain.backend.jax.requirements import require
     from mixtrain.backend.jax.rollback import Rollback
-    from mixtrain.backend.jax.row_function import RowFunction, call_row
     from mixtrain.backend.jax.scan import scan
     from mixtrain.backend.jax.steps import GROUPS, CompiledSteps
     from mixtrain.backend.jax.storage import exchange_storage, read_storage, storage_in
-    from mixtrain.backend.jax.stream import (
-        EndOfStream,
-        Pipeline,
-        is_pipeline_source,
-        pipeline_from_arrays,
-        pipeline_from_rows,
-        wrap_pipeline,
-    )
     from mixtrain.backend.jax.tensor import (
         BACKEND_TENSORS,
         TENSOR_TYPES,
@@ -252,23 +228,16 @@ __all__ = [
     "CompiledSteps",
     "DeviceInfo",
     "DevicePut",
-    "EndOfStream",
-    "ExampleColumn",
-    "Examples",
     "GroupInfo",
     "JitChoice",
     "LabelOutOfRange",
     "LiveValue",
     "RecordedWrites",
-    "Pipeline",
     "Replicas",
     "Rollback",
-    "RowFunction",
-    "RowPart",
     "Share",
     "Stacked",
     "TensorBase",
-    "UnreadableRecord",
     "Unstorable",
     "VALUE_ERRORS",
     "all_finite",
@@ -281,7 +250,6 @@ __all__ = [
     "byte_count",
     "bytes_of",
     "call_python",
-    "call_row",
     "branching",
     "call_with_branches",
     "called_directly",
@@ -289,7 +257,6 @@ __all__ = [
     "cast_keeping_layout",
     "choose_jit",
     "boolean_mask",
-    "colors",
     "compile_function",
     "compile_once",
     "cond",
@@ -303,7 +270,6 @@ __all__ = [
     "exchange_storage",
     "find_devices",
     "finite_and_norm",
-    "first_example",
     "first_outside",
     "forked_after_start",
     "from_channels_last",
@@ -315,8 +281,6 @@ __all__ = [
     "has_results",
     "has_started",
     "canonical_dtype",
-    "images",
-    "is_pipeline_source",
     "is_sparse",
     "is_one_number",
     "is_unknown_dimension",
@@ -338,8 +302,6 @@ __all__ = [
     "note_class_labels",
     "eager_scope",
     "peak_memory",
-    "pipeline_from_arrays",
-    "pipeline_from_rows",
     "pool",
     "process_index",
     "process_jit",
@@ -352,13 +314,11 @@ __all__ = [
     "refuse_unstorable",
     "text_for_numbers",
     "register_tensor",
-    "require",
     "row_random",
     "scan",
     "snapshot",
     "softmax_cross_entropy",
     "sparse_softmax_cross_entropy",
-    "error_subject",
     "special",
     "storage_in",
     "store",
@@ -378,7 +338,6 @@ __all__ = [
     "truth",
     "unique_with_indices",
     "value_and_gradient",
-    "warp",
     "with_backward_hook",
     "with_backward_rule",
     "with_branches",
@@ -387,7 +346,6 @@ __all__ = [
     "without_skipped_steps",
     "wait_for",
     "wrap_with",
-    "wrap_pipeline",
     "write_after",
     "write_onnx",
     "write_saved_model",

@@ -9,13 +9,15 @@ import pathlib
 import keras
 import pytest
 
-import mixtrain.backend
+import mixtrain
 
-MODULES = sorted(path.stem for path in (pathlib.Path(mixtrain.backend.__file__).parent / "jax").glob("*.py"))
+ROOT = pathlib.Path(mixtrain.__file__).parent
+PATHS = sorted(path for package in ("backend", "data_backend") for path in (ROOT / package / "jax").glob("*.py"))
+MODULES = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in PATHS]
 
 
 @pytest.mark.skipif(keras.backend.backend() != "jax", reason="about the JAX backend")
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_run(name: str) -> None:
-    module = importlib.import_module(f"mixtrain.backend.jax.{name}")
+    module = importlib.import_module(f"mixtrain.{name}")
     assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
 import pathlib
 
 import pytest
 
-from mixtrain import backend
+import mixtrain
+from mixtrain import backend, data_backend
 from tests.backends import quick_every
 
-PACKAGE = pathlib.Path(inspect.getfile(backend)).parent
+ROOT = pathlib.Path(mixtrain.__file__).parent
 BACKENDS = ("jax", "tensorflow")
+INTERFACES = {"backend": set(backend.__all__), "data_backend": set(data_backend.__all__)}
+# Names that need no array library, once for all backends.
 NEUTRAL = {
     "ClassLabels", "DeviceInfo", "ExampleColumn", "GroupInfo", "JitChoice", "LabelOutOfRange", "RowPart", "SEED_STRIDE",
     "Share", "TensorBase", "UnreadableRecord", "Unstorable", "backend_value", "cast_keeping_layout", "elementwise",
@@ -21,28 +23,37 @@ NEUTRAL = {
     "processors", "public_tensor", "reduce_axes", "error_subject", "naming_position", "text_for_numbers",
     "next_values", "takes_next_value", "to_channels_last", "without_next_values", "wrap_with",
 }
-MODULES = {"colors", "images", "row_random", "special", "warp"}
+MODULES = {
+    ("backend", "row_random"), ("backend", "special"), ("data_backend", "colors"), ("data_backend", "images"),
+    ("data_backend", "row_random"), ("data_backend", "warp"),
+}
+NAMES = sorted({(package, name) for package, names in INTERFACES.items() for name in names - NEUTRAL} - MODULES)
 # Methods and functions that only files of the same backend use.
 OWN = {"Pipeline": ("dataset",), "row_random": ("seed_words",)}
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
 
 @functools.cache
-def imported(name: str) -> dict[str, str]:
-    """Return the names that the backend interface imports from a backend, with the file of each."""
+def imported(package: str, name: str) -> dict[str, str]:
+    """Return the names that an interface imports from a backend, with the file of each."""
     files = {}
-    for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text())):
-        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"mixtrain.backend.{name}."):
-            file = (node.module or "").removeprefix(f"mixtrain.backend.{name}").removeprefix(".")
+    for node in ast.walk(ast.parse((ROOT / package / "__init__.py").read_text())):
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"mixtrain.{package}.{name}."):
+            file = (node.module or "").removeprefix(f"mixtrain.{package}.{name}").removeprefix(".")
             files |= {alias.asname or alias.name: file or alias.name for alias in node.names}
     return files
 
 
+def path_of(package: str, library: str, name: str) -> pathlib.Path:
+    """Return the file of a backend from which an interface imports a name."""
+    return ROOT / package / library / f"{imported(package, library)[name]}.py"
+
+
 @functools.cache
-def definitions(name: str, file: str) -> dict[str, Definition]:
+def definitions(path: pathlib.Path) -> dict[str, Definition]:
     """Return the definitions in a file of a backend, or in the files that it imports from the package, by name."""
     nodes: dict[str, Definition] = {}
-    for node in ast.parse((PACKAGE / name / f"{file}.py").read_text()).body:
+    for node in ast.parse(path.read_text()).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             nodes[node.name] = node
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -50,10 +61,10 @@ def definitions(name: str, file: str) -> dict[str, Definition]:
             for target in targets:
                 names = target.elts if isinstance(target, ast.Tuple) else [target]
                 nodes |= {item.id: node for item in names if isinstance(item, ast.Name)}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mixtrain.backend"):
-            path = PACKAGE.parent.parent.joinpath(*(node.module or "").split(".")).with_suffix(".py")
-            if path.is_file():
-                there = definitions(str(path.parent.relative_to(PACKAGE)), path.stem)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[:1] == ["mixtrain"]:
+            other = ROOT.parent.joinpath(*(node.module or "").split(".")).with_suffix(".py")
+            if other.is_file() and other.relative_to(ROOT).parts[0] in INTERFACES:
+                there = definitions(other)
                 nodes |= {item.asname or item.name: there[item.name] for item in node.names if item.name in there}
     return nodes
 
@@ -87,21 +98,22 @@ def attributes_of(node: ast.ClassDef) -> set[str]:
     }
 
 
-def test_both_backends_have_every_name() -> None:
+@pytest.mark.parametrize("package", INTERFACES)
+def test_both_backends_have_every_name(package: str) -> None:
     for name in BACKENDS:
-        assert set(imported(name)) | NEUTRAL == set(backend.__all__)
-        assert set(imported(name)) & NEUTRAL == set()
+        assert set(imported(package, name)) == INTERFACES[package] - NEUTRAL
 
 
-def test_both_backends_have_the_same_names_in_the_same_files() -> None:
-    one, other = (imported(name) for name in BACKENDS)
+@pytest.mark.parametrize("package", INTERFACES)
+def test_both_backends_have_the_same_names_in_the_same_files(package: str) -> None:
+    one, other = (imported(package, name) for name in BACKENDS)
     assert one == other
 
 
 @quick_every(3)
-@pytest.mark.parametrize("name", sorted(set(backend.__all__) - NEUTRAL - MODULES))
-def test_a_name_has_the_same_signature_in_both(name: str) -> None:
-    nodes = [definitions(library, imported(library)[name])[name] for library in BACKENDS]
+@pytest.mark.parametrize(("package", "name"), NAMES)
+def test_a_name_has_the_same_signature_in_both(package: str, name: str) -> None:
+    nodes = [definitions(path_of(package, library, name))[name] for library in BACKENDS]
     signatures = [signature_of(node) for node in nodes]
     for node, own, other in zip(nodes, signatures, reversed(signatures), strict=True):
         if isinstance(node, ast.ClassDef) and isinstance(own, dict) and isinstance(other, dict):
@@ -112,11 +124,11 @@ def test_a_name_has_the_same_signature_in_both(name: str) -> None:
     assert signatures[0] == signatures[1]
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_a_module_has_the_same_functions_in_both(module: str) -> None:
+@pytest.mark.parametrize(("package", "module"), sorted(MODULES))
+def test_a_module_has_the_same_functions_in_both(package: str, module: str) -> None:
     signatures = [
         {
-            node.name: signature_of(node) for node in ast.parse((PACKAGE / library / f"{module}.py").read_text()).body
+            node.name: signature_of(node) for node in ast.parse(path_of(package, library, module).read_text()).body
             if isinstance(node, ast.FunctionDef) and not node.name.startswith(("_", *OWN.get(module, ())))
         }
         for library in BACKENDS

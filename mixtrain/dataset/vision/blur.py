@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.data_backend import colors, row_random
 from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
 from mixtrain.dataset.vision.operation import ImageOperation
@@ -49,7 +50,7 @@ class GaussianBlur(ImageOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
-        return backend.colors.blur(image, *self.weights)
+        return colors.blur(image, *self.weights)
 
 
 def _gaussian(size: int, deviation: float) -> list[float]:
@@ -81,7 +82,7 @@ class AdjustSharpness(ImageOperation):
 
 def sharpen(image: Tensor, factor: Tensor | float) -> Tensor:
     """Return the image blended with its smoothed version: 0 gives the latter, 1 the image, more extrapolates."""
-    return backend.colors.blend(image, backend.colors.smooth(image), factor)
+    return colors.blend(image, colors.smooth(image), factor)
 
 
 class RandomSharpness(ImageOperation):
@@ -103,7 +104,7 @@ class RandomSharpness(ImageOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
-        return sharpen(image, backend.row_random.uniform(seed, *self.degrees))
+        return sharpen(image, row_random.uniform(seed, *self.degrees))
 
 
 class RandomAdjustSharpness(ImageOperation):
@@ -128,6 +129,6 @@ class RandomAdjustSharpness(ImageOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
-        return backend.row_random.cond(
-            backend.row_random.bernoulli(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
+        return row_random.cond(
+            row_random.bernoulli(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from mixtrain import backend
+from mixtrain.data_backend import images, row_random
 from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import probability
 from mixtrain.dataset.vision.operation import ImageOperation
@@ -26,7 +26,7 @@ class HorizontalFlip(ImageOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
-        return backend.images.flip(image, self.axis)
+        return images.flip(image, self.axis)
 
 
 class VerticalFlip(HorizontalFlip):
@@ -60,8 +60,8 @@ class RandomHorizontalFlip(ImageOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
-        flipped = backend.row_random.bernoulli(seed, self.prob)
-        return backend.row_random.cond(flipped, lambda: backend.images.flip(image, self.axis), lambda: image)
+        flipped = row_random.bernoulli(seed, self.prob)
+        return row_random.cond(flipped, lambda: images.flip(image, self.axis), lambda: image)
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):

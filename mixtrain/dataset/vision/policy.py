@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from mixtrain import backend, checks
+from mixtrain import checks, data_backend
 from mixtrain.dataset.transforms.compose import Compound
 from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.transforms.transform_chain import check_operation, numpy_generator, run_part
@@ -47,7 +47,7 @@ class RandomSelectSubpolicy(Compound):
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
-        row_random = backend.row_random
+        row_random = data_backend.row_random
 
         def apply(rules: list[tuple[Any, float]]) -> Tensor:
             result = value
@@ -98,7 +98,7 @@ class UniformAugment(Compound):
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
-        row_random = backend.row_random
+        row_random = data_backend.row_random
         for turn in range(self.num_ops):
             turn_seed, image = row_random.fold_in(seed, turn), value
             # All functions are called before the loop goes on.

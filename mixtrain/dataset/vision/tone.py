@@ -8,7 +8,8 @@ from typing import ClassVar
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.data_backend import colors, row_random
 from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
 from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
@@ -22,7 +23,7 @@ class Invert(ImageOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
-        return backend.colors.invert(image)
+        return colors.invert(image)
 
 
 class AdjustGamma(ImageOperation):
@@ -64,7 +65,7 @@ class Equalize(TwofoldOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
-        return backend.colors.equalize(image, like_pillow=self.on_pictures)
+        return colors.equalize(image, like_pillow=self.on_pictures)
 
 
 class AutoContrast(ImageOperation):
@@ -93,7 +94,7 @@ class AutoContrast(ImageOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
-        return backend.colors.auto_contrast(image, self.cutoff, self.ignore)
+        return colors.auto_contrast(image, self.cutoff, self.ignore)
 
 
 class Solarize(ImageOperation):
@@ -118,7 +119,7 @@ class Solarize(ImageOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
-        return backend.colors.solarize(image, *self.threshold)
+        return colors.solarize(image, *self.threshold)
 
 
 class RandomSolarize(ImageOperation):
@@ -144,11 +145,11 @@ class RandomSolarize(ImageOperation):
         """Return the result for a tensor (H, W, C)."""
         low, high = self.threshold
         if low == high:
-            return backend.colors.solarize(image, low, 255)
-        seeds = (backend.row_random.fold_in(seed, index) for index in (0, 1))
-        first, second = (low + backend.row_random.integer(each, high - low + 1) for each in seeds)
+            return colors.solarize(image, low, 255)
+        seeds = (row_random.fold_in(seed, index) for index in (0, 1))
+        first, second = (low + row_random.integer(each, high - low + 1) for each in seeds)
         start, end = keras.ops.minimum(first, second), keras.ops.maximum(first, second)
-        return backend.colors.solarize(image, start, keras.ops.where(start == end, 255, end))
+        return colors.solarize(image, start, keras.ops.where(start == end, 255, end))
 
 
 class Posterize(ImageOperation):
@@ -173,7 +174,7 @@ class Posterize(ImageOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (..., H, W, C)."""
-        return backend.colors.posterize(image, self.bits)
+        return colors.posterize(image, self.bits)
 
 
 class RandomPosterize(ImageOperation):
@@ -198,7 +199,7 @@ class RandomPosterize(ImageOperation):
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor (H, W, C)."""
         low, high = self.bits
-        return backend.colors.posterize(image, low + backend.row_random.integer(seed, high - low + 1))
+        return colors.posterize(image, low + row_random.integer(seed, high - low + 1))
 
 
 class _RandomlyApplied(ImageOperation):
@@ -213,8 +214,8 @@ class _RandomlyApplied(ImageOperation):
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
         """Return the result for a tensor."""
-        return backend.row_random.cond(
-            backend.row_random.bernoulli(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
+        return row_random.cond(
+            row_random.bernoulli(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
         )
 
 

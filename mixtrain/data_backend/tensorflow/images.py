@@ -1,0 +1,264 @@
+"""Images as tensors (..., height, width, channels): decoding, resizing, cropping, padding and flipping."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import tensorflow as tf
+
+from mixtrain.data_backend.tensorflow.encoded import DCT, decoded, is_jpeg
+from mixtrain.data_backend.tensorflow.op_errors import reason_of
+from mixtrain.typing import Tensor
+
+Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
+_MAX_FILES = 32  # The maximum number of files that one call decodes.
+Border = Literal["constant", "edge", "reflect", "symmetric"]
+
+
+def decode(contents: Any) -> Tensor:
+    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; a NumPy array for a NumPy array."""
+    if isinstance(contents, np.ndarray):
+        return decode_files([contents])[0]
+    text = _text(contents)
+    image = tf.cond(tf.io.is_jpeg(text), lambda: tf.io.decode_jpeg(text, 3, dct_method=DCT), lambda: _decode_any(text))
+    return tf.ensure_shape(image, (None, None, 3))
+
+
+def _decode_eagerly(contents: bytes) -> np.ndarray:
+    try:
+        # Converted explicitly: for bytes TensorFlow would search for a conversion in each call.
+        image = decoded(tf.constant(contents), is_jpeg(contents))
+    except tf.errors.OpError as error:
+        raise ValueError(reason_of(error)) from error
+    return image.numpy()  # type: ignore[no-any-return]
+
+
+def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the images, uint8 (H, W, 3), of encoded files, each a vector of uint8.
+
+    Raises:
+        ValueError: A file is not an image that TensorFlow can decode.
+    """
+    images: list[np.ndarray] = []
+    for jpeg, group in itertools.groupby((file.tobytes() for file in files), key=is_jpeg):
+        contents = list(group)
+        while len(contents) > 1:
+            count = 1 << (min(len(contents), _MAX_FILES).bit_length() - 1)
+            images.extend(_decode_together(contents[:count], jpeg))
+            del contents[:count]
+        images.extend(map(_decode_eagerly, contents))
+    return images
+
+
+def _decode_together(files: Sequence[bytes], jpeg: bool) -> list[np.ndarray]:
+    """Return the images of several files, decoded by one call without Python's global lock."""
+    try:
+        images = _decoder(len(files), jpeg)(tf.constant(files))
+    except tf.errors.OpError as error:
+        raise ValueError(reason_of(error)) from error
+    return [image.numpy() for image in images]
+
+
+@functools.lru_cache
+def _decoder(count: int, jpeg: bool) -> Any:
+    """Return a compiled function that decodes `count` files; `tf.map_fn` would need images of one size."""
+
+    def run(files: Any) -> list[Any]:
+        return [decoded(contents, jpeg) for contents in tf.unstack(files)]
+
+    with tf.device("CPU"):
+        return tf.function(run, autograph=False).get_concrete_function(tf.TensorSpec([count], tf.string))
+
+
+def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Tensor:
+    """Return a part of the image of an encoded file; of a JPEG only that part is decoded.
+
+    Args:
+        contents: A vector of uint8.
+        choose: Takes the image's height and width; returns the part's top, left, height and width.
+    """
+    text = _text(contents)
+
+    def decode_jpeg() -> Any:
+        shape = tf.io.extract_jpeg_shape(text)
+        window = tf.stack(choose(shape[0], shape[1]))
+        return tf.io.decode_and_crop_jpeg(text, window, channels=3, dct_method=DCT)
+
+    def decode_other() -> Any:
+        image = _decode_any(text)
+        return crop(image, *choose(*size_of(image)))
+
+    return tf.ensure_shape(tf.cond(tf.io.is_jpeg(text), decode_jpeg, decode_other), (None, None, 3))
+
+
+def _decode_any(text: Tensor) -> Tensor:
+    return tf.ensure_shape(tf.io.decode_image(text, channels=3, expand_animations=False), (None, None, 3))
+
+
+def _text(contents: Tensor) -> Tensor:
+    """Return a vector of uint8 as a string: the values are the last bytes of a serialized tensor."""
+    count = tf.size(contents)
+    return tf.strings.substr(tf.io.serialize_tensor(contents), -count, count)
+
+
+def size_of(image: Tensor) -> tuple[Tensor | int, Tensor | int]:
+    """Return height and width: ints where they are known, otherwise tensors."""
+    known = image.shape[-3:-1]
+    shape = tf.shape(image)
+    return tuple(shape[index - 3] if size is None else size for index, size in enumerate(known))  # type: ignore
+
+
+def saturate(values: Tensor, dtype: Any) -> Tensor:
+    """Cast float values to `dtype`, for an integer dtype rounded to nearest and clipped to its range."""
+    if not dtype.is_integer:
+        return tf.cast(values, dtype)
+    return tf.cast(tf.clip_by_value(tf.round(values), float(dtype.min), float(dtype.max)), dtype)
+
+
+def resize(image: Tensor, height: Tensor | int, width: Tensor | int, method: Method) -> Tensor:
+    """Resize an image; the dtype stays the same.
+
+    Args:
+        image: (..., H, W, C).
+        height: The new height, an int or a tensor.
+        width: The new width, an int or a tensor.
+        method: The interpolation of OpenCV, or with "pil_" that of Pillow, which averages when it shrinks.
+    """
+    leading = tf.shape(image)[:-3]
+    batch = tf.reshape(image, tf.concat([[-1], tf.shape(image)[-3:]], 0)) if image.shape.rank != 4 else image
+    batch = tf.ensure_shape(batch, [None, *image.shape[-3:]])
+    size = tf.stack([height, width])
+    if method in ("nearest", "pil_nearest"):
+        result = tf.raw_ops.ResizeNearestNeighbor(
+            images=batch, size=size, half_pixel_centers=method == "pil_nearest"
+        )
+    elif method == "linear":
+        supported = image.dtype in (tf.uint8, tf.uint16, tf.int8, tf.int16, tf.int32, tf.float16, tf.float32)
+        source = batch if supported else tf.cast(batch, tf.float32)
+        result = tf.raw_ops.ResizeBilinear(images=source, size=size, half_pixel_centers=True)
+    else:
+        rows, columns = size_of(batch)
+        column_weights = _weights(method, width, columns, height, rows)
+        result = tf.einsum("ow,nhwc->nhoc", column_weights, tf.cast(batch, tf.float32))
+        if method.startswith("pil_"):  # Pillow rounds after each axis.
+            result = tf.cast(saturate(result, image.dtype), tf.float32)
+        result = tf.einsum("oh,nhwc->nowc", _weights(method, height, rows, width, columns), result)
+    if method == "linear" and image.dtype in (tf.uint8, tf.uint16):
+        result = tf.cast(result + 0.5, image.dtype)  # In range, so only rounded, half up as in OpenCV.
+    elif result.dtype != image.dtype:
+        result = saturate(result, image.dtype)
+    if image.shape.rank != 4:
+        result = tf.reshape(result, tf.concat([leading, tf.shape(result)[1:]], 0))
+    sizes = [value if isinstance(value, int) else None for value in (height, width)]
+    return tf.ensure_shape(result, [*image.shape[:-3], *sizes, image.shape[-1]])
+
+
+def _weights(
+    method: Method, new: Tensor | int, old: Tensor | int, other_new: Tensor | int, other_old: Tensor | int
+) -> Tensor:
+    """Return the weights (new, old) that resize one axis."""
+    scale = tf.cast(old, tf.float32) / tf.cast(new, tf.float32)
+    other_scale = tf.cast(other_old, tf.float32) / tf.cast(other_new, tf.float32)
+    if method == "area":
+        shrinks = tf.logical_and(scale >= 1.0, other_scale >= 1.0)
+        return tf.where(shrinks, _area_weights(new, old, scale), _enlarging_weights(new, old, scale))
+    if method == "cubic":
+        return _cubic_weights(new, old, scale)
+    kernel, support = _KERNELS[method]
+    stretch = tf.maximum(scale, 1.0)
+    center = (tf.range(tf.cast(new, tf.float32)) + 0.5)[:, None] * scale
+    position = tf.range(tf.cast(old, tf.float32))[None, :] + 0.5
+    distance = (position - center) / stretch
+    raw = tf.where(tf.abs(distance) < support, kernel(distance), 0.0)
+    return raw / tf.reduce_sum(raw, axis=1, keepdims=True)
+
+
+def _area_weights(new: Tensor | int, old: Tensor | int, scale: Tensor | float) -> Tensor:
+    start = tf.range(tf.cast(new, tf.float32))[:, None] * scale
+    pixel = tf.range(tf.cast(old, tf.float32))[None, :]
+    overlap = tf.minimum(start + scale, pixel + 1.0) - tf.maximum(start, pixel)
+    return tf.maximum(overlap, 0.0) / scale
+
+
+def _enlarging_weights(new: Tensor | int, old: Tensor | int, scale: Tensor | float) -> Tensor:
+    """Return OpenCV's area weights for enlarging: two pixels are mixed only where the new pixel covers both."""
+    index = tf.range(tf.cast(new, tf.float32))
+    first = tf.floor(index * scale)
+    fraction = (index + 1.0) - (first + 1.0) / scale
+    fraction = tf.where(fraction <= 0.0, 0.0, fraction - tf.floor(fraction))
+    first = tf.cast(first, tf.int32)
+    second = tf.minimum(first + 1, old - 1)
+    return (1.0 - fraction)[:, None] * tf.one_hot(first, old) + fraction[:, None] * tf.one_hot(second, old)
+
+
+def _cubic_weights(new: Tensor | int, old: Tensor | int, scale: Tensor | float) -> Tensor:
+    """Return OpenCV's cubic weights (a = -0.75), with the border repeated."""
+    center = (tf.range(tf.cast(new, tf.float32)) + 0.5) * scale - 0.5
+    first = tf.floor(center)
+    fraction = center - first
+    total = tf.zeros(tf.stack([new, old]))
+    for offset in (-1, 0, 1, 2):
+        index = tf.clip_by_value(tf.cast(first, tf.int32) + offset, 0, old - 1)
+        total += _cubic(fraction - offset, -0.75)[:, None] * tf.one_hot(index, old)
+    return total
+
+
+def _cubic(distance: Tensor, a: float) -> Tensor:
+    x = tf.abs(distance)
+    near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+    far = ((x - 5.0) * x + 8.0) * x * a - 4.0 * a
+    return tf.where(x < 1.0, near, tf.where(x < 2.0, far, 0.0))
+
+
+def _sinc(x: Tensor) -> Tensor:
+    angle = tf.where(x == 0.0, 1.0, x * 3.14159265358979)
+    return tf.where(x == 0.0, 1.0, tf.sin(angle) / angle)
+
+
+_KERNELS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
+    "pil_linear": (lambda x: tf.maximum(0.0, 1.0 - tf.abs(x)), 1.0),
+    "pil_cubic": (lambda x: _cubic(x, -0.5), 2.0),
+    "pil_lanczos": (lambda x: _sinc(x) * _sinc(x / 3.0), 3.0),
+}
+
+
+def crop(image: Tensor, top: Tensor | int, left: Tensor | int, height: Tensor | int, width: Tensor | int) -> Tensor:
+    """Return the part of (..., H, W, C) of the given size that starts at (top, left)."""
+    if all(isinstance(value, int) for value in (top, left, height, width)):
+        return image[..., top : top + height, left : left + width, :]
+    return _slice(image, top, left, height, width)
+
+
+def _slice(image: Tensor, top: Tensor | int, left: Tensor | int, height: Tensor | int, width: Tensor | int) -> Tensor:
+    shape, rank = tf.shape(image), image.shape.rank
+    begin = tf.stack([*[0] * (rank - 3), top, left, 0])
+    size = tf.stack([*(shape[axis] for axis in range(rank - 3)), height, width, shape[-1]])
+    sizes = [value if isinstance(value, int) else None for value in (height, width)]
+    return tf.ensure_shape(tf.slice(image, begin, size), [*image.shape[:-3], *sizes, image.shape[-1]])
+
+
+def pad(
+    image: Tensor, left: Tensor | int, top: Tensor | int, right: Tensor | int, bottom: Tensor | int, border: Border,
+    fill: tuple[float, ...] = (0,),
+) -> Tensor:
+    """Pad (..., H, W, C); a "constant" border has one value, or one per channel."""
+    if border == "edge":
+        rows, columns = size_of(image)
+        image = tf.gather(image, tf.clip_by_value(tf.range(-top, rows + bottom), 0, rows - 1), axis=-3)
+        return tf.gather(image, tf.clip_by_value(tf.range(-left, columns + right), 0, columns - 1), axis=-2)
+    widths = [*[[0, 0]] * (image.shape.rank - 3), [top, bottom], [left, right], [0, 0]]
+    if border != "constant":
+        return tf.pad(image, widths, mode=border.upper())
+    if len(set(fill)) == 1:
+        return tf.pad(image, widths, constant_values=tf.cast(fill[0], image.dtype))
+    inside = tf.pad(tf.ones_like(image, dtype=tf.bool), widths)
+    return tf.where(inside, tf.pad(image, widths), tf.cast(list(fill), image.dtype))
+
+
+def flip(image: Tensor, axis: Literal["horizontal", "vertical"]) -> Tensor:
+    """Flip (..., H, W, C) from left to right, or from top to bottom."""
+    return tf.reverse(image, axis=[-2 if axis == "horizontal" else -3])
