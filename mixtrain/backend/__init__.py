@@ -1,7 +1,7 @@
 """The backend interface: functions of the array library that Keras runs on, beyond `keras.ops`.
 
-Every name below means the same on every backend; the backends have the same file names. Packages above use
-`keras.ops`, `keras.Variable` and this interface, nothing else.
+Every name below means what `mixtrain/backend/interface/` documents; the backends have the same file names. Packages
+above use `keras.ops`, `keras.Variable` and this interface, nothing else.
 """
 
 from __future__ import annotations

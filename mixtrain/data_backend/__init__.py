@@ -1,7 +1,7 @@
 """The data backend interface: streams, functions of rows and images, by the array library that Keras runs on.
 
-Every name below means the same on every backend; the backends have the same file names. `mixtrain.dataset` and
-`mixtrain.train`, which feeds steps, use it.
+Every name below means what `mixtrain/data_backend/interface/` documents; the backends have the same file names.
+`mixtrain.dataset` and `mixtrain.train`, which feeds steps, use it.
 """
 
 from __future__ import annotations

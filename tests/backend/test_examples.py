@@ -1,4 +1,4 @@
-"""The examples in the docstrings of JAX's backend run; pytest collects those of all other files itself."""
+"""The examples in the docstrings of JAX's backend and of the interfaces run; pytest collects all others itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 import mixtrain
 
 ROOT = pathlib.Path(mixtrain.__file__).parent
-PATHS = sorted(path for package in ("backend", "data_backend") for path in (ROOT / package / "jax").glob("*.py"))
+FOLDERS = [ROOT / package / name for package in ("backend", "data_backend") for name in ("interface", "jax")]
+PATHS = sorted(path for folder in FOLDERS for path in folder.glob("*.py"))
 MODULES = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in PATHS]
 
 

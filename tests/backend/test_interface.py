@@ -1,4 +1,4 @@
-"""Every backend has every name of the interface, with the same signature, according to the source files."""
+"""Every backend has every name of the documented interface, with its signature, according to the source files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ MODULES = {
     ("backend", "row_random"), ("backend", "special"), ("data_backend", "colors"), ("data_backend", "images"),
     ("data_backend", "row_random"), ("data_backend", "warp"),
 }
-NAMES = sorted({(package, name) for package, names in INTERFACES.items() for name in names - NEUTRAL} - MODULES)
 # Methods and functions that only files of the same backend use.
 OWN = {"Pipeline": ("dataset",), "row_random": ("seed_words",)}
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
@@ -69,6 +68,33 @@ def definitions(path: pathlib.Path) -> dict[str, Definition]:
     return nodes
 
 
+@functools.cache
+def documented(package: str) -> dict[str, Definition]:
+    """Return the definitions in the files of an interface, by name; those of a module by "module.name"."""
+    files = {imported(package, "jax")[module]: f"{module}." for place, module in MODULES if place == package}
+    nodes: dict[str, Definition] = {}
+    for path in sorted((ROOT / package / "interface").glob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            name = getattr(node, "name", None) or getattr(getattr(node, "target", None), "id", None)
+            if name and isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AnnAssign)):
+                nodes[files.get(path.stem, "") + name] = node
+    return nodes
+
+
+def implementation(package: str, library: str, name: str) -> Definition:
+    """Return the definition of a documented name in a backend."""
+    return definitions(path_of(package, library, name.split(".")[0]))[name.split(".")[-1]]
+
+
+def parts_of(name: str, node: Definition) -> dict[str, ast.FunctionDef | ast.ClassDef]:
+    """Return a function, or a class and its public methods, by name; nothing of a value."""
+    if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return {}
+    methods = [part for part in node.body if isinstance(part, ast.FunctionDef) and not part.name.startswith("__")]
+    public = {f"{name}.{part.name}": part for part in methods if not part.name.startswith("_")}
+    return {name: node} | (public if isinstance(node, ast.ClassDef) else {})
+
+
 def signature_of(node: Definition) -> object:
     """Return the names, kinds and defaults of parameters of a function, or of the public methods of a class."""
     if isinstance(node, ast.FunctionDef):
@@ -98,6 +124,9 @@ def attributes_of(node: ast.ClassDef) -> set[str]:
     }
 
 
+DOCUMENTED = [(package, name) for package in INTERFACES for name in documented(package)]
+
+
 @pytest.mark.parametrize("package", INTERFACES)
 def test_both_backends_have_every_name(package: str) -> None:
     for name in BACKENDS:
@@ -110,30 +139,48 @@ def test_both_backends_have_the_same_names_in_the_same_files(package: str) -> No
     assert one == other
 
 
+@pytest.mark.parametrize("package", INTERFACES)
+def test_every_name_is_documented(package: str) -> None:
+    own = {name for name in documented(package) if "." not in name}
+    assert own | NEUTRAL | {name for place, name in MODULES if place == package} == INTERFACES[package] | NEUTRAL
+    for name, node in documented(package).items():
+        missing = [place for place, part in parts_of(name, node).items() if ast.get_docstring(part) is None]
+        assert missing == [], name
+
+
 @quick_every(3)
-@pytest.mark.parametrize(("package", "name"), NAMES)
-def test_a_name_has_the_same_signature_in_both(package: str, name: str) -> None:
-    nodes = [definitions(path_of(package, library, name))[name] for library in BACKENDS]
-    signatures = [signature_of(node) for node in nodes]
-    for node, own, other in zip(nodes, signatures, reversed(signatures), strict=True):
-        if isinstance(node, ast.ClassDef) and isinstance(own, dict) and isinstance(other, dict):
-            # A method of one backend may be a callable attribute in the other.
-            own.update({method: other[method] for method in attributes_of(node) & other.keys()})
-            for method in OWN.get(name, ()):
-                own.pop(method, None)
-    assert signatures[0] == signatures[1]
+@pytest.mark.parametrize("library", BACKENDS)
+@pytest.mark.parametrize(("package", "name"), DOCUMENTED)
+def test_a_name_has_the_signature_of_the_interface(package: str, name: str, library: str) -> None:
+    documented_node, node = documented(package)[name], implementation(package, library, name)
+    expected, own = signature_of(documented_node), signature_of(node)
+    if isinstance(node, ast.ClassDef) and isinstance(own, dict) and isinstance(expected, dict):
+        # A method of one backend may be a callable attribute in the other.
+        own.update({method: expected[method] for method in attributes_of(node) & expected.keys()})
+        for method in OWN.get(name, ()):
+            own.pop(method, None)
+    assert own == expected
 
 
+@pytest.mark.parametrize("library", BACKENDS)
+@pytest.mark.parametrize(("package", "name"), DOCUMENTED)
+def test_a_docstring_is_in_the_interface_alone(package: str, name: str, library: str) -> None:
+    """What is particular to a backend is a line; nothing is said twice."""
+    texts = parts_of(name, documented(package)[name])
+    for place, node in parts_of(name, implementation(package, library, name)).items():
+        text = ast.get_docstring(node)
+        if text is not None and place in texts:
+            assert "\n" not in text and text not in (ast.get_docstring(texts[place]) or ""), place
+
+
+@pytest.mark.parametrize("library", BACKENDS)
 @pytest.mark.parametrize(("package", "module"), sorted(MODULES))
-def test_a_module_has_the_same_functions_in_both(package: str, module: str) -> None:
-    signatures = [
-        {
-            node.name: signature_of(node) for node in ast.parse(path_of(package, library, module).read_text()).body
-            if isinstance(node, ast.FunctionDef) and not node.name.startswith(("_", *OWN.get(module, ())))
-        }
-        for library in BACKENDS
-    ]
-    assert signatures[0] and signatures[0] == signatures[1]
+def test_a_module_has_the_functions_of_the_interface(package: str, module: str, library: str) -> None:
+    tree = ast.parse(path_of(package, library, module).read_text())
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
+    assert {f"{module}.{name}" for name in names.difference(OWN.get(module, ()))} == {
+        name for name in documented(package) if name.startswith(f"{module}.")
+    }
 
 
 def test_a_difference_is_detected() -> None:

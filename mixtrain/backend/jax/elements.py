@@ -19,18 +19,9 @@ _LARGE: Final = 2**20
 
 
 class Stacked(Sequence[Row]):
-    """Elements of one spec, kept as stacked columns; a single element is sliced out on access.
-
-    Args:
-        columns: The columns, in the structure of an element, each with one row per element.
-
-    Attributes:
-        first: The row of the first element.
-    """
-
     def __init__(self, columns: Any) -> None:
         self.columns = columns
-        self.first = 0
+        self.first = 0  # The row of the first element.
         self._rows = self._count = len(keras.tree.flatten(columns)[0])
 
     def __len__(self) -> int:
@@ -80,37 +71,29 @@ def on_device(columns: tuple[np.ndarray, ...]) -> Row:
 
 
 class DevicePut:
-    """Copies elements to the device, one at a time.
-
-    Small elements go by a compiled copy, which takes a quarter of `device_put`'s time. It is compiled for each spec, so
-    only from the second element of a spec in a row. On a CPU XLA takes over the memory of large elements: to copy 64
-    MiB into new memory of XLA's takes eight times as long as into NumPy's.
-    """
-
+    # Small elements go by a compiled copy, which takes a quarter of `device_put`'s time. It is compiled for each spec,
+    # so only from the second element of a spec in a row. On a CPU XLA takes over the memory of large elements: to copy
+    # 64 MiB into new memory of XLA's takes eight times as long as into NumPy's.
     _previous_spec: tuple[Any, ...] | None = None
     _lent: Row = ()
 
     @property
     def ahead(self) -> bool:
-        """Whether to copy an element before the previous step: a device with its own memory overlaps both."""
         return describe_device().kind != "CPU"
 
     def __call__(self, columns: tuple[np.ndarray, ...]) -> Row:
-        """Copy an element whose arrays are not written any more."""
         spec = tuple((column.shape, column.dtype) for column in columns)
         numeric = all(column.dtype.kind not in "USO" for column in columns)
         repeated, self._previous_spec = numeric and spec == self._previous_spec, spec
         return _compiled_copy(columns) if repeated and bytes_of(columns) < _LARGE else on_device(columns)
 
     def lend(self, columns: tuple[np.ndarray, ...]) -> Row:
-        """Copy an element whose arrays may be written again once `take_back` has returned."""
         if self.ahead:
             self._lent = on_device(columns)
             return self._lent
         return self(tuple(map(aligned_copy if bytes_of(columns) >= _LARGE else np.array, columns)))
 
     def take_back(self) -> None:
-        """Wait until lent arrays are not read any more."""
         jax.block_until_ready(self._lent)
         self._lent = ()
 

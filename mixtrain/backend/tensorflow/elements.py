@@ -12,12 +12,6 @@ from mixtrain.backend.tensorflow.repeat import Row
 
 
 class Stacked(Sequence[Row]):
-    """Elements of one spec, kept as stacked columns; a single element is sliced out on access.
-
-    Args:
-        columns: The columns, in the structure of an element, each with one row per element.
-    """
-
     def __init__(self, columns: Any) -> None:
         self.columns = columns
 
@@ -38,20 +32,15 @@ class Stacked(Sequence[Row]):
 
 
 class DevicePut:
-    """Copies elements to the device, one at a time."""
-
     @property
     def ahead(self) -> bool:
-        """Whether to copy an element before the previous step."""
         return False
 
     def __call__(self, columns: tuple[np.ndarray, ...]) -> Row:
-        """Copy an element whose arrays are not written any more."""
         return tuple(map(tf.convert_to_tensor, columns))
 
     def lend(self, columns: tuple[np.ndarray, ...]) -> Row:
-        """Copy an element whose arrays may be written again once `take_back` has returned."""
         return self(tuple(map(np.array, columns)))  # TensorFlow may use the memory of an array.
 
     def take_back(self) -> None:
-        """Wait until lent arrays are not read any more: `lend` has copied them."""
+        """Do nothing: `lend` has copied them."""

@@ -8,5 +8,4 @@ from mixtrain.typing import Tensor
 
 
 def poisson(seed: Tensor, rate: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return float32 numbers of Poisson distributions whose means, `rate`, are the last axes of `shape`."""
     return tf.random.stateless_poisson(shape, seed, rate, dtype=tf.float32)

@@ -18,18 +18,15 @@ _GREY = (9798, 19235, 3735)
 
 
 def scale_values(values: Tensor, factor: Tensor | float, shift: Tensor | float) -> Tensor:
-    """Return ``values * factor + shift`` in float32."""
     _, values = space(values)
     return (exact(values.astype(np.float32)) * np.float32(factor) + np.float32(shift)).astype(np.float32)
 
 
 def normalize(values: Tensor, mean: np.ndarray, deviation: np.ndarray) -> Tensor:
-    """Return ``(values - mean) / deviation`` in float32; both broadcast to the last axes of `values`."""
     return (jnp.asarray(values).astype(np.float32) - mean) / deviation
 
 
 def blend(first: Tensor, second: Tensor, share: Tensor | float) -> Tensor:
-    """Return ``first * share + second * (1 - share)`` in the dtype of `first`; `share` may be outside [0, 1]."""
     xp, first, second, share = space(first, second, share)
     share = xp.asarray(share, np.float32)
     first, second = xp.asarray(first), xp.asarray(second)
@@ -38,13 +35,11 @@ def blend(first: Tensor, second: Tensor, share: Tensor | float) -> Tensor:
 
 
 def brighten(image: Tensor, factor: Tensor | float) -> Tensor:
-    """Multiply all values of the image by `factor`."""
     xp, image, factor = space(image, factor)
     return saturate(image.astype(np.float32) * xp.asarray(factor, np.float32), image.dtype)
 
 
 def grayscale(image: Tensor) -> Tensor:
-    """Convert red, green and blue to gray, (..., 1), in the image's dtype."""
     xp, image = space(image)
     if np.issubdtype(image.dtype, np.integer):
         weighted = image[..., :3].astype(np.int32) * np.array(_GREY, np.int32)
@@ -55,22 +50,16 @@ def grayscale(image: Tensor) -> Tensor:
 
 
 def contrast(image: Tensor, factor: Tensor | float) -> Tensor:
-    """Scale the difference of the image to its mean gray by `factor`."""
     xp, image = space(image)
     mean = xp.floor(xp.mean(exact(grayscale(image))) + 0.5)
     return blend(image, mean, factor)
 
 
 def saturation(image: Tensor, factor: Tensor | float) -> Tensor:
-    """Scale the difference of the image to its gray version by `factor`; 0 gives the gray version."""
     return blend(image, grayscale(image), factor)
 
 
 def hue(image: Tensor, turn: Tensor | float) -> Tensor:
-    """Rotate the hues of the image by `turn`, a fraction of the circle from -0.5 to 0.5.
-
-    The hues of integer images have 256 steps and the saturations 255, as in OpenCV.
-    """
     xp, image, turn = space(image, turn)
     is_integer = np.issubdtype(image.dtype, np.integer)
     values = rgb_to_hsv(image.astype(np.float32) / np.float32(255.0 if is_integer else 1.0))
@@ -86,7 +75,6 @@ def hue(image: Tensor, turn: Tensor | float) -> Tensor:
 
 
 def rgb_to_hsv(image: Tensor) -> Tensor:
-    """Convert red, green and blue in [0, 1] to hue, saturation and value in [0, 1]."""
     xp, image = space(image)
     red, green, blue = image[..., 0], image[..., 1], image[..., 2]
     value = xp.max(image, axis=-1)
@@ -103,7 +91,6 @@ def rgb_to_hsv(image: Tensor) -> Tensor:
 
 
 def hsv_to_rgb(image: Tensor) -> Tensor:
-    """Convert hue, saturation and value to red, green and blue."""
     xp, image = space(image)
     angle, strength, value = image[..., 0:1], image[..., 1:2], image[..., 2:3]
     turns = angle * 6
@@ -112,31 +99,22 @@ def hsv_to_rgb(image: Tensor) -> Tensor:
 
 
 def invert(image: Tensor) -> Tensor:
-    """Return 255 minus the values."""
     return np.asarray(255).astype(image.dtype) - image
 
 
 def solarize(image: Tensor, low: Tensor | float, high: Tensor | float) -> Tensor:
-    """Invert the values of the image from `low` to `high`."""
     xp, image, low, high = space(image, low, high)
     values = image.astype(np.float32)
     return xp.where((values >= low) & (values <= high), invert(image), image)
 
 
 def posterize(image: Tensor, bits: Tensor) -> Tensor:
-    """Keep only the `bits` highest bits of each value of a uint8 image."""
     xp, image, bits = space(image, bits)
     step = xp.left_shift(np.int32(1), 8 - xp.asarray(bits, np.int32))
     return (image.astype(np.int32) // step * step).astype(image.dtype)
 
 
 def equalize(image: Tensor, *, like_pillow: bool = False) -> Tensor:
-    """Equalize the histogram of each channel of a uint8 image.
-
-    Args:
-        image: (H, W, C).
-        like_pillow: Whether to round like Pillow instead of OpenCV.
-    """
     levels = np.arange(256)
 
     def by_pillow(xp: ModuleType, counts: Tensor) -> Tensor:
@@ -157,13 +135,6 @@ def equalize(image: Tensor, *, like_pillow: bool = False) -> Tensor:
 
 
 def auto_contrast(image: Tensor, cutoff: float, ignore: Sequence[int]) -> Tensor:
-    """Stretch each channel of a uint8 image to the range from 0 to 255.
-
-    Args:
-        image: (H, W, C).
-        cutoff: Percentage of the darkest and of the lightest pixels to ignore.
-        ignore: Values to ignore.
-    """
     levels = np.arange(256)
 
     def table(xp: ModuleType, counts: Tensor) -> Tensor:
@@ -190,7 +161,6 @@ def _by_table(image: Tensor, table: Callable[[ModuleType, Tensor], Tensor]) -> T
 
 
 def smooth(image: Tensor) -> Tensor:
-    """Average the image over 3 x 3 pixels, with weight 5 for the center; the edge stays unchanged."""
     xp, image = space(image)
     values = image.astype(np.float32)
     rows, columns = values.shape[0], values.shape[1]
@@ -202,7 +172,6 @@ def smooth(image: Tensor) -> Tensor:
 
 
 def blur(image: Tensor, across: Sequence[float], down: Sequence[float]) -> Tensor:
-    """Convolve the image with weights across and down, with the edge reflected."""
     xp, image = space(image)
     rows, columns = image.shape[0], image.shape[1]
     sides, ends = len(across) // 2, len(down) // 2
@@ -217,7 +186,6 @@ def fill_box(
     image: Tensor, top: Tensor | int, left: Tensor | int, bottom: Tensor | int, right: Tensor | int,
     value: Tensor | float,
 ) -> Tensor:
-    """Fill the rows `top` to `bottom` and columns `left` to `right` (exclusive) of (H, W, C) with a value."""
     xp, image, top, left, bottom, right, value = space(image, top, left, bottom, right, value)
     return xp.where(_inside(image, top, left, bottom, right), xp.asarray(value).astype(image.dtype), image)
 
@@ -237,7 +205,6 @@ _MAGNITUDES = np.array((55.46, 4.794, 1.148), np.float32)
 
 
 def pca_lighting(image: Tensor, amounts: Tensor) -> Tensor:
-    """Add an amount of each principal component of colors to the image."""
     _, image, amounts = space(image, amounts)
     added = (exact(_COMPONENTS) * (amounts * _MAGNITUDES)).sum(axis=1).astype(np.float32)
     return saturate(image.astype(np.float32) + added, image.dtype)

@@ -11,27 +11,19 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
+from mixtrain.data_backend.interface.images import Border, Method
 from mixtrain.data_backend.jax.array_namespace import exact, known_size, space
 from mixtrain.typing import Tensor
 
-Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
 _COMMON = ("JPEG", "PNG")  # Tried first: Pillow tries one format after the other.
-Border = Literal["constant", "edge", "reflect", "symmetric"]
 
 
 def decode(contents: Any) -> Tensor:
-    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; see `decode_files`."""
     known_size(contents[0] if len(contents) else 0)  # Raises SizeUnknown for a traced tensor.
     return decode_files([np.asarray(contents)])[0]
 
 
 def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the images, uint8 (H, W, 3), of encoded files, each a vector of uint8; needs Pillow.
-
-    Raises:
-        ImportError: Pillow is not installed.
-        ValueError: A file is not an image that Pillow can decode.
-    """
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
@@ -70,23 +62,15 @@ def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Tensor:
-    """Return a part of the image of an encoded file.
-
-    Args:
-        contents: A vector of uint8.
-        choose: Takes the image's height and width; returns the part's top, left, height and width.
-    """
     image = decode(contents)
     return crop(image, *choose(*size_of(image)))
 
 
 def size_of(image: Tensor) -> tuple[Tensor | int, Tensor | int]:
-    """Return height and width."""
     return image.shape[-3], image.shape[-2]
 
 
 def saturate(values: Tensor, dtype: Any) -> Tensor:
-    """Cast float values to `dtype`, for an integer dtype rounded to nearest and clipped to its range."""
     xp, values = space(values)
     if not np.issubdtype(dtype, np.integer):
         return values.astype(dtype)
@@ -99,14 +83,6 @@ def saturate(values: Tensor, dtype: Any) -> Tensor:
 
 
 def resize(image: Tensor, height: Tensor | int, width: Tensor | int, method: Method) -> Tensor:
-    """Resize an image; the dtype stays the same.
-
-    Args:
-        image: (..., H, W, C).
-        height: The new height, an int or a tensor.
-        width: The new width, an int or a tensor.
-        method: The interpolation of OpenCV, or with "pil_" that of Pillow, which averages when it shrinks.
-    """
     xp, image = space(image)
     height, width = known_size(height), known_size(width)
     rows, columns = size_of(image)
@@ -214,7 +190,6 @@ _KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
 
 
 def crop(image: Tensor, top: Tensor | int, left: Tensor | int, height: Tensor | int, width: Tensor | int) -> Tensor:
-    """Return the part of (..., H, W, C) of the given size that starts at (top, left)."""
     _, image, top, left = space(image, top, left)
     height, width = known_size(height), known_size(width)
     if isinstance(image, np.ndarray) or (isinstance(top, int) and isinstance(left, int)):
@@ -227,7 +202,6 @@ def pad(
     image: Tensor, left: Tensor | int, top: Tensor | int, right: Tensor | int, bottom: Tensor | int, border: Border,
     fill: tuple[float, ...] = (0,),
 ) -> Tensor:
-    """Pad (..., H, W, C); a "constant" border has one value, or one per channel."""
     xp, image = space(image)
     left, top, right, bottom = map(known_size, (left, top, right, bottom))
     widths = [*[(0, 0)] * (image.ndim - 3), (top, bottom), (left, right), (0, 0)]
@@ -241,5 +215,4 @@ def pad(
 
 
 def flip(image: Tensor, axis: Literal["horizontal", "vertical"]) -> Tensor:
-    """Flip (..., H, W, C) from left to right, or from top to bottom."""
     return image[..., ::-1, :] if axis == "horizontal" else image[..., ::-1, :, :]

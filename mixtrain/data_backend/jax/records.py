@@ -13,39 +13,16 @@ from mixtrain.errors import UnsupportedBackendError
 
 
 def first_example(path: str, compression: str) -> dict[str, Kind]:
-    """Return the names of the features of the first example of a file, and their kinds.
-
-    Raises:
-        UnsupportedBackendError: Always.
-    """
     _refuse()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examples:
-    """Reader of the rows in record files.
-
-    Attributes:
-        columns: The columns to read.
-        compression: "", "GZIP" or "ZLIB".
-        workers: How many records are parsed in parallel.
-    """
-
     columns: Sequence[ExampleColumn]
     compression: str
     workers: int
 
     def read(self, paths: Sequence[str], *, start: int = 0, count: int) -> Iterator[tuple[np.ndarray, ...]]:
-        """Yield the rows of some files, one after the other.
-
-        Args:
-            paths: The files.
-            start: The first row to read.
-            count: The number of rows to read; after the last file the first one follows again.
-
-        Raises:
-            UnsupportedBackendError: Always.
-        """
         _refuse()
 
 

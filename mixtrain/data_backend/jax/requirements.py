@@ -61,13 +61,6 @@ def collecting(messages: list[str]) -> Iterator[_Scope]:
 
 
 def require(condition: Tensor, message: str, *values: Any) -> None:
-    """Raise a ValueError where the condition, a bool or a tensor, is false.
-
-    Args:
-        condition: The condition.
-        message: The message, with ``{}`` for each value.
-        values: Python numbers or tensors.
-    """
     message = with_subject(message)
     if not is_traced(condition):
         if not bool(condition):

@@ -32,21 +32,9 @@ _with_64_bits: Final = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.exp
 
 
 class RowFunction:
-    """A function of a row's seed and columns, in parts.
-
-    A block of rows is one call of a compiled function, in which a part of single rows is a loop. It is compiled for
-    each shape of rows. Where there are too many shapes, or where the shape of a result depends on a row's values, rows
-    are computed one by one, without compilation.
-
-    Args:
-        parts: The parts, in order.
-        parallel: No effect: the rows of a block are computed one by one, blocks in parallel.
-        files: No effect.
-
-    Attributes:
-        opens: Whether `call_files` is supported.
-    """
-
+    # The function is compiled for each shape of rows. Where there are too many shapes, or where the shape of a result
+    # depends on a row's values, rows are computed one by one, without compilation. `parallel` has no effect: the rows
+    # of a block are computed one by one, blocks in parallel.
     opens: Final = False
 
     def __init__(self, parts: Sequence[RowPart], *, parallel: int, files: Sequence[int] = ()) -> None:
@@ -59,15 +47,6 @@ class RowFunction:
         self._compiled = jax.jit(self._run)
 
     def __call__(self, keys: np.ndarray, block: Sequence[np.ndarray]) -> Columns:
-        """Return the results for the rows of a block, stacked.
-
-        Args:
-            keys: One int64 per row, the seed of its random numbers.
-            block: One array per column, rows along the first axis.
-
-        Raises:
-            ValueError: A row does not fulfill a requirement of the function; see `require`.
-        """
         seeds = seed_words(np.stack([keys, np.zeros_like(keys)], axis=1))
         spec = tuple((array.dtype, array.shape[1:]) for array in block)
         with on_cpu():
@@ -79,7 +58,7 @@ class RowFunction:
             return self._call_row_by_row(seeds, block)
 
     def call_files(self, keys: np.ndarray, columns: Sequence[Sequence[np.ndarray]]) -> Columns | None:
-        """Return None: JAX does not decode images."""
+        """JAX does not decode images."""
         del keys, columns
         return None
 
@@ -145,7 +124,6 @@ class RowFunction:
 
 
 def call_row(function: Callable[..., Any], seed: Sequence[int], *columns: Any) -> Any:
-    """Call a function of a seed and tensors for one row eagerly; return its results as NumPy arrays."""
     words = seed_words(np.array([number & (2**64 - 1) for number in seed], np.uint64).view(np.int64))
     with on_cpu():
         return tuple(map(np.asarray, function(words, *map(jnp.asarray, columns))))

@@ -18,7 +18,7 @@ _FAN = 8  # Bits per part: `fold` takes numbers below 2**8 - 1.
 
 
 def fold_in(seed: Any, number: int) -> Tensor:
-    """Return the seed of the part `number` (below 255) of `seed`; a pair of ints is the seed of a whole row."""
+    """A pair of ints is the seed of a whole row."""
     xp, seed = space(seed_words(np.array(seed)) if isinstance(seed, tuple) else seed)
     low, high = seed[2:3], seed[3:4]
     shift, rest = np.uint32(_FAN), np.uint32(32 - _FAN)
@@ -26,43 +26,36 @@ def fold_in(seed: Any, number: int) -> Tensor:
 
 
 def uniform(seed: Any, low: float = 0.0, high: float = 1.0, shape: tuple[int, ...] = ()) -> Tensor:
-    """Return float32 numbers from `low` to below `high`; `low` itself where they are equal."""
     (_, samples) = space(_uniform(seed, shape))
     return samples * np.float32(high - low) + np.float32(low)
 
 
 def integer(seed: Any, bound: Tensor | int) -> Tensor:
-    """Return an int32 from 0 to below `bound`, which is at least 1 and may be a tensor."""
     xp, samples, bound = space(_uniform(seed, ()), bound)
     bound = xp.asarray(bound, np.int32)
     return xp.minimum((samples * bound.astype(np.float32)).astype(np.int32), bound - 1)
 
 
 def bernoulli(seed: Any, probability: float) -> Tensor:
-    """Return True with the given probability: never for 0, always for 1."""
     return uniform(seed) < probability
 
 
 def permutation(seed: Any, count: int) -> Tensor:
-    """Return the numbers 0 to `count` - 1 in random order."""
     xp, samples = space(_uniform(seed, (count,)))
     return xp.argsort(samples).astype(np.int32)
 
 
 def normal(seed: Any, deviation: float, shape: tuple[int, ...]) -> Tensor:
-    """Return normally distributed float32 numbers around 0."""
     return _normal(seed, tuple(shape)) * deviation
 
 
 def cond(condition: Tensor, yes: Callable[[], Tensor], no: Callable[[], Tensor]) -> Tree:
-    """Return the result of one of two functions without arguments; their sizes may differ."""
     if not is_traced(condition):
         return yes() if condition else no()
     return collected_in_branches(lambda branches: jax.lax.cond(condition, *branches), [yes, no])
 
 
 def switch(index: Any, branches: Sequence[Callable[[], Tensor]]) -> Tensor:
-    """Return the result of the function number `index`; sizes may differ, dtypes and ranks may not."""
     if not is_traced(index):
         return branches[int(index)]()
     return collected_in_branches(lambda branches: jax.lax.switch(index, branches), branches)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from mixtrain.data_backend.interface.warp import Sampling
 from mixtrain.data_backend.jax.array_namespace import exact, known_size, space
 from mixtrain.data_backend.jax.images import saturate, size_of
 from mixtrain.typing import Tensor
 
-Sampling = Literal["nearest", "linear"]
-
 
 def floats(*values: Any) -> tuple[ModuleType, list[Tensor]]:
-    """Return a namespace with `cos`, `sin`, `tan` and `stack`, and values as its float32 tensors."""
     xp, *arrays = space(*values)
     return xp, [xp.asarray(value, np.float32) for value in arrays]
 
@@ -24,17 +22,6 @@ def warp(
     image: Tensor, places: Tensor, sampling: Sampling, fill: tuple[float, ...],
     size: tuple[Tensor | int, Tensor | int] | None = None,
 ) -> Tensor:
-    """Transform an image by an affine map.
-
-    Positions between pixels are rounded to 1/32 of a pixel, as in OpenCV.
-
-    Args:
-        image: (H, W, C).
-        places: The two rows (6,) of the map from (x, y, 1) in the result to x, and to y, in the image.
-        sampling: The nearest pixel, or bilinear interpolation.
-        fill: The value outside of the image: one value, or one per channel.
-        size: Height and width of the result; by default those of the image.
-    """
     xp, image, places = space(image, places)
     height, width = map(known_size, size_of(image) if size is None else size)
     x = np.arange(width, dtype=np.float32)[None, :]

@@ -16,12 +16,10 @@ _GREY = (9798, 19235, 3735)
 
 
 def scale_values(values: Tensor, factor: Tensor | float, shift: Tensor | float) -> Tensor:
-    """Return ``values * factor + shift`` in float32."""
     return tf.cast(values, tf.float32) * factor + shift
 
 
 def normalize(values: Tensor, mean: np.ndarray, deviation: np.ndarray) -> Tensor:
-    """Return ``(values - mean) / deviation`` in float32; both broadcast to the last axes of `values`."""
     values = tf.cast(values, tf.float32)
     width = values.shape[-2]
     if mean.shape != (3,) or width is None or tf.executing_eagerly():
@@ -32,18 +30,15 @@ def normalize(values: Tensor, mean: np.ndarray, deviation: np.ndarray) -> Tensor
 
 
 def blend(first: Tensor, second: Tensor, share: Tensor | float) -> Tensor:
-    """Return ``first * share + second * (1 - share)`` in the dtype of `first`; `share` may be outside [0, 1]."""
     mixed = tf.cast(first, tf.float32) * share + tf.cast(second, tf.float32) * (1.0 - share)
     return saturate(mixed, first.dtype)
 
 
 def brighten(image: Tensor, factor: Tensor | float) -> Tensor:
-    """Multiply all values of the image by `factor`."""
     return saturate(tf.cast(image, tf.float32) * factor, image.dtype)
 
 
 def grayscale(image: Tensor) -> Tensor:
-    """Convert red, green and blue to gray, (..., 1), in the image's dtype."""
     if image.dtype.is_integer:
         total = tf.reduce_sum(tf.cast(image[..., :3], tf.int32) * tf.constant(_GREY), axis=-1, keepdims=True)
         return tf.cast((total + (1 << (_GREY_BITS - 1))) // (1 << _GREY_BITS), image.dtype)
@@ -52,21 +47,15 @@ def grayscale(image: Tensor) -> Tensor:
 
 
 def contrast(image: Tensor, factor: Tensor | float) -> Tensor:
-    """Scale the difference of the image to its mean gray by `factor`."""
     mean = tf.floor(tf.reduce_mean(tf.cast(grayscale(image), tf.float32)) + 0.5)
     return blend(image, mean, factor)
 
 
 def saturation(image: Tensor, factor: Tensor | float) -> Tensor:
-    """Scale the difference of the image to its gray version by `factor`; 0 gives the gray version."""
     return blend(image, grayscale(image), factor)
 
 
 def hue(image: Tensor, turn: Tensor | float) -> Tensor:
-    """Rotate the hues of the image by `turn`, a fraction of the circle from -0.5 to 0.5.
-
-    The hues of integer images have 256 steps and the saturations 255, as in OpenCV.
-    """
     is_integer = image.dtype.is_integer
     values = tf.image.rgb_to_hsv(tf.cast(image, tf.float32) / 255.0 if is_integer else tf.cast(image, tf.float32))
     angle, strength = values[..., 0], values[..., 1]
@@ -80,40 +69,29 @@ def hue(image: Tensor, turn: Tensor | float) -> Tensor:
 
 
 def rgb_to_hsv(image: Tensor) -> Tensor:
-    """Convert red, green and blue in [0, 1] to hue, saturation and value in [0, 1]."""
     return tf.image.rgb_to_hsv(image)
 
 
 def hsv_to_rgb(image: Tensor) -> Tensor:
-    """Convert hue, saturation and value to red, green and blue."""
     return tf.image.hsv_to_rgb(image)
 
 
 def invert(image: Tensor) -> Tensor:
-    """Return 255 minus the values."""
     return tf.cast(255, image.dtype) - image
 
 
 def solarize(image: Tensor, low: Tensor | float, high: Tensor | float) -> Tensor:
-    """Invert the values of the image from `low` to `high`."""
     values = tf.cast(image, tf.float32)
     inside = tf.logical_and(values >= tf.cast(low, tf.float32), values <= tf.cast(high, tf.float32))
     return tf.where(inside, invert(image), image)
 
 
 def posterize(image: Tensor, bits: Tensor) -> Tensor:
-    """Keep only the `bits` highest bits of each value of a uint8 image."""
     step = tf.bitwise.left_shift(tf.constant(1, tf.int32), 8 - tf.cast(bits, tf.int32))
     return tf.cast(tf.cast(image, tf.int32) // step * step, image.dtype)
 
 
 def equalize(image: Tensor, *, like_pillow: bool = False) -> Tensor:
-    """Equalize the histogram of each channel of a uint8 image.
-
-    Args:
-        image: (H, W, C).
-        like_pillow: Whether to round like Pillow instead of OpenCV.
-    """
     def by_pillow(counts: Tensor) -> Tensor:
         last = tf.reduce_max(tf.where(counts > 0, tf.range(256), 0))
         step = (tf.reduce_sum(counts) - counts[last]) // 255
@@ -132,13 +110,6 @@ def equalize(image: Tensor, *, like_pillow: bool = False) -> Tensor:
 
 
 def auto_contrast(image: Tensor, cutoff: float, ignore: Sequence[int]) -> Tensor:
-    """Stretch each channel of a uint8 image to the range from 0 to 255.
-
-    Args:
-        image: (H, W, C).
-        cutoff: Percentage of the darkest and of the lightest pixels to ignore.
-        ignore: Values to ignore.
-    """
     def table(counts: Tensor) -> Tensor:
         for value in ignore:
             counts = tf.where(tf.range(256) == value, 0, counts)
@@ -166,7 +137,6 @@ def _by_table(image: Tensor, table: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def smooth(image: Tensor) -> Tensor:
-    """Average the image over 3 x 3 pixels, with weight 5 for the center; the edge stays unchanged."""
     kernel = tf.constant([[1.0, 1, 1], [1, 5, 1], [1, 1, 1]]) / 13.0
     values = tf.cast(image, tf.float32)
     kernels = tf.tile(kernel[:, :, None, None], tf.stack([1, 1, tf.shape(image)[-1], 1]))
@@ -177,7 +147,6 @@ def smooth(image: Tensor) -> Tensor:
 
 
 def blur(image: Tensor, across: Sequence[float], down: Sequence[float]) -> Tensor:
-    """Convolve the image with weights across and down, with the edge reflected."""
     sides, ends = len(across) // 2, len(down) // 2
     values = tf.pad(tf.cast(image, tf.float32), [[ends, ends], [sides, sides], [0, 0]], mode="REFLECT")
     channels = tf.shape(image)[-1]
@@ -191,7 +160,6 @@ def fill_box(
     image: Tensor, top: Tensor | int, left: Tensor | int, bottom: Tensor | int, right: Tensor | int,
     value: Tensor | float,
 ) -> Tensor:
-    """Fill the rows `top` to `bottom` and columns `left` to `right` (exclusive) of (H, W, C) with a value."""
     return tf.where(_inside(image, top, left, bottom, right), tf.cast(value, image.dtype), image)
 
 
@@ -208,6 +176,5 @@ _MAGNITUDES = (55.46, 4.794, 1.148)
 
 
 def pca_lighting(image: Tensor, amounts: Tensor) -> Tensor:
-    """Add an amount of each principal component of colors to the image."""
     added = tf.linalg.matvec(tf.constant(_COMPONENTS), amounts * tf.constant(_MAGNITUDES))
     return saturate(tf.cast(image, tf.float32) + added, image.dtype)

@@ -10,17 +10,15 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
+from mixtrain.data_backend.interface.images import Border, Method
 from mixtrain.data_backend.tensorflow.encoded import DCT, decoded, is_jpeg
 from mixtrain.data_backend.tensorflow.op_errors import reason_of
 from mixtrain.typing import Tensor
 
-Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
 _MAX_FILES = 32  # The maximum number of files that one call decodes.
-Border = Literal["constant", "edge", "reflect", "symmetric"]
 
 
 def decode(contents: Any) -> Tensor:
-    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; a NumPy array for a NumPy array."""
     if isinstance(contents, np.ndarray):
         return decode_files([contents])[0]
     text = _text(contents)
@@ -38,11 +36,6 @@ def _decode_eagerly(contents: bytes) -> np.ndarray:
 
 
 def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the images, uint8 (H, W, 3), of encoded files, each a vector of uint8.
-
-    Raises:
-        ValueError: A file is not an image that TensorFlow can decode.
-    """
     images: list[np.ndarray] = []
     for jpeg, group in itertools.groupby((file.tobytes() for file in files), key=is_jpeg):
         contents = list(group)
@@ -75,12 +68,7 @@ def _decoder(count: int, jpeg: bool) -> Any:
 
 
 def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Tensor:
-    """Return a part of the image of an encoded file; of a JPEG only that part is decoded.
-
-    Args:
-        contents: A vector of uint8.
-        choose: Takes the image's height and width; returns the part's top, left, height and width.
-    """
+    """Of a JPEG only that part is decoded."""
     text = _text(contents)
 
     def decode_jpeg() -> Any:
@@ -106,28 +94,18 @@ def _text(contents: Tensor) -> Tensor:
 
 
 def size_of(image: Tensor) -> tuple[Tensor | int, Tensor | int]:
-    """Return height and width: ints where they are known, otherwise tensors."""
     known = image.shape[-3:-1]
     shape = tf.shape(image)
     return tuple(shape[index - 3] if size is None else size for index, size in enumerate(known))  # type: ignore
 
 
 def saturate(values: Tensor, dtype: Any) -> Tensor:
-    """Cast float values to `dtype`, for an integer dtype rounded to nearest and clipped to its range."""
     if not dtype.is_integer:
         return tf.cast(values, dtype)
     return tf.cast(tf.clip_by_value(tf.round(values), float(dtype.min), float(dtype.max)), dtype)
 
 
 def resize(image: Tensor, height: Tensor | int, width: Tensor | int, method: Method) -> Tensor:
-    """Resize an image; the dtype stays the same.
-
-    Args:
-        image: (..., H, W, C).
-        height: The new height, an int or a tensor.
-        width: The new width, an int or a tensor.
-        method: The interpolation of OpenCV, or with "pil_" that of Pillow, which averages when it shrinks.
-    """
     leading = tf.shape(image)[:-3]
     batch = tf.reshape(image, tf.concat([[-1], tf.shape(image)[-3:]], 0)) if image.shape.rank != 4 else image
     batch = tf.ensure_shape(batch, [None, *image.shape[-3:]])
@@ -227,7 +205,6 @@ _KERNELS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
 
 
 def crop(image: Tensor, top: Tensor | int, left: Tensor | int, height: Tensor | int, width: Tensor | int) -> Tensor:
-    """Return the part of (..., H, W, C) of the given size that starts at (top, left)."""
     if all(isinstance(value, int) for value in (top, left, height, width)):
         return image[..., top : top + height, left : left + width, :]
     return _slice(image, top, left, height, width)
@@ -245,7 +222,6 @@ def pad(
     image: Tensor, left: Tensor | int, top: Tensor | int, right: Tensor | int, bottom: Tensor | int, border: Border,
     fill: tuple[float, ...] = (0,),
 ) -> Tensor:
-    """Pad (..., H, W, C); a "constant" border has one value, or one per channel."""
     if border == "edge":
         rows, columns = size_of(image)
         image = tf.gather(image, tf.clip_by_value(tf.range(-top, rows + bottom), 0, rows - 1), axis=-3)
@@ -260,5 +236,4 @@ def pad(
 
 
 def flip(image: Tensor, axis: Literal["horizontal", "vertical"]) -> Tensor:
-    """Flip (..., H, W, C) from left to right, or from top to bottom."""
     return tf.reverse(image, axis=[-2 if axis == "horizontal" else -3])

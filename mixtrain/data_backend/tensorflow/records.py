@@ -20,11 +20,6 @@ _BLOCK = 32
 
 
 def first_example(path: str, compression: str) -> dict[str, Kind]:
-    """Return the names of the features of the first example of a file, and their kinds.
-
-    Raises:
-        UnreadableRecord: There is no such record.
-    """
     try:
         record = next(iter(tf.data.TFRecordDataset(path, compression_type=compression).take(1)), None)
         features = {} if record is None else tf.train.Example.FromString(record.numpy()).features.feature
@@ -46,29 +41,11 @@ def _first_reason(error: Exception) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examples:
-    """Reader of the rows in record files.
-
-    Attributes:
-        columns: The columns to read.
-        compression: "", "GZIP" or "ZLIB".
-        workers: How many records are parsed in parallel.
-    """
-
     columns: Sequence[ExampleColumn]
     compression: str
     workers: int
 
     def read(self, paths: Sequence[str], *, start: int = 0, count: int) -> Iterator[tuple[np.ndarray, ...]]:
-        """Yield the rows of some files, one after the other.
-
-        Args:
-            paths: The files.
-            start: The first row to read.
-            count: The number of rows to read; after the last file the first one follows again.
-
-        Raises:
-            UnreadableRecord: The next record is damaged, or lacks an expected feature.
-        """
         records = tf.data.TFRecordDataset(list(paths), compression_type=self.compression)
         blocks = records.repeat().skip(start).take(count).batch(_BLOCK).map(
             self._parse, num_parallel_calls=self.workers, deterministic=True

@@ -15,13 +15,6 @@ _MARKED: Final = re.compile(f"{_MARK}(.*?){_MARK}", flags=re.DOTALL)
 
 
 def require(condition: Tensor, message: str, *values: Any) -> None:
-    """Raise a ValueError where the condition, a bool or a tensor, is false.
-
-    Args:
-        condition: The condition.
-        message: The message, with ``{}`` for each value.
-        values: Python numbers or tensors.
-    """
     message = with_subject(message)
     if tf.is_tensor(condition) and not tf.executing_eagerly():
         marked = f"{_MARK}{message}{_MARK}"

@@ -22,23 +22,9 @@ _IMAGES: Final = (np.dtype(np.uint8), 4)  # dtype and rank of decoded files.
 
 
 class RowFunction:
-    """A function of a row's seed and columns, in parts.
-
-    A block of rows is one call of a compiled function, in which a part of single rows is a loop with several rows in
-    flight. The graph is traced for the sizes of the first rows, and retraced for any size where a row has other sizes.
-
-    Image files are decoded in the same call where possible. Between two calls each image would become a NumPy array and
-    all of them a block again, which takes half as long as decoding them.
-
-    Args:
-        parts: The parts, in order.
-        parallel: How many rows of a block are computed in parallel.
-        files: The indices of the columns that `call_files` takes as encoded images.
-
-    Attributes:
-        opens: Whether `call_files` is supported.
-    """
-
+    # Several rows are in flight in a loop. The graph is traced for the sizes of the first rows, and retraced for any
+    # size where a row has other sizes. Image files are decoded in the same call where possible: between two calls each
+    # image would become a NumPy array and all of them a block again, which takes half as long as decoding them.
     opens: Final = True
 
     def __init__(self, parts: Sequence[RowPart], *, parallel: int, files: Sequence[int] = ()) -> None:
@@ -51,15 +37,6 @@ class RowFunction:
         self._lock = threading.Lock()
 
     def __call__(self, keys: np.ndarray, block: Sequence[np.ndarray]) -> Columns:
-        """Return the results for the rows of a block, stacked.
-
-        Args:
-            keys: One int64 per row, the seed of its random numbers.
-            block: One array per column, rows along the first axis.
-
-        Raises:
-            ValueError: A row does not fulfill a requirement of the function; see `require`.
-        """
         compiled = self._compile(block)
         try:
             results = compiled(tf.constant(keys, tf.int64), *map(tf.constant, block))
@@ -68,16 +45,6 @@ class RowFunction:
         return tuple(result.numpy() for result in results)
 
     def call_files(self, keys: np.ndarray, columns: Sequence[Sequence[np.ndarray]]) -> Columns | None:
-        """Return the results for rows with columns of encoded images, which are decoded in the same call.
-
-        Args:
-            keys: One int64 per row, the seed of its random numbers.
-            columns: The values of the rows of each column.
-
-        Returns:
-            The results, stacked. None where the images must be decoded first: one is broken or has another size than
-            those of earlier blocks, or there were too few blocks with this number of rows, which needs its own graph.
-        """
         firsts = [column[0] for column in columns]
         spec = tuple(
             _IMAGES if index in self._files else (value.dtype, value.ndim + 1) for index, value in enumerate(firsts)
@@ -176,7 +143,6 @@ class RowFunction:
 
 
 def call_row(function: Callable[..., Any], seed: Sequence[int], *columns: Any) -> Any:
-    """Call a function of a seed and tensors for one row eagerly; return its results as NumPy arrays."""
     with tf.device("CPU"):
         try:
             results = function(tuple(seed), *map(tf.convert_to_tensor, columns))

@@ -17,7 +17,6 @@ _FAN: Final = 256
 
 
 def fold_in(seed: Seed, number: int) -> Seed:
-    """Return the seed of the part `number` (below 255) of `seed`."""
     position = seed[1] * _FAN + number + 1
     return seed[0], (position + 2**63) % 2**64 - 2**63  # Wrapped to int64.
 
@@ -32,39 +31,32 @@ def _samples(seed: Seed, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def uniform(seed: Seed, low: float = 0.0, high: float = 1.0, shape: tuple[int, ...] = ()) -> Tensor:
-    """Return float32 numbers from `low` to below `high`; `low` itself where they are equal."""
     samples = _samples(seed, shape, tf.float32)
     return samples if (low, high) == (0.0, 1.0) else samples * (high - low) + low
 
 
 def integer(seed: Seed, bound: Tensor | int) -> Tensor:
-    """Return an int32 from 0 to below `bound`, which is at least 1 and may be a tensor."""
     sample = _samples(seed, (), tf.float64)
     return tf.minimum(tf.cast(sample * tf.cast(bound, tf.float64), tf.int32), bound - 1)
 
 
 def bernoulli(seed: Seed, probability: float) -> Tensor:
-    """Return True with the given probability: never for 0, always for 1."""
     return uniform(seed) < probability
 
 
 def permutation(seed: Seed, count: int) -> Tensor:
-    """Return the numbers 0 to `count` - 1 in random order."""
     return tf.argsort(uniform(seed, shape=(count,)))
 
 
 def normal(seed: Seed, deviation: float, shape: tuple[int, ...]) -> Tensor:
-    """Return normally distributed float32 numbers around 0."""
     return tf.random.stateless_normal(shape, _pair(seed), stddev=deviation, alg=_ALGORITHM)
 
 
 def cond(condition: Tensor, yes: Callable[[], Tensor], no: Callable[[], Tensor]) -> Tree:
-    """Return the result of one of two functions without arguments; their sizes may differ."""
     if not tf.is_tensor(condition):
         return yes() if condition else no()
     return tf.cond(condition, yes, no)
 
 
 def switch(index: Any, branches: Sequence[Callable[[], Tensor]]) -> Tensor:
-    """Return the result of the function number `index`; sizes may differ, dtypes and ranks may not."""
     return tf.switch_case(index, list(branches))

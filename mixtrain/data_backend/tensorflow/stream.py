@@ -27,15 +27,6 @@ _MAX_CACHED_BYTES: Final = 2**22
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pipeline:
-    """A stream of elements, each a tuple with one tensor per column; every method returns a new pipeline.
-
-    Attributes:
-        source: A `tf.data.Dataset`, or rows made by Python code.
-        columns: Names of the columns, or None where they have none.
-        failures: Store the exceptions that Python code in the stream raised; see `raise_pending`.
-        uniform: Whether all elements are known to have as many rows as the first.
-    """
-
     source: tf.data.Dataset | PythonRows
     columns: tuple[str, ...] | None = None
     failures: tuple[Failure, ...] = ()
@@ -48,7 +39,6 @@ class Pipeline:
 
     @property
     def size(self) -> int | None:
-        """Number of elements, or None where it is unknown or without end."""
         if isinstance(self.source, PythonRows):
             size = self.source.size
             return None if size is None or size == math.inf else int(size)
@@ -57,47 +47,33 @@ class Pipeline:
 
     @property
     def infinite(self) -> bool:
-        """Whether the stream is known never to end."""
         if isinstance(self.source, PythonRows):
             return self.source.size == math.inf
         return bool(self.source.cardinality() == tf.data.INFINITE_CARDINALITY)
 
     def batch(self, size: int, *, drop_remainder: bool = False) -> Pipeline:
-        """Stack every `size` elements on a new first axis."""
         return dataclasses.replace(self, source=self.dataset.batch(size, drop_remainder=drop_remainder), uniform=False)
 
     def repeat(self, count: int | None = None) -> Pipeline:
-        """Go through the stream `count` times; without end where it is None."""
         return self._with(self.dataset.repeat(count))
 
     def shuffle(self, buffer: int, seed: int | None = None) -> Pipeline:
-        """Shuffle within a buffer, each pass in another order."""
         return self._with(self.dataset.shuffle(buffer, seed=seed))
 
     def take(self, count: int) -> Pipeline:
-        """Keep the first `count` elements."""
         return self._with(self.dataset.take(count))
 
     def skip(self, count: int) -> Pipeline:
-        """Drop the first `count` elements."""
         return self._with(self.dataset.skip(count))
 
     def prefetch(self, count: int = -1) -> Pipeline:
-        """Prepare `count` elements ahead of the reader; -1 lets the backend choose."""
         return self._with(self.dataset.prefetch(count))
 
     def concatenate(self, other: Pipeline) -> Pipeline:
-        """Continue with `other` where this one ends."""
         joined = self.dataset.concatenate(other.dataset)
         return dataclasses.replace(self, source=joined, failures=self.failures + other.failures, uniform=False)
 
     def map(self, function: Callable[..., Any], *, columns: tuple[str, ...] | None = None) -> Pipeline:
-        """Apply a function of tensors to the columns, compiled and in parallel.
-
-        Args:
-            function: Takes one tensor per column and returns a tensor or a tuple of tensors.
-            columns: Names of the results, by default the same names.
-        """
         mapped = self.dataset.map(
             lambda *row: as_tuple(function(*row)), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
         )
@@ -107,13 +83,6 @@ class Pipeline:
     def map_python(
         self, function: Callable[..., Any], example: Row, *, columns: tuple[str, ...] | None = None
     ) -> Pipeline:
-        """Apply a function of NumPy arrays to the columns.
-
-        Args:
-            function: Takes one array per column and returns an array or a tuple of arrays.
-            example: A result of `function`: all results have its dtypes and ranks.
-            columns: Names of the results, by default the same names.
-        """
         failure = Failure()
         specs = row_specs(example)
 
@@ -131,10 +100,6 @@ class Pipeline:
         return Pipeline(self.dataset.map(graph), names, (*self.failures, failure))
 
     def first(self) -> tuple[Any, ...]:
-        """Return one element, for its shapes and dtypes.
-
-        For rows made by Python code it is their example; none is read.
-        """
         if isinstance(self.source, PythonRows):
             return tuple(map(tf.convert_to_tensor, self.source.example))
         size = element_bytes(self.source.element_spec)
@@ -143,10 +108,6 @@ class Pipeline:
         return cached(self.source, "_mixtrain_first", self._first_of)  # type: ignore[no-any-return]
 
     def example(self) -> tuple[Any, ...]:
-        """Return an element of zeros if the shapes are known, else the first, for shapes and dtypes.
-
-        A pass that is begun to read one element fills the buffers of shuffles, and changes the order of the next pass.
-        """
         if isinstance(self.source, PythonRows) or not _knows_shapes(self.source.element_spec):
             return self.first()
         return tf.nest.map_structure(_zeros, self.source.element_spec)  # type: ignore[no-any-return]
@@ -156,11 +117,6 @@ class Pipeline:
         return next(Pass(start(first), 1, self.raise_pending))
 
     def iterate(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the elements of one pass as tensors, reading ahead.
-
-        Raises:
-            Exception: Raised by Python code in the stream, as itself.
-        """
         if isinstance(self.source, PythonRows):
             rows = self.source.rows
             return read_ahead(lambda: (tuple(map(tf.convert_to_tensor, row)) for row in rows()))
@@ -169,16 +125,6 @@ class Pipeline:
     def graph_iterator(
         self, shapes: Sequence[Sequence[int | None]] | None = None, like: tuple[Any, ...] | None = None
     ) -> Any:
-        """Return an iterator that a compiled function reads with ``next(iterator)``.
-
-        Args:
-            shapes: The shape of each column in the first batch; every dimension is then fixed, the first only where the
-                pipeline is `uniform`. Columns of several parts have one shape for each part.
-            like: Where columns have several parts, an element whose structure (tuples and dicts) those read have.
-
-        Returns:
-            The iterator. At its end it raises `EndOfStream`; after another error, call `raise_pending`.
-        """
         dataset = self.dataset
         if shapes is not None:
             fixed = [tuple(shape) if self.uniform or not len(shape) else (None, *shape[1:]) for shape in shapes]
@@ -192,7 +138,6 @@ class Pipeline:
         return start_prefetching(dataset)
 
     def raise_pending(self) -> None:
-        """Raise the exception that stopped Python code in the stream, if there is one."""
         for failure in self.failures:
             failure.raise_kept()
 
@@ -231,17 +176,10 @@ def _is_compatible(shape: Sequence[int | None], target: Sequence[int | None]) ->
 
 
 def is_pipeline_source(value: Any) -> bool:
-    """Whether `value` is a dataset of the backend, which `wrap_pipeline` accepts."""
     return isinstance(value, tf.data.Dataset)
 
 
 def wrap_pipeline(value: Any, *, whole_dicts: bool = False) -> Pipeline:
-    """Return a `tf.data.Dataset` as a pipeline; a single tensor becomes the one column.
-
-    Args:
-        value: The dataset.
-        whole_dicts: Whether elements that are dicts become the one column; otherwise their keys become the columns.
-    """
     spec = value.element_spec
     if isinstance(spec, dict) and not whole_dicts:
         names = tuple(spec)
@@ -252,7 +190,6 @@ def wrap_pipeline(value: Any, *, whole_dicts: bool = False) -> Pipeline:
 
 
 def pipeline_from_arrays(arrays: Sequence[np.ndarray], columns: Sequence[str] | None = None) -> Pipeline:
-    """Return the rows of equally long arrays."""
     return Pipeline(tf.data.Dataset.from_tensor_slices(tuple(arrays)), None if columns is None else tuple(columns))
 
 
@@ -263,17 +200,5 @@ def pipeline_from_rows(
     size: float | None = None,
     columns: Sequence[str] | None = None,
 ) -> Pipeline:
-    """Return the rows made by Python code.
-
-    Args:
-        factory: Called at the start of each pass; returns the rows, tuples of arrays.
-        example: One row: all rows have its dtypes and ranks; sizes may differ from row to row.
-        size: Number of rows of a pass, where it is known; `math.inf` where it does not end.
-        columns: Names of the columns.
-
-    Raises:
-        TypeError: On reading: a row has another dtype than `example`.
-        ValueError: On reading: a row has another number of columns or another rank, or `size` was wrong.
-    """
     rows = PythonRows(factory, example, size, None if columns is None else tuple(columns))
     return Pipeline(rows, rows.columns, (rows.failure,))

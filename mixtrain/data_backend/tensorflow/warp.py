@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import tensorflow as tf
 
+from mixtrain.data_backend.interface.warp import Sampling
 from mixtrain.data_backend.tensorflow.images import saturate, size_of
 from mixtrain.typing import Tensor
 
-Sampling = Literal["nearest", "linear"]
-
 
 def floats(*values: Any) -> tuple[Any, list[Tensor]]:
-    """Return a namespace with `cos`, `sin`, `tan` and `stack`, and values as its float32 tensors."""
     return tf, [tf.cast(value, tf.float32) for value in values]
 
 
@@ -21,17 +19,6 @@ def warp(
     image: Tensor, places: Tensor, sampling: Sampling, fill: tuple[float, ...],
     size: tuple[Tensor | int, Tensor | int] | None = None,
 ) -> Tensor:
-    """Transform an image by an affine map.
-
-    Positions between pixels are rounded to 1/32 of a pixel, as in OpenCV.
-
-    Args:
-        image: (H, W, C).
-        places: The two rows (6,) of the map from (x, y, 1) in the result to x, and to y, in the image.
-        sampling: The nearest pixel, or bilinear interpolation.
-        fill: The value outside of the image: one value, or one per channel.
-        size: Height and width of the result; by default those of the image.
-    """
     height, width = size_of(image) if size is None else size
     x = tf.range(tf.cast(width, tf.float32))[None, :]
     y = tf.range(tf.cast(height, tf.float32))[:, None]
