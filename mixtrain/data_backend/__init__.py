@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import keras
 
+from mixtrain.data_backend import colors, warp
 from mixtrain.data_backend.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.data_backend.row_part import RowPart, error_subject
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
-    from mixtrain.data_backend.tensorflow import colors, images, row_random, warp
+    from mixtrain.data_backend.tensorflow import images, row_random
     from mixtrain.data_backend.tensorflow.records import Examples, first_example
     from mixtrain.data_backend.tensorflow.requirements import require
     from mixtrain.data_backend.tensorflow.row_function import RowFunction, call_row
@@ -27,7 +28,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         wrap_pipeline,
     )
 else:
-    from mixtrain.data_backend.jax import colors, images, row_random, warp
+    from mixtrain.data_backend.jax import images, row_random
     from mixtrain.data_backend.jax.records import Examples, first_example
     from mixtrain.data_backend.jax.requirements import require
     from mixtrain.data_backend.jax.row_function import RowFunction, call_row

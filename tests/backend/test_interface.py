@@ -10,22 +10,25 @@ import pytest
 
 import mixtrain
 from mixtrain import backend, data_backend
+from mixtrain.data_backend import arrays
 from tests.backends import quick_every
 
 ROOT = pathlib.Path(mixtrain.__file__).parent
 BACKENDS = ("jax", "tensorflow")
-INTERFACES = {"backend": set(backend.__all__), "data_backend": set(data_backend.__all__)}
+INTERFACES = {"backend": set(backend.__all__), "data_backend": {*data_backend.__all__, *arrays.__all__}}
+# The files that import names of an interface from a backend.
+IMPORTERS = {"backend": ("__init__",), "data_backend": ("__init__", "arrays")}
 # Names that need no array library, once for all backends.
 NEUTRAL = {
     "ClassLabels", "DeviceInfo", "ExampleColumn", "GroupInfo", "JitChoice", "LabelOutOfRange", "RowPart", "SEED_STRIDE",
-    "Share", "TensorBase", "UnreadableRecord", "Unstorable", "backend_value", "cast_keeping_layout", "elementwise",
-    "first_outside", "forked_after_start", "is_one_number", "join_along", "merge_of", "nhwc_of", "note_class_labels",
-    "processors", "public_tensor", "reduce_axes", "error_subject", "naming_position", "text_for_numbers",
-    "next_values", "takes_next_value", "to_channels_last", "without_next_values", "wrap_with",
+    "Share", "TensorBase", "UnreadableRecord", "Unstorable", "backend_value", "cast_keeping_layout", "colors",
+    "elementwise", "first_outside", "forked_after_start", "is_one_number", "join_along", "merge_of", "nhwc_of",
+    "note_class_labels", "processors", "public_tensor", "reduce_axes", "error_subject", "naming_position",
+    "text_for_numbers", "next_values", "takes_next_value", "to_channels_last", "warp", "without_next_values",
+    "wrap_with",
 }
 MODULES = {
-    ("backend", "row_random"), ("backend", "special"), ("data_backend", "colors"), ("data_backend", "images"),
-    ("data_backend", "row_random"), ("data_backend", "warp"),
+    ("backend", "row_random"), ("backend", "special"), ("data_backend", "images"), ("data_backend", "row_random"),
 }
 # Methods and functions that only files of the same backend use.
 OWN = {"Pipeline": ("dataset",), "row_random": ("seed_words",)}
@@ -36,7 +39,8 @@ Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 def imported(package: str, name: str) -> dict[str, str]:
     """Return the names that an interface imports from a backend, with the file of each."""
     files = {}
-    for node in ast.walk(ast.parse((ROOT / package / "__init__.py").read_text())):
+    text = "".join((ROOT / package / f"{importer}.py").read_text() for importer in IMPORTERS[package])
+    for node in ast.walk(ast.parse(text.replace("from __future__ import annotations", ""))):
         if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"mixtrain.{package}.{name}."):
             file = (node.module or "").removeprefix(f"mixtrain.{package}.{name}").removeprefix(".")
             files |= {alias.asname or alias.name: file or alias.name for alias in node.names}

@@ -31,12 +31,6 @@ def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any,
         choose: Takes the image's height and width; returns the part's top, left, height and width.
     """
 
-def size_of(image: Tensor) -> tuple[Tensor | int, Tensor | int]:
-    """Return height and width: ints where they are known, otherwise tensors."""
-
-def saturate(values: Tensor, dtype: Any) -> Tensor:
-    """Cast float values to `dtype`, for an integer dtype rounded to nearest and clipped to its range."""
-
 def resize(image: Tensor, height: Tensor | int, width: Tensor | int, method: Method) -> Tensor:
     """Resize an image; the dtype stays the same.
 

@@ -12,7 +12,8 @@ import jax
 import numpy as np
 
 from mixtrain.data_backend.interface.images import Border, Method
-from mixtrain.data_backend.jax.array_namespace import exact, known_size, space
+from mixtrain.data_backend.jax.array_namespace import exact, known_size, saturate, size_of, space
+from mixtrain.data_backend.resize_weights import weights
 from mixtrain.typing import Tensor
 
 _COMMON = ("JPEG", "PNG")  # Tried first: Pillow tries one format after the other.
@@ -66,22 +67,6 @@ def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any,
     return crop(image, *choose(*size_of(image)))
 
 
-def size_of(image: Tensor) -> tuple[Tensor | int, Tensor | int]:
-    return image.shape[-3], image.shape[-2]
-
-
-def saturate(values: Tensor, dtype: Any) -> Tensor:
-    xp, values = space(values)
-    if not np.issubdtype(dtype, np.integer):
-        return values.astype(dtype)
-    bounds = np.iinfo(dtype)
-    if bounds.bits > 16:
-        values = values.astype(np.float64)
-    rounded = xp.clip(xp.round(values), float(bounds.min), float(bounds.max))
-    with np.errstate(invalid="ignore"):
-        return rounded.astype(dtype)
-
-
 def resize(image: Tensor, height: Tensor | int, width: Tensor | int, method: Method) -> Tensor:
     xp, image = space(image)
     height, width = known_size(height), known_size(width)
@@ -96,8 +81,8 @@ def resize(image: Tensor, height: Tensor | int, width: Tensor | int, method: Met
         if image.dtype in (np.uint8, np.uint16):
             return (result + np.float32(0.5)).astype(image.dtype)  # In range, so only rounded, half up as in OpenCV.
         return saturate(result, image.dtype)
-    column_weights = exact(_weights(method, width, columns, height, rows))
-    row_weights = exact(_weights(method, height, rows, width, columns))
+    column_weights = exact(weights(method, width, columns, height, rows))
+    row_weights = exact(weights(method, height, rows, width, columns))
     result = xp.einsum("ow,...hwc->...hoc", column_weights, exact(values), optimize=True).astype(np.float32)
     if method.startswith("pil_"):  # Pillow rounds after each axis.
         result = saturate(result, image.dtype)
@@ -119,74 +104,6 @@ def _interpolate(xp: ModuleType, values: Tensor, new: int, old: int, axis: int) 
     first = xp.take(values, np.maximum(lower, 0).astype(np.int32), axis=axis)
     second = xp.take(values, np.minimum(np.ceil(position), old - 1).astype(np.int32), axis=axis)
     return (first + exact(second - first) * fraction).astype(np.float32)
-
-
-def _weights(method: Method, new: int, old: int, other_new: int, other_old: int) -> np.ndarray:
-    """Return the weights (new, old) that resize one axis."""
-    scale = np.float32(old) / np.float32(new)
-    if method == "area":
-        shrinks = scale >= 1.0 and np.float32(other_old) / np.float32(other_new) >= 1.0
-        return (_area_weights if shrinks else _enlarging_weights)(new, old, scale)
-    if method == "cubic":
-        return _cubic_weights(new, old, scale)
-    kernel, support = _KERNELS[method]
-    stretch = np.maximum(scale, np.float32(1.0))
-    center = (_float_range(new) + np.float32(0.5))[:, None] * scale
-    distance = (_float_range(old)[None, :] + np.float32(0.5) - center) / stretch
-    raw = np.where(np.abs(distance) < support, kernel(distance), np.float32(0.0))
-    return raw / np.sum(raw, axis=1, keepdims=True)
-
-
-def _float_range(count: int) -> np.ndarray:
-    return np.arange(count, dtype=np.float32)
-
-
-def _area_weights(new: int, old: int, scale: np.float32) -> np.ndarray:
-    start = _float_range(new)[:, None] * scale
-    pixel = _float_range(old)[None, :]
-    overlap = np.minimum(start + scale, pixel + np.float32(1.0)) - np.maximum(start, pixel)
-    return np.maximum(overlap, np.float32(0.0)) / scale
-
-
-def _enlarging_weights(new: int, old: int, scale: np.float32) -> np.ndarray:
-    """Return OpenCV's area weights for enlarging: two pixels are mixed only where the new pixel covers both."""
-    index = _float_range(new)
-    first = np.floor(index * scale)
-    fraction = (index + np.float32(1.0)) - (first + np.float32(1.0)) / scale
-    fraction = np.where(fraction <= 0.0, np.float32(0.0), fraction - np.floor(fraction))
-    indices = first.astype(np.int32)
-    second = np.minimum(indices + 1, old - 1)
-    return (np.float32(1.0) - fraction)[:, None] * _one_hot(indices, old) + fraction[:, None] * _one_hot(second, old)
-
-
-def _one_hot(indices: np.ndarray, count: int) -> np.ndarray:
-    return (indices[:, None] == np.arange(count)).astype(np.float32)
-
-
-def _cubic_weights(new: int, old: int, scale: np.float32) -> np.ndarray:
-    """Return OpenCV's cubic weights (a = -0.75), with the border repeated."""
-    center = (_float_range(new) + np.float32(0.5)) * scale - np.float32(0.5)
-    first = np.floor(center)
-    fraction = center - first
-    total = np.zeros((new, old), np.float32)
-    for offset in (-1, 0, 1, 2):
-        index = np.clip(first.astype(np.int32) + offset, 0, old - 1)
-        total += _cubic(fraction - np.float32(offset), -0.75)[:, None] * _one_hot(index, old)
-    return total
-
-
-def _cubic(distance: np.ndarray, a: float) -> np.ndarray:
-    x = np.abs(distance)
-    near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
-    far = ((x - 5.0) * x + 8.0) * x * a - 4.0 * a
-    return np.where(x < 1.0, near, np.where(x < 2.0, far, np.float32(0.0)))
-
-
-_KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
-    "pil_linear": (lambda x: np.maximum(np.float32(0.0), 1.0 - np.abs(x)), 1.0),
-    "pil_cubic": (lambda x: _cubic(x, -0.5), 2.0),
-    "pil_lanczos": (lambda x: (np.sinc(x) * np.sinc(x / 3.0)).astype(np.float32), 3.0),
-}
 
 
 def crop(image: Tensor, top: Tensor | int, left: Tensor | int, height: Tensor | int, width: Tensor | int) -> Tensor:

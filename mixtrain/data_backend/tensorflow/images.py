@@ -11,6 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from mixtrain.data_backend.interface.images import Border, Method
+from mixtrain.data_backend.resize_weights import weights
+from mixtrain.data_backend.tensorflow.array_namespace import saturate, size_of
 from mixtrain.data_backend.tensorflow.encoded import DCT, decoded, is_jpeg
 from mixtrain.data_backend.tensorflow.op_errors import reason_of
 from mixtrain.typing import Tensor
@@ -93,18 +95,6 @@ def _text(contents: Tensor) -> Tensor:
     return tf.strings.substr(tf.io.serialize_tensor(contents), -count, count)
 
 
-def size_of(image: Tensor) -> tuple[Tensor | int, Tensor | int]:
-    known = image.shape[-3:-1]
-    shape = tf.shape(image)
-    return tuple(shape[index - 3] if size is None else size for index, size in enumerate(known))  # type: ignore
-
-
-def saturate(values: Tensor, dtype: Any) -> Tensor:
-    if not dtype.is_integer:
-        return tf.cast(values, dtype)
-    return tf.cast(tf.clip_by_value(tf.round(values), float(dtype.min), float(dtype.max)), dtype)
-
-
 def resize(image: Tensor, height: Tensor | int, width: Tensor | int, method: Method) -> Tensor:
     leading = tf.shape(image)[:-3]
     batch = tf.reshape(image, tf.concat([[-1], tf.shape(image)[-3:]], 0)) if image.shape.rank != 4 else image
@@ -120,11 +110,11 @@ def resize(image: Tensor, height: Tensor | int, width: Tensor | int, method: Met
         result = tf.raw_ops.ResizeBilinear(images=source, size=size, half_pixel_centers=True)
     else:
         rows, columns = size_of(batch)
-        column_weights = _weights(method, width, columns, height, rows)
+        column_weights = weights(method, width, columns, height, rows)
         result = tf.einsum("ow,nhwc->nhoc", column_weights, tf.cast(batch, tf.float32))
         if method.startswith("pil_"):  # Pillow rounds after each axis.
             result = tf.cast(saturate(result, image.dtype), tf.float32)
-        result = tf.einsum("oh,nhwc->nowc", _weights(method, height, rows, width, columns), result)
+        result = tf.einsum("oh,nhwc->nowc", weights(method, height, rows, width, columns), result)
     if method == "linear" and image.dtype in (tf.uint8, tf.uint16):
         result = tf.cast(result + 0.5, image.dtype)  # In range, so only rounded, half up as in OpenCV.
     elif result.dtype != image.dtype:
@@ -133,75 +123,6 @@ def resize(image: Tensor, height: Tensor | int, width: Tensor | int, method: Met
         result = tf.reshape(result, tf.concat([leading, tf.shape(result)[1:]], 0))
     sizes = [value if isinstance(value, int) else None for value in (height, width)]
     return tf.ensure_shape(result, [*image.shape[:-3], *sizes, image.shape[-1]])
-
-
-def _weights(
-    method: Method, new: Tensor | int, old: Tensor | int, other_new: Tensor | int, other_old: Tensor | int
-) -> Tensor:
-    """Return the weights (new, old) that resize one axis."""
-    scale = tf.cast(old, tf.float32) / tf.cast(new, tf.float32)
-    other_scale = tf.cast(other_old, tf.float32) / tf.cast(other_new, tf.float32)
-    if method == "area":
-        shrinks = tf.logical_and(scale >= 1.0, other_scale >= 1.0)
-        return tf.where(shrinks, _area_weights(new, old, scale), _enlarging_weights(new, old, scale))
-    if method == "cubic":
-        return _cubic_weights(new, old, scale)
-    kernel, support = _KERNELS[method]
-    stretch = tf.maximum(scale, 1.0)
-    center = (tf.range(tf.cast(new, tf.float32)) + 0.5)[:, None] * scale
-    position = tf.range(tf.cast(old, tf.float32))[None, :] + 0.5
-    distance = (position - center) / stretch
-    raw = tf.where(tf.abs(distance) < support, kernel(distance), 0.0)
-    return raw / tf.reduce_sum(raw, axis=1, keepdims=True)
-
-
-def _area_weights(new: Tensor | int, old: Tensor | int, scale: Tensor | float) -> Tensor:
-    start = tf.range(tf.cast(new, tf.float32))[:, None] * scale
-    pixel = tf.range(tf.cast(old, tf.float32))[None, :]
-    overlap = tf.minimum(start + scale, pixel + 1.0) - tf.maximum(start, pixel)
-    return tf.maximum(overlap, 0.0) / scale
-
-
-def _enlarging_weights(new: Tensor | int, old: Tensor | int, scale: Tensor | float) -> Tensor:
-    """Return OpenCV's area weights for enlarging: two pixels are mixed only where the new pixel covers both."""
-    index = tf.range(tf.cast(new, tf.float32))
-    first = tf.floor(index * scale)
-    fraction = (index + 1.0) - (first + 1.0) / scale
-    fraction = tf.where(fraction <= 0.0, 0.0, fraction - tf.floor(fraction))
-    first = tf.cast(first, tf.int32)
-    second = tf.minimum(first + 1, old - 1)
-    return (1.0 - fraction)[:, None] * tf.one_hot(first, old) + fraction[:, None] * tf.one_hot(second, old)
-
-
-def _cubic_weights(new: Tensor | int, old: Tensor | int, scale: Tensor | float) -> Tensor:
-    """Return OpenCV's cubic weights (a = -0.75), with the border repeated."""
-    center = (tf.range(tf.cast(new, tf.float32)) + 0.5) * scale - 0.5
-    first = tf.floor(center)
-    fraction = center - first
-    total = tf.zeros(tf.stack([new, old]))
-    for offset in (-1, 0, 1, 2):
-        index = tf.clip_by_value(tf.cast(first, tf.int32) + offset, 0, old - 1)
-        total += _cubic(fraction - offset, -0.75)[:, None] * tf.one_hot(index, old)
-    return total
-
-
-def _cubic(distance: Tensor, a: float) -> Tensor:
-    x = tf.abs(distance)
-    near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
-    far = ((x - 5.0) * x + 8.0) * x * a - 4.0 * a
-    return tf.where(x < 1.0, near, tf.where(x < 2.0, far, 0.0))
-
-
-def _sinc(x: Tensor) -> Tensor:
-    angle = tf.where(x == 0.0, 1.0, x * 3.14159265358979)
-    return tf.where(x == 0.0, 1.0, tf.sin(angle) / angle)
-
-
-_KERNELS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
-    "pil_linear": (lambda x: tf.maximum(0.0, 1.0 - tf.abs(x)), 1.0),
-    "pil_cubic": (lambda x: _cubic(x, -0.5), 2.0),
-    "pil_lanczos": (lambda x: _sinc(x) * _sinc(x / 3.0), 3.0),
-}
 
 
 def crop(image: Tensor, top: Tensor | int, left: Tensor | int, height: Tensor | int, width: Tensor | int) -> Tensor:
