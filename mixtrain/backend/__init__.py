@@ -1,7 +1,7 @@
 """The backend interface: functions of the array library that Keras runs on, beyond `keras.ops`.
 
-Every name below means the same on every backend; the backends have the same file names. Packages above use
-`keras.ops`, `keras.Variable` and this interface, nothing else.
+Every name below means what `mixtrain/backend/interface/` documents; the backends have the same file names. Packages
+above use `keras.ops`, `keras.Variable` and this interface, nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from mixtrain.backend.class_labels import (
     first_outside,
     note_class_labels,
 )
-from mixtrain.backend.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.backend.forked import forked_after_start, note_forks
 from mixtrain.backend.info import DeviceInfo, GroupInfo, JitChoice
 from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
@@ -35,13 +34,12 @@ from mixtrain.backend.next_value import (
 )
 from mixtrain.backend.processor import processors
 from mixtrain.backend.refused_batch import EmptyBatch, RefusedBatch, naming_position, refuse_empty
-from mixtrain.backend.row_part import RowPart, error_subject
 from mixtrain.backend.share import SEED_STRIDE, Share, is_one_number, merge_of
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
 from mixtrain.backend.unstorable import Unstorable, text_for_numbers
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
-    from mixtrain.backend.tensorflow import colors, images, row_random, special, warp
+    from mixtrain.backend.tensorflow import random as row_random, special  # The name by which `ops` calls it.
     from mixtrain.backend.tensorflow.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.tensorflow.compile import (
         EAGER_COMPILES,
@@ -88,7 +86,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.keras_step import with_values, without_skipped_steps
     from mixtrain.backend.tensorflow.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.tensorflow.pooling import pool
-    from mixtrain.backend.tensorflow.passes import DevicePut, Stacked
+    from mixtrain.backend.tensorflow.elements import DevicePut, Stacked
     from mixtrain.backend.tensorflow.processes import (
         RecordedWrites,
         all_gather,
@@ -101,22 +99,11 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         naming_lost_process,
     )
     from mixtrain.backend.tensorflow.products import product, times_transposed
-    from mixtrain.backend.tensorflow.records import Examples, first_example
     from mixtrain.backend.tensorflow.replicas import Replicas, devices_in_force, find_devices
-    from mixtrain.backend.tensorflow.requirements import require
     from mixtrain.backend.tensorflow.rollback import Rollback
-    from mixtrain.backend.tensorflow.row_function import RowFunction, call_row
     from mixtrain.backend.tensorflow.scan import scan
     from mixtrain.backend.tensorflow.steps import GROUPS, CompiledSteps
     from mixtrain.backend.tensorflow.storage import exchange_storage, read_storage, storage_in
-    from mixtrain.backend.tensorflow.stream import (
-        EndOfStream,
-        Pipeline,
-        is_pipeline_source,
-        pipeline_from_arrays,
-        pipeline_from_rows,
-        wrap_pipeline,
-    )
     from mixtrain.backend.tensorflow.tensor import (
         BACKEND_TENSORS,
         TENSOR_TYPES,
@@ -143,7 +130,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.trace import without_autograph, has_results, traces, value_scope
     from mixtrain.backend.tensorflow.variables import store
 else:
-    from mixtrain.backend.jax import colors, images, row_random, special, warp
+    from mixtrain.backend.jax import random as row_random, special  # The name by which `ops` calls it.
     from mixtrain.backend.jax.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.jax.compile import (
         EAGER_COMPILES,
@@ -190,7 +177,7 @@ else:
     from mixtrain.backend.jax.keras_step import with_values, without_skipped_steps
     from mixtrain.backend.jax.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.jax.pooling import pool
-    from mixtrain.backend.jax.passes import DevicePut, Stacked
+    from mixtrain.backend.jax.elements import DevicePut, Stacked
     from mixtrain.backend.jax.processes import (
         RecordedWrites,
         all_gather,
@@ -203,22 +190,11 @@ else:
         naming_lost_process,
     )
     from mixtrain.backend.jax.products import product, times_transposed
-    from mixtrain.backend.jax.records import Examples, first_example
     from mixtrain.backend.jax.replicas import Replicas, devices_in_force, find_devices
-    from mixtrain.backend.jax.requirements import require
     from mixtrain.backend.jax.rollback import Rollback
-    from mixtrain.backend.jax.row_function import RowFunction, call_row
     from mixtrain.backend.jax.scan import scan
     from mixtrain.backend.jax.steps import GROUPS, CompiledSteps
     from mixtrain.backend.jax.storage import exchange_storage, read_storage, storage_in
-    from mixtrain.backend.jax.stream import (
-        EndOfStream,
-        Pipeline,
-        is_pipeline_source,
-        pipeline_from_arrays,
-        pipeline_from_rows,
-        wrap_pipeline,
-    )
     from mixtrain.backend.jax.tensor import (
         BACKEND_TENSORS,
         TENSOR_TYPES,
@@ -259,24 +235,17 @@ __all__ = [
     "DeviceInfo",
     "DevicePut",
     "EmptyBatch",
-    "EndOfStream",
-    "ExampleColumn",
-    "Examples",
     "GroupInfo",
     "JitChoice",
     "LabelOutOfRange",
     "LiveValue",
     "RecordedWrites",
     "RefusedBatch",
-    "Pipeline",
     "Replicas",
     "Rollback",
-    "RowFunction",
-    "RowPart",
     "Share",
     "Stacked",
     "TensorBase",
-    "UnreadableRecord",
     "Unstorable",
     "VALUE_ERRORS",
     "all_finite",
@@ -291,7 +260,6 @@ __all__ = [
     "byte_count",
     "bytes_of",
     "call_python",
-    "call_row",
     "branching",
     "call_with_branches",
     "called_directly",
@@ -299,7 +267,6 @@ __all__ = [
     "cast_keeping_layout",
     "choose_jit",
     "boolean_mask",
-    "colors",
     "compile_function",
     "compile_once",
     "cond",
@@ -313,7 +280,6 @@ __all__ = [
     "exchange_storage",
     "find_devices",
     "finite_and_norm",
-    "first_example",
     "first_outside",
     "forked_after_start",
     "from_channels_last",
@@ -325,8 +291,6 @@ __all__ = [
     "has_results",
     "has_started",
     "canonical_dtype",
-    "images",
-    "is_pipeline_source",
     "is_sparse",
     "is_one_number",
     "is_unknown_dimension",
@@ -348,8 +312,6 @@ __all__ = [
     "note_class_labels",
     "eager_scope",
     "peak_memory",
-    "pipeline_from_arrays",
-    "pipeline_from_rows",
     "pool",
     "process_index",
     "process_jit",
@@ -363,13 +325,11 @@ __all__ = [
     "refuse_unstorable",
     "text_for_numbers",
     "register_tensor",
-    "require",
     "row_random",
     "scan",
     "snapshot",
     "softmax_cross_entropy",
     "sparse_softmax_cross_entropy",
-    "error_subject",
     "special",
     "storage_in",
     "store",
@@ -389,7 +349,6 @@ __all__ = [
     "truth",
     "unique_with_indices",
     "value_and_gradient",
-    "warp",
     "with_backward_hook",
     "with_backward_rule",
     "with_branches",
@@ -398,7 +357,6 @@ __all__ = [
     "without_skipped_steps",
     "wait_for",
     "wrap_with",
-    "wrap_pipeline",
     "write_after",
     "write_onnx",
     "write_saved_model",

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import backend, checks, data_backend
 from mixtrain.boundary import to_tensors
+from mixtrain.data_backend import row_random
 from mixtrain.dataset import config
 from mixtrain.dataset.parallel import adaptive_map, call_until_failure, ordered_map
 from mixtrain.dataset.pass_seed import PassSeed
@@ -65,7 +66,7 @@ class Chain:
         self._workers = min(config.get_num_parallel_workers(), backend.processors()) if workers is None else workers
         opened = {position for transform in self._openers for position in transform.step.positions}
         files = [index for index, position in enumerate(self.positions) if position in opened]
-        self._compiled = backend.RowFunction(self._parts(others), parallel=max(2, self._workers), files=files)
+        self._compiled = data_backend.RowFunction(self._parts(others), parallel=max(2, self._workers), files=files)
         self._row_bytes = _MAX_BYTES  # The largest row of the last group whose files were opened.
 
     def run(self, items: Iterator[RowInContext], seed: int) -> Iterator[RowInContext]:
@@ -141,14 +142,14 @@ class Chain:
                 )
         return context, self._compiled(keys, block)
 
-    def _parts(self, transforms: Sequence[_Transform]) -> list[backend.RowPart]:
+    def _parts(self, transforms: Sequence[_Transform]) -> list[data_backend.RowPart]:
         """Return the transforms as functions of rows, or of blocks where neighbors take blocks."""
         parts = []
         for by_block, run in itertools.groupby(transforms, key=lambda transform: transform.operation.by_block):
             neighbors = tuple(run)
             positions = tuple(sorted({position for each in neighbors for position in each.step.positions}))
             function = functools.partial(_run_block if by_block else _run_row, neighbors, positions)
-            parts.append(backend.RowPart(function, by_block, tuple(map(self.positions.index, positions))))
+            parts.append(data_backend.RowPart(function, by_block, tuple(map(self.positions.index, positions))))
         return parts
 
 
@@ -164,7 +165,7 @@ class _Transform:
         """Replace each column of the step by what the function returns for it; errors name the column."""
         for position, name in zip(self.step.positions, self.step.names, strict=True):
             value, subject = columns[position], f'map, column "{name}"'
-            with backend.error_subject(subject):
+            with data_backend.error_subject(subject):
                 try:
                     columns[position] = function(value, *arguments)
                 except Exception as error:
@@ -175,7 +176,7 @@ class _Transform:
 def _run_row(transforms: tuple[_Transform, ...], positions: tuple[int, ...], seed: Seed, *values: Tensor) -> Row:
     row = dict(zip(positions, values, strict=True))
     for transform in transforms:
-        transform.apply(transform.operation.graph, row, backend.row_random.fold_in(seed, transform.index))
+        transform.apply(transform.operation.graph, row, row_random.fold_in(seed, transform.index))
     return tuple(row[position] for position in positions)
 
 

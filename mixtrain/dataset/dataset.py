@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mixtrain import backend, checks
+from mixtrain import checks, data_backend
 from mixtrain.dataset.batch_steps import BatchSteps
 from mixtrain.dataset.cache import DatasetCache, cached
 from mixtrain.dataset.columns import read_names
@@ -169,11 +169,11 @@ class Dataset(BatchSteps["Dataset"]):
         return DatasetIterator(self._stage, build, num_epochs)
 
     @property
-    def pipeline(self) -> backend.Pipeline:
+    def pipeline(self) -> data_backend.Pipeline:
         """The rows as the backend's pipeline, starting at epoch 0; each pass over it is the next epoch."""
         return self.pipeline_from(0)
 
-    def pipeline_from(self, initial_epoch: int) -> backend.Pipeline:
+    def pipeline_from(self, initial_epoch: int) -> data_backend.Pipeline:
         """Return the backend's pipeline, starting at an epoch; with a seed, as an uninterrupted run reads that epoch.
 
         Args: initial_epoch: The epoch, from 0.

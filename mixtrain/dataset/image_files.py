@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from mixtrain import backend
+from mixtrain.data_backend import images
 from mixtrain.dataset.parallel import adaptive_map
 
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0)
@@ -57,7 +57,7 @@ class ImageFiles:
         if not self.decode:
             return [array.copy() for array in arrays]
         try:
-            return backend.images.decode_files(arrays)
+            return images.decode_files(arrays)
         except ValueError as error:
             raise UnreadableFile(str(error)) from error
 

@@ -7,12 +7,12 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from mixtrain import backend
+from mixtrain import data_backend
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 
 
-def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> backend.Pipeline:
+def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> data_backend.Pipeline:
     """Return the rows of a stage as a pipeline, from `initial_epoch` on; with a seed, an epoch always has the same
     order.
 
@@ -33,5 +33,5 @@ def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> backend.Pipeline:
         return opened.pop() if opened else stage.rows(pass_seed.at_epoch(next(epochs)))
 
     size = math.inf if stage.infinite else stage.size
-    pipeline = backend.pipeline_from_rows(start_pass, example, size=size, columns=stage.columns)
+    pipeline = data_backend.pipeline_from_rows(start_pass, example, size=size, columns=stage.columns)
     return dataclasses.replace(pipeline, uniform=stage.uniform)

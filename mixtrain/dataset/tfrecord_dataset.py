@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 
-from mixtrain import backend, checks
+from mixtrain import checks, data_backend
 from mixtrain.dataset import config
 from mixtrain.dataset.cache import DatasetCache, cached
 from mixtrain.dataset.columns import read_names
@@ -96,8 +96,8 @@ class RecordSource(Stage):
     """
 
     def __init__(
-        self, files: Sequence[str], columns: Sequence[backend.ExampleColumn], compression: Compression, *, workers: int,
-        max_rows: int, shards: tuple[int, int], equal_rows: bool, shuffle_files: bool,
+        self, files: Sequence[str], columns: Sequence[data_backend.ExampleColumn], compression: Compression, *,
+        workers: int, max_rows: int, shards: tuple[int, int], equal_rows: bool, shuffle_files: bool,
     ) -> None:
         super().__init__([column.name for column in columns])
         count, shard = shards
@@ -107,7 +107,7 @@ class RecordSource(Stage):
                 "shard_equal_rows=True",
             )
         self._files = list(files) if equal_rows else list(files)[shard::count]
-        self._examples = backend.Examples(columns, compression, workers)
+        self._examples = data_backend.Examples(columns, compression, workers)
         self._compression = compression
         self._max_rows = max_rows
         self._shards = shards if equal_rows else (1, 0)
@@ -129,16 +129,16 @@ class RecordSource(Stage):
         start = -(-self._total // self._shards[0]) * self._shards[1]
         try:
             yield from self._examples.read(files, start=start, count=self.size)
-        except backend.UnreadableRecord as error:
+        except data_backend.UnreadableRecord as error:
             raise _damaged(files, str(error)) from error
 
 
 def _read_columns(
     path: str, compression: Compression, schema: Schema | None, columns_list: list[str] | None
-) -> list[backend.ExampleColumn]:
+) -> list[data_backend.ExampleColumn]:
     try:
-        kinds = backend.first_example(path, compression)
-    except backend.UnreadableRecord as error:
+        kinds = data_backend.first_example(path, compression)
+    except data_backend.UnreadableRecord as error:
         raise foreign_file(_WHERE, path, "tf.train.Example records", str(error)) from error
     listed = [SchemaColumn(name, _DTYPES[kind]) for name, kind in kinds.items()] if schema is None else schema.columns
     columns = {column.name: column for column in listed}
@@ -153,7 +153,7 @@ def _read_columns(
                 _WHERE, f'column "{name}" holds {kinds[name]} in {path} and must have a dtype for it in schema',
                 dtype, '"uint8" or "string" for bytes, and a dtype of numbers for numbers',
             )
-    return [backend.ExampleColumn(name, kinds[name], columns[name].dtype, columns[name].shape) for name in names]
+    return [data_backend.ExampleColumn(name, kinds[name], columns[name].dtype, columns[name].shape) for name in names]
 
 
 def _damaged(files: Sequence[str], reason: str) -> ValueError:

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
-from mixtrain.backend import Pipeline
+from mixtrain import backend, checks, data_backend
 from mixtrain.boundary import tensor
+from mixtrain.data_backend import Pipeline
 from mixtrain.train.held_batches import HeldBatches, borrow
 from mixtrain.train.read_ahead import read_ahead
 from mixtrain.typing import Batch, DatasetLike, Network, Tensor, TensorLike, Tree
@@ -54,8 +54,8 @@ class Feed:
             self._pipeline: Pipeline | None = dataset.pipeline_from(first_pass)
         elif isinstance(getattr(dataset, "pipeline", None), Pipeline):
             self._pipeline = dataset.pipeline
-        elif backend.is_pipeline_source(dataset):
-            self._pipeline = backend.wrap_pipeline(dataset, whole_dicts=dicts == "inputs")
+        elif data_backend.is_pipeline_source(dataset):
+            self._pipeline = data_backend.wrap_pipeline(dataset, whole_dicts=dicts == "inputs")
         elif isinstance(dataset, Iterator):
             raise checks.fail_type(
                 where, "the dataset must be readable again in each epoch", dataset,
@@ -171,7 +171,7 @@ class Feed:
         if self._pipeline is None:
             row = tuple(map(backend.to_numpy, parts))
             arrays = functools.partial(self._arrays, [value.dtype for value in row])
-            pipeline = backend.pipeline_from_rows(arrays, row, size=self.size)
+            pipeline = data_backend.pipeline_from_rows(arrays, row, size=self.size)
             self._graph = dataclasses.replace(pipeline, uniform=self._uniform())
         else:
             self._graph = self._pipeline

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.backend.rows import Failure
+from mixtrain.data_backend.rows import Failure
 from mixtrain.typing import Batch, Tree
 
 # Kinds of dtypes: booleans, integers and floats. Other arrays are converted, or refused, when they are read.

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import backend, checks, data_backend
 from mixtrain.train.feed import DictBatches, Feed, as_batch
 from mixtrain.typing import DatasetLike, TensorLike, Tree
 
@@ -152,7 +152,7 @@ def is_dataset(value: Any) -> bool:
     if hasattr(value, "__array__"):
         return False
     pipeline = hasattr(value, "pipeline_from") or hasattr(value, "pipeline")
-    return pipeline or isinstance(value, (keras.utils.PyDataset, Iterable)) or backend.is_pipeline_source(value)
+    return pipeline or isinstance(value, (keras.utils.PyDataset, Iterable)) or data_backend.is_pipeline_source(value)
 
 
 def _parts(column: Tree) -> Tree:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
-from mixtrain import backend, context
+from mixtrain import backend, context, data_backend
 from mixtrain.loss_scale.guard import OverflowGuard
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.serialization.latest import latest_checkpoint
@@ -348,7 +348,7 @@ class TrainingLoop:
             except backend.RefusedBatch as error:
                 error.index += done
                 raise
-            except backend.EndOfStream:
+            except data_backend.EndOfStream:
                 raise _ended_early("before that", sink.size, epoch) from None
             done += len(result.records)
             parts.append(result.records)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import backend
+from mixtrain import backend, data_backend
 from mixtrain.backend import DeviceInfo, JitChoice
 from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_every
 
@@ -85,7 +85,7 @@ def test_a_loop_runs_every_step_in_order_and_returns_each_result(choice: JitChoi
         return backend.to_tensor(total), keras.ops.sum(x) > 2
 
     data = np.arange(6, dtype=np.float32).reshape(6, 1)
-    iterator = backend.pipeline_from_arrays([data]).graph_iterator()
+    iterator = data_backend.pipeline_from_arrays([data]).graph_iterator()
     sums, large = backend.CompiledSteps(step, choice=choice).run_stream(iterator, 4)
     assert backend.to_numpy(sums).tolist() == [0, 1, 3, 6]
     assert backend.to_numpy(large).tolist() == [False, False, False, True]
@@ -94,9 +94,9 @@ def test_a_loop_runs_every_step_in_order_and_returns_each_result(choice: JitChoi
 
 
 def test_a_loop_past_the_end_of_its_data_raises_the_end_of_stream() -> None:
-    iterator = backend.pipeline_from_arrays([np.zeros((2, 1), np.float32)]).graph_iterator()
+    iterator = data_backend.pipeline_from_arrays([np.zeros((2, 1), np.float32)]).graph_iterator()
     loop = backend.CompiledSteps(lambda x: (keras.ops.sum(x),), choice=PLAIN).run_stream
-    with pytest.raises(backend.EndOfStream):
+    with pytest.raises(data_backend.EndOfStream):
         loop(iterator, 3)
 
 

@@ -1,49 +1,63 @@
-"""Every backend has every name of the interface, with the same signature, according to the source files."""
+"""Every backend has every name of the documented interface, with its signature, according to the source files."""
 
 from __future__ import annotations
 
 import ast
 import functools
-import inspect
 import pathlib
 
 import pytest
 
-from mixtrain import backend
+import mixtrain
+from mixtrain import backend, data_backend
+from mixtrain.data_backend import arrays
 from tests.backends import quick_every
 
-PACKAGE = pathlib.Path(inspect.getfile(backend)).parent
+ROOT = pathlib.Path(mixtrain.__file__).parent
 BACKENDS = ("jax", "tensorflow")
+INTERFACES = {"backend": set(backend.__all__), "data_backend": {*data_backend.__all__, *arrays.__all__}}
+# The files that import names of an interface from a backend.
+IMPORTERS = {"backend": ("__init__",), "data_backend": ("__init__", "arrays")}
+# Names that need no array library, once for all backends.
 NEUTRAL = {
     "ClassLabels", "DeviceInfo", "ExampleColumn", "GroupInfo", "JitChoice", "LabelOutOfRange", "RowPart", "SEED_STRIDE",
-    "Share", "TensorBase", "UnreadableRecord", "Unstorable", "backend_value", "cast_keeping_layout", "elementwise",
-    "first_outside", "forked_after_start", "is_one_number", "join_along", "merge_of", "nhwc_of", "note_class_labels",
-    "processors", "public_tensor", "reduce_axes", "error_subject", "naming_position", "text_for_numbers",
-    "EmptyBatch", "RefusedBatch", "is_next_value", "mark_next_value", "next_values", "refuse_empty",
-    "takes_next_value", "to_channels_last", "without_next_values", "wrap_with",
+    "Share", "TensorBase", "UnreadableRecord", "Unstorable", "backend_value", "cast_keeping_layout", "colors",
+    "elementwise", "first_outside", "forked_after_start", "is_one_number", "join_along", "merge_of", "nhwc_of",
+    "note_class_labels", "processors", "public_tensor", "reduce_axes", "error_subject", "naming_position",
+    "text_for_numbers", "EmptyBatch", "RefusedBatch", "is_next_value", "mark_next_value", "next_values",
+    "refuse_empty", "takes_next_value", "to_channels_last", "warp", "without_next_values",
+    "wrap_with",
 }
-MODULES = {"colors", "images", "row_random", "special", "warp"}
+MODULES = {
+    ("backend", "row_random"), ("backend", "special"), ("data_backend", "images"), ("data_backend", "row_random"),
+}
 # Methods and functions that only files of the same backend use.
 OWN = {"Pipeline": ("dataset",), "row_random": ("seed_words",)}
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
 
 @functools.cache
-def imported(name: str) -> dict[str, str]:
-    """Return the names that the backend interface imports from a backend, with the file of each."""
+def imported(package: str, name: str) -> dict[str, str]:
+    """Return the names that an interface imports from a backend, with the file of each."""
     files = {}
-    for node in ast.walk(ast.parse((PACKAGE / "__init__.py").read_text())):
-        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"mixtrain.backend.{name}."):
-            file = (node.module or "").removeprefix(f"mixtrain.backend.{name}").removeprefix(".")
+    text = "".join((ROOT / package / f"{importer}.py").read_text() for importer in IMPORTERS[package])
+    for node in ast.walk(ast.parse(text.replace("from __future__ import annotations", ""))):
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"mixtrain.{package}.{name}."):
+            file = (node.module or "").removeprefix(f"mixtrain.{package}.{name}").removeprefix(".")
             files |= {alias.asname or alias.name: file or alias.name for alias in node.names}
     return files
 
 
+def path_of(package: str, library: str, name: str) -> pathlib.Path:
+    """Return the file of a backend from which an interface imports a name."""
+    return ROOT / package / library / f"{imported(package, library)[name]}.py"
+
+
 @functools.cache
-def definitions(name: str, file: str) -> dict[str, Definition]:
+def definitions(path: pathlib.Path) -> dict[str, Definition]:
     """Return the definitions in a file of a backend, or in the files that it imports from the package, by name."""
     nodes: dict[str, Definition] = {}
-    for node in ast.parse((PACKAGE / name / f"{file}.py").read_text()).body:
+    for node in ast.parse(path.read_text()).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             nodes[node.name] = node
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -51,12 +65,39 @@ def definitions(name: str, file: str) -> dict[str, Definition]:
             for target in targets:
                 names = target.elts if isinstance(target, ast.Tuple) else [target]
                 nodes |= {item.id: node for item in names if isinstance(item, ast.Name)}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mixtrain.backend"):
-            path = PACKAGE.parent.parent.joinpath(*(node.module or "").split(".")).with_suffix(".py")
-            if path.is_file():
-                there = definitions(str(path.parent.relative_to(PACKAGE)), path.stem)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[:1] == ["mixtrain"]:
+            other = ROOT.parent.joinpath(*(node.module or "").split(".")).with_suffix(".py")
+            if other.is_file() and other.relative_to(ROOT).parts[0] in INTERFACES:
+                there = definitions(other)
                 nodes |= {item.asname or item.name: there[item.name] for item in node.names if item.name in there}
     return nodes
+
+
+@functools.cache
+def documented(package: str) -> dict[str, Definition]:
+    """Return the definitions in the files of an interface, by name; those of a module by "module.name"."""
+    files = {imported(package, "jax")[module]: f"{module}." for place, module in MODULES if place == package}
+    nodes: dict[str, Definition] = {}
+    for path in sorted((ROOT / package / "interface").glob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            name = getattr(node, "name", None) or getattr(getattr(node, "target", None), "id", None)
+            if name and isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AnnAssign)):
+                nodes[files.get(path.stem, "") + name] = node
+    return nodes
+
+
+def implementation(package: str, library: str, name: str) -> Definition:
+    """Return the definition of a documented name in a backend."""
+    return definitions(path_of(package, library, name.split(".")[0]))[name.split(".")[-1]]
+
+
+def parts_of(name: str, node: Definition) -> dict[str, ast.FunctionDef | ast.ClassDef]:
+    """Return a function, or a class and its public methods, by name; nothing of a value."""
+    if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return {}
+    methods = [part for part in node.body if isinstance(part, ast.FunctionDef) and not part.name.startswith("__")]
+    public = {f"{name}.{part.name}": part for part in methods if not part.name.startswith("_")}
+    return {name: node} | (public if isinstance(node, ast.ClassDef) else {})
 
 
 def signature_of(node: Definition) -> object:
@@ -88,41 +129,63 @@ def attributes_of(node: ast.ClassDef) -> set[str]:
     }
 
 
-def test_both_backends_have_every_name() -> None:
+DOCUMENTED = [(package, name) for package in INTERFACES for name in documented(package)]
+
+
+@pytest.mark.parametrize("package", INTERFACES)
+def test_both_backends_have_every_name(package: str) -> None:
     for name in BACKENDS:
-        assert set(imported(name)) | NEUTRAL == set(backend.__all__)
-        assert set(imported(name)) & NEUTRAL == set()
+        assert set(imported(package, name)) == INTERFACES[package] - NEUTRAL
 
 
-def test_both_backends_have_the_same_names_in_the_same_files() -> None:
-    one, other = (imported(name) for name in BACKENDS)
+@pytest.mark.parametrize("package", INTERFACES)
+def test_both_backends_have_the_same_names_in_the_same_files(package: str) -> None:
+    one, other = (imported(package, name) for name in BACKENDS)
     assert one == other
 
 
+@pytest.mark.parametrize("package", INTERFACES)
+def test_every_name_is_documented(package: str) -> None:
+    own = {name for name in documented(package) if "." not in name}
+    assert own | NEUTRAL | {name for place, name in MODULES if place == package} == INTERFACES[package] | NEUTRAL
+    for name, node in documented(package).items():
+        missing = [place for place, part in parts_of(name, node).items() if ast.get_docstring(part) is None]
+        assert missing == [], name
+
+
 @quick_every(3)
-@pytest.mark.parametrize("name", sorted(set(backend.__all__) - NEUTRAL - MODULES))
-def test_a_name_has_the_same_signature_in_both(name: str) -> None:
-    nodes = [definitions(library, imported(library)[name])[name] for library in BACKENDS]
-    signatures = [signature_of(node) for node in nodes]
-    for node, own, other in zip(nodes, signatures, reversed(signatures), strict=True):
-        if isinstance(node, ast.ClassDef) and isinstance(own, dict) and isinstance(other, dict):
-            # A method of one backend may be a callable attribute in the other.
-            own.update({method: other[method] for method in attributes_of(node) & other.keys()})
-            for method in OWN.get(name, ()):
-                own.pop(method, None)
-    assert signatures[0] == signatures[1]
+@pytest.mark.parametrize("library", BACKENDS)
+@pytest.mark.parametrize(("package", "name"), DOCUMENTED)
+def test_a_name_has_the_signature_of_the_interface(package: str, name: str, library: str) -> None:
+    documented_node, node = documented(package)[name], implementation(package, library, name)
+    expected, own = signature_of(documented_node), signature_of(node)
+    if isinstance(node, ast.ClassDef) and isinstance(own, dict) and isinstance(expected, dict):
+        # A method of one backend may be a callable attribute in the other.
+        own.update({method: expected[method] for method in attributes_of(node) & expected.keys()})
+        for method in OWN.get(name, ()):
+            own.pop(method, None)
+    assert own == expected
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_a_module_has_the_same_functions_in_both(module: str) -> None:
-    signatures = [
-        {
-            node.name: signature_of(node) for node in ast.parse((PACKAGE / library / f"{module}.py").read_text()).body
-            if isinstance(node, ast.FunctionDef) and not node.name.startswith(("_", *OWN.get(module, ())))
-        }
-        for library in BACKENDS
-    ]
-    assert signatures[0] and signatures[0] == signatures[1]
+@pytest.mark.parametrize("library", BACKENDS)
+@pytest.mark.parametrize(("package", "name"), DOCUMENTED)
+def test_a_docstring_is_in_the_interface_alone(package: str, name: str, library: str) -> None:
+    """What is particular to a backend is a line; nothing is said twice."""
+    texts = parts_of(name, documented(package)[name])
+    for place, node in parts_of(name, implementation(package, library, name)).items():
+        text = ast.get_docstring(node)
+        if text is not None and place in texts:
+            assert "\n" not in text and text not in (ast.get_docstring(texts[place]) or ""), place
+
+
+@pytest.mark.parametrize("library", BACKENDS)
+@pytest.mark.parametrize(("package", "module"), sorted(MODULES))
+def test_a_module_has_the_functions_of_the_interface(package: str, module: str, library: str) -> None:
+    tree = ast.parse(path_of(package, library, module).read_text())
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
+    assert {f"{module}.{name}" for name in names.difference(OWN.get(module, ()))} == {
+        name for name in documented(package) if name.startswith(f"{module}.")
+    }
 
 
 def test_a_difference_is_detected() -> None:

@@ -12,14 +12,6 @@ from mixtrain.errors import UnsupportedBackendError
 pytestmark = pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="it can be done there")
 
 
-def test_records_are_refused() -> None:
-    message = "TFRecordDataset: expected TensorFlow, .*; got the Keras backend jax. Set KERAS_BACKEND=tensorflow, or"
-    with pytest.raises(UnsupportedBackendError, match=message):
-        backend.first_example("file.tfrecord", "")
-    with pytest.raises(UnsupportedBackendError, match=message):
-        backend.Examples([], "", 1).read(["file.tfrecord"], count=1)
-
-
 @pytest.mark.parametrize(
     ("write", "kind"), [(backend.write_saved_model, "SAVED_MODEL"), (backend.write_onnx, "ONNX")]
 )

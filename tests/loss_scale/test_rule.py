@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import backend
+from mixtrain import backend, data_backend
 from mixtrain.loss_scale.rule import LARGEST_SCALE, LossScaleRule, LossScaleState, next_loss_scale
 from tests.backends import quick_every
 from tests.train.planted import GOLDEN
@@ -87,7 +87,7 @@ def test_5000_good_and_5000_bad_steps_in_a_compiled_loop_stay_finite() -> None:
         return (keras.ops.convert_to_tensor(state.loss_scale),)
 
     loop = backend.CompiledSteps(step, choice=backend.JitChoice(False, "test")).run_stream
-    flags = backend.pipeline_from_arrays([np.repeat([True, False], 5000)])
+    flags = data_backend.pipeline_from_arrays([np.repeat([True, False], 5000)])
     (scales,) = loop(flags.graph_iterator(), 10_000)
     scales = backend.to_numpy(scales)
     assert np.isfinite(scales).all() and scales.min() >= 1

@@ -18,7 +18,8 @@ LAYERS = [
     {"dtype", "errors", "checks", "context", "auto_parallel", "process_group", "compat.mindspore.module_paths",
      "compat.mindspore.refused_names", "lazy_names", "log", "text_table", "typing", "version"},
     {"backend"},
-    {"autocast", "boundary", "class_labels", "communication", "distribution", "faces", "network", "seed"},
+    {"autocast", "boundary", "class_labels", "communication", "data_backend", "distribution", "faces", "network",
+     "seed"},
     {"metrics", "step.optimizer_driver", "trace_version"},
     {"precision", "diagnostics", "summaries"},
     {"loss_scale"},
@@ -43,7 +44,12 @@ LAYERS = [
 LAYER_OF = {package: number for number, packages in enumerate(LAYERS) for package in packages}
 # Modules at the bottom may use each other (errors by checks, say): they hold no state of packages above.
 BOTTOM = LAYERS[0]
+BACKEND_PACKAGES = {"backend", "data_backend"}
 BACKENDS = {"tensorflow": {"tensorflow"}, "jax": {"jax", "jaxlib"}}
+# The packages that read data; what computes knows tensors, not where they come from.
+READERS = {"data_backend", "dataset", "train"}
+# Words of data feeding, none of which names a file of the backend that computes.
+DATA_WORDS = {"colors", "decode", "encoded", "image", "images", "records", "row", "rows", "stream", "streams", "warp"}
 # Each says why, and a test of its own fails when the name moves.
 PRIVATE_KERAS = {"backend/jax/tensor.py"}
 OPTIONAL = {"PIL", "matplotlib", "onnx", "tensorboard", "tf2onnx"}
@@ -120,17 +126,27 @@ def test_only_a_backend_imports_its_array_library() -> None:
     wrong = []
     for path, tree in trees().items():
         place = path.relative_to(ROOT).parts
-        own = BACKENDS.get(place[1], set()) if place[0] == "backend" and len(place) > 2 else set()
+        own = BACKENDS.get(place[1], set()) if place[0] in BACKEND_PACKAGES and len(place) > 2 else set()
         if external_imports(tree) & libraries - own:
             wrong.append(named(path))
     assert wrong == []
 
 
-def test_only_the_backend_package_asks_which_backend_runs() -> None:
+def test_only_what_reads_data_uses_the_data_backend() -> None:
+    users = {package_of_file(path) for path, tree in trees().items() if "data_backend" in imported_packages(tree)}
+    assert users <= READERS
+
+
+def test_the_backend_that_computes_has_no_images_rows_or_streams() -> None:
+    files = [path for path in FILES if package_of_file(path) == "backend"]
+    assert [named(path) for path in files if DATA_WORDS & set(path.stem.split("_"))] == []
+
+
+def test_only_the_backend_packages_ask_which_backend_runs() -> None:
     """What differs is a function of the backend interface."""
     assert [
         f"{named(path)}:{node.lineno}"
-        for path, tree in trees().items() if package_of_file(path) != "backend"
+        for path, tree in trees().items() if package_of_file(path) not in BACKEND_PACKAGES
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr == "backend" and isinstance(node.value, ast.Attribute)
     ] == []

@@ -13,28 +13,16 @@ from mixtrain.backend.user_code import deciding_code
 
 
 def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function unchanged: it is traced along all paths."""
+    """Return it as it is: it is traced along all paths."""
     return function
 
 
 def branching(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method unchanged: it is traced along all paths."""
+    """Return it as it is: it is traced along all paths."""
     return method
 
 
 def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
-    """Call a compiled function.
-
-    Args:
-        compiled: The compiled function.
-        *args: Its arguments.
-
-    Returns:
-        Its results.
-
-    Raises:
-        TypeError: A tensor decides a branch, or a layer needs the value of a tensor in Python.
-    """
     try:
         return compiled(*args)
     except (jax.errors.ConcretizationTypeError, AttributeError, IndexError) as caught:
@@ -82,5 +70,4 @@ def _value_needed(error: BaseException) -> TypeError | None:
 
 
 def tensor_decided() -> bool:
-    """Whether Python values may depend on a branch that a tensor decided, and must become tensors."""
     return bool(decisions())

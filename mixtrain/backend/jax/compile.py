@@ -25,37 +25,20 @@ INLINES_COMPILED: Final = True
 def choose_jit(
     dtypes: Collection[DType], device: DeviceInfo, compilable: bool = True, products: bool = False
 ) -> JitChoice:
-    """Return the choice of XLA, the only compiler of JAX.
-
-    Args:
-        dtypes: The compute dtypes of the layers.
-        device: The device in use.
-        compilable: Whether XLA has every operation of the layers; always so on JAX.
-        products: Whether all products of the layers are computed by `product`.
-    """
+    """Return XLA, the only compiler of JAX."""
     return JitChoice(True, f"JAX compiles {', '.join(sorted(dtypes)) or 'float32'} for {device.kind} by XLA")
 
 
 def is_tracing() -> bool:
-    """Whether the caller runs inside a function that is being traced."""
     return is_being_traced()
 
 
 def eager_scope() -> contextlib.AbstractContextManager[Any]:
-    """Run the code inside eagerly, even in a trace: to create variables that outlive the trace."""
     return outside_scopes()
 
 
 def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Callable[..., Any]:
-    """Compile `function`; return it unchanged in PYNATIVE_MODE.
-
-    Args:
-        function: Takes and returns structures of tensors; writes variables by `assign`.
-        choice: What `choose_jit` returned, for the log.
-
-    Returns:
-        The compiled function; `trace_count` returns the number of its traces.
-    """
+    """XLA compiles every function: `choice` is for the log."""
     if not context.graph_mode():
         return function
     _log.info("compile: XLA %s (%s)", "on" if choice.jit else "off", choice.reason)
@@ -63,20 +46,14 @@ def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Call
 
 
 def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of `compile_function` with less overhead per call; on JAX it is the function itself.
-
-    Args:
-        compiled: Takes tensors and returns a tuple of tensors; nothing differentiates through it.
-    """
+    """Return it as it is: a call has no overhead to save."""
     return compiled
 
 
 def trace_for(compiled: Callable[..., Any], *args: Any) -> None:
-    """Trace a compiled function for arguments without running it."""
     if isinstance(compiled, Stateful):
         compiled.values_before(*args)
 
 
 def trace_count(compiled: Callable[..., Any]) -> int:
-    """Return the number of traces of a compiled function; 0 for one that runs eagerly."""
     return int(getattr(compiled, "traces", 0))

@@ -18,17 +18,8 @@ from mixtrain.typing import Tensor, Tree, Variable
 def cond(
     predicate: Tensor, on_true: Callable[[], Tree], on_false: Callable[[], Tree], *, writes: Sequence[Variable] = ()
 ) -> None:
-    """Run one of two functions for their writes; their results are not used.
-
-    In a compiled function both run, and the values of each variable are selected elementwise. XLA fuses that into the
-    kernels that compute the values, while a branch would make a GPU wait for the host.
-
-    Args:
-        predicate: A scalar bool tensor.
-        on_true: Runs if `predicate` is true.
-        on_false: Runs if it is false.
-        writes: The variables that either function may assign. (This backend detects them itself.)
-    """
+    # In a compiled function both run, and the values of each variable are selected elementwise. XLA fuses that into the
+    # kernels that compute the values, while a branch would make a GPU wait for the host.
     del writes
     if not isinstance(predicate, jax.core.Tracer):
         (on_true if bool(predicate) else on_false)()
@@ -45,24 +36,12 @@ def cond(
 
 
 def write_after(tensor: Tensor, function: Callable[[], None], weights: Sequence[Variable]) -> None:
-    """Run a function that writes once a tensor has its value; on JAX variables are written after the whole call.
-
-    Args:
-        tensor: The tensor.
-        function: Updates weights and their state.
-        weights: The weights.
-    """
+    """Write at once: on JAX variables are written after the whole call."""
     del tensor, weights
     function()
 
 
 def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> None:
-    """Call a Python function for its side effect when this point is reached, in a compiled function too.
-
-    Args:
-        function: Takes the tensors' values as NumPy arrays (bfloat16 as float32); returns nothing.
-        tensors: The tensors.
-    """
     condition = reached()
     if condition is False:
         return

@@ -14,7 +14,6 @@ from mixtrain.typing import BackendTensor
 
 @functools.cache
 def describe_device() -> DeviceInfo:
-    """Return info about the device that JAX uses by default."""
     device = jax.devices()[0]
     if device.platform == "cpu":
         # On any processor: products of bfloat16 take 1.1 to 1.5 times as long as those of float32 with jaxlib 0.10
@@ -26,17 +25,11 @@ def describe_device() -> DeviceInfo:
 
 
 def has_started() -> bool:
-    """Whether JAX has computed anything in this process, or in one that it was forked from."""
     # JAX has no public function for this; tests/train/test_forks.py fails if the name changes.
     return bool(xla_bridge.backends_are_initialized())
 
 
 def peak_memory(*, restart: bool = False) -> int | None:
-    """Return the peak memory of the device in bytes, on a CPU that of the process; None where it is unknown.
-
-    Args:
-        restart: Whether to reset the peak to the current usage first, where the device supports that.
-    """
     if describe_device().kind != "GPU":
         return peak_resident(restart=restart)
     statistics = jax.devices()[0].memory_stats() or {}
@@ -44,7 +37,6 @@ def peak_memory(*, restart: bool = False) -> int | None:
 
 
 def tf32_products() -> str:
-    """Return the code that disables TF32, if the device computes float32 products in TF32; else ""."""
     precision = jax.config.jax_default_matmul_precision
     if describe_device().kind != "GPU" or precision in ("highest", "float32", "F32_F32_F32"):
         return ""
@@ -55,11 +47,10 @@ def tf32_products() -> str:
 
 
 def device_of(tensor: BackendTensor) -> str:
-    """Return the device that holds a tensor, in MindSpore's words: "CPU", "GPU:0"."""
     device = next(iter(tensor.devices()))
     return "CPU" if device.platform == "cpu" else f"{device.platform.upper()}:{device.id}"
 
 
 def can_fork() -> bool:
-    """Whether a process forked from this one can run Python and NumPy: it may hang because of JAX's threads."""
+    """It may hang because of JAX's threads."""
     return False

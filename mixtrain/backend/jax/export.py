@@ -9,25 +9,10 @@ from mixtrain.errors import UnsupportedBackendError
 
 
 def write_saved_model(function: Callable[..., Any], inputs: Sequence[Any], folder: str) -> None:
-    """Refuse to write a function of tensors as a SavedModel.
-
-    Args:
-        function: Takes tensors, returns a tensor or a structure of them.
-        inputs: An example of each input.
-        folder: Where it would be written.
-
-    Raises:
-        UnsupportedBackendError: Always.
-    """
     _refuse("SAVED_MODEL")
 
 
 def write_onnx(function: Callable[..., Any], inputs: Sequence[Any], file: str) -> None:
-    """Refuse to write a function of tensors as an ONNX model; arguments as in `write_saved_model`.
-
-    Raises:
-        UnsupportedBackendError: Always.
-    """
     _refuse("ONNX")
 
 

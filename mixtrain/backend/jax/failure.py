@@ -14,16 +14,7 @@ VALUE_ERRORS: Final[tuple[type[Exception], ...]] = ()
 
 @contextlib.contextmanager
 def naming_layers(where: str) -> Iterator[None]:
-    """Convert the backend's errors of values that do not match to a ValueError.
-
-    On JAX shapes that do not match are errors of the layer itself in the trace, and are not converted.
-
-    Args:
-        where: The function that runs the call, for the message.
-
-    Raises:
-        ValueError: Values inside the call did not match.
-    """
+    """Shapes that do not match are errors of the layer itself in the trace, and are not converted."""
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
@@ -35,10 +26,4 @@ def naming_layers(where: str) -> Iterator[None]:
 
 
 def error_reason(error: Exception) -> str:
-    """Return the reason in the error of an operation, as a clause.
-
-    Example:
-        >>> error_reason(ValueError("sizes differ: (2,) (5,).\\nSee the documentation."))
-        'sizes differ: (2,) (5,)'
-    """
     return next(iter(str(error).strip().splitlines()), "").rstrip(".") or type(error).__name__

@@ -12,7 +12,6 @@ from mixtrain.typing import Tensor
 
 
 def gather_in_batches(x: Tensor, indices: Tensor, *, axis: int, batch_axes: int) -> Tensor:
-    """Take slices along `axis`, separately for each index of the leading `batch_axes` axes."""
     axis = axis % jnp.ndim(x) - batch_axes
     take = functools.partial(jnp.take, axis=axis)
     for _ in range(batch_axes):
@@ -21,27 +20,16 @@ def gather_in_batches(x: Tensor, indices: Tensor, *, axis: int, batch_axes: int)
 
 
 def gather_nd(x: Tensor, indices: Tensor) -> Tensor:
-    """Take the slices of `x` at indices (..., k) into its first k axes."""
     indices = jnp.asarray(indices)
     return jnp.asarray(x)[tuple(indices[..., axis] for axis in range(indices.shape[-1]))]
 
 
 def boolean_mask(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the elements of `x` where `mask`, of the same shape, is True, in a vector.
-
-    Raises:
-        TypeError: In a compiled function, where sizes cannot depend on values.
-    """
     _check_known("choosing marked elements", mask)
     return jnp.asarray(x)[np.asarray(mask)]
 
 
 def unique_with_indices(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the unique elements in order of appearance, and the index of each element among them.
-
-    Raises:
-        TypeError: In a compiled function, where sizes cannot depend on values.
-    """
     _check_known("unique elements", x)
     values, first, inverse = np.unique(np.asarray(x).reshape(-1), return_index=True, return_inverse=True)
     order = np.argsort(first)

@@ -21,18 +21,6 @@ def value_and_gradient(
     function: Callable[..., tuple[Tensor, Tree]], variables: Sequence[keras.Variable], tensors: Sequence[Tensor] = (),
     factor: Tensor | None = None,
 ) -> tuple[Tensor, Tree, list[Tensor]]:
-    """Run `function` and differentiate its first result.
-
-    Args:
-        function: Takes `tensors` and returns ``(value, auxiliary)``; `value` is the tensor to differentiate.
-        variables: Variables that it reads.
-        tensors: Arguments of `function`.
-        factor: Factor of the gradients, the seed of the backward pass: a scalar tensor; None for 1.
-
-    Returns:
-        ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value` does
-        not depend on it, and may be sparse where the backend has that.
-    """
     values = [*map(current, variables), *map(backend_value, tensors)]
     differentiable = [index for index, value in enumerate(values) if jnp.issubdtype(value.dtype, jnp.inexact)]
     trainable = [index for index in differentiable if index < len(variables)]
@@ -64,17 +52,6 @@ def tapped_gradients(
     function: Callable[[Callable[[Tensor], Tensor]], tuple[Tensor, Tree]], variables: Sequence[keras.Variable],
     factor: Tensor | float,
 ) -> tuple[Tensor, Tree, list[Tensor]]:
-    """Run `function` and differentiate its first result times a factor, with respect to tensors inside it too.
-
-    Args:
-        function: Takes `tap` and returns ``(value, auxiliary)``. `tap` takes a floating-point tensor and returns the
-            tensor to use in its place. The function may run more than once.
-        variables: Variables that it reads.
-        factor: A scalar tensor.
-
-    Returns:
-        As `value_and_gradient`: the gradients of the variables, then those of the tapped tensors in their order.
-    """
     zeros: list[Tensor] = []
 
     def record(tensor: Tensor) -> Tensor:
@@ -94,14 +71,6 @@ def tapped_gradients(
 def with_backward_hook(
     values: Sequence[Tensor], hook: Callable[[tuple[Tensor, ...]], Sequence[Tensor | None]]
 ) -> tuple[Tensor, ...]:
-    """Return tensors unchanged, with a hook that transforms their gradients.
-
-    Args:
-        values: Floating-point tensors.
-        hook: Takes the tuple of their gradients, zeros where nothing depends on a tensor, and returns the gradients to
-            use. In eager code they have values.
-    """
-
     @jax.custom_vjp
     def identity(*tensors: Tensor) -> tuple[Tensor, ...]:
         return tensors
@@ -115,14 +84,6 @@ def with_backward_rule(
     values: Sequence[Tensor], outputs: Sequence[Tensor],
     rule: Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]],
 ) -> tuple[Tensor, ...]:
-    """Return tensors that were computed, with another function for the gradients of what they depend on.
-
-    Args:
-        values: Floating-point tensors that the outputs were computed from.
-        outputs: The computed floating-point tensors, through which no gradient passes.
-        rule: Takes the values, the outputs and the outputs' gradients, and returns the values' gradients.
-    """
-
     @jax.custom_vjp
     def computed(inputs: Sequence[Tensor], results: Sequence[Tensor]) -> tuple[Tensor, ...]:
         return tuple(results)
@@ -136,24 +97,20 @@ def with_backward_rule(
 
 
 def is_sparse(gradient: Any) -> TypeGuard[JAXSparse]:
-    """Whether a gradient is sparse: values and the indices of their rows."""
     return isinstance(gradient, JAXSparse)
 
 
 def densified(gradient: Any) -> Any:
-    """Return a gradient as a dense tensor."""
     return gradient.todense() if is_sparse(gradient) else gradient
 
 
 def map_values(function: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
-    """Apply `function`, which must keep zeros and shapes, to a gradient's values, dense or sparse."""
     if is_sparse(gradient):
         return type(gradient)((function(gradient.data), gradient.indices), shape=gradient.shape)
     return function(gradient)
 
 
 def all_finite(gradients: Sequence[Tensor | None]) -> Tensor:
-    """Whether every value of every gradient is finite, a scalar bool tensor; None entries are ignored."""
     values = [g.data if is_sparse(g) else jnp.asarray(g) for g in gradients if g is not None]
     floats = [value for value in values if jnp.issubdtype(value.dtype, jnp.inexact)]
     if not floats:
@@ -162,12 +119,6 @@ def all_finite(gradients: Sequence[Tensor | None]) -> Tensor:
 
 
 def non_finite_counts(gradients: Sequence[Tensor | None], all_finite: Tensor) -> Tensor:
-    """Count the non-finite values of each gradient, int32 (n,); 0 for None entries.
-
-    Args:
-        gradients: The gradients.
-        all_finite: Whether all are finite, a scalar bool tensor: if so, a CPU skips the count.
-    """
     values = [g.data if is_sparse(g) else g for g in gradients]
     zeros = jnp.zeros(len(values), jnp.int32)
 
@@ -181,10 +132,6 @@ def non_finite_counts(gradients: Sequence[Tensor | None], all_finite: Tensor) ->
 
 
 def global_norm(gradients: Sequence[Tensor | None]) -> Tensor:
-    """Compute the L2 norm of all gradients as one vector, a float32 scalar; None entries are ignored.
-
-    It is infinite where the sum of squares overflows float32, even if every value is finite.
-    """
     vectors = [jnp.ravel(densified(gradient)) for gradient in gradients if gradient is not None]
     if describe_device().kind == "CPU":
         # Without the barrier XLA (jaxlib 0.10) sums a matrix by windows over both axes, which on a CPU takes five times
@@ -197,7 +144,6 @@ def global_norm(gradients: Sequence[Tensor | None]) -> Tensor:
 
 
 def finite_and_norm(gradients: Sequence[Tensor | None]) -> tuple[Tensor, Tensor]:
-    """Return whether every value of every gradient is finite, a scalar bool tensor, and their `global_norm`."""
     norm = global_norm(gradients)
     if describe_device().kind != "CPU":  # A GPU would wait for the host before a branch.
         return all_finite(gradients), norm

@@ -10,14 +10,6 @@ from mixtrain.backend.jax.state import Stateful
 
 
 def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Callable[..., Any]:
-    """Compile a function of tensors of fixed shapes, in every mode.
-
-    Args:
-        function: Takes tensors and returns a structure of tensors.
-        jit: Whether XLA compiles it; on JAX it always does.
-
-    Returns:
-        The compiled function; traced in its first call.
-    """
+    """XLA compiles every function, whatever `jit` says."""
     compiled = Stateful(function)
     return lambda *tensors: call_with_branches(compiled, *tensors)

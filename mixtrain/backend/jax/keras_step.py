@@ -22,19 +22,7 @@ def without_skipped_steps(
     on_skip: Callable[[], None],
     noted: keras.Variable,
 ) -> Callable[..., Any]:
-    """Return a train step that restores the model's state and metrics if its optimizer skipped the step.
-
-    Keras's step is a function of the state: what is not part of it keeps its value in every step, skipped or not.
-
-    Args:
-        model: The compiled model.
-        train_step: Its train step, from ``(state, data)`` to ``(logs, state)``.
-        skipped: Returns the variable of the model's optimizer whose last element counts the skipped steps.
-        own: (This backend does not need it.)
-        likely: (This backend does not need it.)
-        on_skip: Called in a skipped step before its writes are undone; reads metrics, writes `noted`.
-        noted: A variable of the model's optimizer.
-    """
+    # Keras's step is a function of the state: what is not part of it keeps its value in every step, skipped or not.
     del own, likely
 
     def step(state: Any, data: Any) -> Any:
@@ -65,13 +53,6 @@ def _index_of(variables: Sequence[keras.Variable], wanted: keras.Variable) -> in
 def with_values(
     function: Callable[[], Any], variables: Sequence[keras.Variable], values: Sequence[Tensor]
 ) -> list[Any]:
-    """Run a function with given values of variables; return their values after it.
-
-    Args:
-        function: Reads and writes the variables; its result is not used.
-        variables: The variables.
-        values: Their values, in their order.
-    """
     with StateScope(variables, values) as scope:
         function()
         return scope.values_of(variables)

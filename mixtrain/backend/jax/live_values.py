@@ -15,33 +15,17 @@ from mixtrain.typing import TensorLike
 
 
 class LiveValue:
-    """The last value that was put here by a compiled step or by Python.
-
-    Args:
-        value: A tensor with the dtype and shape of those that will be put here.
-
-    Example:
-        >>> live = LiveValue(jnp.array([1.0, 2.0]))
-        >>> live.take() is None
-        True
-        >>> live.put(jnp.array([3.0, 4.0]))
-        >>> live.take()[1].tolist()
-        [3.0, 4.0]
-    """
-
     def __init__(self, value: TensorLike) -> None:
         self._value = _slot(value.shape, keras.backend.standardize_dtype(value.dtype))
         self._time = _slot((), "int32")
 
     def put(self, value: TensorLike) -> None:
-        """Write a value."""
         now = current(_clock()) + 1
         put(self._value, jnp.asarray(value))
         put(_clock(), now)
         put(self._time, now)
 
     def take(self) -> tuple[int, np.ndarray] | None:
-        """Return the time (a count) and the value of the last `put` since the previous call; None without one."""
         time = int(stored(self._time))
         if not time:
             return None

@@ -10,10 +10,4 @@ from mixtrain.typing import Tensor
 
 
 def pool(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Return ``function(x)``, a max or average pooling.
-
-    Args:
-        function: Takes a tensor and returns one of its dtype.
-        x: A tensor.
-    """
     return function(jnp.asarray(x))

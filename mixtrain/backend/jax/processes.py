@@ -33,15 +33,6 @@ _LAUNCHERS: Final = ("OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def join_processes() -> tuple[int, int]:
-    """Connect to the other processes, if the environment or the user has configured some.
-
-    Returns:
-        ``(rank, size)``; ``(0, 1)`` without others.
-
-    Raises:
-        RuntimeError: JAX has already started.
-        ValueError: The environment is incomplete.
-    """
     if not jax.distributed.is_initialized():
         address = os.environ.get("JAX_COORDINATOR_ADDRESS")
         has_launcher = any(int(os.environ.get(name, "1")) > 1 for name in _LAUNCHERS)
@@ -69,18 +60,12 @@ def _number(name: str) -> int | None:
 
 
 def leave_processes() -> None:
-    """End the communication with other processes."""
     if jax.distributed.is_initialized():
         jax.distributed.shutdown()
 
 
 @contextlib.contextmanager
 def naming_lost_process(where: str) -> Iterator[None]:
-    """Raise JAX's error after another process has ended as one that names that process, if it is known.
-
-    Raises:
-        RuntimeError: Another process has ended while it was needed.
-    """
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
@@ -93,32 +78,23 @@ def naming_lost_process(where: str) -> Iterator[None]:
 
 
 def all_reduce(values: Sequence[Tensor], op: str = "sum") -> list[Tensor]:
-    """Reduce each of the tensors over all processes.
-
-    Args:
-        values: Tensors of the same shapes and dtypes in each process.
-        op: "sum", "max", "min" or "prod".
-    """
     return list(_collective("all_reduce", op, values))
 
 
 def all_gather(value: Tensor) -> Tensor:
-    """Concatenate the tensors of all processes along axis 0."""
     return _collective("all_gather", "", [value])[0]
 
 
 def reduce_scatter(value: Tensor, op: str = "sum") -> Tensor:
-    """Reduce a tensor over all processes and return this process's part along axis 0."""
     return _collective("reduce_scatter", op, [value])[0]
 
 
 def process_index() -> Tensor:
-    """Return this process's rank, a scalar tensor: a compiled function is the same program in all processes."""
+    """A compiled function is the same program in all processes."""
     return jax.lax.axis_index(AXIS) if spanning() else jnp.int32(process_group.current().rank)
 
 
 def process_jit(choice: JitChoice) -> JitChoice:
-    """Return how a step with collectives is compiled, given the choice for a single process."""
     return choice
 
 
@@ -187,17 +163,10 @@ _COLLECTIVES: Final[dict[str, Callable[..., list[Tensor]]]] = {
 
 
 class RecordedWrites:
-    """Detects which variables a function writes.
-
-    Args:
-        likely: Returns the variables that the function is likely to write; in eager mode, all of them.
-    """
-
     def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None:
         self._likely = likely
 
     def of(self, function: Callable[[], Any]) -> tuple[Any, list[Written]]:
-        """Run a function; return its result and its writes."""
         if not tracing():
             saved = [(variable, snapshot(variable)) for variable in self._likely()]
             result = function()

@@ -26,15 +26,6 @@ _AXIS: Final = "replica"
 
 
 def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
-    """Return the given devices, the first `devices` ones of this process, or all of them.
-
-    Args:
-        devices: JAX devices or Keras's names of them, a number of them, or None.
-
-    Raises:
-        TypeError: One is not a device.
-        ValueError: There are fewer, or `devices` is empty or has duplicates.
-    """
     local = jax.local_devices()
     if devices is None or isinstance(devices, int):
         count = len(local) if devices is None else devices
@@ -55,7 +46,6 @@ def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
 
 
 def devices_in_force() -> list[Any] | None:
-    """Return the devices of the user's `keras.distribution.DataParallel`; None without one."""
     distribution = keras.distribution.distribution()
     if not isinstance(distribution, keras.distribution.DataParallel):
         return None
@@ -63,17 +53,6 @@ def devices_in_force() -> list[Any] | None:
 
 
 class Replicas:
-    """Devices that run replicas of one part of a training step.
-
-    Args:
-        devices: What `find_devices` returned.
-        likely: Returns the variables that the part is likely to write. (This backend detects them itself.)
-        whole: Whether one of them runs the part on all rows, since it computes statistics of the whole batch.
-
-    Attributes:
-        count: The number of replicas.
-    """
-
     def __init__(
         self, devices: Sequence[Any], likely: Callable[[], Iterable[keras.Variable]], whole: bool = False
     ) -> None:
@@ -83,27 +62,12 @@ class Replicas:
         self.count = len(devices)
 
     def jit_choice(self, choice: JitChoice) -> JitChoice:
-        """Return how a step of these replicas is compiled, given the choice for a single device."""
         return choice
 
     def run(
         self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor], largest: Sequence[int] = ()
     ) -> tuple[list[Tensor], Tree]:
-        """Run a part of a step on each device, on its rows of the batch.
-
-        Where the number of rows is not divisible by the number of devices, each computes all rows, and the results are
-        averaged. In PYNATIVE_MODE the part runs once, on all rows.
-
-        Args:
-            part: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
-            columns: The columns of the batch.
-            largest: The indexes of `totals` whose largest value over the replicas is taken instead of the sum.
-
-        Returns:
-            The sum of `totals` over the replicas, None where they are None; and `others`, of which tensors with one
-            entry per row are concatenated, other floats averaged, and everything else is that of the first replica.
-            Writes to variables are merged: see `share.merge_of`.
-        """
+        """Rows that cannot be divided are computed by each device, never by one."""
         tensors, fill = split_tensors(tuple(columns))
         rows = rows_of_all(tensors)
         if self._whole or not tracing():

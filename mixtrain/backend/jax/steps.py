@@ -16,7 +16,7 @@ from mixtrain.backend.class_labels import ClassLabels, LabelOutOfRange
 from mixtrain.backend.info import GroupInfo, JitChoice
 from mixtrain.backend.jax.compile import compile_function
 from mixtrain.backend.jax.device import describe_device
-from mixtrain.backend.jax.passes import DevicePut, Stacked
+from mixtrain.backend.jax.elements import DevicePut, Stacked
 from mixtrain.backend.jax.state import Stateful
 from mixtrain.backend.jax.variables import store, stored
 from mixtrain.backend.jax.windows import with_fast_windows
@@ -34,24 +34,6 @@ _ONE_STEP: Final = np.array([0, 1], np.int32)
 
 
 class CompiledSteps:
-    """A compiled training step that can be called in three ways.
-
-    Args:
-        function: Takes the columns of a batch, tensors, and returns a tuple of tensors of fixed shapes; it writes
-            variables by `assign`.
-        choice: How the step is compiled, for the log.
-
-    Attributes:
-        sizes: The number of rows of each batch of the last call of `streamed`, int (n,); None where only the function
-            knows, because it may be compiled for batches of any size.
-
-    Example:
-        >>> steps = CompiledSteps(lambda x: (2 * x,), choice=JitChoice(True, "an example"))
-        >>> (rows,), _ = steps.run_batches([(jnp.array([x]),) for x in (1.0, 2.0, 3.0)])
-        >>> steps.run(jnp.array([4.0]))[0].tolist(), rows.ravel().tolist()
-        ([8.0], [2.0, 4.0, 6.0])
-    """
-
     def __init__(self, function: Callable[..., Row], *, choice: JitChoice) -> None:
         self._labels = function if isinstance(function, ClassLabels) else ClassLabels(function)
         self._function = compile_function(self._labels, choice=choice)
@@ -67,11 +49,6 @@ class CompiledSteps:
         self.sizes: np.ndarray | None = None
 
     def run(self, *batch: Tree) -> Row:
-        """Run the step on a batch; return its results.
-
-        Raises:
-            RefusedBatch: The batch has no rows, or a label that is not a class number; nothing has run.
-        """
         refuse_empty(batch)
         if self._eager:
             return self._function(*batch)  # type: ignore[no-any-return]
@@ -81,32 +58,10 @@ class CompiledSteps:
         return self._one(_ONE_STEP, *batch)  # type: ignore[no-any-return]
 
     def run_stream(self, iterator: Any, count: int) -> Row:
-        """Run `count` steps on batches read from an iterator of the backend.
-
-        Returns:
-            The results of the steps, stacked on a new first axis of length `count`.
-
-        Raises:
-            RefusedBatch: A batch has no rows, or a label that is not a class number; the steps before it have run.
-        """
         parts, _, _ = self._run_chunks(iterator, count, None)
         return self._concatenate_on_host(parts) if self._on_cpu else _concatenate(parts)
 
     def run_stream_until(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
-        """Run steps as `run_stream` does, up to and including the first one that is the last.
-
-        Args:
-            iterator: The backend's iterator.
-            count: The maximum number of steps.
-            last: Takes the results of a step and returns whether it is the last, a scalar bool tensor. Every call must
-                pass the same function.
-
-        Returns:
-            The results of the steps that ran, stacked; and the batch of the last of them.
-
-        Raises:
-            RefusedBatch: As `run_stream`.
-        """
         parts, columns, index = self._run_chunks(iterator, count, last)
         results = self._concatenate_on_host(parts)
         if not self._on_cpu:
@@ -119,19 +74,6 @@ class CompiledSteps:
     def run_batches(
         self, batches: Sequence[Row], last: Callable[[Row], Tensor] | None = None
     ) -> tuple[Row, Callable[[], None]]:
-        """Run a step on each of several batches.
-
-        Args:
-            batches: Batches of the same structure, shapes and dtypes; at least one.
-            last: Whether a step is the last one to run, as for `run_stream_until`.
-
-        Returns:
-            The results of the steps that ran, stacked on a new first axis; and a function that restores all variables.
-
-        Raises:
-            RefusedBatch: The batch has no rows, or a label that is not a class number; nothing has run.
-            Exception: Raised by a step; all variables are restored.
-        """
         if isinstance(batches, Stacked):
             columns, first = batches.columns, batches.first
         else:
@@ -188,7 +130,6 @@ class CompiledSteps:
         return _slice_results(self._many.without_donation(_bounds(first, end), *columns), first, end), False
 
     def traces(self) -> int:
-        """Return how often the step was traced for batches of one spec."""
         return max(self._one.traces, self._many.traces)
 
     def _run_chunks(

@@ -13,27 +13,15 @@ from mixtrain.dtype import DType
 
 
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:
-    """Return new storage with a variable's current value, cast.
-
-    Args:
-        variable: Any variable that has its value.
-        dtype: The dtype of the storage.
-    """
     with outside_scopes():
         value = jnp.asarray(current(variable)).astype(dtype)
         return keras.Variable(value, trainable=variable.trainable, dtype=dtype.name, autocast=False, name="storage")
 
 
 def exchange_storage(variable: keras.Variable, storage: Any) -> Any:
-    """Switch a variable to other storage and its dtype; return the previous storage.
-
-    Storage is a variable too, so that a compiled call passes its value like any other. The two swap values and dtypes.
-    Keras has no public way to change a variable's dtype; tests/backend/test_storage.py fails if the name changes.
-
-    Args:
-        variable: The variable, which stays the same object.
-        storage: A result of `storage_in` or of this function, of the same shape.
-    """
+    # Storage is a variable too, so that a compiled call passes its value like any other. The two swap values and
+    # dtypes. Keras has no public way to change a variable's dtype; tests/backend/test_storage.py fails if the name
+    # changes.
     value, stored_value = current(variable), current(storage)
     variable._dtype, storage._dtype = storage._dtype, variable._dtype
     put(variable, stored_value)
@@ -42,6 +30,5 @@ def exchange_storage(variable: keras.Variable, storage: Any) -> Any:
 
 
 def read_storage(storage: Any) -> Any:
-    """Return the current value of storage as a tensor, which later writes do not change."""
     value = current(storage)
     return value if isinstance(value, jax.core.Tracer) else jnp.copy(value)

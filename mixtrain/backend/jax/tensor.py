@@ -29,28 +29,23 @@ TENSOR_TYPES: tuple[type, ...] = (TensorBase, *BACKEND_TENSORS)
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether `value` is a tensor of the backend, a `TensorBase` or a `KerasTensor`."""
     return isinstance(value, TENSOR_TYPES)
 
 
 def is_unknown_dimension(value: Any) -> bool:
-    """Whether `value` is an unknown dimension, or another size that is only known at run time."""
     return is_tensor(value) or jax.export.is_symbolic_dim(value)
 
 
 def byte_count(value: Any) -> int:
-    """Return the size of a tensor's values in bytes."""
     value = backend_value(value)
     return math.prod(value.shape) * int(np.dtype(value.dtype).itemsize)
 
 
 def is_symbolic(value: Any) -> bool:
-    """Whether a tensor belongs to a traced function and has no values."""
     return isinstance(backend_value(value), (jax.core.Tracer, keras.KerasTensor))
 
 
 def known_value(value: Any) -> np.ndarray | None:
-    """Return a tensor's values if they are known, else None."""
     value = backend_value(value)
     if isinstance(value, jax.core.Tracer):
         # A tracer of eager differentiation has a concrete value.
@@ -59,12 +54,11 @@ def known_value(value: Any) -> np.ndarray | None:
 
 
 def bytes_of(dtype: str) -> int:
-    """Return the item size of a dtype in bytes."""
     return int(jnp.dtype(dtype).itemsize)
 
 
 def canonical_dtype(dtype: str) -> str:
-    """Return the dtype in which tensors of a dtype are stored: without JAX's 64-bit mode, 64 bits become 32."""
+    """Without JAX's 64-bit mode, 64 bits become 32."""
     return str(jax.dtypes.canonicalize_dtype(dtype).name)
 
 
@@ -84,11 +78,6 @@ def _narrowed_integer(dtype: Any) -> np.iinfo | None:
 
 
 def refuse_unstorable(value: Any) -> Any:
-    """Return an array or number as it is, if its values are stored as themselves.
-
-    Raises:
-        Unstorable: It is text, or an integer does not fit: `to_tensor` would wrap it around without a word.
-    """
     if isinstance(value, TENSOR_TYPES):
         return value
     if isinstance(value, np.ndarray) and value.dtype.kind in "US":
@@ -104,7 +93,6 @@ def refuse_unstorable(value: Any) -> Any:
 
 
 def to_tensor(value: Any, dtype: str | None = None) -> Tensor:
-    """Convert `value` to a tensor, of `dtype` if given, in the dtype in which it is stored."""
     if dtype is None and type(value) is np.ndarray:
         # With None instead of the array's own dtype JAX takes half the time.
         return jnp.asarray(value, _narrowed(value.dtype))
@@ -123,7 +111,6 @@ def to_tensor(value: Any, dtype: str | None = None) -> Tensor:
 
 
 def to_numpy(value: Any) -> np.ndarray:
-    """Return the values of a tensor or variable as a NumPy array, bfloat16, which NumPy lacks, as float32."""
     # A fast path, since the results of each step are read here.
     tensor = value if isinstance(value, jax.Array) else to_tensor(value)
     if tensor.dtype == jnp.bfloat16:
@@ -132,59 +119,42 @@ def to_numpy(value: Any) -> np.ndarray:
 
 
 def snapshot(variable: keras.Variable) -> Any:
-    """Return a variable's current value, which later assignments do not change."""
     value = variable.value
     # A copy, since a compiled step may donate the variable's own array.
     return value if is_symbolic(value) else jnp.copy(value)
 
 
 def wait_for(tensors: Sequence[Tensor]) -> None:
-    """Wait until tensors are computed."""
     jax.block_until_ready(tensors)
 
 
 def name_scope(name: str) -> Any:
-    """Name operations after a layer, for graphs and profiles of a compiled step."""
     return jax.named_scope(name)
 
 
 def double_precision() -> contextlib.AbstractContextManager[Any]:
-    """Enable float64 in the code inside, where JAX would use float32."""
+    """JAX would use float32."""
     return jax.enable_x64(True)  # type: ignore[no-any-return]
 
 
 def from_channels_last(tensor: Tensor) -> Tensor:
-    """Return a tensor (N, H, W, C) as (N, C, H, W); in a trace, as a view that keeps the channels-last tensor."""
     return channels_first(tensor, view=isinstance(tensor, jax.core.Tracer))
 
 
 def register_tensor(kind: type, make: Callable[[BackendTensor], Any]) -> None:
-    """Register a class that stands for tensors as a pytree node with one leaf.
-
-    Args:
-        kind: A subclass of `TensorBase`.
-        make: Creates an object of the class from the leaf.
-    """
+    """Register a pytree node with one leaf."""
     jax.tree_util.register_pytree_node(
         kind, lambda value: ((value.backend_tensor(),), None), lambda _, leaves: make(leaves[0])
     )
 
 
 def truth(tensor: Tensor) -> bool:
-    """Return the outcome of a branch: a tensor's value, or the outcome on the path that is being traced.
-
-    Raises:
-        jax.errors.TracerBoolConversionError: The tensor has no value yet, and the function is not traced along all
-            paths.
-    """
     return decided(tensor)
 
 
 def mask_of(tensor: Tensor) -> Tensor | None:
-    """Return the Keras mask of a tensor; None without one."""
     return get_keras_mask(backend_value(tensor))
 
 
 def set_mask(tensor: Tensor, mask: Tensor | None) -> None:
-    """Set the Keras mask of a tensor."""
     set_keras_mask(backend_value(tensor), mask)

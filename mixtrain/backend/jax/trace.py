@@ -21,26 +21,17 @@ def is_being_traced() -> bool:
 
 
 def traces() -> tuple[Any, ...]:
-    """Return the functions that are being traced in this thread, the innermost first.
-
-    Each supports weak references.
-    """
     return open_traces()
 
 
 def value_scope() -> Any:
-    """Return the trace that operations of the caller belong to.
-
-    Tensors of a loop or a branch cannot be used outside of it: compare by ``is``.
-    """
     return core.trace_ctx.trace
 
 
 def has_results(trace: Any) -> bool:
-    """Whether the trace of a function of `traces` ran to its end."""
     return bool(trace.finished)
 
 
 def without_autograph(function: F) -> F:
-    """Return the function unchanged: JAX traces every function as it is written."""
+    """Return it as it is: JAX traces every function as it is written."""
     return function

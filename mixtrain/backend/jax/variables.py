@@ -19,5 +19,4 @@ def stored(variable: keras.Variable) -> Any:
 
 
 def store(variable: keras.Variable, value: TensorLike) -> None:
-    """Set the value of a variable to an array of its dtype and shape, without the conversions of `assign`."""
     variable._value = value

@@ -23,14 +23,6 @@ _needed: set[types.CodeType] = set()
 
 
 def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose ``if``, ``while`` and ``for`` may depend on tensors when it is compiled.
-
-    Args:
-        function: A plain Python function or method; only its own code is rewritten, not that of functions it calls.
-
-    Returns:
-        The rewritten function, or `function` itself where its source cannot be read.
-    """
     if isinstance(function, types.MethodType):
         return types.MethodType(with_branches(function.__func__), function.__self__)
     if not isinstance(function, types.FunctionType) or inspect.isgeneratorfunction(function):
@@ -193,7 +185,7 @@ def _write(set_: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def branching(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method, rewritten if a tensor decided a branch in it and the call is being traced."""
+    """Rewrite the method if a tensor decided a branch in it."""
     if not _needed or tf.executing_eagerly():
         return method
     function = getattr(method, "__func__", None)
@@ -203,20 +195,8 @@ def branching(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
-    """Call a compiled function; where a tensor decides a branch in the user's code, rewrite that code and retry.
-
-    Nothing of the failed call has run: it fails while it is traced. The same holds for a `TraceAgain`.
-
-    Args:
-        compiled: The compiled function.
-        *args: Its arguments.
-
-    Returns:
-        Its results.
-
-    Raises:
-        TypeError: A tensor decides a branch that cannot be rewritten.
-    """
+    # Where a tensor decides a branch in the user's code, that is rewritten and the call repeated. Nothing of the failed
+    # call has run: it fails while it is traced. The same holds for a `TraceAgain`.
     while True:
         try:
             return compiled(*args)
@@ -231,7 +211,7 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
 
 
 def tensor_decided() -> bool:
-    """Whether Python values may depend on a branch that a tensor decided: AutoGraph has made them tensors."""
+    """AutoGraph has made them tensors."""
     return False
 
 

@@ -30,21 +30,9 @@ REFUSALS: Final = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError,
 def choose_jit(
     dtypes: Collection[DType], device: DeviceInfo, compilable: bool = True, products: bool = False
 ) -> JitChoice:
-    """Decide between XLA and the plain graph.
-
-    The rule is based on measurements on CPU: TensorFlow emulates float16 convolutions and matrix products there
-    (118-140 ms a LeNet-5 step, 5 ms with XLA), while float32 and bfloat16 have oneDNN kernels that XLA does not use
-    (3.2 ms, with XLA 7.3 ms). Where all products are computed by `product`, float16 uses those kernels too.
-
-    Args:
-        dtypes: The compute dtypes of the layers.
-        device: The device in use.
-        compilable: Whether XLA has every operation of the layers.
-        products: Whether all products of the layers are computed by `product`.
-
-    Returns:
-        The choice and its reason; `set_context(jit_level=...)` overrides it.
-    """
+    # Based on measurements on CPU: TensorFlow emulates float16 convolutions and matrix products there (118-140 ms a
+    # LeNet-5 step, 5 ms with XLA), while float32 and bfloat16 have oneDNN kernels that XLA does not use (3.2 ms, with
+    # XLA 7.3 ms). Where all products are computed by `product`, float16 uses those kernels too.
     level = context.get_context("jit_level")
     if level != "auto":
         return JitChoice(level != "O0", f'set_context(jit_level="{level}")')
@@ -62,27 +50,16 @@ def choose_jit(
 
 
 def is_tracing() -> bool:
-    """Whether the caller runs inside a function that is being traced."""
     return not tf.executing_eagerly()
 
 
 @contextlib.contextmanager
 def eager_scope() -> Iterator[None]:
-    """Run the code inside eagerly, even in a trace: to create variables that outlive the trace."""
     with tf.init_scope(), initializing_eagerly():
         yield
 
 
 def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Callable[..., Any]:
-    """Compile `function`; return it unchanged in PYNATIVE_MODE.
-
-    Args:
-        function: Takes and returns structures of tensors; writes variables by `assign`.
-        choice: Whether to use XLA.
-
-    Returns:
-        The compiled function; `trace_count` returns the number of its traces.
-    """
     if not context.graph_mode():
         return function
     log_choice(choice)
@@ -213,25 +190,15 @@ def _traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of `compile_function` with less overhead per call.
-
-    Args:
-        compiled: Takes tensors and returns a tuple of tensors; nothing differentiates through it.
-
-    Returns:
-        The function; itself where it is not compiled.
-    """
     return DirectCall(compiled) if hasattr(compiled, "get_concrete_function") else compiled
 
 
 def trace_for(compiled: Callable[..., Any], *args: Any) -> None:
-    """Trace a compiled function for arguments without running it."""
     trace = getattr(compiled, "get_concrete_function", None)
     if trace is not None:
         trace(*args)
 
 
 def trace_count(compiled: Callable[..., Any]) -> int:
-    """Return the number of traces of a compiled function; 0 for one that runs eagerly."""
     counter = getattr(compiled, "experimental_get_tracing_count", None)
     return int(counter()) if counter is not None else 0

@@ -21,14 +21,6 @@ _MIN_LARGE_UPDATE: Final = 2**16
 def cond(
     predicate: Tensor, on_true: Callable[[], Tree], on_false: Callable[[], Tree], *, writes: Sequence[Variable] = ()
 ) -> None:
-    """Run one of two functions for their writes; their results are not used.
-
-    Args:
-        predicate: A scalar bool tensor.
-        on_true: Runs if `predicate` is true.
-        on_false: Runs if it is false.
-        writes: The variables that either function may assign. (This backend does not need them.)
-    """
     del writes
 
     def effect(function: Callable[[], Any]) -> Callable[[], Any]:
@@ -42,13 +34,6 @@ def cond(
 
 
 def write_after(tensor: Tensor, function: Callable[[], None], weights: Sequence[Variable]) -> None:
-    """Run a function that writes once a tensor has its value, and not at all if computing that fails.
-
-    Args:
-        tensor: The tensor.
-        function: Updates weights and their state.
-        weights: The weights.
-    """
     if tf.executing_eagerly():
         function()
         return
@@ -66,14 +51,7 @@ def write_after(tensor: Tensor, function: Callable[[], None], weights: Sequence[
 
 
 def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> None:
-    """Call a Python function for its side effect when this point is reached, in a compiled function too.
-
-    XLA refuses a function with such a call, with TensorFlow's own error.
-
-    Args:
-        function: Takes the tensors' values as NumPy arrays (bfloat16 as float32); returns nothing.
-        tensors: The tensors.
-    """
+    """XLA refuses a function with such a call, with TensorFlow's own error."""
     values = [tf.cast(value, tf.float32) if value.dtype == tf.bfloat16 else value for value in tensors]
     if tf.executing_eagerly():
         function(*(value.numpy() for value in values))

@@ -14,7 +14,7 @@ from mixtrain.typing import BackendTensor
 
 @functools.cache
 def describe_device() -> DeviceInfo:
-    """Return info about the first accelerator, or about the CPU without one."""
+    """The first accelerator, or the CPU without one."""
     for kind in ("TPU", "GPU"):
         devices = tf.config.list_logical_devices(kind)
         if devices:
@@ -23,17 +23,11 @@ def describe_device() -> DeviceInfo:
 
 
 def has_started() -> bool:
-    """Whether TensorFlow has computed anything in this process, or in one that it was forked from."""
     # TensorFlow has no public function for this; tests/train/test_forks.py fails if the name changes.
     return bool(getattr(context.context_safe(), "_initialized", False))
 
 
 def peak_memory(*, restart: bool = False) -> int | None:
-    """Return the peak memory of the device in bytes, on a CPU that of the process; None where it is unknown.
-
-    Args:
-        restart: Whether to reset the peak to the current usage first, where the device supports that.
-    """
     if describe_device().kind != "GPU":
         return peak_resident(restart=restart)
     if restart:
@@ -42,7 +36,6 @@ def peak_memory(*, restart: bool = False) -> int | None:
 
 
 def tf32_products() -> str:
-    """Return the code that disables TF32, if the device computes float32 products in TF32; else ""."""
     if describe_device().kind != "GPU" or not tf.config.experimental.tensor_float_32_execution_enabled():
         return ""
     details = tf.config.experimental.get_device_details(tf.config.list_physical_devices("GPU")[0])
@@ -52,11 +45,9 @@ def tf32_products() -> str:
 
 
 def device_of(tensor: BackendTensor) -> str:
-    """Return the device that holds a tensor, in MindSpore's words: "CPU", "GPU:0"."""
     spec = tf.DeviceSpec.from_string(tensor.device)
     return "CPU" if spec.device_type == "CPU" else f"{spec.device_type}:{spec.device_index}"
 
 
 def can_fork() -> bool:
-    """Whether a process forked from this one can run Python and NumPy."""
     return True

@@ -10,14 +10,6 @@ import tensorflow as tf
 
 
 def write_saved_model(function: Callable[..., Any], inputs: Sequence[Any], folder: str) -> None:
-    """Write a function of tensors as a SavedModel, with the signature ``serving_default``.
-
-    Args:
-        function: Takes tensors and returns a tensor or a structure of them, named ``output_0``, ``output_1`` ...
-        inputs: An example of each input, named ``input_0``, ``input_1`` ...; the size of the first axis is left open if
-            the function allows it.
-        folder: The folder to write.
-    """
     graph, concrete = _traced(function, inputs)
     module = tf.Module()
     module.variables_read = list(concrete.graph.variables)
@@ -26,11 +18,6 @@ def write_saved_model(function: Callable[..., Any], inputs: Sequence[Any], folde
 
 
 def write_onnx(function: Callable[..., Any], inputs: Sequence[Any], file: str) -> None:
-    """Write a function of tensors as an ONNX model; arguments as in `write_saved_model`.
-
-    Raises:
-        ImportError: tf2onnx or onnx is not installed.
-    """
     try:
         import onnx  # noqa: F401
         import tf2onnx

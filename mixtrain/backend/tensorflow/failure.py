@@ -25,14 +25,6 @@ _CONTEXT = re.compile(r"during context \[\w+\]: | to node `[^`]*`|, metadata=.*"
 
 @contextlib.contextmanager
 def naming_layers(where: str) -> Iterator[None]:
-    """Convert the backend's errors of values that do not match to a ValueError that names the layer.
-
-    Args:
-        where: The function that runs the call, for the message.
-
-    Raises:
-        ValueError: Shapes or values inside the call did not match.
-    """
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
@@ -45,14 +37,6 @@ def naming_layers(where: str) -> Iterator[None]:
 
 
 def error_reason(error: Exception) -> str:
-    """Return the reason in the error of an operation, as a clause.
-
-    Example:
-        >>> error_reason(ValueError("{{function_node __wrapped__Mul}} sizes differ: [2] [5] [Op:Mul] name: "))
-        'sizes differ: [2] [5]'
-        >>> error_reason(ValueError("sizes differ for '{{node y}} = Add[T=float](a, b)' with input shapes: [2], [5]."))
-        'sizes differ with input shapes: [2], [5]'
-    """
     message = error.message if isinstance(error, tf.errors.OpError) else str(error)
     first = next(iter(message.strip().splitlines()), "")
     return _OPERATION.sub("", _NODE.sub("", _TRACED.sub("", first))).strip(" .") or type(error).__name__

@@ -8,21 +8,17 @@ from mixtrain.typing import Tensor
 
 
 def gather_in_batches(x: Tensor, indices: Tensor, *, axis: int, batch_axes: int) -> Tensor:
-    """Take slices along `axis`, separately for each index of the leading `batch_axes` axes."""
     return tf.gather(x, indices, axis=axis, batch_dims=batch_axes)
 
 
 def gather_nd(x: Tensor, indices: Tensor) -> Tensor:
-    """Take the slices of `x` at indices (..., k) into its first k axes."""
     return tf.gather_nd(x, indices)
 
 
 def boolean_mask(x: Tensor, mask: Tensor) -> Tensor:
-    """Return the elements of `x` where `mask`, of the same shape, is True, in a vector."""
     return tf.boolean_mask(x, mask)
 
 
 def unique_with_indices(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the unique elements in order of appearance, and the index of each element among them."""
     values, indices = tf.unique(tf.reshape(x, (-1,)))
     return values, tf.reshape(indices, tf.shape(x))

@@ -21,18 +21,6 @@ def value_and_gradient(
     function: Callable[..., tuple[Tensor, Tree]], variables: Sequence[keras.Variable], tensors: Sequence[Tensor] = (),
     factor: Tensor | None = None,
 ) -> tuple[Tensor, Tree, list[Tensor]]:
-    """Run `function` and differentiate its first result.
-
-    Args:
-        function: Takes `tensors` and returns ``(value, auxiliary)``; `value` is the tensor to differentiate.
-        variables: Variables that it reads.
-        tensors: Arguments of `function`.
-        factor: Factor of the gradients, the seed of the backward pass: a scalar tensor; None for 1.
-
-    Returns:
-        ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value` does
-        not depend on it, and may be sparse (indexed slices) where the backend has that.
-    """
     tensors = [backend_value(tensor) for tensor in tensors]
     with _sources(variables) as values:
         return _differentiated(lambda _: function(*tensors), [*values, *tensors], factor)
@@ -42,17 +30,6 @@ def tapped_gradients(
     function: Callable[[Callable[[Tensor], Tensor]], tuple[Tensor, Tree]], variables: Sequence[keras.Variable],
     factor: Tensor | float,
 ) -> tuple[Tensor, Tree, list[Tensor]]:
-    """Run `function` and differentiate its first result times a factor, with respect to tensors inside it too.
-
-    Args:
-        function: Takes `tap` and returns ``(value, auxiliary)``. `tap` takes a floating-point tensor and returns the
-            tensor to use in its place. The function may run more than once.
-        variables: Variables that it reads.
-        factor: A scalar tensor.
-
-    Returns:
-        As `value_and_gradient`: the gradients of the variables, then those of the tapped tensors in their order.
-    """
     with _sources(variables) as values:
         return _differentiated(function, values, factor)
 
@@ -105,14 +82,6 @@ def _differentiated(
 def with_backward_hook(
     values: Sequence[Tensor], hook: Callable[[tuple[Tensor, ...]], Sequence[Tensor | None]]
 ) -> tuple[Tensor, ...]:
-    """Return tensors unchanged, with a hook that transforms their gradients.
-
-    Args:
-        values: Floating-point tensors.
-        hook: Takes the tuple of their gradients, zeros where nothing depends on a tensor, and returns the gradients to
-            use. In eager code they have values.
-    """
-
     @tf.custom_gradient
     def identity(*tensors: Tensor) -> tuple[Any, Any]:
         return tuple(map(tf.identity, tensors)), lambda *gradients: tuple(hook(gradients))
@@ -124,13 +93,6 @@ def with_backward_rule(
     values: Sequence[Tensor], outputs: Sequence[Tensor],
     rule: Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]],
 ) -> tuple[Tensor, ...]:
-    """Return tensors that were computed, with another function for the gradients of what they depend on.
-
-    Args:
-        values: Floating-point tensors that the outputs were computed from.
-        outputs: The computed floating-point tensors, through which no gradient passes.
-        rule: Takes the values, the outputs and the outputs' gradients, and returns the values' gradients.
-    """
     count = len(values)
 
     @tf.custom_gradient
@@ -144,24 +106,20 @@ def with_backward_rule(
 
 
 def is_sparse(gradient: Any) -> TypeGuard[tf.IndexedSlices]:
-    """Whether a gradient is sparse: values and the indices of their rows."""
     return isinstance(gradient, tf.IndexedSlices)
 
 
 def densified(gradient: Any) -> Any:
-    """Return a gradient as a dense tensor."""
     return tf.convert_to_tensor(gradient) if is_sparse(gradient) else gradient
 
 
 def map_values(function: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
-    """Apply `function`, which must keep zeros and shapes, to a gradient's values, dense or sparse."""
     if isinstance(gradient, tf.IndexedSlices):
         return tf.IndexedSlices(function(gradient.values), gradient.indices, gradient.dense_shape)
     return function(gradient)
 
 
 def all_finite(gradients: Sequence[Tensor | None]) -> Tensor:
-    """Whether every value of every gradient is finite, a scalar bool tensor; None entries are ignored."""
     values = [g.values if isinstance(g, tf.IndexedSlices) else g for g in gradients if g is not None]
     floats = [tf.convert_to_tensor(v) for v in values]
     floats = [v for v in floats if v.dtype.is_floating]
@@ -172,12 +130,7 @@ def all_finite(gradients: Sequence[Tensor | None]) -> Tensor:
 
 
 def non_finite_counts(gradients: Sequence[Tensor | None], all_finite: Tensor) -> Tensor:
-    """Count the non-finite values of each gradient, int32 (n,); 0 for None entries.
-
-    Args:
-        gradients: The gradients.
-        all_finite: Whether all are finite, a scalar bool tensor: if so, nothing is counted.
-    """
+    """If all are finite, nothing is counted on any device."""
 
     def count(gradient: Tensor) -> Tensor:
         values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
@@ -190,17 +143,12 @@ def non_finite_counts(gradients: Sequence[Tensor | None], all_finite: Tensor) ->
 
 
 def global_norm(gradients: Sequence[Tensor | None]) -> Tensor:
-    """Compute the L2 norm of all gradients as one vector, a float32 scalar; None entries are ignored.
-
-    It is infinite where the sum of squares overflows float32, even if every value is finite.
-    """
     values = [_summed_rows(g) if is_sparse(g) else tf.convert_to_tensor(g) for g in gradients if g is not None]
     halves = [tf.nn.l2_loss(v) for v in _merge_small(values)]
     return tf.sqrt(2.0 * (halves[0] if len(halves) == 1 else tf.add_n(halves)))
 
 
 def finite_and_norm(gradients: Sequence[Tensor | None]) -> tuple[Tensor, Tensor]:
-    """Return whether every value of every gradient is finite, a scalar bool tensor, and their `global_norm`."""
     return all_finite(gradients), global_norm(gradients)
 
 

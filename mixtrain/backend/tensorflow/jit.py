@@ -18,15 +18,6 @@ _FLOATS = {tf.as_dtype(dtype).as_datatype_enum: dtype for dtype in (float16, bfl
 
 
 def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Callable[..., Any]:
-    """Compile a function of tensors of fixed shapes, in every mode.
-
-    Args:
-        function: Takes tensors and returns a structure of tensors.
-        jit: Whether XLA compiles it; None to decide by `choose_jit` from the dtypes in the function's graph.
-
-    Returns:
-        The compiled function; traced in its first call, and again if XLA is needed or refuses it.
-    """
     compilations: list[Compilation] = []
 
     def run(*tensors: Tensor) -> Any:

@@ -24,19 +24,7 @@ def without_skipped_steps(
     on_skip: Callable[[], None],
     noted: keras.Variable,
 ) -> Callable[..., Any]:
-    """Return a train step that restores what it wrote if its optimizer skipped the step.
-
-    In a graph the operations show what is written: no layer need list it.
-
-    Args:
-        model: The compiled model.
-        train_step: Its train step, from ``data`` to ``logs``.
-        skipped: Returns the variable of the model's optimizer whose last element counts the skipped steps.
-        own: The name scope of the optimizer's update, which itself writes nothing in a skipped step.
-        likely: Returns the variables that a step may write; in eager mode only these are restored.
-        on_skip: Called in a skipped step before its writes are undone; writes `noted`.
-        noted: (This backend does not need it.)
-    """
+    """In a graph the operations show what is written: no layer need list it."""
     del noted
 
     def settle(count: Tensor, restore: Callable[[], None]) -> None:
@@ -97,16 +85,6 @@ def _makes_metrics(model: keras.Model) -> bool:
 def with_values(
     function: Callable[[], Any], variables: Sequence[keras.Variable], values: Sequence[Tensor]
 ) -> list[Any]:
-    """Run a function with given values of variables; return their values after it.
-
-    Args:
-        function: Reads and writes the variables; its result is not used.
-        variables: The variables.
-        values: Their values, in their order.
-
-    Raises:
-        ValueError: Always, as in Keras: TensorFlow's variables are written in place.
-    """
     del function, variables, values
     raise ValueError(
         "stateless_apply: the backend must be JAX; got TensorFlow, whose variables are written in place. "

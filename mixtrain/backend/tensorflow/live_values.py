@@ -18,21 +18,6 @@ _slots: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 class LiveValue:
-    """The last value that was put here by a compiled step (by XLA too) or by Python.
-
-    Args:
-        value: A tensor with the dtype and shape of those that will be put here. With XLA, values put between two calls
-            of `take` have one size.
-
-    Example:
-        >>> live = LiveValue(tf.constant([1.0, 2.0]))
-        >>> live.take() is None
-        True
-        >>> live.put(tf.constant([3.0, 4.0]))
-        >>> live.take()[1].tolist()
-        [3.0, 4.0]
-    """
-
     def __init__(self, value: TensorLike) -> None:
         self._dtype = value.dtype
         # Uninitialized: XLA refuses to change the size of a resource that has a value.
@@ -40,13 +25,11 @@ class LiveValue:
         self._time = _slot(tf.int64, ())
 
     def put(self, value: TensorLike) -> None:
-        """Write a value."""
         tf.raw_ops.AssignVariableOp(resource=self._value, value=value)
         tf.raw_ops.AssignAddVariableOp(resource=_clock(), value=tf.constant(1, tf.int64))
         tf.raw_ops.AssignVariableOp(resource=self._time, value=_read(_clock(), tf.int64))
 
     def take(self) -> tuple[int, np.ndarray] | None:
-        """Return the time (a count) and the value of the last `put` since the previous call; None without one."""
         if not bool(tf.raw_ops.VarIsInitializedOp(resource=self._value)):
             return None
         value = _read(self._value, self._dtype)

@@ -15,21 +15,6 @@ from mixtrain.typing import Tensor
 def fused_batch_norm(
     x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, *, epsilon: float, training: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize a channels-last batch of rank 4.
-
-    Args:
-        x: Activations (N, H, W, C), float32, float16 or bfloat16.
-        gamma: Scale (C,), float32.
-        beta: Shift (C,), float32.
-        mean: Moving mean (C,), float32; used where `training` is False.
-        variance: Moving variance (C,), float32; used where `training` is False.
-        epsilon: Added to the variance.
-        training: Whether to normalize by the batch's own statistics.
-
-    Returns:
-        ``(y, batch_mean, batch_variance)``: `y` has the shape and dtype of `x`; the statistics are float32 (C,), the
-        variance with Bessel's correction (divided by n - 1; 0 where n is 1). Outside training they are the moving ones.
-    """
     # Without fast half kernels the float32 kernel is used: the half kernel of a CPU would run in one thread.
     wide = not has_kernels(x.dtype.name, describe_device())
     single = x.shape[:3].num_elements() == 1
@@ -65,19 +50,6 @@ def fused_batch_norm(
 def normalize_axes(
     x: Tensor, gamma: Tensor, beta: Tensor, *, axes: tuple[int, ...], epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize a tensor over axes, with a custom gradient that keeps `x` itself and its statistics.
-
-    Args:
-        x: Tensor, float32, float16 or bfloat16.
-        gamma: Scale, float32, of a known shape that broadcasts to that of `x`.
-        beta: Shift, float32, of the shape of `gamma`.
-        axes: Axes that are reduced, counted from the front.
-        epsilon: Added to the variance.
-
-    Returns:
-        ``(y, mean, variance)``: `y` has the shape and dtype of `x`; the statistics are float32, keep the axes with size
-        1 and have no gradient.
-    """
     y, mean, variance = _normalized(x, gamma, beta, axes, epsilon)
     return y, tf.stop_gradient(mean), tf.stop_gradient(variance)
 

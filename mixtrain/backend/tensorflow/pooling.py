@@ -12,14 +12,7 @@ from mixtrain.typing import Tensor
 
 
 def pool(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Return ``function(x)``, a max or average pooling.
-
-    On CPU float16 kernels run in one thread, and their gradient takes seven times as long as that of float32. So the
-    float32 kernels are used. The backward pass does the same from the half tensor: no float32 copy is kept for it.
-
-    Args:
-        function: Takes a tensor and returns one of its dtype.
-        x: A tensor.
-    """
+    # On CPU float16 kernels run in one thread, and their gradient takes seven times as long as that of float32. So the
+    # float32 kernels are used. The backward pass does the same from the half tensor: no float32 copy is kept for it.
     x = tf.convert_to_tensor(x)
     return function(x) if has_kernels(x.dtype.name, describe_device()) else by_float32(function, x)

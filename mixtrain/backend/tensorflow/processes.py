@@ -34,15 +34,7 @@ class _Connection:
 
 
 def join_processes() -> tuple[int, int]:
-    """Connect to the other processes, if the environment has configured some.
-
-    Returns:
-        ``(rank, size)``; ``(0, 1)`` without others.
-
-    Raises:
-        RuntimeError: TensorFlow has already started.
-        ValueError: ``TF_CONFIG`` does not name workers and which of them this is, or this process has several GPUs.
-    """
+    """``TF_CONFIG`` names the workers, and which of them this is."""
     workers, rank = _workers()
     if len(workers) == 1:
         return 0, 1
@@ -82,17 +74,11 @@ def _workers() -> tuple[list[str], int]:
 
 
 def leave_processes() -> None:
-    """End the communication with other processes."""
     _Connection.strategy = None
 
 
 @contextlib.contextmanager
 def naming_lost_process(where: str) -> Iterator[None]:
-    """Raise TensorFlow's error after another process has ended as one that names that process.
-
-    Raises:
-        RuntimeError: Another process has ended while it was needed.
-    """
     try:
         yield
     except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.InternalError) as error:
@@ -104,12 +90,6 @@ def naming_lost_process(where: str) -> Iterator[None]:
 
 
 def all_reduce(values: Sequence[Tensor], op: str = "sum") -> list[Tensor]:
-    """Reduce each of the tensors over all processes.
-
-    Args:
-        values: Tensors of the same shapes and dtypes in each process.
-        op: "sum", "max", "min" or "prod".
-    """
     tensors = _tensors(values)
     if op == "sum":
         sparse = any(isinstance(value, tf.IndexedSlices) for value in tensors)
@@ -119,13 +99,11 @@ def all_reduce(values: Sequence[Tensor], op: str = "sum") -> list[Tensor]:
 
 
 def all_gather(value: Tensor) -> Tensor:
-    """Concatenate the tensors of all processes along axis 0."""
     value, = _tensors([value])
     return _gather_all(tf.reshape(value, (1,)) if value.shape.rank == 0 else value)
 
 
 def reduce_scatter(value: Tensor, op: str = "sum") -> Tensor:
-    """Reduce a tensor over all processes and return this process's part along axis 0."""
     group = process_group.current()
     reduced = all_reduce([value], op)[0]
     size = tf.shape(reduced)[0] // group.size
@@ -133,12 +111,10 @@ def reduce_scatter(value: Tensor, op: str = "sum") -> Tensor:
 
 
 def process_index() -> Tensor:
-    """Return this process's rank, a scalar tensor."""
     return tf.constant(process_group.current().rank)
 
 
 def process_jit(choice: JitChoice) -> JitChoice:
-    """Return how a step with collectives is compiled, given the choice for a single process."""
     return JitChoice(False, "XLA does not compile what is computed between processes") if choice.jit else choice
 
 
@@ -205,22 +181,11 @@ def _collective(name: str, *values: Tensor) -> list[Tensor]:
 
 
 class RecordedWrites:
-    """Detects which variables a function writes.
-
-    Args:
-        likely: Returns the variables that the function is likely to write; in eager mode, all of them.
-    """
-
     def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None:
         self._likely = likely
         self._writes = Writes(likely)
 
     def of(self, function: Callable[[], Any]) -> tuple[Any, list[Written]]:
-        """Run a function; return its result and its writes.
-
-        Raises:
-            TraceAgain: In a graph: the function must be retraced.
-        """
         if tf.executing_eagerly():
             saved = [(variable, snapshot(variable)) for variable in self._likely()]
             result = function()

@@ -14,19 +14,11 @@ from mixtrain.typing import Tensor
 
 
 def product(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:
-    """Return ``function(x, y)``, which is linear in each argument (a convolution or a matrix product).
-
-    Hardware for half arithmetic multiplies half numbers, sums in float32 and rounds the sum. A device without it
-    emulates that many times slower than its float32 kernels (a step of six convolutions with batch normalization on a
-    CPU of 2 cores, relative to float32: bfloat16 3.2, with this function 0.7; float16 compiled by XLA 2.7, with this
-    function 1.2). So the float32 kernels are used. The backward pass does the same from the half tensors: no float32
-    copy is kept for it.
-
-    Args:
-        function: Takes two tensors of one dtype and returns one of that dtype.
-        x: A tensor.
-        y: A tensor of the same dtype.
-    """
+    # Hardware for half arithmetic multiplies half numbers, sums in float32 and rounds the sum. A device without it
+    # emulates that many times slower than its float32 kernels (a step of six convolutions with batch normalization on a
+    # CPU of 2 cores, relative to float32: bfloat16 3.2, with this function 0.7; float16 compiled by XLA 2.7, with this
+    # function 1.2). So the float32 kernels are used. The backward pass does the same from the half tensors: no float32
+    # copy is kept for it.
     x, y = tf.convert_to_tensor(x), tf.convert_to_tensor(y)
     if x.dtype != y.dtype or multiplies(x.dtype.name, describe_device()):
         return function(x, y)
@@ -34,7 +26,7 @@ def product(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor) 
 
 
 def times_transposed(x: Tensor, weight: Tensor) -> Tensor:
-    """Return ``x @ weight.T`` of two matrices of one dtype; no transposed copy of the weight is made."""
+    """No transposed copy of the weight is made."""
     return product(lambda x, weight: tf.matmul(x, weight, transpose_b=True), x, weight)
 
 

@@ -24,15 +24,6 @@ from mixtrain.typing import Tensor, Tree
 
 
 def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
-    """Return the names of the given devices, of the first `devices` ones of this process, or of all of them.
-
-    Args:
-        devices: Names of logical devices, a number of them, or None.
-
-    Raises:
-        TypeError: One is not a name.
-        ValueError: There are fewer, or `devices` is empty or has duplicates.
-    """
     local = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if devices is None or isinstance(devices, int):
         count = len(local) if devices is None else devices
@@ -56,11 +47,6 @@ def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
 
 
 def devices_in_force() -> list[Any] | None:
-    """Return the devices of the user's strategy of `tf.distribute`; None without one.
-
-    Raises:
-        ValueError: The strategy does not mirror its variables on the devices of this process.
-    """
     if not tf.distribute.has_strategy():
         return None
     strategy = tf.distribute.get_strategy()
@@ -79,17 +65,6 @@ def devices_in_force() -> list[Any] | None:
 
 
 class Replicas:
-    """Devices that run replicas of one part of a training step.
-
-    Args:
-        devices: What `find_devices` returned.
-        likely: Returns the variables that the part is likely to write.
-        whole: Whether one of them runs the part on all rows, since it computes statistics of the whole batch.
-
-    Attributes:
-        count: The number of replicas.
-    """
-
     def __init__(
         self, devices: Sequence[Any], likely: Callable[[], Iterable[keras.Variable]], whole: bool = False
     ) -> None:
@@ -100,7 +75,6 @@ class Replicas:
         self.count = len(self._devices)
 
     def jit_choice(self, choice: JitChoice) -> JitChoice:
-        """Return how a step of these replicas is compiled, given the choice for a single device."""
         if not choice.jit or self.count == 1:
             return choice
         return JitChoice(False, "XLA would compile all replicas for one device")
@@ -108,25 +82,6 @@ class Replicas:
     def run(
         self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor], largest: Sequence[int] = ()
     ) -> tuple[list[Tensor], Tree]:
-        """Run a part of a step on each device, on its rows of the batch.
-
-        Where the number of rows is not divisible by the number of devices, one device computes all rows, or each does
-        and the results are averaged. In PYNATIVE_MODE the part runs once, on all rows.
-
-        Args:
-            part: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
-            columns: The columns of the batch.
-            largest: The indexes of `totals` whose largest value over the replicas is taken instead of the sum.
-
-        Returns:
-            The sum of `totals` over the replicas, None where they are None; and `others`, of which tensors with one
-            entry per row are concatenated, other floats averaged, and everything else is that of the first replica.
-            Writes to variables are merged: see `share.merge_of`.
-
-        Raises:
-            ValueError: A strategy of `tf.distribute` is in force.
-            TraceAgain: The calling function must be retraced.
-        """
         if tf.distribute.has_strategy():
             raise checks.fail_value(
                 "Model.train", "a step must run outside of the scope of a strategy of tf.distribute", "one inside it",

@@ -88,37 +88,11 @@ class Writes:
 
 
 class Rollback:
-    """Runs a function and undoes its variable writes on request.
-
-    In a compiled function, the written variables are detected.
-
-    Args:
-        likely: Returns the variables that the function is likely to write; in eager mode only these can be undone.
-
-    Example:
-        >>> variable = keras.Variable(1.0)
-        >>> _, undo = Rollback(lambda: [variable]).run(lambda: variable.assign(2.0))
-        >>> undo()
-        >>> float(variable)
-        1.0
-    """
-
     def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None:
         self._likely = likely
         self._writes = Writes(likely)
 
     def run(self, function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
-        """Run a function.
-
-        Args:
-            function: Reads and writes variables.
-
-        Returns:
-            Its result, and a function that restores the variables that it wrote.
-
-        Raises:
-            TraceAgain: In a graph: the function must be retraced.
-        """
         if tf.executing_eagerly():
             saved = [(variable, snapshot(variable)) for variable in self._likely()]
             return function(), lambda: _assign(saved)

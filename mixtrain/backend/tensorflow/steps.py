@@ -17,7 +17,7 @@ from mixtrain.backend.refused_batch import RefusedBatch, refuse_empty
 from mixtrain.backend.tensorflow.batch_check import label_assertions, read_refusal, row_assertions
 from mixtrain.backend.tensorflow.compile import REFUSALS, Compilation, graph_function, log_choice, trace_count
 from mixtrain.backend.tensorflow.direct import DirectCall
-from mixtrain.backend.tensorflow.passes import Stacked
+from mixtrain.backend.tensorflow.elements import Stacked
 from mixtrain.backend.tensorflow.repeat import Row, once, repeated, repeated_until
 from mixtrain.typing import Tensor, Tree, Variable
 
@@ -26,24 +26,7 @@ GROUPS: Final = GroupInfo(after=2, reads=True)
 
 
 class CompiledSteps:
-    """A compiled training step that can be called in three ways, which share one compiled function.
-
-    Args:
-        function: Takes the columns of a batch, tensors, and returns a tuple of tensors of fixed shapes; it writes
-            variables by `assign`.
-        choice: Whether the step is compiled with XLA.
-
-    Attributes:
-        sizes: The number of rows of each batch of the last call of `streamed`, int (n,); None where only the function
-            knows, because it may be compiled for batches of any size.
-
-    Example:
-        >>> steps = CompiledSteps(lambda x: (2 * x,), choice=JitChoice(False, "an example"))
-        >>> (rows,), _ = steps.run_batches([(tf.constant([x]),) for x in (1.0, 2.0, 3.0)])
-        >>> steps.run(tf.constant([4.0]))[0].numpy().tolist(), rows.numpy().ravel().tolist(), steps.traces()
-        ([8.0], [2.0, 4.0, 6.0], 1)
-    """
-
+    # The three ways share one compiled function.
     sizes: Any = None
 
     def __init__(self, function: Callable[..., Row], *, choice: JitChoice) -> None:
@@ -55,11 +38,6 @@ class CompiledSteps:
         self._compilation = Compilation(functools.partial(_Steps, labels), dataclasses.replace(choice, jit=jit))
 
     def run(self, *batch: Tree) -> Row:
-        """Run the step on a batch; return its results.
-
-        Raises:
-            RefusedBatch: The batch has no rows, or a label that is not a class number; nothing has run.
-        """
         refuse_empty(batch)
         compilation = self._compilation
         # `Compilation.run` written out, as each step calls this: tests/train/test_call_depth.py counts the frames.
@@ -75,14 +53,6 @@ class CompiledSteps:
         return results  # type: ignore[no-any-return]
 
     def run_stream(self, iterator: Any, count: int) -> Row:
-        """Run `count` steps on batches read from an iterator of the backend.
-
-        Returns:
-            The results of the steps, stacked on a new first axis of length `count`.
-
-        Raises:
-            RefusedBatch: A batch has no rows, or a label that is not a class number; the steps before it have run.
-        """
         if not self._compilation.untried:
             return self._compilation.compiled.run_stream(iterator, count)  # type: ignore[no-any-return]
         first, _ = self._first_streamed(iterator)
@@ -105,22 +75,7 @@ class CompiledSteps:
         return tuple(value[None] for value in results), batch
 
     def run_stream_until(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
-        """Run steps as `run_stream` does, up to and including the first one that is the last.
-
-        The very first call runs a single step.
-
-        Args:
-            iterator: The backend's iterator.
-            count: The maximum number of steps.
-            last: Takes the results of a step and returns whether it is the last, a scalar bool tensor. Every call must
-                pass the same function.
-
-        Returns:
-            The results of the steps that ran, stacked; and the batch of the last of them.
-
-        Raises:
-            RefusedBatch: As `run_stream`.
-        """
+        """The very first call runs a single step."""
         if not self._compilation.untried:
             return self._compilation.compiled.run_stream_until(iterator, count, last)  # type: ignore[no-any-return]
         return self._first_streamed(iterator)
@@ -128,23 +83,9 @@ class CompiledSteps:
     def run_batches(
         self, batches: Sequence[Row], last: Callable[[Row], Tensor] | None = None
     ) -> tuple[Row, Callable[[], None]]:
-        """Run a step on each of several batches.
-
-        Args:
-            batches: Batches of the same structure, shapes and dtypes; at least one.
-            last: Whether a step is the last one to run, as for `run_stream_until`.
-
-        Returns:
-            The results of the steps that ran, stacked on a new first axis; and a function that restores all variables.
-
-        Raises:
-            RefusedBatch: The batch has no rows, or a label that is not a class number; nothing has run.
-            Exception: Raised by a step; all variables are restored.
-        """
         return self._compilation.run(lambda steps: steps.several(batches, last))  # type: ignore[no-any-return]
 
     def traces(self) -> int:
-        """Return how often the step was traced."""
         return trace_count(self._compilation.compiled.step)
 
 

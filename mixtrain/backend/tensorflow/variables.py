@@ -13,7 +13,6 @@ from mixtrain.typing import TensorLike
 
 
 def store(variable: keras.Variable, value: TensorLike) -> None:
-    """Set the value of a variable to a tensor of its dtype and shape, without the conversions of `assign`."""
     for copy in copies_of(variable):
         tf.raw_ops.AssignVariableOp(resource=copy.handle, value=value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks, data_backend
 from mixtrain.dataset.transforms.operation import BlockOperation
 from mixtrain.typing import Tensor
 
@@ -30,19 +30,19 @@ class OneHot(BlockOperation):
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
         labels, dtype = value, keras.backend.standardize_dtype(value.dtype)
-        backend.require(
+        data_backend.require(
             "int" in dtype,
             f"OneHot: expected labels of an integer dtype; got {dtype}. Write TypeCast(mixtrain.int32) before it.",
         )
         if rank == 2 and labels.shape[-1] == 1:
             labels, rank = labels[..., 0], 1
-        backend.require(
+        data_backend.require(
             rank <= 1,
             "OneHot: expected one label or a vector of labels; got {} dimensions. Write a map that makes them one.",
             rank,
         )
         valid = keras.ops.all(keras.ops.logical_and(labels >= 0, keras.ops.cast(labels, "int64") < self.num_classes))
-        backend.require(
+        data_backend.require(
             valid,
             "OneHot: expected labels from 0 to below {}, its num_classes; got some from {} to {}. Write a larger "
             "num_classes.",

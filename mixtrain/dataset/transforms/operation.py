@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import backend, checks, data_backend
 from mixtrain.dataset.transforms.picture import is_picture, to_picture
 from mixtrain.typing import DTypeLike, Tensor
 
@@ -49,7 +49,7 @@ class TensorOperation:
 
         Args:
             value: The tensor; its dimensions may be unknown.
-            seed: Two integers that seed all random numbers; see `backend.row_random`.
+            seed: Two integers that seed all random numbers; see `data_backend.row_random`.
         """
         raise NotImplementedError(
             f"{type(self).__name__}: expected a method graph(value, seed), or a __call__ of its own; got neither. "
@@ -93,7 +93,7 @@ class TensorOperation:
         operation = self.for_pictures() if picture else self
         array = np.asarray(value) if picture else read_value(type(self).__name__, value)
         try:
-            (result,) = backend.call_row(lambda seed, value: (operation.graph(value, seed),), seed, array)
+            (result,) = data_backend.call_row(lambda seed, value: (operation.graph(value, seed),), seed, array)
         except Exception as error:
             checks.note_call(error, type(self).__name__, (value,))
             raise

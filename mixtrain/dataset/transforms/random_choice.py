@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.data_backend import row_random
 from mixtrain.dataset.transforms.compose import Compound
 from mixtrain.dataset.transforms.operation import Operation, Seed
 from mixtrain.dataset.transforms.transform_chain import numpy_generator, run_eagerly, run_graph, run_part
@@ -25,7 +26,6 @@ class RandomApply(Compound):
         self.prob = checks.number("RandomApply", "prob", prob, at_least=0.0, at_most=1.0, example=0.5)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        row_random = backend.row_random
         return row_random.cond(
             row_random.bernoulli(row_random.fold_in(seed, 0), self.prob),
             lambda: run_graph(self.transforms, value, row_random.fold_in(seed, 1)),
@@ -47,7 +47,6 @@ class RandomChoice(Compound):
     """
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        row_random = backend.row_random
         index = row_random.integer(row_random.fold_in(seed, 0), len(self.transforms))
         branch_seed = row_random.fold_in(seed, 1)
         branches = [functools.partial(transform.graph, value, branch_seed) for transform in self.transforms]
@@ -69,7 +68,6 @@ class RandomOrder(Compound):
     """
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        row_random = backend.row_random
         order = row_random.permutation(row_random.fold_in(seed, 0), len(self.transforms))
         parent_seed = row_random.fold_in(seed, 1)
         for position in range(len(self.transforms)):

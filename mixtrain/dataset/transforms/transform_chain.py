@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.data_backend import row_random
 from mixtrain.dataset.transforms.operation import Operation, Seed, TensorOperation
 from mixtrain.typing import Tensor
 
@@ -26,7 +27,7 @@ def for_pictures(
 def run_graph(operations: Sequence[TensorOperation], value: Tensor, seed: Seed) -> Tensor:
     """Apply transforms in sequence to a tensor, each with its own random numbers."""
     for index, operation in enumerate(operations):
-        value = operation.graph(value, backend.row_random.fold_in(seed, index))
+        value = operation.graph(value, row_random.fold_in(seed, index))
     return value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mixtrain.backend import warp
+from mixtrain.data_backend import warp
 from mixtrain.typing import Tensor
 
 _RADIANS: Final = 3.141592653589793 / 180.0

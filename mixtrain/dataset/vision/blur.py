@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.data_backend import colors, row_random
 from mixtrain.dataset.vision.arguments import limits, pair, probability
 from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
@@ -40,7 +41,7 @@ class GaussianBlur(ImageOperation):
         self.weights = [_gaussian(size, deviation) for size, deviation in zip(sizes, deviations, strict=True)]
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return backend.colors.blur(image, *self.weights)
+        return colors.blur(image, *self.weights)
 
 
 def _gaussian(size: int, deviation: float) -> list[float]:
@@ -68,7 +69,7 @@ class AdjustSharpness(ImageOperation):
 
 def sharpen(image: Tensor, factor: Tensor | float) -> Tensor:
     """Return the image blended with its smoothed version: 0 gives the latter, 1 the image, more extrapolates."""
-    return backend.colors.blend(image, backend.colors.smooth(image), factor)
+    return colors.blend(image, colors.smooth(image), factor)
 
 
 class RandomSharpness(ImageOperation):
@@ -86,7 +87,7 @@ class RandomSharpness(ImageOperation):
         self.degrees = limits("RandomSharpness", "degrees", degrees, at_least=0.0, example="(0.1, 1.9)")
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return sharpen(image, backend.row_random.uniform(seed, *self.degrees))
+        return sharpen(image, row_random.uniform(seed, *self.degrees))
 
 
 class RandomAdjustSharpness(ImageOperation):
@@ -106,6 +107,6 @@ class RandomAdjustSharpness(ImageOperation):
         self.prob = probability("RandomAdjustSharpness", prob)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return backend.row_random.cond(
-            backend.row_random.bernoulli(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
+        return row_random.cond(
+            row_random.bernoulli(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
         )

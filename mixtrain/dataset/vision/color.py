@@ -6,7 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.data_backend import colors, row_random
 from mixtrain.dataset.vision.arguments import limits
 from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
@@ -44,7 +45,7 @@ class AdjustBrightness(_Adjust):
     """
 
     argument = "brightness_factor"
-    change = staticmethod(backend.colors.brighten)
+    change = staticmethod(colors.brighten)
 
     def __init__(self, brightness_factor: float) -> None:
         self._set(brightness_factor)
@@ -60,7 +61,7 @@ class AdjustContrast(_Adjust):
     """
 
     argument = "contrast_factor"
-    change = staticmethod(backend.colors.contrast)
+    change = staticmethod(colors.contrast)
 
     def __init__(self, contrast_factor: float) -> None:
         self._set(contrast_factor)
@@ -76,7 +77,7 @@ class AdjustSaturation(_Adjust):
     """
 
     argument = "saturation_factor"
-    change = staticmethod(backend.colors.saturation)
+    change = staticmethod(colors.saturation)
 
     def __init__(self, saturation_factor: float) -> None:
         self._set(saturation_factor)
@@ -93,7 +94,7 @@ class AdjustHue(_Adjust):
 
     argument = "hue_factor"
     bounds = (-0.5, 0.5)
-    change = staticmethod(backend.colors.hue)
+    change = staticmethod(colors.hue)
 
     def __init__(self, hue_factor: float) -> None:
         self._set(hue_factor)
@@ -125,14 +126,13 @@ class RandomColorAdjust(ImageOperation):
         self.hue = self._hue_range(hue)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        colors = backend.colors
         changes = (
             (colors.brighten, self.brightness, 1.0),
             (colors.contrast, self.contrast, 1.0),
             (colors.saturation, self.saturation, 1.0),
             (colors.hue, self.hue, 0.0),
         )
-        row_random, active = backend.row_random, []
+        active = []
         for index, (change, (low, high), identity) in enumerate(changes):
             if (low, high) != (identity, identity):
                 active.append((change, row_random.uniform(row_random.fold_in(seed, index), low, high)))
@@ -171,7 +171,7 @@ class RandomColor(ImageOperation):
         self.degrees = limits("RandomColor", "degrees", degrees, at_least=0.0, example="(0.1, 1.9)")
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return backend.colors.saturation(image, backend.row_random.uniform(seed, *self.degrees))
+        return colors.saturation(image, row_random.uniform(seed, *self.degrees))
 
 
 class RandomLighting(ImageOperation):
@@ -191,4 +191,4 @@ class RandomLighting(ImageOperation):
         self.alpha = checks.number("RandomLighting", "alpha", alpha, at_least=0.0, example=0.05)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return backend.colors.pca_lighting(image, backend.row_random.normal(seed, self.alpha, (3,)))
+        return colors.pca_lighting(image, row_random.normal(seed, self.alpha, (3,)))

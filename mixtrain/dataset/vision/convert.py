@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks, data_backend
+from mixtrain.data_backend import colors, row_random
 from mixtrain.dataset.vision.arguments import enum_member, probability
 from mixtrain.dataset.vision.enums import ConvertMode
 from mixtrain.dataset.vision.operation import ImageOperation, Seed, TensorOperation, check_channels
@@ -46,13 +47,13 @@ class ConvertColor(TensorOperation):
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
         count, channels = _CHANNELS[self.convert_mode]
         image = value[..., None] if count == 1 and len(value.shape) == 2 else value
-        backend.require(
+        data_backend.require(
             len(image.shape) == 3, "ConvertColor: expected an image (H, W, C); got {} dimensions. Write Decode() "
                                    "before it.", len(image.shape),
         )
         check_channels("ConvertColor", image, count)
         if channels is None:
-            return backend.colors.grayscale(image[..., 2::-1] if self.convert_mode in _BLUE_FIRST else image)[..., 0]
+            return colors.grayscale(image[..., 2::-1] if self.convert_mode in _BLUE_FIRST else image)[..., 0]
         opaque = keras.ops.full_like(image[..., :1], 255 if "int" in str(image.dtype.name) else 1)
         return keras.ops.concatenate([opaque if i < 0 else image[..., i : i + 1] for i in channels], axis=-1)
 
@@ -72,7 +73,7 @@ class Grayscale(ImageOperation):
         self.num_output_channels = checks.one_of("Grayscale", "num_output_channels", num_output_channels, (1, 3))
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        gray = backend.colors.grayscale(image)
+        gray = colors.grayscale(image)
         return gray[..., 0] if self.num_output_channels == 1 else keras.ops.repeat(gray, 3, axis=-1)
 
 
@@ -93,8 +94,8 @@ class RandomGrayscale(ImageOperation):
         self._grayscale = Grayscale(3)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        applied = backend.row_random.bernoulli(seed, self.prob)
-        return backend.row_random.cond(applied, lambda: self._grayscale.image(image, seed), lambda: image)
+        applied = row_random.bernoulli(seed, self.prob)
+        return row_random.cond(applied, lambda: self._grayscale.image(image, seed), lambda: image)
 
 
 class HsvToRgb(TensorOperation):
@@ -112,13 +113,13 @@ class HsvToRgb(TensorOperation):
         self.is_hwc = checks.boolean(type(self).__name__, "is_hwc", is_hwc)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        backend.require(
+        data_backend.require(
             len(value.shape) in (3, 4), f"{type(self).__name__}: expected images of three or four dimensions; got {{}}."
                                         " Write images with channels.", len(value.shape),
         )
         image = value if self.is_hwc else keras.ops.moveaxis(value, -3, -1)
         check_channels(type(self).__name__, image, 3)
-        convert = backend.colors.hsv_to_rgb if self._to_rgb else backend.colors.rgb_to_hsv
+        convert = colors.hsv_to_rgb if self._to_rgb else colors.rgb_to_hsv
         result = convert(keras.ops.cast(image, "float64"))
         return result if self.is_hwc else keras.ops.moveaxis(result, -1, -3)
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks, data_backend
+from mixtrain.data_backend import images, row_random
 from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.enums import Border
 from mixtrain.dataset.vision.operation import ImageOperation, Seed, TwofoldOperation
@@ -17,8 +18,8 @@ def check_inside(
     name: str, image: Tensor, top: Tensor | int, left: Tensor | int, height: Tensor | int, width: Tensor | int
 ) -> None:
     """Raise, now or when the graph runs, if a part is not inside the image."""
-    rows, columns = backend.images.size_of(image)
-    backend.require(
+    rows, columns = images.size_of(image)
+    data_backend.require(
         logical_and(top + height <= rows, left + width <= columns),
         f"{name}: expected a part inside the image, of height {{}} and width {{}}; got one of height {{}} and width "
         f"{{}} from row {{}} and column {{}} on. Write a smaller size for {name}, or Resize or Pad before it.",
@@ -65,14 +66,14 @@ class CenterCrop(TwofoldOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         height, width = self.size
-        rows, columns = backend.images.size_of(image)
+        rows, columns = images.size_of(image)
         missing = _missing(rows, columns, self.size)
         if not all(isinstance(value, int) and value == 0 for value in missing):
             top, left = ((value + 1) // 2 for value in missing)
-            image = backend.images.pad(image, left, top, missing[1] - left, missing[0] - top, "constant")
+            image = images.pad(image, left, top, missing[1] - left, missing[0] - top, "constant")
         surplus = _maximum(rows, height) - height, _maximum(columns, width) - width
         top, left = (_half_to_even(value) if self.on_pictures else value // 2 for value in surplus)
-        return backend.images.crop(image, top, left, height, width)
+        return images.crop(image, top, left, height, width)
 
 
 class Crop(ImageOperation):
@@ -95,7 +96,7 @@ class Crop(ImageOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         check_inside(self.name, image, *self.coordinates, *self.size)
-        return backend.images.crop(image, *self.coordinates, *self.size)
+        return images.crop(image, *self.coordinates, *self.size)
 
 
 class RandomCrop(ImageOperation):
@@ -131,13 +132,13 @@ class RandomCrop(ImageOperation):
         if any(self.padding):
             image = self._padded(image, *self.padding)
         if self.pad_if_needed:
-            ends, sides = _missing(*backend.images.size_of(image), self.size)
+            ends, sides = _missing(*images.size_of(image), self.size)
             image = self._padded(image, sides, ends, sides, ends)
         check_inside(self.name, image, 0, 0, *self.size)
-        rows, columns = backend.images.size_of(image)
-        top = backend.row_random.integer(backend.row_random.fold_in(seed, 0), rows - self.size[0] + 1)
-        left = backend.row_random.integer(backend.row_random.fold_in(seed, 1), columns - self.size[1] + 1)
-        return backend.images.crop(image, top, left, *self.size)
+        rows, columns = images.size_of(image)
+        top = row_random.integer(row_random.fold_in(seed, 0), rows - self.size[0] + 1)
+        left = row_random.integer(row_random.fold_in(seed, 1), columns - self.size[1] + 1)
+        return images.crop(image, top, left, *self.size)
 
     def _padded(self, image: Tensor, left: Tensor | int, top: Tensor | int, right: Tensor, bottom: Tensor) -> Tensor:
-        return backend.images.pad(image, left, top, right, bottom, self.padding_mode.value, self.fill_value)
+        return images.pad(image, left, top, right, bottom, self.padding_mode.value, self.fill_value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from mixtrain import backend
+from mixtrain.data_backend import images
 
 
 class Inter(enum.IntEnum):
@@ -100,7 +100,7 @@ class ImageBatchFormat(enum.IntEnum):
 
 
 # The backend's method for arrays, and for Pillow images.
-METHODS: dict[Inter, tuple[backend.images.Method, backend.images.Method]] = {
+METHODS: dict[Inter, tuple[images.Method, images.Method]] = {
     Inter.NEAREST: ("nearest", "pil_nearest"),
     Inter.ANTIALIAS: ("pil_lanczos", "pil_lanczos"),
     Inter.BILINEAR: ("linear", "pil_linear"),

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks, data_backend
+from mixtrain.data_backend import colors, images, row_random
 from mixtrain.dataset.vision.arguments import limits, probability
 from mixtrain.dataset.vision.operation import ImageOperation, Seed, TensorOperation
 from mixtrain.typing import Tensor
@@ -33,16 +34,16 @@ class CutOut(TensorOperation):
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
         rank = len(value.shape)
-        backend.require(
+        data_backend.require(
             rank == 3, "CutOut: expected an image of three dimensions; got {}. Write images with channels.", rank
         )
         image = value if self.is_hwc else keras.ops.transpose(value, (1, 2, 0))
-        rows, columns = backend.images.size_of(image)
+        rows, columns = images.size_of(image)
         for index in range(self.num_patches):
-            patch_seed = backend.row_random.fold_in(seed, index)
-            top = backend.row_random.integer(backend.row_random.fold_in(patch_seed, 0), rows) - self.length // 2
-            left = backend.row_random.integer(backend.row_random.fold_in(patch_seed, 1), columns) - self.length // 2
-            image = backend.colors.fill_box(image, top, left, top + self.length, left + self.length, 0)
+            patch_seed = row_random.fold_in(seed, index)
+            top = row_random.integer(row_random.fold_in(patch_seed, 0), rows) - self.length // 2
+            left = row_random.integer(row_random.fold_in(patch_seed, 1), columns) - self.length // 2
+            image = colors.fill_box(image, top, left, top + self.length, left + self.length, 0)
         return image if self.is_hwc else keras.ops.transpose(image, (2, 0, 1))
 
 
@@ -77,12 +78,12 @@ class RandomErasing(TensorOperation):
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
         rank = len(value.shape)
-        backend.require(
+        data_backend.require(
             rank == 3, "RandomErasing: expected an image (C, H, W); got {} dimensions. Write ToTensor() before.", rank
         )
-        row_random, ops = backend.row_random, keras.ops
+        ops = keras.ops
         image = ops.transpose(value, (1, 2, 0))
-        rows, columns = backend.images.size_of(image)
+        rows, columns = images.size_of(image)
         area = row_random.uniform(row_random.fold_in(seed, 1), *self.scale, shape=(self.max_attempts,))
         area = area * ops.cast(rows * columns, "float32")
         bounds = (math.log(self.ratio[0]), math.log(self.ratio[1]))
@@ -94,7 +95,7 @@ class RandomErasing(TensorOperation):
         height, width = ops.minimum(height[first], rows), ops.minimum(width[first], columns)
         top = row_random.integer(row_random.fold_in(seed, 3), rows - height + 1)
         left = row_random.integer(row_random.fold_in(seed, 4), columns - width + 1)
-        erased = backend.colors.fill_box(
+        erased = colors.fill_box(
             image, top, left, top + height, left + width, self._replacement(image, row_random.fold_in(seed, 5))
         )
         applied = row_random.bernoulli(row_random.fold_in(seed, 0), self.prob) & ops.any(fits)
@@ -102,7 +103,7 @@ class RandomErasing(TensorOperation):
 
     def _replacement(self, image: Tensor, seed: Seed) -> Tensor:
         if self.value == "random":
-            return backend.row_random.normal(seed, 1.0, keras.ops.shape(image))
+            return row_random.normal(seed, 1.0, keras.ops.shape(image))
         return self.value
 
 
@@ -133,4 +134,4 @@ class Erase(ImageOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         top, left, height, width = self.box
-        return backend.colors.fill_box(image, top, left, top + height, left + width, self.value)
+        return colors.fill_box(image, top, left, top + height, left + width, self.value)

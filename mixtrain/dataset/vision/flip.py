@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from mixtrain import backend
+from mixtrain.data_backend import images, row_random
 from mixtrain.dataset.vision.arguments import probability
 from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
@@ -24,7 +24,7 @@ class HorizontalFlip(ImageOperation):
     pictures = "ends"
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return backend.images.flip(image, self.axis)
+        return images.flip(image, self.axis)
 
 
 class VerticalFlip(HorizontalFlip):
@@ -50,8 +50,8 @@ class RandomHorizontalFlip(ImageOperation):
         self.prob = probability(self.name, prob)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        flipped = backend.row_random.bernoulli(seed, self.prob)
-        return backend.row_random.cond(flipped, lambda: backend.images.flip(image, self.axis), lambda: image)
+        flipped = row_random.bernoulli(seed, self.prob)
+        return row_random.cond(flipped, lambda: images.flip(image, self.axis), lambda: image)
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):

@@ -8,7 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import checks, data_backend
+from mixtrain.data_backend import images
 from mixtrain.dataset.transforms.operation import BlockOperation, PictureMode, Seed, TensorOperation
 from mixtrain.dataset.transforms.type_cast import TypeCast
 from mixtrain.dtype import as_dtype
@@ -17,7 +18,7 @@ from mixtrain.typing import DTypeLike, Tensor
 
 def _channels_first(name: str, value: Tensor, rank: int) -> Tensor:
     """Return images whose last `rank` axes are (H, W) or (H, W, C) in channels-first layout."""
-    backend.require(
+    data_backend.require(
         rank in (2, 3),
         f"{name}: expected an image (H, W) or (H, W, C); got a value of {{}} dimensions. Write one image a row.",
         rank,
@@ -112,12 +113,12 @@ class Decode(TensorOperation):
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
         check_contents("Decode", value)
-        return backend.images.decode(value)
+        return images.decode(value)
 
     def open(self, contents: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         for value in contents:
             check_contents("Decode", value)
-        return backend.images.decode_files(contents)
+        return images.decode_files(contents)
 
 
 def check_contents(name: str, value: Any) -> None:
@@ -125,7 +126,7 @@ def check_contents(name: str, value: Any) -> None:
     if value.dtype == "uint8" and len(value.shape) == 1:
         return  # A fast path, since this is called for each row.
     dtype = keras.backend.standardize_dtype(value.dtype)
-    backend.require(
+    data_backend.require(
         False,
         f"{name}: expected a file's contents, a vector of uint8; got {dtype} of {{}} dimensions. "
         "Write it first, and only where images are not decoded yet.",

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import keras
 
-from mixtrain import backend
+from mixtrain import data_backend
 from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
 from mixtrain.typing import Tensor
 
@@ -49,7 +49,7 @@ class ImageOperation(TensorOperation):
         return self._apply(values, len(values.shape) - 1, None)
 
     def _apply(self, value: Tensor, rank: int, seed: Seed) -> Tensor:
-        backend.require(
+        data_backend.require(
             rank in (2, 3) or (self.batched and rank > 3),
             f"{self.name}: expected an image (H, W) or (H, W, C); got a value of {{}} dimensions. "
             "Write a map that makes images, such as Decode(), before it.",
@@ -57,7 +57,7 @@ class ImageOperation(TensorOperation):
         )
         if self.uint8_only:
             dtype = keras.backend.standardize_dtype(value.dtype)
-            backend.require(
+            data_backend.require(
                 dtype == "uint8",
                 f"{self.name}: expected an image of dtype uint8; got {dtype}. Write it before Rescale and Normalize.",
             )
@@ -89,7 +89,7 @@ def check_channels(name: str, image: Tensor, count: int, axis: int = -1) -> None
     channels = image.shape[axis]
     if channels is None:
         channels = keras.ops.shape(image)[axis]
-    backend.require(
+    data_backend.require(
         channels == count,
         f"{name}: expected {{}} channels; got {{}}. Write images that have them, or other arguments for {name}.",
         count,

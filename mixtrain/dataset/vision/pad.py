@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mixtrain import backend
+from mixtrain import data_backend
+from mixtrain.data_backend import images
 from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.crop import logical_and
 from mixtrain.dataset.vision.enums import Border
@@ -37,7 +38,7 @@ class Pad(ImageOperation):
         self.padding_mode = border("Pad", padding_mode)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return backend.images.pad(image, *self.padding, self.padding_mode.value, self.fill_value)
+        return images.pad(image, *self.padding, self.padding_mode.value, self.fill_value)
 
 
 class PadToSize(ImageOperation):
@@ -67,14 +68,14 @@ class PadToSize(ImageOperation):
         self.padding_mode = border("PadToSize", padding_mode)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        rows, columns = backend.images.size_of(image)
+        rows, columns = images.size_of(image)
         vertical, horizontal = self.size[0] - rows, self.size[1] - columns  # Total width of the border.
         top, left = (vertical // 2, horizontal // 2) if self.offset is None else self.offset
-        backend.require(
+        data_backend.require(
             logical_and(rows + top <= self.size[0], columns + left <= self.size[1]),
             "PadToSize: expected images of height and width up to {} and {}, with their offset; got {} and {}. "
             "Write a larger size.", *self.size, rows, columns,
         )
-        return backend.images.pad(
+        return images.pad(
             image, left, top, horizontal - left, vertical - top, self.padding_mode.value, self.fill_value
         )

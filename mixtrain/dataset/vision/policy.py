@@ -6,7 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.data_backend import row_random
 from mixtrain.dataset.transforms.compose import Compound
 from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.transforms.transform_chain import check_operation, numpy_generator, run_part
@@ -40,7 +41,6 @@ class RandomSelectSubpolicy(Compound):
         super().__init__([operation for rules in self.policy for operation, _ in rules])
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        row_random = backend.row_random
 
         def apply(rules: list[tuple[Any, float]]) -> Tensor:
             result = value
@@ -82,7 +82,6 @@ class UniformAugment(Compound):
         self.num_ops = checks.integer("UniformAugment", "num_ops", num_ops, at_least=1, example=2)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        row_random = backend.row_random
         for turn in range(self.num_ops):
             turn_seed, image = row_random.fold_in(seed, turn), value
             # All functions are called before the loop goes on.

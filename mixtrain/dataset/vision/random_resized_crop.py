@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.data_backend import images, row_random
 from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.vision.arguments import interpolation as read_interpolation, limits, pair
 from mixtrain.dataset.vision.enums import Inter
@@ -48,14 +49,14 @@ class RandomResizedCrop(Resizing):
         self.max_attempts = checks.integer(self.name, "max_attempts", max_attempts, at_least=1, example=10)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        part = backend.images.crop(image, *self.sample(*backend.images.size_of(image), seed))
+        part = images.crop(image, *self.sample(*images.size_of(image), seed))
         return self.resized(part, self.size, self.interpolation)
 
     def sample(self, rows: Tensor | int, columns: Tensor | int, seed: Seed) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return top, left, height and width of a random part of an image with the given size."""
         height, width, found = self._sample_size(rows, columns, seed)
-        top = backend.row_random.integer(backend.row_random.fold_in(seed, 2), rows - height + 1)
-        left = backend.row_random.integer(backend.row_random.fold_in(seed, 3), columns - width + 1)
+        top = row_random.integer(row_random.fold_in(seed, 2), rows - height + 1)
+        left = row_random.integer(row_random.fold_in(seed, 3), columns - width + 1)
         top = keras.ops.where(found, top, (rows - height) // 2)
         left = keras.ops.where(found, left, (columns - width) // 2)
         return top, left, height, width
@@ -65,10 +66,10 @@ class RandomResizedCrop(Resizing):
         # All attempts are sampled at once, without a loop, and the first that fits is used.
         ops, shape = keras.ops, (self.max_attempts,)
         rows, columns = ops.cast(rows, "float32"), ops.cast(columns, "float32")
-        share = backend.row_random.uniform(backend.row_random.fold_in(seed, 0), *self.scale, shape=shape)
+        share = row_random.uniform(row_random.fold_in(seed, 0), *self.scale, shape=shape)
         area = rows * columns * share
         bounds = (math.log(self.ratio[0]), math.log(self.ratio[1]))
-        ratio = ops.exp(backend.row_random.uniform(backend.row_random.fold_in(seed, 1), *bounds, shape=shape))
+        ratio = ops.exp(row_random.uniform(row_random.fold_in(seed, 1), *bounds, shape=shape))
         width, height = ops.round(ops.sqrt(area * ratio)), ops.round(ops.sqrt(area / ratio))
         fits = (width <= columns) & (height <= rows) & (width >= 1.0) & (height >= 1.0)
         first, found = ops.argmax(fits), ops.any(fits)
@@ -94,5 +95,5 @@ class RandomCropDecodeResize(RandomResizedCrop):
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
         check_contents(self.name, value)
-        part = backend.images.decode_part(value, lambda rows, columns: self.sample(rows, columns, seed))
+        part = images.decode_part(value, lambda rows, columns: self.sample(rows, columns, seed))
         return self.resized(part, self.size, self.interpolation)

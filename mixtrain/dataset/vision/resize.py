@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import keras
 
-from mixtrain import backend
+from mixtrain.data_backend import images, row_random
 from mixtrain.dataset.vision.arguments import interpolation as read_interpolation, pair
 from mixtrain.dataset.vision.crop import check_inside
 from mixtrain.dataset.vision.enums import METHODS, Inter
@@ -20,7 +20,7 @@ class Resizing(TwofoldOperation):
 
     def resized(self, image: Tensor, size: tuple[Tensor, Tensor], interpolation: Inter) -> Tensor:
         """Return a tensor (..., H, W, C), resized."""
-        return backend.images.resize(image, *size, METHODS[interpolation][self.on_pictures])
+        return images.resize(image, *size, METHODS[interpolation][self.on_pictures])
 
 
 class Resize(Resizing):
@@ -48,7 +48,7 @@ class Resize(Resizing):
 
 def _scaled_size(image: Tensor, edge: int) -> tuple[Tensor, Tensor]:
     """Return the height and width of an image scaled so that its shorter edge is `edge`."""
-    height, width = backend.images.size_of(image)
+    height, width = images.size_of(image)
     known = isinstance(height, int) and isinstance(width, int)
     shorter = min(height, width) if known else keras.ops.minimum(height, width)
     return height * edge // shorter, width * edge // shorter
@@ -70,8 +70,8 @@ class RandomResize(Resizing):
         self._choices = [Resize(size, kind) for kind in (Inter.BILINEAR, Inter.NEAREST, Inter.BICUBIC, Inter.AREA)]
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        index = backend.row_random.integer(seed, len(self._choices))
-        return backend.row_random.switch(index, [functools.partial(each.image, image, seed) for each in self._choices])
+        index = row_random.integer(seed, len(self._choices))
+        return row_random.switch(index, [functools.partial(each.image, image, seed) for each in self._choices])
 
 
 class ResizedCrop(Resizing):
@@ -100,4 +100,4 @@ class ResizedCrop(Resizing):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         check_inside(self.name, image, *self.corner, *self.part)
-        return self.resized(backend.images.crop(image, *self.corner, *self.part), self.size, self.interpolation)
+        return self.resized(images.crop(image, *self.corner, *self.part), self.size, self.interpolation)

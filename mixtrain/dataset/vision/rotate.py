@@ -8,17 +8,18 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.data_backend import images, row_random, warp
 from mixtrain.dataset.vision import affine_map
 from mixtrain.dataset.vision.arguments import color, degrees_range, enum_member, limits
 from mixtrain.dataset.vision.enums import Inter
 from mixtrain.dataset.vision.operation import ImageOperation, Seed
 from mixtrain.typing import Tensor
 
-_SAMPLINGS: Final[dict[Inter, backend.warp.Sampling]] = {Inter.NEAREST: "nearest", Inter.BILINEAR: "linear"}
+_SAMPLINGS: Final[dict[Inter, warp.Sampling]] = {Inter.NEAREST: "nearest", Inter.BILINEAR: "linear"}
 
 
-def _read_sampling(where: str, value: Any) -> backend.warp.Sampling:
+def _read_sampling(where: str, value: Any) -> warp.Sampling:
     """Return the backend's name of an interpolation."""
     resample = enum_member(where, "resample", value, Inter)
     if resample not in _SAMPLINGS:
@@ -42,11 +43,11 @@ class _Rotation(ImageOperation):
         self.fill_value = color(self.name, fill_value)
 
     def _rotated(self, image: Tensor, degrees: Tensor | float) -> Tensor:
-        rows, columns = backend.images.size_of(image)
+        rows, columns = images.size_of(image)
         center = _center(image)
         if not self.expand:
             matrix = affine_map.rotation(degrees, self.center or center)
-            return backend.warp.warp(image, matrix, self.sampling, self.fill_value)
+            return warp.warp(image, matrix, self.sampling, self.fill_value)
         # The size of the bounding box of the rotated image.
         angle = keras.ops.cast(degrees, "float32") * (math.pi / 180.0)
         cosine, sine = keras.ops.abs(keras.ops.cos(angle)), keras.ops.abs(keras.ops.sin(angle))
@@ -55,12 +56,12 @@ class _Rotation(ImageOperation):
         shift = (new_width - width) / 2.0, (new_height - height) / 2.0
         matrix = affine_map.rotation(degrees, center, shift)
         size = tuple(keras.ops.cast(keras.ops.round(value), "int32") for value in (new_height, new_width))
-        return backend.warp.warp(image, matrix, self.sampling, self.fill_value, size)
+        return warp.warp(image, matrix, self.sampling, self.fill_value, size)
 
 
 def _center(image: Tensor) -> tuple[Tensor, Tensor]:
     """Return x and y of the image's center."""
-    rows, columns = (keras.ops.cast(size, "float32") for size in backend.images.size_of(image))
+    rows, columns = (keras.ops.cast(size, "float32") for size in images.size_of(image))
     return (columns - 1.0) / 2.0, (rows - 1.0) / 2.0
 
 
@@ -117,7 +118,7 @@ class RandomRotation(_Rotation):
         self.same_size = not expand
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return self._rotated(image, backend.row_random.uniform(seed, *self.degrees))
+        return self._rotated(image, row_random.uniform(seed, *self.degrees))
 
 
 class RandomAffine(ImageOperation):
@@ -158,7 +159,7 @@ class RandomAffine(ImageOperation):
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         ranges = (self.degrees, self.scale, *self.translate, *self.shear)
         degrees, scale, right, down, shear_x, shear_y = (
-            backend.row_random.uniform(backend.row_random.fold_in(seed, index), *bounds)
+            row_random.uniform(row_random.fold_in(seed, index), *bounds)
             for index, bounds in enumerate(ranges)
         )
         return _warped(image, degrees, (right, down), scale, (shear_x, shear_y), self.sampling, self.fill_value)
@@ -203,11 +204,11 @@ class Affine(ImageOperation):
 
 def _warped(
     image: Tensor, degrees: Tensor | float, translate: Any, scale: Tensor | float, shear: Any,
-    sampling: backend.warp.Sampling, fill_value: tuple[int, ...],
+    sampling: warp.Sampling, fill_value: tuple[int, ...],
 ) -> Tensor:
-    rows, columns = (keras.ops.cast(size, "float32") for size in backend.images.size_of(image))
+    rows, columns = (keras.ops.cast(size, "float32") for size in images.size_of(image))
     matrix = affine_map.affine(degrees, _center(image), (translate[0] * columns, translate[1] * rows), scale, shear)
-    return backend.warp.warp(image, matrix, sampling, fill_value)
+    return warp.warp(image, matrix, sampling, fill_value)
 
 
 def _two_ranges(where: str, name: str, value: Any, bounds: tuple[float, float]) -> list[tuple[float, float]]:

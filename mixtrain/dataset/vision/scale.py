@@ -8,7 +8,8 @@ from typing import Any, Literal
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import checks, data_backend
+from mixtrain.data_backend import colors
 from mixtrain.dataset.transforms.operation import BlockOperation, TensorOperation, read_value
 from mixtrain.dataset.vision.operation import check_channels
 from mixtrain.dtype import as_dtype
@@ -28,7 +29,7 @@ class Rescale(BlockOperation):
         self.shift = checks.number("Rescale", "shift", shift, example=0.0)
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
-        return backend.colors.scale_values(value, self.rescale, self.shift)
+        return colors.scale_values(value, self.rescale, self.shift)
 
 
 class Normalize(BlockOperation):
@@ -50,7 +51,7 @@ class Normalize(BlockOperation):
 
     def apply(self, value: Tensor, rank: int) -> Tensor:
         name = type(self).__name__
-        backend.require(
+        data_backend.require(
             rank >= 2, f"{name}: expected an image (H, W), (H, W, C) or (C, H, W); got {{}} dimensions. "
                        "Write Decode() or a reshape before it.", rank,
         )
@@ -61,7 +62,7 @@ class Normalize(BlockOperation):
             check_channels(name, image, len(self.mean), axis)
         shape = (-1,) if channels_last else (-1, 1, 1)
         mean, std = (np.reshape(np.array(moments, np.float32), shape) for moments in (self.mean, self.std))
-        result = backend.colors.normalize(image, mean, std)
+        result = colors.normalize(image, mean, std)
         return result[..., 0] if rank == 2 else result
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.data_backend import colors, row_random
 from mixtrain.dataset.vision.arguments import limits, pair, probability
 from mixtrain.dataset.vision.operation import ImageOperation, Seed, TwofoldOperation
 from mixtrain.typing import Tensor
@@ -19,7 +20,7 @@ class Invert(ImageOperation):
     batched = True
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return backend.colors.invert(image)
+        return colors.invert(image)
 
 
 class AdjustGamma(ImageOperation):
@@ -51,7 +52,7 @@ class Equalize(TwofoldOperation):
     uint8_only = True
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return backend.colors.equalize(image, like_pillow=self.on_pictures)
+        return colors.equalize(image, like_pillow=self.on_pictures)
 
 
 class AutoContrast(ImageOperation):
@@ -73,7 +74,7 @@ class AutoContrast(ImageOperation):
         self.ignore = [checks.integer(self.name, "ignore", value, at_least=0) for value in values]
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return backend.colors.auto_contrast(image, self.cutoff, self.ignore)
+        return colors.auto_contrast(image, self.cutoff, self.ignore)
 
 
 class Solarize(ImageOperation):
@@ -93,7 +94,7 @@ class Solarize(ImageOperation):
         self.threshold = (low, 255.0 if low == high else high)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return backend.colors.solarize(image, *self.threshold)
+        return colors.solarize(image, *self.threshold)
 
 
 class RandomSolarize(ImageOperation):
@@ -114,11 +115,11 @@ class RandomSolarize(ImageOperation):
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         low, high = self.threshold
         if low == high:
-            return backend.colors.solarize(image, low, 255)
-        seeds = (backend.row_random.fold_in(seed, index) for index in (0, 1))
-        first, second = (low + backend.row_random.integer(each, high - low + 1) for each in seeds)
+            return colors.solarize(image, low, 255)
+        seeds = (row_random.fold_in(seed, index) for index in (0, 1))
+        first, second = (low + row_random.integer(each, high - low + 1) for each in seeds)
         start, end = keras.ops.minimum(first, second), keras.ops.maximum(first, second)
-        return backend.colors.solarize(image, start, keras.ops.where(start == end, 255, end))
+        return colors.solarize(image, start, keras.ops.where(start == end, 255, end))
 
 
 class Posterize(ImageOperation):
@@ -138,7 +139,7 @@ class Posterize(ImageOperation):
         checks.number("Posterize", "bits", bits, at_most=8)
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
-        return backend.colors.posterize(image, self.bits)
+        return colors.posterize(image, self.bits)
 
 
 class RandomPosterize(ImageOperation):
@@ -159,7 +160,7 @@ class RandomPosterize(ImageOperation):
 
     def image(self, image: Tensor, seed: Seed) -> Tensor:
         low, high = self.bits
-        return backend.colors.posterize(image, low + backend.row_random.integer(seed, high - low + 1))
+        return colors.posterize(image, low + row_random.integer(seed, high - low + 1))
 
 
 class _RandomlyApplied(ImageOperation):
@@ -173,8 +174,8 @@ class _RandomlyApplied(ImageOperation):
         self.prob = probability(self.name, prob)
 
     def graph(self, value: Tensor, seed: Seed) -> Tensor:
-        return backend.row_random.cond(
-            backend.row_random.bernoulli(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
+        return row_random.cond(
+            row_random.bernoulli(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
         )
 
 

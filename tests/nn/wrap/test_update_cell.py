@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import backend, nn
+from mixtrain import backend, data_backend, nn
 from tests.backends import quick_every
 from tests.train.planted import GOLDEN
 
@@ -44,7 +44,7 @@ def test_5000_good_and_5000_bad_steps_stay_finite() -> None:
         return (keras.ops.convert_to_tensor(scale),)
 
     loop = backend.CompiledSteps(step, choice=backend.JitChoice(False, "test")).run_stream
-    flags = backend.pipeline_from_arrays([np.repeat([False, True], 5000)])
+    flags = data_backend.pipeline_from_arrays([np.repeat([False, True], 5000)])
     scales = backend.to_numpy(loop(flags.graph_iterator(), 10_000)[0])
     assert np.isfinite(scales).all() and scales.min() >= 1
     assert (scales[4999], scales[9999]) == (2.0**127, 1.0)

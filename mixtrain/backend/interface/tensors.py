@@ -1,0 +1,158 @@
+"""Tensors, variables and the devices that they are on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain.backend.info import DeviceInfo
+from mixtrain.dtype import DType
+from mixtrain.typing import BackendTensor, Tensor, TensorLike
+
+# The classes of tensors of the backend.
+BACKEND_TENSORS: tuple[type, ...]
+# The same, and the class of tensors of MindSpore code.
+TENSOR_TYPES: tuple[type, ...]
+
+def is_tensor(value: Any) -> bool:
+    """Whether `value` is a tensor of the backend, a `TensorBase` or a `KerasTensor`."""
+
+def is_unknown_dimension(value: Any) -> bool:
+    """Whether `value` is an unknown dimension, or another size that is only known at run time."""
+
+def byte_count(value: Any) -> int:
+    """Return the size of a tensor's values in bytes."""
+
+def is_symbolic(value: Any) -> bool:
+    """Whether a tensor belongs to a traced function and has no values."""
+
+def known_value(value: Any) -> np.ndarray | None:
+    """Return a tensor's values if they are known, as those of constants in a trace are, else None."""
+
+def bytes_of(dtype: str) -> int:
+    """Return the item size of a dtype in bytes."""
+
+def canonical_dtype(dtype: str) -> str:
+    """Return the dtype in which tensors of a dtype are stored."""
+
+def refuse_unstorable(value: Any) -> Any:
+    """Return an array or number as it is, if its values are stored as themselves.
+
+    Raises:
+        Unstorable: It is text, or an integer does not fit: `to_tensor` would wrap it around without a word.
+    """
+
+def to_tensor(value: Any, dtype: str | None = None) -> Tensor:
+    """Convert `value` to a tensor, of `dtype` if given, in the dtype in which it is stored."""
+
+def to_numpy(value: Any) -> np.ndarray:
+    """Return the values of a tensor or variable as a NumPy array, bfloat16, which NumPy lacks, as float32."""
+
+def snapshot(variable: keras.Variable) -> Any:
+    """Return a variable's current value, which later assignments do not change."""
+
+def wait_for(tensors: Sequence[Tensor]) -> None:
+    """Wait until tensors are computed."""
+
+def name_scope(name: str) -> Any:
+    """Name operations after a layer, for graphs and profiles of a compiled step."""
+
+def double_precision() -> contextlib.AbstractContextManager[Any]:
+    """Enable float64 in the code inside."""
+
+def from_channels_last(tensor: Tensor) -> Tensor:
+    """Return a tensor (N, H, W, C) as (N, C, H, W); in a trace, as a view that keeps the channels-last tensor."""
+
+def truth(tensor: Tensor) -> bool:
+    """Return the outcome of a branch: a tensor's value, or the outcome on the path that is being traced.
+
+    Raises:
+        TypeError: The tensor has no value yet, and the function is not traced along all paths; an error of the backend.
+    """
+
+def register_tensor(kind: type, make: Callable[[BackendTensor], Any]) -> None:
+    """Register a class that stands for tensors, if the backend has to know it.
+
+    Args:
+        kind: A subclass of `TensorBase`.
+        make: Creates an object of the class from a backend tensor.
+    """
+
+def mask_of(tensor: Tensor) -> Tensor | None:
+    """Return the Keras mask of a tensor; None without one."""
+
+def set_mask(tensor: Tensor, mask: Tensor | None) -> None:
+    """Set the Keras mask of a tensor."""
+
+def store(variable: keras.Variable, value: TensorLike) -> None:
+    """Set the value of a variable to a tensor of its dtype and shape, without the conversions of `assign`."""
+
+def storage_in(variable: keras.Variable, dtype: DType) -> Any:
+    """Return new storage with a variable's current value, cast.
+
+    Args:
+        variable: Any variable that has its value.
+        dtype: The dtype of the storage.
+    """
+
+def exchange_storage(variable: keras.Variable, storage: Any) -> Any:
+    """Switch a variable to other storage and its dtype; return the previous storage.
+
+    Args:
+        variable: The variable, which stays the same object.
+        storage: A result of `storage_in` or of this function, of the same shape.
+    """
+
+def read_storage(storage: Any) -> Any:
+    """Return the current value of storage as a tensor, which later writes do not change."""
+
+class LiveValue:
+    """The last value that was put here by a compiled step (by XLA too) or by Python.
+
+    Args:
+        value: A tensor with the dtype and shape of those that will be put here. With XLA, values put between two calls
+            of `take` have one size.
+
+    Example:
+        >>> from mixtrain import backend
+        >>> live = backend.LiveValue(backend.to_tensor([1.0, 2.0]))
+        >>> live.take() is None
+        True
+        >>> live.put(backend.to_tensor([3.0, 4.0]))
+        >>> live.take()[1].tolist()
+        [3.0, 4.0]
+    """
+
+    def __init__(self, value: TensorLike) -> None: ...
+
+    def put(self, value: TensorLike) -> None:
+        """Write a value."""
+
+    def take(self) -> tuple[int, np.ndarray] | None:
+        """Return the time (a count) and the value of the last `put` since the previous call; None without one."""
+
+def describe_device() -> DeviceInfo:
+    """Return info about the device that the backend uses by default."""
+
+def has_started() -> bool:
+    """Whether the backend has computed anything in this process, or in one that it was forked from."""
+
+def peak_memory(*, restart: bool = False) -> int | None:
+    """Return the peak memory of the device in bytes, on a CPU that of the process; None where it is unknown.
+
+    Args:
+        restart: Whether to reset the peak to the current usage first, where the device supports that.
+    """
+
+def tf32_products() -> str:
+    """Return the code that disables TF32, if the device computes float32 products in TF32; else ""."""
+
+def device_of(tensor: BackendTensor) -> str:
+    """Return the device that holds a tensor, in MindSpore's words: "CPU", "GPU:0"."""
+
+def can_fork() -> bool:
+    """Whether a process forked from this one can run Python and NumPy."""

@@ -1,0 +1,1 @@
+"""The data backend on TensorFlow."""
