@@ -20,12 +20,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.data_backend.tensorflow.requirements import require
     from mixtrain.data_backend.tensorflow.row_function import RowFunction, call_row
     from mixtrain.data_backend.tensorflow.stream import (
-        EndOfStream,
-        Pipeline,
-        is_pipeline_source,
-        pipeline_from_arrays,
-        pipeline_from_rows,
-        wrap_pipeline,
+        EndOfStream, Pipeline, is_pipeline_source, pipeline_from_arrays, pipeline_from_rows, wrap_pipeline,
     )
 else:
     from mixtrain.data_backend.jax import images, row_random
@@ -33,32 +28,11 @@ else:
     from mixtrain.data_backend.jax.requirements import require
     from mixtrain.data_backend.jax.row_function import RowFunction, call_row
     from mixtrain.data_backend.jax.stream import (
-        EndOfStream,
-        Pipeline,
-        is_pipeline_source,
-        pipeline_from_arrays,
-        pipeline_from_rows,
-        wrap_pipeline,
+        EndOfStream, Pipeline, is_pipeline_source, pipeline_from_arrays, pipeline_from_rows, wrap_pipeline,
     )
 
 __all__ = [
-    "EndOfStream",
-    "ExampleColumn",
-    "Examples",
-    "Pipeline",
-    "RowFunction",
-    "RowPart",
-    "UnreadableRecord",
-    "call_row",
-    "colors",
-    "error_subject",
-    "first_example",
-    "images",
-    "is_pipeline_source",
-    "pipeline_from_arrays",
-    "pipeline_from_rows",
-    "require",
-    "row_random",
-    "warp",
-    "wrap_pipeline",
+    "EndOfStream", "ExampleColumn", "Examples", "Pipeline", "RowFunction", "RowPart", "UnreadableRecord", "call_row",
+    "colors", "error_subject", "first_example", "images", "is_pipeline_source", "pipeline_from_arrays",
+    "pipeline_from_rows", "require", "row_random", "warp", "wrap_pipeline",
 ]

@@ -5,12 +5,5 @@ from mixtrain.metrics.keras_metric import KerasMetric
 from mixtrain.metrics.metric import Metric, MetricLike, rearrange_inputs
 
 __all__ = [
-    "KerasMetric",
-    "Metric",
-    "MetricLike",
-    "MetricsLike",
-    "as_metrics",
-    "get_metric_fn",
-    "names",
-    "rearrange_inputs",
+    "KerasMetric", "Metric", "MetricLike", "MetricsLike", "as_metrics", "get_metric_fn", "names", "rearrange_inputs",
 ]
