@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from mixtrain.backend.ahead import read_ahead
+from mixtrain.backend.aligned import aligned_copy
 from mixtrain.backend.rows import Failure, Row, as_tuple
 from mixtrain.backend.tensorflow.iterators import cached, start, start_prefetching, untuned
 from mixtrain.backend.tensorflow.passes import Pass, element_bytes
@@ -121,7 +122,8 @@ class Pipeline:
             with failure.keeping():
                 results = as_tuple(function(*row))
                 dtypes = (spec.dtype.as_numpy_dtype for spec in specs)
-                return [np.asarray(value, dtype) for value, dtype in zip(results, dtypes, strict=True)]
+                # Copied, as the function may return an array of its own: see `PythonRows.blocks`.
+                return [aligned_copy(np.asarray(value, dtype)) for value, dtype in zip(results, dtypes, strict=True)]
 
         def graph(*row: Any) -> tuple[Any, ...]:
             results = numpy_function(call, row, [spec.dtype for spec in specs])
