@@ -27,6 +27,6 @@ def aligned_empty(count: int, value: np.ndarray) -> np.ndarray:
 
 def aligned_copy(value: np.ndarray) -> np.ndarray:
     """Return a copy of an array, aligned if it is numeric."""
-    (copy,) = aligned_empty(1, value)
+    copy = aligned_empty(1, value).reshape(value.shape)
     copy[...] = value
-    return copy  # type: ignore[no-any-return]
+    return copy

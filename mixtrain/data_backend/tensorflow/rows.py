@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
+from mixtrain.backend.aligned import aligned_empty
 from mixtrain.data_backend.rows import CheckedRows, Row, shapes_of
 from mixtrain.data_backend.tensorflow.generated import dataset_of
 
@@ -39,24 +40,34 @@ class PythonRows(CheckedRows):
         return dataset.apply(tf.data.experimental.assert_cardinality(count))
 
     def blocks(self) -> Iterator[Row]:
-        """Yield stacked rows of the same shapes, 1, 2, 4, ... at a time, so that the first comes at once."""
+        """Yield stacked rows of the same shapes, 1, 2, 4, ... at a time, so that the first comes at once.
+
+        Each row is copied when it is read. The code may reuse its arrays; and TensorFlow (2.21), which uses the memory
+        of an aligned array, does not write into it, but it does into a row that it has taken out of it.
+        """
         self.failure.error = None
-        block: list[Row] = []
-        limit = 1
+        block: Row = ()
+        filled, limit = 0, 1
         with self.failure.keeping():
             try:
                 for row in self.rows():
-                    if block and (len(block) >= limit or shapes_of(block[0]) != shapes_of(row)):
-                        yield _stack(block)
-                        block = []
-                        limit = min(2 * limit, _limit(row))
-                    block.append(row)
+                    if filled and shapes_of(row) != [column.shape[1:] for column in block]:
+                        yield _first_rows(block, filled)
+                        filled, limit = 0, 1
+                    if not filled:
+                        block = tuple(_column(limit, value) for value in row)
+                    for column, value in zip(block, row, strict=True):
+                        column[filled, ...] = value
+                    filled += 1
+                    if filled == limit:
+                        yield block
+                        filled, limit = 0, min(2 * limit, _limit(row))
             except Exception:
-                if block:
-                    yield _stack(block)  # The rows before the one that failed.
+                if filled:
+                    yield _first_rows(block, filled)  # The rows before the one that failed.
                 raise
-            if block:
-                yield _stack(block)
+            if filled:
+                yield _first_rows(block, filled)
 
 
 def _rows_of(*columns: tf.Tensor) -> tf.data.Dataset:
@@ -73,7 +84,10 @@ def _limit(row: Row) -> int:
     return max(1, min(_MAX_ROWS, _MAX_BYTES // size))
 
 
-def _stack(block: list[Row]) -> Row:
-    if len(block) == 1:
-        return tuple(value[np.newaxis] for value in block[0])
-    return tuple(map(np.stack, zip(*block, strict=True)))
+def _column(count: int, value: np.ndarray) -> np.ndarray:
+    """Return an array for `count` values, whose memory TensorFlow takes over; text may be of any length."""
+    return np.empty((count, *value.shape), object) if value.dtype.kind in "USO" else aligned_empty(count, value)
+
+
+def _first_rows(block: Row, count: int) -> Row:
+    return tuple(column[:count] for column in block)

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from mixtrain.backend.aligned import aligned_copy
 from mixtrain.backend.tensorflow.python_functions import numpy_function
 from mixtrain.data_backend.ahead import read_ahead
 from mixtrain.data_backend.rows import Failure, Row, as_tuple
@@ -90,7 +91,8 @@ class Pipeline:
             with failure.keeping():
                 results = as_tuple(function(*row))
                 dtypes = (spec.dtype.as_numpy_dtype for spec in specs)
-                return [np.asarray(value, dtype) for value, dtype in zip(results, dtypes, strict=True)]
+                # Copied, as the function may return an array of its own: see `PythonRows.blocks`.
+                return [aligned_copy(np.asarray(value, dtype)) for value, dtype in zip(results, dtypes, strict=True)]
 
         def graph(*row: Any) -> tuple[Any, ...]:
             results = numpy_function(call, row, [spec.dtype for spec in specs])
