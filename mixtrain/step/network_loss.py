@@ -59,6 +59,13 @@ class BatchOutputs(NamedTuple):
     output_losses: dict[str, Tensor]
 
 
+def _batch_outputs(columns: Sequence[Tree], outputs: Tree, label: Tree, losses: dict[str, Tensor]) -> BatchOutputs:
+    weights = columns[2] if len(columns) > 2 else None
+    values: tuple[Any, Any, Any] = boundary.to_backend_tensors((outputs, label, weights))
+    masks = [backend.mask_of(output) for output in keras.tree.flatten(values[0])]
+    return BatchOutputs(*values, masks, losses if len(losses) > 1 else {})
+
+
 class NetworkLoss:
     """The loss of a network, for training and evaluation.
 
@@ -123,13 +130,13 @@ class NetworkLoss:
 
     def __call__(self, *columns: Tree) -> Tensor:
         """Return the loss of a batch to differentiate, float32."""
-        return self.evaluated(columns, training=True)[0]
+        return self._run(columns, {}, training=True)[0]
 
     def with_outputs(self, *columns: Tree) -> tuple[Tensor, BatchOutputs]:
         """Return the loss of a batch to differentiate, and the tensors that metrics are computed from."""
-        with self.recording_outputs() as batches:
-            loss = self.evaluated(columns, training=True)[0]
-        return loss, batches[-1]
+        losses: dict[str, Tensor] = {}
+        loss, outputs, label = self._run(columns, losses, training=True)
+        return loss, _batch_outputs(columns, outputs, label, losses)
 
     def evaluated(self, columns: Sequence[Tree], *, training: bool) -> tuple[Tensor, Tree, Tree]:
         """Return ``(loss, outputs, label)`` of a batch, float32; without a loss, 0 for it.
@@ -141,14 +148,11 @@ class NetworkLoss:
         losses: dict[str, Tensor] = {}
         loss, outputs, label = self._run(columns, losses, training=training)
         if self._batches is not None:
-            weights = columns[2] if len(columns) > 2 else None
-            values: tuple[Any, Any, Any] = boundary.to_backend_tensors((outputs, label, weights))
-            masks = [backend.mask_of(output) for output in keras.tree.flatten(values[0])]
-            self._batches.append(BatchOutputs(*values, masks, losses if len(losses) > 1 else {}))
+            self._batches.append(_batch_outputs(columns, outputs, label, losses))
         return loss, outputs, label
 
     def _run(self, columns: Sequence[Tensor], losses: dict[str, Any], *, training: bool) -> tuple[Tensor, Tree, Tree]:
-        """Run a forward pass as `evaluated` does; `losses` receives the loss of each of several outputs."""
+        """Return what `evaluated` does; `losses` receives the loss of each of several outputs."""
         loss_fn = self._loss
         if isinstance(loss_fn, OutputLosses):
             loss_fn = functools.partial(loss_fn, terms=losses)
