@@ -18,16 +18,8 @@ NCCL_WORLD_COMM_GROUP: Final = process_group.WORLD_NAMES[1]
 MCCL_WORLD_COMM_GROUP: Final = process_group.WORLD_NAMES[2]
 
 __all__ = [
-    "HCCL_WORLD_COMM_GROUP",
-    "MCCL_WORLD_COMM_GROUP",
-    "NCCL_WORLD_COMM_GROUP",
-    "GlobalComm",
-    "get_group_size",
-    "get_local_rank",
-    "get_local_rank_size",
-    "get_rank",
-    "init",
-    "release",
+    "HCCL_WORLD_COMM_GROUP", "MCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP", "GlobalComm", "get_group_size",
+    "get_local_rank", "get_local_rank_size", "get_rank", "init", "release",
 ]
 
 # Environment variables of launchers with the number of processes.

@@ -36,8 +36,7 @@ def in_one_program(function: Callable[..., Tree], tensors: Sequence[Tensor]) -> 
     large = [index for index in range(len(tensors)) if index not in small_indices]
     sizes = [[math.prod(tensors[index].shape) for index in group] for group in small.values()]
     packed = [
-        keras.ops.concatenate([keras.ops.reshape(tensors[index], (-1,)) for index in group])
-        for group in small.values()
+        keras.ops.concatenate([keras.ops.reshape(tensors[index], (-1,)) for index in group]) for group in small.values()
     ]
 
     def run(*inputs: Tensor) -> Tree:

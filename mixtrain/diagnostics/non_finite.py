@@ -34,12 +34,7 @@ class _Overflow:
 
 
 def find_non_finite(
-    replay: Replay,
-    batch: Sequence[Tree],
-    loss_scale: float,
-    *,
-    factor: float = 2.0,
-    minimum: float = 1.0,
+    replay: Replay, batch: Sequence[Tree], loss_scale: float, *, factor: float = 2.0, minimum: float = 1.0,
     step_counts: StepCounts | None = None,
 ) -> Finding:
     """Run a batch forward and backward, and find the first tensor that is not finite and what would help.
@@ -87,9 +82,7 @@ def _all_finite(tensors: Sequence[TensorInfo | GradientInfo]) -> bool:
     return all(tensor.finite for tensor in tensors)
 
 
-def _first_output(
-    calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]
-) -> tuple[int, int | None] | None:
+def _first_output(calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]) -> tuple[int, int | None] | None:
     """Return the first call, in the order in which calls end, whose inputs were finite and whose outputs are not.
 
     Returns:
@@ -231,11 +224,7 @@ def _gradient_at(result: PassInfo, key: _Key) -> GradientInfo:
 
 
 def _gradient_finding(
-    result: PassInfo,
-    overflow: _Overflow,
-    finite_pass: PassInfo | None,
-    loss_scale: float,
-    scale: float,
+    result: PassInfo, overflow: _Overflow, finite_pass: PassInfo | None, loss_scale: float, scale: float,
     forward_finite: bool,
 ) -> Finding:
     """Return the finding of a gradient, with the magnitude computed from the pass at a scale that helps."""

@@ -66,8 +66,7 @@ def _limits(name: str) -> tuple[int, int, int]:
         return high
 
     return (
-        smallest(lambda value: value != 0),
-        smallest(lambda value: not value < target.smallest_normal),
+        smallest(lambda value: value != 0), smallest(lambda value: not value < target.smallest_normal),
         smallest(lambda value: not math.isfinite(value)),
     )
 

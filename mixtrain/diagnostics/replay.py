@@ -120,10 +120,7 @@ class Replay:
     """
 
     def __init__(
-        self,
-        network: Network,
-        loss_of: Callable[..., Tensor],
-        *,
+        self, network: Network, loss_of: Callable[..., Tensor], *,
         float32: Callable[[], contextlib.AbstractContextManager[Any]] | None = None,
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     ) -> None:
@@ -226,8 +223,7 @@ class _Measured:
     """
 
     def __init__(
-        self,
-        function: Callable[..., Sequence[_Query]],
+        self, function: Callable[..., Sequence[_Query]],
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None,
     ) -> None:
         self._function = function

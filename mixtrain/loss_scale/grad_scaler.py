@@ -54,12 +54,8 @@ class GradScaler:
     """
 
     def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
+        self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+        growth_interval: int = 2000, enabled: bool = True,
     ) -> None:
         where = "GradScaler"
         start = checked_scale(where, "init_scale", init_scale, example=2.0**16, minimum=SMALLEST_NORMAL)
@@ -158,9 +154,7 @@ class GradScaler:
             finite = keras.ops.logical_and(stage.finite, backend.all_finite(grads))
         self._count_check(finite)
         backend.cond(
-            finite,
-            lambda: gradients.apply(driver, grads, variables),
-            lambda: None,
+            finite, lambda: gradients.apply(driver, grads, variables), lambda: None,
             writes=[*variables, *driver.state_variables()],
         )
         self._stages.put(OptimizerStage(optimizer, None))
@@ -279,8 +273,7 @@ class GradScaler:
     # ---- inside -----------------------------------------------------------------------------------------------
     def _settings(self) -> dict[str, Any]:
         return {
-            "growth_factor": self.get_growth_factor(),
-            "backoff_factor": self.get_backoff_factor(),
+            "growth_factor": self.get_growth_factor(), "backoff_factor": self.get_backoff_factor(),
             "growth_interval": self.get_growth_interval(),
         }
 

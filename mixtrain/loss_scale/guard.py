@@ -39,10 +39,7 @@ class OverflowGuard:
     """
 
     def __init__(
-        self,
-        state: LossScaleState,
-        diagnose: Callable[[Sequence[Tensor], float], Finding],
-        *,
+        self, state: LossScaleState, diagnose: Callable[[Sequence[Tensor], float], Finding], *,
         limit: int = BAD_STEP_MAX,
     ) -> None:
         self._state = state

@@ -50,12 +50,9 @@ def fused(layer: keras.layers.BatchNormalization, forward: Forward) -> Forward:
         images = inputs if len(shape) == 4 else keras.ops.reshape(inputs, (-1, 1, 1, channels))
         by_batch = bool(training) and layer.trainable
         outputs, mean, variance = backend.fused_batch_norm(
-            images,
-            keras.ops.ones((channels,), float32) if layer.gamma is None else backend.to_tensor(layer.gamma),
+            images, keras.ops.ones((channels,), float32) if layer.gamma is None else backend.to_tensor(layer.gamma),
             keras.ops.zeros((channels,), float32) if layer.beta is None else backend.to_tensor(layer.beta),
-            backend.to_tensor(layer.moving_mean),
-            backend.to_tensor(layer.moving_variance),
-            epsilon=layer.epsilon,
+            backend.to_tensor(layer.moving_mean), backend.to_tensor(layer.moving_variance), epsilon=layer.epsilon,
             training=by_batch,
         )
         if by_batch:

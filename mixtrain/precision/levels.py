@@ -74,9 +74,7 @@ def check_level(where: str, amp_level: AmpLevel) -> None:
     """
     write = _OTHER_NAMES.get(str(amp_level).lower()) if isinstance(amp_level, (str, int, type(None))) else None
     if write is not None:
-        raise checks.fail_value(
-            where, f"amp_level must be one of {checks.join_names(LEVEL_NAMES)}", amp_level, write
-        )
+        raise checks.fail_value(where, f"amp_level must be one of {checks.join_names(LEVEL_NAMES)}", amp_level, write)
     checks.one_of(where, "amp_level", amp_level, LEVEL_NAMES)
 
 

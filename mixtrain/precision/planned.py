@@ -42,9 +42,7 @@ def planned(where: str, network: Network, level: Any, keep_batchnorm_fp32: Any, 
     if decided is not None:
         return decided
     if not by_default:
-        return plan_precision(
-            network, level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=cast_model_type
-        )
+        return plan_precision(network, level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=cast_model_type)
     # Another `build_train_network` of the same network takes the place of the one before.
     kept = [plan for plan in kept_plans(network) if where == "Model" or plan.planning or plan.network is not network]
     return plan_keeping(network, [plan.planning() if plan.planning else plan.plan for plan in kept])

@@ -54,12 +54,8 @@ class _Decision:
 
 
 def plan_precision(
-    network: Network,
-    amp_level: AmpLevel = "O0",
-    *,
-    keep_batchnorm_fp32: bool | None = None,
-    cast_model_type: DType | str | None = None,
-    white_list: Sequence[Entry] | None = None,
+    network: Network, amp_level: AmpLevel = "O0", *, keep_batchnorm_fp32: bool | None = None,
+    cast_model_type: DType | str | None = None, white_list: Sequence[Entry] | None = None,
     black_list: Sequence[Entry] | None = None,
 ) -> PrecisionPlan:
     """Plan which layer computes in which dtype.
@@ -319,16 +315,10 @@ class _Planner:
                 cast = dataclasses.replace(cast, step_outputs=float32)
         kernel = _kernel(layer)
         return PlanRow(
-            path=node.path,
-            layer=type(layer).__name__,
-            rule=decision.rule,
+            path=node.path, layer=type(layer).__name__, rule=decision.rule,
             why=f"{decision.why}; in separate operations: {kernel}" if kernel else decision.why,
-            compute_dtype=decision.dtype or own_dtype(layer),
-            parameter_dtype=parameter_dtype_of(layer),
-            output_dtype=output,
-            cast=cast,
-            target=layer,
-            fused=kernel == "",
+            compute_dtype=decision.dtype or own_dtype(layer), parameter_dtype=parameter_dtype_of(layer),
+            output_dtype=output, cast=cast, target=layer, fused=kernel == "",
         )
 
     def _kept_row(self, node: Node, decision: _Decision) -> PlanRow | None:

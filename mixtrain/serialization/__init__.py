@@ -14,15 +14,8 @@ if TYPE_CHECKING:
     from mixtrain.compat.mindspore.export import export, load
 
 __all__ = [
-    "Checkpoint",
-    "RunState",
-    "async_ckpt_thread_status",
-    "export",
-    "load",
-    "load_checkpoint",
-    "load_latest_checkpoint",
-    "load_param_into_net",
-    "save_checkpoint",
+    "Checkpoint", "RunState", "async_ckpt_thread_status", "export", "load", "load_checkpoint", "load_latest_checkpoint",
+    "load_param_into_net", "save_checkpoint",
 ]
 
 # MindSpore's export of Cells, which is loaded when one of its functions is used.

@@ -37,10 +37,7 @@ class Checkpoint(dict[str, Any]):
     """
 
     def __init__(
-        self,
-        parameters: Mapping[str, Any] | None = None,
-        *,
-        run_state: RunState | None = None,
+        self, parameters: Mapping[str, Any] | None = None, *, run_state: RunState | None = None,
         file: str = "a Checkpoint of no file",
     ) -> None:
         super().__init__(parameters or {})

@@ -31,9 +31,7 @@ def limit(size: int) -> None:
         size: The length of the file in bytes, which determines the limits.
     """
     limits = {
-        resource.RLIMIT_NOFILE: 0,
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_NOFILE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_AS: 2**30 + 6 * size,
     }
     for kind, value in limits.items():

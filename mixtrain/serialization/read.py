@@ -21,15 +21,9 @@ Prefixes = str | list[str] | tuple[str, ...]
 
 
 def load_checkpoint(
-    ckpt_file_name: str | os.PathLike[str],
-    net: Network | None = None,
-    strict_load: bool = False,
-    filter_prefix: Prefixes | None = None,
-    dec_key: bytes | None = None,
-    dec_mode: str = "AES-GCM",
-    specify_prefix: Prefixes | None = None,
-    choice_func: Callable[[str], bool] | None = None,
-    **kwargs: Any,
+    ckpt_file_name: str | os.PathLike[str], net: Network | None = None, strict_load: bool = False,
+    filter_prefix: Prefixes | None = None, dec_key: bytes | None = None, dec_mode: str = "AES-GCM",
+    specify_prefix: Prefixes | None = None, choice_func: Callable[[str], bool] | None = None, **kwargs: Any,
 ) -> Checkpoint:
     """Read a file that `save_checkpoint` or `ModelCheckpoint` wrote.
 

@@ -25,15 +25,9 @@ _ENCRYPTION: Final = "no enc_key, and an encrypted disk or archive for the file"
 
 
 def save_checkpoint(
-    save_obj: Any,
-    ckpt_file_name: str | os.PathLike[str],
-    integrated_save: bool = True,
-    async_save: bool | str = False,
-    append_dict: dict[str, Any] | None = None,
-    enc_key: bytes | None = None,
-    enc_mode: str = "AES-GCM",
-    choice_func: Callable[[str], bool] | None = None,
-    **kwargs: Any,
+    save_obj: Any, ckpt_file_name: str | os.PathLike[str], integrated_save: bool = True, async_save: bool | str = False,
+    append_dict: dict[str, Any] | None = None, enc_key: bytes | None = None, enc_mode: str = "AES-GCM",
+    choice_func: Callable[[str], bool] | None = None, **kwargs: Any,
 ) -> None:
     """Write the parameters of a network to a file.
 
@@ -73,12 +67,8 @@ def save_checkpoint(
 
 
 def write_checkpoint(
-    save_obj: Any,
-    file_name: str | os.PathLike[str],
-    async_save: bool | str,
-    append_dict: dict[str, Any] | None,
-    choice_func: Callable[[str], bool] | None = None,
-    position: Mapping[str, int] | None = None,
+    save_obj: Any, file_name: str | os.PathLike[str], async_save: bool | str, append_dict: dict[str, Any] | None,
+    choice_func: Callable[[str], bool] | None = None, position: Mapping[str, int] | None = None,
 ) -> str:
     """Write a checkpoint as `save_checkpoint`, with the position in a run (epoch, step, batch_num); return its path."""
     path = _path_of(file_name)

@@ -16,9 +16,7 @@ from mixtrain.train.networks import Networks
 from mixtrain.typing import Batch, DatasetLike, LossFn, Network, Tree
 
 
-def check_columns(
-    where: str, networks: Networks, feed: Feed, *, training: bool, in_keras_style: bool = False
-) -> None:
+def check_columns(where: str, networks: Networks, feed: Feed, *, training: bool, in_keras_style: bool = False) -> None:
     """Check how many columns a batch has, and that labels are numbers; warn of rows that are no batches.
 
     Args:

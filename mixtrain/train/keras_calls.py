@@ -96,8 +96,7 @@ def epochs_and_data(
     )
     data, valid = _split_validation(data, validation_data, validation_split, validation_batch_size, validation_steps)
     return (
-        1 if epochs is None else epochs, data.dataset(),
-        valid and dataclasses.replace(valid, dicts=dicts[1]).dataset(),
+        1 if epochs is None else epochs, data.dataset(), valid and dataclasses.replace(valid, dicts=dicts[1]).dataset(),
         1 if validation_freq is None else validation_freq,
     )
 
@@ -143,16 +142,9 @@ class KerasCalls(KerasSaving):
     """
 
     def evaluate(
-        self,
-        x: Tree | None = None,
-        y: Tree | None = None,
-        batch_size: int | None = None,
-        verbose: str | int = "auto",
-        sample_weight: TensorLike | None = None,
-        steps: int | None = None,
-        callbacks: CallbacksLike | None = None,
-        return_dict: bool = False,
-        **unknown: NoReturn,
+        self, x: Tree | None = None, y: Tree | None = None, batch_size: int | None = None, verbose: str | int = "auto",
+        sample_weight: TensorLike | None = None, steps: int | None = None, callbacks: CallbacksLike | None = None,
+        return_dict: bool = False, **unknown: NoReturn,
     ) -> Any:
         """Compute the loss and the metrics, with Keras's arguments; `eval` is MindSpore's.
 

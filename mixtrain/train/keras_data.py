@@ -308,9 +308,7 @@ class StepsOfEpoch:
 class _WeightedBatches:
     """The batches of a dataset, with a third column of sample weights by class."""
 
-    def __init__(
-        self, where: str, batches: DatasetLike, weights: Mapping[int, float], dicts: DictBatches
-    ) -> None:
+    def __init__(self, where: str, batches: DatasetLike, weights: Mapping[int, float], dicts: DictBatches) -> None:
         self._where, self._batches, self._weights, self._dicts = where, batches, weights, dicts
 
     def __len__(self) -> int:

@@ -22,8 +22,7 @@ NOT_FOR_A_GRAPH: Final = (TypeError, NotImplementedError, AttributeError)
 
 # Metric functions whose labels are class numbers.
 _SPARSE_FUNCTIONS: Final = (
-    keras.metrics.sparse_categorical_accuracy,
-    keras.metrics.sparse_top_k_categorical_accuracy,
+    keras.metrics.sparse_categorical_accuracy, keras.metrics.sparse_top_k_categorical_accuracy,
     keras.metrics.sparse_categorical_crossentropy,
 )
 
@@ -139,9 +138,7 @@ def is_keras_metric(metric: Any) -> bool:
     return callable(metric) and not isinstance(metric, (Metric, type))
 
 
-def keras_results(
-    plain: Sequence[tuple[Any, str]], weighted: Sequence[tuple[Any, str]]
-) -> tuple[list[str], list[str]]:
+def keras_results(plain: Sequence[tuple[Any, str]], weighted: Sequence[tuple[Any, str]]) -> tuple[list[str], list[str]]:
     """Return the names of metrics in Keras's results.
 
     Args:

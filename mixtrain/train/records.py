@@ -44,19 +44,10 @@ class StepRecords:
     """
 
     def __init__(
-        self,
-        loss: TensorLike,
-        overflow: TensorLike | None = None,
-        loss_scale: TensorLike | None = None,
-        *,
-        rows: TensorLike | None = None,
-        learning_rate: TensorLike | None = None,
-        grad_norm: TensorLike | None = None,
-        metrics: Mapping[str, TensorLike] | None = None,
-        gradients: Mapping[str, TensorLike] | None = None,
-        predictions: Tree | None = None,
-        non_finite_counts: TensorLike | None = None,
-        stacked: bool = True,
+        self, loss: TensorLike, overflow: TensorLike | None = None, loss_scale: TensorLike | None = None, *,
+        rows: TensorLike | None = None, learning_rate: TensorLike | None = None, grad_norm: TensorLike | None = None,
+        metrics: Mapping[str, TensorLike] | None = None, gradients: Mapping[str, TensorLike] | None = None,
+        predictions: Tree | None = None, non_finite_counts: TensorLike | None = None, stacked: bool = True,
     ) -> None:
         self._count = len(loss)
         self._columns: dict[str, Any] = {

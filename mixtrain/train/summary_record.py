@@ -52,15 +52,9 @@ class SummaryRecord:
     """
 
     def __init__(
-        self,
-        log_dir: str | os.PathLike[str],
-        file_prefix: str = "events",
-        file_suffix: str = "_MS",
-        num_process: int = 32,
-        network: Network | None = None,
-        max_file_size: int | None = None,
-        raise_exception: bool = False,
-        export_options: dict[str, Any] | None = None,
+        self, log_dir: str | os.PathLike[str], file_prefix: str = "events", file_suffix: str = "_MS",
+        num_process: int = 32, network: Network | None = None, max_file_size: int | None = None,
+        raise_exception: bool = False, export_options: dict[str, Any] | None = None,
     ) -> None:
         for name, value in (("file_prefix", file_prefix), ("file_suffix", file_suffix)):
             checks.instance(_WHERE, name, value, str, f'{name}="_MS"')

@@ -22,25 +22,9 @@ from mixtrain.train.callback.summary_collector import SummaryCollector
 from mixtrain.train.callback.time_monitor import TimeMonitor
 
 __all__ = [
-    "BackupAndRestore",
-    "Callback",
-    "CallbackList",
-    "CheckpointConfig",
-    "EarlyStopping",
-    "History",
-    "LambdaCallback",
-    "LearningRateScheduler",
-    "LossMonitor",
-    "LossScaleMonitor",
-    "LossScaleRecords",
-    "MetricsLogger",
-    "ModelCheckpoint",
-    "OnRequestExit",
-    "OverflowMonitor",
-    "OverflowRecord",
-    "RangeMonitor",
-    "ReduceLROnPlateau",
-    "SummaryCollector",
+    "BackupAndRestore", "Callback", "CallbackList", "CheckpointConfig", "EarlyStopping", "History", "LambdaCallback",
+    "LearningRateScheduler", "LossMonitor", "LossScaleMonitor", "LossScaleRecords", "MetricsLogger", "ModelCheckpoint",
+    "OnRequestExit", "OverflowMonitor", "OverflowRecord", "RangeMonitor", "ReduceLROnPlateau", "SummaryCollector",
     "TimeMonitor",
 ]
 

@@ -41,9 +41,7 @@ class BackupAndRestore(Callback):
     """
 
     def __init__(
-        self,
-        backup_dir: str | os.PathLike[str],
-        save_freq: Literal["epoch"] | int = "epoch",
+        self, backup_dir: str | os.PathLike[str], save_freq: Literal["epoch"] | int = "epoch",
         delete_checkpoint: bool = True,
     ) -> None:
         super().__init__()

@@ -46,21 +46,11 @@ class CheckpointConfig:
     """
 
     def __init__(
-        self,
-        save_checkpoint_steps: int | None = 1,
-        save_checkpoint_seconds: int | None = 0,
-        keep_checkpoint_max: int | None = 5,
-        keep_checkpoint_per_n_minutes: int | None = 0,
-        integrated_save: bool = True,
-        async_save: bool | str = False,
-        saved_network: Network | None = None,
-        append_info: list[Any] | None = None,
-        enc_key: bytes | None = None,
-        enc_mode: str = "AES-GCM",
-        exception_save: bool = False,
-        crc_check: bool = False,
-        remove_redundancy: bool = False,
-        **kwargs: Any,
+        self, save_checkpoint_steps: int | None = 1, save_checkpoint_seconds: int | None = 0,
+        keep_checkpoint_max: int | None = 5, keep_checkpoint_per_n_minutes: int | None = 0,
+        integrated_save: bool = True, async_save: bool | str = False, saved_network: Network | None = None,
+        append_info: list[Any] | None = None, enc_key: bytes | None = None, enc_mode: str = "AES-GCM",
+        exception_save: bool = False, crc_check: bool = False, remove_redundancy: bool = False, **kwargs: Any,
     ) -> None:
         where = "CheckpointConfig"
         save_checkpoint_steps = kwargs.pop("save_ckpt_steps", save_checkpoint_steps)

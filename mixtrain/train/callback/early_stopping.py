@@ -45,14 +45,8 @@ class EarlyStopping(Callback):
     """
 
     def __init__(
-        self,
-        monitor: str = "eval_loss",
-        min_delta: float = 0,
-        patience: int = 0,
-        verbose: bool = False,
-        mode: Mode = "auto",
-        baseline: float | None = None,
-        restore_best_weights: bool = False,
+        self, monitor: str = "eval_loss", min_delta: float = 0, patience: int = 0, verbose: bool = False,
+        mode: Mode = "auto", baseline: float | None = None, restore_best_weights: bool = False,
     ) -> None:
         super().__init__()
         self._direction = direction(_WHERE, monitor, mode, min_delta)

@@ -38,34 +38,19 @@ class LambdaCallback(Callback):
     """
 
     def __init__(
-        self,
-        on_train_epoch_begin: Hook | None = None,
-        on_train_epoch_end: Hook | None = None,
-        on_train_step_begin: Hook | None = None,
-        on_train_step_end: Hook | None = None,
-        on_train_begin: Hook | None = None,
-        on_train_end: Hook | None = None,
-        on_eval_epoch_begin: Hook | None = None,
-        on_eval_epoch_end: Hook | None = None,
-        on_eval_step_begin: Hook | None = None,
-        on_eval_step_end: Hook | None = None,
-        on_eval_begin: Hook | None = None,
-        on_eval_end: Hook | None = None,
+        self, on_train_epoch_begin: Hook | None = None, on_train_epoch_end: Hook | None = None,
+        on_train_step_begin: Hook | None = None, on_train_step_end: Hook | None = None,
+        on_train_begin: Hook | None = None, on_train_end: Hook | None = None, on_eval_epoch_begin: Hook | None = None,
+        on_eval_epoch_end: Hook | None = None, on_eval_step_begin: Hook | None = None,
+        on_eval_step_end: Hook | None = None, on_eval_begin: Hook | None = None, on_eval_end: Hook | None = None,
     ) -> None:
         super().__init__()
         hooks = {
-            "on_train_epoch_begin": on_train_epoch_begin,
-            "on_train_epoch_end": on_train_epoch_end,
-            "on_train_step_begin": on_train_step_begin,
-            "on_train_step_end": on_train_step_end,
-            "on_train_begin": on_train_begin,
-            "on_train_end": on_train_end,
-            "on_eval_epoch_begin": on_eval_epoch_begin,
-            "on_eval_epoch_end": on_eval_epoch_end,
-            "on_eval_step_begin": on_eval_step_begin,
-            "on_eval_step_end": on_eval_step_end,
-            "on_eval_begin": on_eval_begin,
-            "on_eval_end": on_eval_end,
+            "on_train_epoch_begin": on_train_epoch_begin, "on_train_epoch_end": on_train_epoch_end,
+            "on_train_step_begin": on_train_step_begin, "on_train_step_end": on_train_step_end,
+            "on_train_begin": on_train_begin, "on_train_end": on_train_end, "on_eval_epoch_begin": on_eval_epoch_begin,
+            "on_eval_epoch_end": on_eval_epoch_end, "on_eval_step_begin": on_eval_step_begin,
+            "on_eval_step_end": on_eval_step_end, "on_eval_begin": on_eval_begin, "on_eval_end": on_eval_end,
         }
         for name, hook in hooks.items():
             if hook is None:

@@ -130,10 +130,6 @@ class LossScaleMonitor(Callback):
         if not records.scaled and self._manager is not None:
             scale = np.full(count, self._manager.get_loss_scale(), np.float32)
         return LossScaleRecords(
-            np.full(count, epoch),
-            np.arange(last_step - count + 1, last_step + 1),
-            records.loss,
-            scale,
-            overflow,
+            np.full(count, epoch), np.arange(last_step - count + 1, last_step + 1), records.loss, scale, overflow,
             ~overflow,
         )

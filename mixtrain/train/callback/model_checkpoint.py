@@ -54,9 +54,7 @@ class ModelCheckpoint(Callback):
     observes_only: ClassVar[bool] = True
 
     def __init__(
-        self,
-        prefix: NameOrFunction = "CKP",
-        directory: NameOrFunction | os.PathLike[str] | None = None,
+        self, prefix: NameOrFunction = "CKP", directory: NameOrFunction | os.PathLike[str] | None = None,
         config: CheckpointConfig | None = None,
     ) -> None:
         super().__init__()
@@ -162,11 +160,8 @@ class ModelCheckpoint(Callback):
         counts = {"epoch_num": epoch, "step_num": step}
         append_dict = {key: counts.get(key, value) for key, value in (self._config.append_dict or {}).items()}
         return write_checkpoint(
-            arguments.train_network if network is None else network,
-            os.path.join(self._directory, name),
-            self._config.async_save,
-            append_dict,
-            position={**run_position(arguments), "epoch": epoch, "step": step},
+            arguments.train_network if network is None else network, os.path.join(self._directory, name),
+            self._config.async_save, append_dict, position={**run_position(arguments), "epoch": epoch, "step": step},
         )
 
 

@@ -16,13 +16,7 @@ from mixtrain.train.training_metrics import last_values
 
 Mode = Literal["auto", "min", "max"]
 BETTER_WHEN_LOWER: Final = (
-    "hausdorff_distance",
-    "mae",
-    "mse",
-    "loss",
-    "perplexity",
-    "mean_surface_distance",
-    "root_mean_square_distance",
+    "hausdorff_distance", "mae", "mse", "loss", "perplexity", "mean_surface_distance", "root_mean_square_distance",
     "eval_loss",
 )
 

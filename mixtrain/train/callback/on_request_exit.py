@@ -59,12 +59,8 @@ class OnRequestExit(Callback):
     """
 
     def __init__(
-        self,
-        save_ckpt: bool = True,
-        save_mindir: bool = True,
-        file_name: str = "Net",
-        directory: str | os.PathLike[str] | None = "./",
-        config_file: str | os.PathLike[str] | None = None,
+        self, save_ckpt: bool = True, save_mindir: bool = True, file_name: str = "Net",
+        directory: str | os.PathLike[str] | None = "./", config_file: str | os.PathLike[str] | None = None,
         sig: int = signal.SIGTERM,
     ) -> None:
         super().__init__()

@@ -47,15 +47,8 @@ class ReduceLROnPlateau(Callback):
     """
 
     def __init__(
-        self,
-        monitor: str = "eval_loss",
-        factor: float = 0.1,
-        patience: int = 10,
-        verbose: bool = False,
-        mode: Mode = "auto",
-        min_delta: float = 1e-4,
-        cooldown: int = 0,
-        min_lr: float = 0,
+        self, monitor: str = "eval_loss", factor: float = 0.1, patience: int = 10, verbose: bool = False,
+        mode: Mode = "auto", min_delta: float = 1e-4, cooldown: int = 0, min_lr: float = 0,
     ) -> None:
         super().__init__()
         self._direction = direction(_WHERE, monitor, mode, min_delta)

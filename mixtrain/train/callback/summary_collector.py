@@ -64,16 +64,10 @@ class SummaryCollector(Callback):
     observes_only: ClassVar[bool] = True
 
     def __init__(
-        self,
-        summary_dir: str | os.PathLike[str],
-        collect_freq: int = 10,
-        num_process: int = 32,
-        collect_specified_data: dict[str, Any] | None = None,
-        keep_default_action: bool = True,
-        custom_lineage_data: dict[str, Any] | None = None,
-        collect_tensor_freq: int | None = None,
-        max_file_size: int | None = None,
-        export_options: dict[str, Any] | None = None,
+        self, summary_dir: str | os.PathLike[str], collect_freq: int = 10, num_process: int = 32,
+        collect_specified_data: dict[str, Any] | None = None, keep_default_action: bool = True,
+        custom_lineage_data: dict[str, Any] | None = None, collect_tensor_freq: int | None = None,
+        max_file_size: int | None = None, export_options: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         if summary_dir is None:
