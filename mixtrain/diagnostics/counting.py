@@ -19,12 +19,7 @@ _MAX_PACKED_SIZE: Final = 2**13
 
 
 def in_one_program(function: Callable[..., Tree], tensors: Sequence[Tensor]) -> Tree:
-    """Call a function of tensors that does not depend on their shapes; small tensors are passed as shape (n,).
-
-    Args:
-        function: Takes the tensors, and returns tensors.
-        tensors: Dense tensors.
-    """
+    """Call a function of tensors that does not depend on their shapes; small tensors are passed as shape (n,)."""
     if backend.INLINES_COMPILED:
         return function(*tensors)
     # Indices of the small tensors by dtype, and of the others.

@@ -58,13 +58,10 @@ _KEPT_BY_FORGETTING = _all_but(Count.OVERFLOWS_IN_A_ROW, Count.OVERFLOWS_AT_MINI
 class LossScaleRule:
     """Parameters of a loss scale.
 
-    Attributes:
-        factor: Multiplies the scale after `window` good steps; 1 for a constant loss scale. A number, or in a compiled
-            graph a float64 scalar.
-        window: Number of consecutive good steps before the scale grows; an int, or in a compiled graph an int32 scalar.
-        backoff: Multiplies the scale after an overflow; None for 1 / factor.
-        minimum: The smallest scale.
-        maximum: The largest scale.
+    `factor`: Multiplies the scale after `window` good steps; 1 for a constant loss scale. A number, or in a compiled
+    graph a float64 scalar. `window`: Number of consecutive good steps before the scale grows; an int, or in a compiled
+    graph an int32 scalar. `backoff`: Multiplies the scale after an overflow; None for 1 / factor. `minimum`: The
+    smallest scale. `maximum`: The largest scale.
     """
 
     factor: Any
@@ -82,16 +79,8 @@ def next_loss_scale(
     After an overflow the scale is divided by the factor (or multiplied by the backoff), but not below the minimum, and
     the count is reset. After a good step the count is incremented; when it reaches the window, the scale is multiplied
     by the factor and the count is reset. The scale stays where it would be infinite in float32, and never exceeds the
-    maximum. A product is rounded to float32 once.
-
-    Args:
-        rule: Factors, window, minimum and maximum.
-        loss_scale: float32 scalar, a NumPy one or a tensor.
-        good_steps: int32 scalar of the same kind.
-        finite: Whether the gradients of the step are finite: bool scalar of the same kind, or a Python bool.
-
-    Returns:
-        ``(loss_scale, good_steps)``, of the same kind.
+    maximum. A product is rounded to float32 once. Scalars are float32, int32 and bool, all NumPy's or all tensors; the
+    result is of the same kind.
 
     Example:
         >>> next_loss_scale(LossScaleRule(2.0, 3), np.float32(16), np.int32(2), np.bool_(True))
@@ -142,11 +131,9 @@ def _float64(number: Any) -> Any:
 class LossScaleState:
     """Static or dynamic loss scale of a training run and its counters, as device variables.
 
-    Attributes:
-        rule: The parameters of the scale; set by `change_rule`.
-        loss_scale: float32 variable.
-        counts: int32 variable with a column for each `Count`.
-        before_reading: Called before the host reads a variable; writes back values that a running loop holds.
+    `rule`: The parameters of the scale; set by `change_rule`. `loss_scale`: float32 variable. `counts`: int32 variable
+    with a column for each `Count`. `before_reading`: Called before the host reads a variable; writes back values that a
+    running loop holds.
     """
 
     def __init__(self, loss_scale: float, rule: LossScaleRule, *, changeable: bool = False) -> None:
@@ -198,10 +185,7 @@ class LossScaleState:
         return [self.loss_scale, self.counts]
 
     def advance(self, finite: Tensor) -> None:
-        """Update the scale and the counts after a step, in a compiled graph or from Python.
-
-        Args:
-            finite: Whether the gradients of the step are finite: a bool scalar tensor or a Python bool.
+        """Update the scale and the counts after a step, compiled or from Python; `finite` is a bool scalar or a bool.
         """
         if backend.is_tensor(finite) or backend.is_tracing():
             xp, scale, counts = keras.ops, backend.snapshot(self.loss_scale), backend.to_tensor(self.counts)

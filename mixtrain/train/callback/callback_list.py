@@ -24,12 +24,8 @@ _ResultT = TypeVar("_ResultT")
 class Listener:
     """The method of one callback that is called for one hook.
 
-    Attributes:
-        callback: Name of the callback's class.
-        method: Name of the method that is called.
-        call: The method.
-        legacy: Whether it is one of the hooks that training and evaluation share.
-        owner: The callback, as stored in the list.
+    `callback`: Name of the callback's class. `method`: Name of the method that is called. `call`: The method. `legacy`:
+    Whether it is one of the hooks that training and evaluation share. `owner`: The callback, as stored in the list.
     """
 
     callback: str
@@ -55,17 +51,9 @@ class CallbackList:
         reads_beyond_arguments: Whether a step hook may read more than the arguments, such as the optimizer. Those of
             mixtrain's own callbacks do not.
 
-    Raises:
-        TypeError: An item is not a callback.
+    Raises: TypeError if an item is not a callback.
 
-    Example:
-        >>> class Greet(Callback):
-        ...     def on_train_begin(self, run_context):
-        ...         print("hello")
-        >>> arguments = CallbackArguments(mode="train")
-        >>> with CallbackList([Greet()], arguments) as callbacks:
-        ...     callbacks.on_train_begin(RunContext(arguments))
-        hello
+    Example: ``with CallbackList([callback], arguments) as callbacks: callbacks.on_train_begin(RunContext(arguments))``.
     """
 
     def __init__(self, callbacks: CallbacksLike | None = None, arguments: CallbackArguments | None = None) -> None:
@@ -139,8 +127,7 @@ class CallbackList:
     def needs(self) -> frozenset[str]:
         """What steps return besides scalars, for step hooks and to explain an overflow.
 
-        Raises:
-            ValueError: The `needs` of a callback have an unknown value.
+        Raises: ValueError if the `needs` of a callback have an unknown value.
         """
         for callback in self._step_callbacks:
             if isinstance(callback.needs, str) or not set(callback.needs) <= set(get_args(Need)):
@@ -182,12 +169,10 @@ class CallbackList:
 
         A requested stop ends only the evaluation. Legacy hooks are skipped, because between epochs they mean training.
 
-        Args:
-            evaluate: Called with this list, a fresh context, and the arguments.
-            **fields: Fields of the arguments during the evaluation.
+        `evaluate`: Called with this list, a fresh context, and the arguments. `**fields`: Fields of the arguments
+        during the evaluation.
 
-        Returns:
-            What `evaluate` returns.
+        Returns: What `evaluate` returns.
         """
         self._between_epochs = True
         try:

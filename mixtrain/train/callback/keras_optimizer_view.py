@@ -13,12 +13,7 @@ from mixtrain.typing import Optimizer, Variable
 class OptimizerView:
     """A mixtrain optimizer with the interface of a Keras optimizer: its rate is read and set as an attribute.
 
-    Args:
-        optimizer: The optimizer.
-
-    Attributes:
-        built: True.
-        name: The optimizer's class.
+    `name`: The optimizer's class.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:

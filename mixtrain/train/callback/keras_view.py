@@ -23,9 +23,7 @@ _MISSING = object()
 class ModelView:
     """The model of a Keras callback during a run.
 
-    Args:
-        model: The callback's ``self.model``.
-        optimizer: The optimizer in use.
+    `model`: The callback's ``self.model``. `optimizer`: The optimizer in use.
     """
 
     def __init__(self, model: Network, optimizer: Optimizer) -> None:
@@ -66,16 +64,10 @@ class ModelView:
 class CellModel:
     """A Cell, or a Keras layer that is not a model, with the interface of a Keras model that callbacks use.
 
-    Args:
-        network: The network.
-        train_network: Its train network, whose state is saved too; None in an evaluation.
+    `train_network`: Its train network, whose state is saved too; None in an evaluation.
 
-    Attributes:
-        stop_training: Set to True by callbacks to stop the run.
-        optimizer: The optimizer in use, during the run.
-        built: True.
-        name: The network's class.
-        train_function: None, because Keras does not compile the step.
+    `stop_training`: Set to True by callbacks to stop the run. `optimizer`: The optimizer in use, during the run.
+    `name`: The network's class. `train_function`: None, because Keras does not compile the step.
     """
 
     def __init__(self, network: Network, train_network: Network | None = None) -> None:
@@ -146,35 +138,17 @@ class CellModel:
         )
 
     def save_weights(self, filepath: str | os.PathLike[str], overwrite: bool = True) -> None:
-        """Write a mixtrain checkpoint of the network and its train network.
-
-        Args:
-            filepath: The file; no suffix is added.
-            overwrite: Whether an existing file is replaced.
-
-        Raises:
-            FileExistsError: The file exists, and `overwrite` is False.
-        """
+        """Write a mixtrain checkpoint of the network and its train network; no suffix is added to the name."""
         path = os.fspath(filepath)
         if os.path.exists(path) and not overwrite:
             raise FileExistsError(f"model.save_weights: expected a new file; got {path!r}. Write overwrite=True.")
         os.replace(write_checkpoint(self._saved_network, f"{path}.ckpt", False, None), path)
 
     def load_weights(self, filepath: str | os.PathLike[str]) -> None:
-        """Load a file of `save_weights`.
-
-        Args:
-            filepath: The file.
-        """
+        """Load a file of `save_weights`."""
         load_param_into_net(self._saved_network, read_checkpoint(os.fspath(filepath)))
 
 
 def model_view(network: Network, optimizer: Optimizer, train_network: Network | None = None) -> ModelView:
-    """Return the model of Keras callbacks.
-
-    Args:
-        network: A Cell, a Keras layer, or a Keras model, which is passed as it is.
-        optimizer: The optimizer in use.
-        train_network: The train network; None in an evaluation.
-    """
+    """Return the model of Keras callbacks; a Keras model is passed as it is."""
     return ModelView(network if isinstance(network, keras.Model) else CellModel(network, train_network), optimizer)

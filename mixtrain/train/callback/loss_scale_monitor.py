@@ -25,9 +25,7 @@ class LossScaleMonitor(Callback):
         per_print_times: Steps between prints, each with one line for every step since the last print that was skipped
             or whose scale had changed. 0 prints the summary alone.
 
-    Raises:
-        TypeError: `per_print_times` is not an int.
-        ValueError: It is negative.
+    Raises: TypeError if `per_print_times` is not an int. ValueError if it is negative.
 
     Example:
         >>> import numpy as np
@@ -105,14 +103,11 @@ class LossScaleMonitor(Callback):
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Plot loss and loss scale over the steps.
 
-        Args:
-            path: File to write; None writes none.
+        `path`: File to write; None writes none.
 
-        Returns:
-            The `matplotlib.figure.Figure`.
+        Returns: The `matplotlib.figure.Figure`.
 
-        Raises:
-            ImportError: matplotlib is not installed.
+        Raises: ImportError if matplotlib is not installed.
         """
         return plot_loss_scale(self.records, path)
 

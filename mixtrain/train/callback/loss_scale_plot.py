@@ -12,18 +12,7 @@ from mixtrain.train.callback.loss_scale_records import LossScaleRecords
 
 
 def plot_loss_scale(records: LossScaleRecords, path: str | os.PathLike[str] | None = None) -> Any:
-    """Plot the loss and, below it, the loss scale, with marks at skipped steps.
-
-    Args:
-        records: The steps.
-        path: File to write, in the format of its suffix; None writes none.
-
-    Returns:
-        The `matplotlib.figure.Figure`.
-
-    Raises:
-        ImportError: matplotlib is not installed.
-    """
+    """Plot the loss and, below it, the loss scale, with marks at skipped steps; write the figure to `path`, if any."""
     figure = new_figure("LossScaleMonitor.plot", 8, 5)
     loss_axes, scale_axes = figure.subplots(2, 1, sharex=True)
     losses = np.where(records.applied, records.loss, np.nan)
