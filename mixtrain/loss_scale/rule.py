@@ -128,6 +128,11 @@ def _float64(number: Any) -> Any:
     return np.float64(number) if isinstance(number, (int, float)) else number
 
 
+def _count(doc: str, count: Count) -> property:
+    """Return the property of a `LossScaleState` that reads one of its counts on the device."""
+    return property(lambda state: state.counts[count], doc=f"{doc}, an int32 scalar.")
+
+
 class LossScaleState:
     """Static or dynamic loss scale of a training run and its counters, as device variables.
 
@@ -155,38 +160,20 @@ class LossScaleState:
         self.before_reading()
         return int(backend.to_numpy(self.counts)[count])
 
-    @property
-    def good_steps(self) -> Tensor:
-        """Good steps since the scale last changed or a step overflowed, an int32 scalar."""
-        return self.counts[Count.GOOD_STEPS]
-
-    @property
-    def overflows_in_a_row(self) -> Tensor:
-        """Overflows since the last good step, an int32 scalar."""
-        return self.counts[Count.OVERFLOWS_IN_A_ROW]
-
-    @property
-    def overflows_at_minimum(self) -> Tensor:
-        """Overflows at the smallest scale since it was last larger or a window was full, an int32 scalar."""
-        return self.counts[Count.OVERFLOWS_AT_MINIMUM]
-
-    @property
-    def applied_steps(self) -> Tensor:
-        """Steps whose update was applied, an int32 scalar."""
-        return self.counts[Count.APPLIED_STEPS]
-
-    @property
-    def skipped_steps(self) -> Tensor:
-        """Steps that overflowed, an int32 scalar."""
-        return self.counts[Count.SKIPPED_STEPS]
+    good_steps = _count("Good steps since the scale last changed or a step overflowed", Count.GOOD_STEPS)
+    overflows_in_a_row = _count("Overflows since the last good step", Count.OVERFLOWS_IN_A_ROW)
+    overflows_at_minimum = _count(
+        "Overflows at the smallest scale since it was last larger or a window was full", Count.OVERFLOWS_AT_MINIMUM
+    )
+    applied_steps = _count("Steps whose update was applied", Count.APPLIED_STEPS)
+    skipped_steps = _count("Steps that overflowed", Count.SKIPPED_STEPS)
 
     def variables(self) -> list[keras.Variable]:
         """Return the variables that a step updates; a checkpoint contains them."""
         return [self.loss_scale, self.counts]
 
     def advance(self, finite: Tensor) -> None:
-        """Update the scale and the counts after a step, compiled or from Python; `finite` is a bool scalar or a bool.
-        """
+        """Update scale and counts after a step, compiled or from Python; `finite` is a bool scalar tensor or a bool."""
         if backend.is_tensor(finite) or backend.is_tracing():
             xp, scale, counts = keras.ops, backend.snapshot(self.loss_scale), backend.to_tensor(self.counts)
             rule = self.rule if self._rule_variable is None else _rule_from(self._rule_variable, self.rule)
