@@ -18,16 +18,8 @@ NCCL_WORLD_COMM_GROUP: Final = process_group.WORLD_NAMES[1]
 MCCL_WORLD_COMM_GROUP: Final = process_group.WORLD_NAMES[2]
 
 __all__ = [
-    "HCCL_WORLD_COMM_GROUP",
-    "MCCL_WORLD_COMM_GROUP",
-    "NCCL_WORLD_COMM_GROUP",
-    "GlobalComm",
-    "get_group_size",
-    "get_local_rank",
-    "get_local_rank_size",
-    "get_rank",
-    "init",
-    "release",
+    "HCCL_WORLD_COMM_GROUP", "MCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP", "GlobalComm", "get_group_size",
+    "get_local_rank", "get_local_rank_size", "get_rank", "init", "release",
 ]
 
 # Environment variables of launchers with the number of processes.
@@ -35,12 +27,7 @@ _SIZE_VARIABLES: Final = ("RANK_SIZE", "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE")
 
 
 class GlobalComm:
-    """Names of the communication in use.
-
-    Example:
-        >>> GlobalComm.WORLD_COMM_GROUP
-        'hccl_world_group'
-    """
+    """Names of the communication in use. Example: ``GlobalComm.WORLD_COMM_GROUP`` is "hccl_world_group"."""
 
     BACKEND: Final = ""
     WORLD_COMM_GROUP: Final = HCCL_WORLD_COMM_GROUP
@@ -57,15 +44,10 @@ def init(backend_name: str | None = None) -> None:
     Args:
         backend_name: "hccl", "nccl", "mccl", or None; the backend chooses by device.
 
-    Raises:
-        RuntimeError: The backend has started; or a launcher's variable says that there are several processes, but no
-            variable names them.
-        ValueError: Another backend name, or an incomplete environment.
+    Raises: RuntimeError if the backend has started; or a launcher's variable says that there are several processes, but
+        no variable names them. ValueError for another backend name, or an incomplete environment.
 
-    Example:
-        >>> init("nccl")
-        >>> get_rank(), get_group_size()
-        (0, 1)
+    Example: ``init("nccl")``, then ``get_rank()``.
     """
     if backend_name is not None:
         checks.one_of("init", "backend_name", backend_name, ("hccl", "nccl", "mccl"))
@@ -103,54 +85,22 @@ def release() -> None:
 
 
 def get_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """Return the rank of this process in a group; 0 without other processes.
-
-    Args:
-        group: Name of the group.
-
-    Example:
-        >>> get_rank()
-        0
-    """
+    """Return the rank of this process in `group`; 0 without other processes. Example: ``get_rank()``."""
     return _group("get_rank", group).rank
 
 
 def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """Return the number of processes in a group; 1 without other processes.
-
-    Args:
-        group: Name of the group.
-
-    Example:
-        >>> get_group_size()
-        1
-    """
+    """Return the number of processes in `group`; 1 without other processes. Example: ``get_group_size()``."""
     return _group("get_group_size", group).size
 
 
 def get_local_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """Return the rank of this process on its machine.
-
-    Args:
-        group: Name of the group.
-
-    Example:
-        >>> get_local_rank()
-        0
-    """
+    """Return the rank of this process of `group` on its machine. Example: ``get_local_rank()``."""
     return _group("get_local_rank", group).local_rank
 
 
 def get_local_rank_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """Return the number of processes of a group on this machine.
-
-    Args:
-        group: Name of the group.
-
-    Example:
-        >>> get_local_rank_size()
-        1
-    """
+    """Return the number of processes of `group` on this machine. Example: ``get_local_rank_size()``."""
     return _group("get_local_rank_size", group).local_size
 
 

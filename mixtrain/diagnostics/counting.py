@@ -19,12 +19,7 @@ _MAX_PACKED_SIZE: Final = 2**13
 
 
 def in_one_program(function: Callable[..., Tree], tensors: Sequence[Tensor]) -> Tree:
-    """Call a function of tensors that does not depend on their shapes; small tensors are passed as shape (n,).
-
-    Args:
-        function: Takes the tensors, and returns tensors.
-        tensors: Dense tensors.
-    """
+    """Call a function of tensors that does not depend on their shapes; small tensors are passed as shape (n,)."""
     if backend.INLINES_COMPILED:
         return function(*tensors)
     # Indices of the small tensors by dtype, and of the others.
@@ -36,8 +31,7 @@ def in_one_program(function: Callable[..., Tree], tensors: Sequence[Tensor]) -> 
     large = [index for index in range(len(tensors)) if index not in small_indices]
     sizes = [[math.prod(tensors[index].shape) for index in group] for group in small.values()]
     packed = [
-        keras.ops.concatenate([keras.ops.reshape(tensors[index], (-1,)) for index in group])
-        for group in small.values()
+        keras.ops.concatenate([keras.ops.reshape(tensors[index], (-1,)) for index in group]) for group in small.values()
     ]
 
     def run(*inputs: Tensor) -> Tree:

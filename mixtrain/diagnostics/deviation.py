@@ -22,9 +22,8 @@ _SCALE_DIVISOR: Final = 16.0
 class Pass:
     """The values of one pass over a batch, float64.
 
-    Attributes:
-        calls: ``(path, inputs, outputs)`` of each call of a layer, in the order in which calls end.
-        parameters: The unscaled gradients of the parameters of each layer by path.
+    `calls`: ``(path, inputs, outputs)``, in the order in which calls end. `parameters`: The unscaled gradients of each
+    layer's parameters, by path.
     """
 
     calls: list[tuple[str, list[np.ndarray], list[np.ndarray]]]
@@ -32,7 +31,6 @@ class Pass:
 
     @property
     def finite(self) -> bool:
-        """Whether all gradients are finite."""
         return all(np.isfinite(value).all() for group in self.parameters.values() for value in group)
 
     def first_non_finite(self) -> float:
@@ -55,11 +53,7 @@ def run_pass(network: Network, loss_of: Callable[..., Tensor], batch: Sequence[T
 def run_pass_in_range(
     network: Network, loss_of: Callable[..., Tensor], batch: Sequence[Tree], loss_scale: float
 ) -> tuple[Pass, float]:
-    """Run a pass at a loss scale or, if only its gradients overflow, at a smaller one.
-
-    Returns:
-        The pass, and its loss scale.
-    """
+    """Run a pass at a loss scale or, if only its gradients overflow, at a smaller one; return it and its scale."""
     result = run_pass(network, loss_of, batch, loss_scale)
     while not result.finite and result.first_non_finite() == math.inf and loss_scale > 1:
         loss_scale = max(loss_scale / _SCALE_DIVISOR, 1.0)

@@ -9,15 +9,7 @@ from typing import Any
 
 
 def new_figure(where: str, width: float, height: float) -> Any:
-    """Return an empty `matplotlib.figure.Figure`.
-
-    Args:
-        where: The caller, for the error.
-        width, height: In inches.
-
-    Raises:
-        ImportError: matplotlib is not installed.
-    """
+    """Return an empty `matplotlib.figure.Figure`; width and height are in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

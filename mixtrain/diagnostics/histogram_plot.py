@@ -16,22 +16,17 @@ _MARGIN: Final = 2  # Exponents on each side.
 
 
 def plot_histogram(ranges: TensorRanges | Iterable[TensorRanges], path: str | os.PathLike[str] | None = None) -> Any:
-    """Plot the share of values with each exponent, without and with loss scaling.
+    """Plot the share of values with each exponent, without and with loss scaling, in a matplotlib `Figure`.
 
-    Exponents that float16 represents as subnormal numbers, with fewer bits, and those outside its range are shaded:
-    too small values become 0, too large ones infinite. The titles show the share of zeros.
+    Exponents that float16 represents as subnormal numbers, with fewer bits, and those outside its range are shaded: too
+    small values become 0, too large ones infinite. The titles show the share of zeros.
 
     Args:
         ranges: A row of `RangeMonitor.records`, or several, whose values are plotted together.
         path: File to write, in the format of its suffix; None writes none.
 
-    Returns:
-        The `matplotlib.figure.Figure`.
-
-    Raises:
-        ImportError: matplotlib is not installed.
-        TypeError: An item of `ranges` is not a `TensorRanges`.
-        ValueError: `ranges` is empty.
+    Raises: ImportError if matplotlib is not installed. TypeError if an item of `ranges` is not a `TensorRanges`.
+        ValueError if `ranges` is empty.
     """
     rows = [ranges] if isinstance(ranges, TensorRanges) else list(ranges)
     for row in rows:

@@ -20,13 +20,7 @@ from mixtrain.typing import Network, Tensor, Tree, Variable
 
 @dataclasses.dataclass(frozen=True)
 class LayerCall:
-    """One call of a layer.
-
-    Attributes:
-        path: The layer's path.
-        inputs: The float input tensors, after the casts of the precision plan.
-        outputs: The float output tensors.
-    """
+    """One call of a layer: its path, and its float tensors; inputs are those after the casts of the precision plan."""
 
     path: str
     inputs: list[Tensor]
@@ -35,13 +29,10 @@ class LayerCall:
 
 @dataclasses.dataclass(frozen=True)
 class LayerGradients:
-    """The layer calls, loss and gradients of one pass.
+    """The layer calls, in the order in which they end, the loss and the gradients of one pass.
 
-    Attributes:
-        calls: The calls of layers, in the order in which they end.
-        loss: The loss.
-        of_outputs: The gradients of the outputs of each call.
-        of_parameters: The gradients of the parameters that each layer owns, by its path.
+    `of_outputs`: The gradients of the outputs of each call. `of_parameters`: Those of the parameters that each layer
+    owns, by its path.
     """
 
     calls: list[LayerCall]
@@ -53,19 +44,12 @@ class LayerGradients:
 def record_calls(
     network: Network, run: Callable[[], Tensor], tap: Callable[[Tensor], Tensor] = lambda value: value
 ) -> tuple[list[LayerCall], Tensor]:
-    """Run a forward pass, and record the float tensors of each layer call, innermost first.
+    """Run a forward pass; return the float tensors of each layer call, in the order in which calls end, and the loss.
 
     A call inside a loop or a branch, whose tensors end with it, counts as part of the layer that runs the loop; so do
-    the cells of Keras's recurrent layers, whose loop is a Python loop where nothing is compiled. Variables
-    that it writes (moving statistics, random states) are restored.
-
-    Args:
-        network: The network whose layers are recorded.
-        run: Runs the network and returns the loss.
-        tap: Maps each float output of a layer to the tensor that the pass continues with.
-
-    Returns:
-        The calls, in the order in which they end, and the loss.
+    the cells of Keras's recurrent layers, whose loop is a Python loop where nothing is compiled. Variables that it
+    writes (moving statistics, random states) are restored. `tap` maps each float output of a layer to the tensor that
+    the pass continues with.
     """
     calls: list[LayerCall] = []
     recurrent = [node.layer for node in tree_of(network).walk() if isinstance(node.layer, keras.layers.RNN)]
@@ -113,13 +97,7 @@ def _computed(value: Any) -> Any:
 
 
 def layer_gradients(network: Network, run: Callable[[], Tensor], loss_scale: Tensor | float) -> LayerGradients:
-    """Run a forward and backward pass, and return the gradients of each layer's outputs and parameters.
-
-    Args:
-        network: The network whose layers are recorded.
-        run: Runs the network and returns the loss.
-        loss_scale: What the loss is multiplied by, a float or a scalar tensor.
-    """
+    """Run a forward and backward pass, and return the gradients of each layer's outputs and parameters."""
     owned = parameters_by_path(network)
     # Next values, as of float8 scales, are computed with the gradients, and are none.
     taking = [variable for variable in referenced_variables([network]) if backend.takes_next_value(variable)]
@@ -161,5 +139,4 @@ def parameters_by_path(network: Network) -> dict[str, list[Variable]]:
 
 
 def is_float_tensor(value: Any) -> bool:
-    """Whether a value is a backend tensor of a floating-point dtype."""
     return backend.is_tensor(value) and "float" in keras.backend.standardize_dtype(value.dtype)

@@ -34,24 +34,14 @@ class _Overflow:
 
 
 def find_non_finite(
-    replay: Replay,
-    batch: Sequence[Tree],
-    loss_scale: float,
-    *,
-    factor: float = 2.0,
-    minimum: float = 1.0,
+    replay: Replay, batch: Sequence[Tree], loss_scale: float, *, factor: float = 2.0, minimum: float = 1.0,
     step_counts: StepCounts | None = None,
 ) -> Finding:
     """Run a batch forward and backward, and find the first tensor that is not finite and what would help.
 
-    Args:
-        replay: Runs the batch. If it can run in float32, it finds magnitudes of outputs beyond the range of half.
-        batch: The columns.
-        loss_scale: What the loss is multiplied by before gradients are computed.
-        factor: Smaller scales are `loss_scale` divided by powers of it.
-        minimum: The smallest scale.
-        step_counts: The counts of non-finite gradients from the step. With them a pass at the next smaller scale is
-            mostly enough.
+    If `replay` can run in float32, it finds magnitudes of outputs beyond the range of half. Smaller scales are
+    `loss_scale` divided by powers of `factor`. With `step_counts`, the counts of non-finite gradients from the step, a
+    pass at the next smaller scale is mostly enough.
     """
     for index, column in enumerate(batch):
         for part in keras.tree.flatten(column):
@@ -82,19 +72,14 @@ def find_non_finite(
     return finding
 
 
-# ---- forward ------------------------------------------------------------------------------------------------------
 def _all_finite(tensors: Sequence[TensorInfo | GradientInfo]) -> bool:
     return all(tensor.finite for tensor in tensors)
 
 
-def _first_output(
-    calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]
-) -> tuple[int, int | None] | None:
-    """Return the first call, in the order in which calls end, whose inputs were finite and whose outputs are not.
+def _first_output(calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]) -> tuple[int, int | None] | None:
+    """Return the first call, in the order in which calls end, with finite inputs and outputs that are not, or None.
 
-    Returns:
-        ``(index of the call, None)``; with the index of a column instead of None if that column overflowed when it was
-        cast to half; or None if all outputs are finite.
+    With it comes the index of a column that overflowed when it was cast to half, or None.
     """
     non_finite = [index for index, call in enumerate(calls) if not _all_finite(call.outputs)]
     tensors = None
@@ -152,7 +137,6 @@ def _forward_finding(
     )
 
 
-# ---- backward -----------------------------------------------------------------------------------------------------
 def _backward_order(result: PassInfo) -> Iterator[tuple[_Key, GradientInfo]]:
     """Yield the gradients of a pass, with their keys, in the order of the backward pass."""
     remaining_calls = collections.Counter(call.path for call in result.calls)
@@ -193,18 +177,11 @@ def _first_overflow(result: PassInfo) -> _Overflow | None:
 
 
 def _predicted_overflow(smaller: PassInfo, factor: float, step_counts: StepCounts) -> _Overflow | None:
-    """Predict the first gradient that overflowed in a step from a pass at a smaller scale.
+    """Predict the first gradient that overflowed in a step from a pass at a scale smaller by `factor`.
 
     Scaling by a power of two is exact, so the pass knows which of its values overflow at the scale of the step. An
-    overflow between two of its tensors, as in a sum, shows in the counts of the step.
-
-    Args:
-        smaller: The pass.
-        factor: Ratio of the scale of the step to that of the pass.
-        step_counts: The counts of the step.
-
-    Returns:
-        The gradient, or None if a pass at the scale of the step is needed.
+    overflow between two of its tensors, as in a sum, shows in the counts of the step. None if a pass at the scale of
+    the step is needed.
     """
     # Scaling is exact only by a power of two, whose mantissa is 0.5.
     if math.frexp(factor)[0] != 0.5:
@@ -231,11 +208,7 @@ def _gradient_at(result: PassInfo, key: _Key) -> GradientInfo:
 
 
 def _gradient_finding(
-    result: PassInfo,
-    overflow: _Overflow,
-    finite_pass: PassInfo | None,
-    loss_scale: float,
-    scale: float,
+    result: PassInfo, overflow: _Overflow, finite_pass: PassInfo | None, loss_scale: float, scale: float,
     forward_finite: bool,
 ) -> Finding:
     """Return the finding of a gradient, with the magnitude computed from the pass at a scale that helps."""
@@ -260,13 +233,7 @@ def _largest_finite_scale(
 ) -> tuple[float, PassInfo | None]:
     """Return the largest smaller scale at which all gradients are finite, and its pass; None if there is none.
 
-    Args:
-        replay: Runs the batch.
-        batch: The columns.
-        loss_scale: The scale that overflowed.
-        smaller: The pass at the next smaller scale.
-        factor: Ratio of a scale to the next smaller one.
-        minimum: The smallest scale.
+    `smaller` is the pass at the next smaller scale, which is `loss_scale` divided by `factor`.
     """
     # Less 1e-9, so that a rounding error of the logarithm of an exact power does not add another.
     last = max(math.ceil(math.log(loss_scale / minimum, factor) - 1e-9), 0)

@@ -18,18 +18,9 @@ def measured_ranges(
 ) -> tuple[Tensor, Tensor, list[tuple[Kind, str]]]:
     """Run a batch forward and backward, and count the values of each layer's outputs and gradients; can be compiled.
 
+    Returns for each tensor the counts of `class_counts`, the bits of the largest magnitude, and its kind and path.
+    Gradients are counted with `loss_scale`; of a tensor at most `max_values` values are counted, evenly spaced.
     Variables that the forward pass writes are restored.
-
-    Args:
-        network: The network to inspect.
-        loss_of: Takes the columns of a batch, runs `network` and returns the loss.
-        batch: The columns.
-        loss_scale: What the loss is multiplied by; gradients are counted with it.
-        max_values: Maximum number of values counted per tensor, evenly spaced; None for all.
-
-    Returns:
-        ``(classes, largest, names)``: for each tensor the counts of `class_counts`, the bits of the largest magnitude,
-        and its kind and path.
     """
     gradients = layer_gradients(network, lambda: loss_of(*batch), loss_scale)
     calls = gradients.calls

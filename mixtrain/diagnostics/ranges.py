@@ -66,8 +66,7 @@ def _limits(name: str) -> tuple[int, int, int]:
         return high
 
     return (
-        smallest(lambda value: value != 0),
-        smallest(lambda value: not value < target.smallest_normal),
+        smallest(lambda value: value != 0), smallest(lambda value: not value < target.smallest_normal),
         smallest(lambda value: not math.isfinite(value)),
     )
 
@@ -131,15 +130,7 @@ def _stride(size: int, max_values: int) -> int:
 
 
 def class_counts(tensors: Sequence[Tensor], max_values: int | None = None) -> Tensor:
-    """Count the values of float tensors by class of magnitude, for `TensorRanges`.
-
-    Args:
-        tensors: The tensors; values are counted in float32.
-        max_values: Maximum number of values counted per tensor, evenly spaced; None for all.
-
-    Returns:
-        int32 (tensors, classes).
-    """
+    """Count values in float32 by class of magnitude, int32 (tensors, classes); of each tensor at most `max_values`."""
     flat = []
     for value in tensors:
         value = keras.ops.reshape(value, (-1,))
@@ -181,10 +172,8 @@ class TensorRanges:
     def of(cls, kind: Kind, path: str, value: TensorLike, loss_scale: float = 1.0) -> TensorRanges:
         """Return the ranges of one tensor.
 
-        Args:
-            kind, path: As the attributes.
-            value: The tensor or array.
-            loss_scale: The loss scale that its values contain as a factor; ignored for activations.
+        `kind, path`: As the attributes. `value`: The tensor or array. `loss_scale`: The loss scale that its values
+        contain as a factor; ignored for activations.
 
         Example:
             >>> ranges = TensorRanges.of("gradient", "conv1", np.float32([0.0, 1e-9, 1e-5, 1.0, 1e5]))
@@ -225,8 +214,7 @@ class TensorRanges:
     def exponents(self, *, unscaled: bool = False) -> dict[int, int]:
         """Return how many values have each exponent, ``floor(log2(abs(value)))``, without zeros and non-finite values.
 
-        Args:
-            unscaled: Whether the loss scale is divided out, rounded to a power of two.
+        `unscaled`: Whether the loss scale is divided out, rounded to a power of two.
         """
         counts = self.unscaled if unscaled else _exponents(self.classes)
         return {int(biased) - _BIAS: int(counts[biased]) for biased in np.flatnonzero(counts[1:-1]) + 1}
@@ -261,7 +249,6 @@ class _Counts:
     loss_scale: Tensor | float
 
     def read(self) -> _Counts:
-        """Read the counts from the device, as NumPy arrays and a float."""
         classes, largest, loss_scale = map(backend.to_numpy, (self.classes, self.largest, self.loss_scale))
         return _Counts(self.names, classes.astype(np.int64), largest, float(loss_scale))
 
@@ -271,7 +258,6 @@ class _Counts:
         return dataclasses.replace(self, classes=self.classes + other.classes, largest=largest)
 
     def rows(self) -> Iterator[TensorRanges]:
-        """Yield the ranges of each tensor; the counts must have been read."""
         exponents, largest = _exponents(self.classes), magnitudes(self.largest)
         unscaled = _divided(exponents, round(math.log2(self.loss_scale)))
         for row, (kind, path) in enumerate(self.names):
@@ -286,11 +272,7 @@ class RangeRecords(Sequence[TensorRanges]):
     Args:
         rows: Ranges; those with the same kind and path are added up.
 
-    Example:
-        >>> rows = [TensorRanges.of("activation", "fc", np.float32([value])) for value in (1.0, 1e6)]
-        >>> records = RangeRecords(rows)
-        >>> len(records), records[0].size, records.row("activation", "fc").counts("float16").overflow
-        (1, 2, 1)
+    Example: ``RangeRecords(rows).row("activation", "fc").counts("float16").overflow``.
     """
 
     def __init__(self, rows: Iterable[TensorRanges] = ()) -> None:
@@ -306,11 +288,8 @@ class RangeRecords(Sequence[TensorRanges]):
     ) -> RangeRecords:
         """Return the ranges of tensors from counts on the device.
 
-        Args:
-            names: The kinds and paths of the tensors.
-            classes: The result of `class_counts`.
-            largest: The results of `largest_bits`, int32 (tensors,).
-            loss_scale: The loss scale that gradients contain as a factor, a scalar.
+        `names`: The kinds and paths of the tensors. `classes`: The result of `class_counts`. `largest`: The results of
+        `largest_bits`, int32 (tensors,). `loss_scale`: The loss scale that gradients contain as a factor, a scalar.
         """
         records = cls()
         records._unread = [_Counts(tuple(names), classes, largest, loss_scale)]

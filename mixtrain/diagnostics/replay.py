@@ -29,13 +29,9 @@ from mixtrain.typing import Network, Tensor, TensorLike, Tree
 
 @dataclasses.dataclass(frozen=True)
 class TensorInfo:
-    """The values of a tensor in numbers.
+    """The values of a tensor in numbers: how many there are, and how many are not finite.
 
-    Attributes:
-        non_finite: How many values are not finite.
-        size: How many values there are.
-        dtype: The floating-point dtype.
-        largest: The largest magnitude; not finite if a value is not; None if it was not computed.
+    `largest`: The largest magnitude; not finite if a value is not; None if it was not computed.
     """
 
     non_finite: int
@@ -45,7 +41,6 @@ class TensorInfo:
 
     @property
     def finite(self) -> bool:
-        """Whether every value is finite."""
         return self.non_finite == 0
 
 
@@ -63,13 +58,8 @@ class GradientInfo:
     """The values of a gradient in numbers, at the loss scale of a pass and at a larger one.
 
     Backward passes are linear: a scale that is larger by a power of two multiplies each value by that power, exactly,
-    unless one of them overflows.
-
-    Attributes:
-        overflowing: How many values are not finite at the larger scale.
-        size: How many values there are.
-        dtype: The floating-point dtype.
-        largest: The largest magnitude at the scale of the pass; not finite if a value is not.
+    unless one of them overflows. `overflowing` counts values that are not finite at the larger scale; `largest` is the
+    largest magnitude at the scale of the pass.
     """
 
     overflowing: int
@@ -87,11 +77,8 @@ class GradientInfo:
 class PassInfo:
     """Result of a forward and backward pass over a batch.
 
-    Attributes:
-        calls: The calls of layers, in the order in which they end.
-        loss: The loss.
-        of_outputs: The gradients of each call's outputs; None for one that the loss does not depend on.
-        of_parameters: The gradients of the parameters that each layer owns, by its path; likewise.
+    `of_outputs`: The gradients of each call's outputs, None for one that the loss does not depend on. `of_parameters`:
+    Likewise those of the parameters that each layer owns, by its path.
     """
 
     calls: list[CallInfo]
@@ -101,7 +88,6 @@ class PassInfo:
 
     @property
     def gradients(self) -> list[GradientInfo]:
-        """All gradients that are not None."""
         groups = (*self.of_outputs, *self.of_parameters.values())
         return [gradient for group in groups for gradient in group if gradient is not None]
 
@@ -109,21 +95,15 @@ class PassInfo:
 class Replay:
     """Runs batches again; variables that the forward pass writes (moving statistics, random states) are restored.
 
-    Args:
-        network: The network to inspect.
-        loss_of: Takes the columns of a batch, runs `network` and returns the loss.
-        float32: A context manager in which the network computes in float32; None if that is not possible.
-        compiled: Compiles a function of tensors; None to run layer by layer, which is faster for the first few batches.
+    `network`: The network to inspect. `loss_of`: Takes the columns of a batch, runs `network` and returns the loss.
+    `float32`: A context manager in which the network computes in float32; None if that is not possible. `compiled`:
+    Compiles a function of tensors; None to run layer by layer, which is faster for the first few batches.
 
-    Attributes:
-        parameters: The parameters whose gradients are measured, by the path of the layer that owns them.
+    `parameters`: The parameters whose gradients are measured, by the path of the layer that owns them.
     """
 
     def __init__(
-        self,
-        network: Network,
-        loss_of: Callable[..., Tensor],
-        *,
+        self, network: Network, loss_of: Callable[..., Tensor], *,
         float32: Callable[[], contextlib.AbstractContextManager[Any]] | None = None,
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     ) -> None:
@@ -135,13 +115,7 @@ class Replay:
         self._measured_forward = _Measured(self._forward, compiled)
 
     def run(self, batch: Sequence[Tree], loss_scale: float, factor: float = 1.0) -> PassInfo:
-        """Run a batch forward and backward.
-
-        Args:
-            batch: Its columns.
-            loss_scale: What the loss is multiplied by.
-            factor: Ratio of the larger scale, at which overflows are counted, to `loss_scale`.
-        """
+        """Run a batch forward and backward; overflows are counted at `factor` times `loss_scale`."""
         scales = backend.to_tensor(np.array([loss_scale, factor], np.float32))
         calls, loss, of_outputs, *of_parameters = self._measured_pass(scales, *batch)
         by_path = dict(zip(self.parameters, of_parameters, strict=True))
@@ -152,7 +126,6 @@ class Replay:
         return None if self._float32 is None else [CallInfo(*call) for call in self._measured_forward(*batch)[0]]
 
     def tensors(self, batch: Sequence[Tree]) -> list[LayerCall]:
-        """Run a batch forward, and return the tensors themselves."""
         return record_calls(self._network, lambda: self._loss_of(*batch))[0]
 
     def _pass(self, scales: Tensor, *batch: Tensor) -> list[_Query]:
@@ -182,14 +155,11 @@ def _as_tuples(calls: Sequence[LayerCall]) -> list[Any]:
 
 
 class _Query(NamedTuple):
-    """Tensors, and which info is requested of them.
+    """Tensors in lists and tuples, and which info is requested of them.
 
-    Attributes:
-        tensors: The tensors, in lists and tuples.
-        info_type: The class of the info.
-        factor: What values are multiplied by before they are checked to be finite.
-        dtypes: If the factor is more than 1, dtypes besides their own in which the products must be finite.
-        magnitudes: Whether the largest magnitude is computed, as `GradientInfo` requires.
+    `factor`: What values are multiplied by before they are checked to be finite. `dtypes`: If it is more than 1, dtypes
+    besides their own in which the products must be finite. `magnitudes`: Whether the largest magnitude is computed, as
+    `GradientInfo` requires.
     """
 
     tensors: Tree
@@ -218,16 +188,10 @@ class _Slot:
 
 
 class _Measured:
-    """A function that returns info in place of tensors; if compiled, only numbers leave the program.
-
-    Args:
-        function: Takes tensors, and returns queries of others.
-        compiled: As in `Replay`.
-    """
+    """A function from tensors to queries that returns info for tensors; if compiled, only numbers leave the program."""
 
     def __init__(
-        self,
-        function: Callable[..., Sequence[_Query]],
+        self, function: Callable[..., Sequence[_Query]],
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None,
     ) -> None:
         self._function = function
@@ -248,11 +212,10 @@ class _Measured:
         return [_map_tensors(info, part) for part in self._structure]
 
     def _numbers(self, *inputs: Tensor) -> Tensor:
-        """Run the function, and return the numbers of each tensor of its queries.
+        """Run the function, and return the numbers of each tensor of its queries, int32 (3, tensors).
 
-        Returns:
-            int32 (3, tensors): the number of non-finite values, the size, and the result of `largest_bits`, which is
-            negative if it was not computed.
+        They are the number of non-finite values, the size, and the result of `largest_bits`, negative if it was not
+        computed.
         """
         tensors: list[Tensor] = []
         limits: list[Tensor] = []
@@ -278,11 +241,7 @@ class _Measured:
 
 
 def _measure(with_largest: Sequence[bool]) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Return a function that counts the values of tensors beyond limits, and finds the largest magnitude of some.
-
-    Args:
-        with_largest: Whether the largest magnitude of each tensor is computed.
-    """
+    """Return a function that counts the values of tensors beyond limits, and finds the largest magnitude of some."""
 
     def measure(limits: Tensor, *tensors: Tensor) -> tuple[Tensor, Tensor]:
         counts, bits = [], []
@@ -308,18 +267,12 @@ def _map_tensors(function: Callable[[Tensor], Any], value: Tree) -> Any:
 
 
 def _info(query: _Query, value: Tensor) -> TensorInfo | GradientInfo:
-    """Compute the info of a single tensor."""
     info = tensor_info(value, backend.to_numpy(keras.ops.cast(query.limit(value), "float32")))
     return query.info_type(info.non_finite, info.size, info.dtype, info.largest)
 
 
 def tensor_info(value: TensorLike, limit: float | np.ndarray = np.inf) -> TensorInfo:
-    """Compute the info of a tensor or array; all integers are finite.
-
-    Args:
-        value: The tensor or array.
-        limit: The largest magnitude that counts as finite.
-    """
+    """Compute the info of a tensor or array; all integers are finite, and floats up to `limit`."""
     name = as_dtype(value.dtype).name
     value = backend.densified(value)
     if is_float_tensor(value) and name in ("float16", "bfloat16"):

@@ -30,14 +30,7 @@ code { background: #f3f4f6; padding: 1px 4px } svg text { font: 11px system-ui, 
 
 
 def report_html(data: Mapping[str, Any]) -> str:
-    """Return the HTML page.
-
-    Args:
-        data: The content of the file that ``model.report("run.json")`` writes.
-
-    Raises:
-        ValueError: A part is missing.
-    """
+    """Return the HTML page of what ``model.report("run.json")`` writes."""
     missing = [part for part in PARTS if part not in data]
     if missing:
         raise checks.fail_value(
@@ -76,7 +69,6 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "<table>\n" + "\n".join(lines) + "\n</table>"
 
 
-# ---- sections -----------------------------------------------------------------------------------------------------
 def _plan(plan: Mapping[str, Any]) -> str:
     def dtype(name: Any) -> str:
         return f'<td style="background:{_COLORS.get(str(name), "#fff")}">{_text(name or "-")}</td>'

@@ -20,10 +20,8 @@ from mixtrain.typing import DTypeLike, Tensor
 class DataParallel:
     """How one step is spread over devices.
 
-    Attributes:
-        devices: The backend's devices.
-        gradients_mean: Whether a scalar loss is a mean over the rows of its batch; otherwise it is a sum.
-        reduce_dtype: The dtype in which gradients are added up.
+    `gradients_mean`: Whether a scalar loss is a mean over the rows of its batch; otherwise it is a sum. `reduce_dtype`:
+    The dtype in which gradients are added up.
     """
 
     devices: tuple[Any, ...]
@@ -32,7 +30,6 @@ class DataParallel:
 
     @property
     def count(self) -> int:
-        """How many devices there are."""
         return len(self.devices)
 
     def replicas(
@@ -40,9 +37,8 @@ class DataParallel:
     ) -> backend.Replicas | None:
         """Return the runner of the replicas of a step; None for the single device on which steps run by default.
 
-        Args:
-            likely_written: Returns the variables that the replicated part of a step is likely to write.
-            joint_batch: Whether one replica must have all rows, for statistics of the joint batch.
+        `likely_written` returns the variables that the replicated part is likely to write. `joint_batch`: one replica
+        must have all rows, for statistics of the joint batch.
         """
         if list(self.devices) == backend.find_devices(1):
             return None
@@ -58,9 +54,6 @@ def in_force() -> DataParallel | ProcessParallel | None:
     """Return how steps created here are spread over devices or processes; None for one device.
 
     Without `data_parallel` the strategy of the backend or of Keras applies.
-
-    Raises:
-        ValueError: They are spread over both.
     """
     strategy = _in_force.get()
     if isinstance(strategy, ProcessParallel):
@@ -113,16 +106,11 @@ def data_parallel(
             (``data_parallel(1, reduce_dtype=...)`` in each). In float16 or bfloat16 the scaled gradients are added up,
             which halves the number of bytes, and unscaled afterwards.
 
-    Raises:
-        TypeError: `devices` has another type, or `reduce_dtype` is not a dtype.
-        ValueError: `reduce_dtype` is neither float32 nor half, there are fewer devices, a device is named twice, or a
-            strategy of the backend or of Keras is in force.
+    Raises: TypeError if `devices` has another type, or `reduce_dtype` is not a dtype. ValueError if `reduce_dtype` is
+        neither float32 nor half, there are fewer devices, a device is named twice, or a strategy of the backend or of
+        Keras is in force.
 
-    Example:
-        >>> import mixtrain, mixtrain.nn as nn
-        >>> with data_parallel(1):
-        ...     net = nn.Dense(2, 1)
-        ...     model = mixtrain.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+    Example: ``with data_parallel(2): model = mixtrain.Model(network, loss, optimizer)``.
 
     Source: MindSpore, `mindspore.set_auto_parallel_context` with ``parallel_mode="data_parallel"``.
     """

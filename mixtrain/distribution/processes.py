@@ -18,39 +18,24 @@ _WHERE: Final = "set_auto_parallel_context"
 
 @dataclasses.dataclass(frozen=True)
 class ProcessParallel:
-    """How one step is spread over the processes of the group.
-
-    Attributes:
-        gradients_mean: Whether the gradients of mean losses are averaged; otherwise they are added up.
-        reduce_dtype: The dtype in which gradients are added up.
-    """
+    """How one step is spread over the processes of the group, as `DataParallel` says it of devices."""
 
     gradients_mean: bool
     reduce_dtype: DType = float32
 
     @property
     def count(self) -> int:
-        """How many processes there are."""
         return process_group.current().size
 
     def replicas(
         self, likely_written: Callable[[], Iterable[keras.Variable]], joint_batch: bool = False
     ) -> ProcessReplicas:
-        """Return the runner of this process's replica of a step.
-
-        Args:
-            likely_written: Returns the variables that the replicated part of a step is likely to write.
-            joint_batch: Unused: layers with statistics of the joint batch reduce them over the processes themselves.
-        """
+        """Return the runner of this process's replica. `joint_batch` is unused: layers reduce such statistics."""
         return ProcessReplicas(likely_written)
 
 
 def processes_in_force() -> ProcessParallel | None:
-    """Return how steps created here are spread over processes; None if each process trains by itself.
-
-    Raises:
-        ValueError: The parallel mode is not supported.
-    """
+    """Return how steps created here are spread over processes; None if each process trains by itself."""
     mode = auto_parallel.get_auto_parallel_context("parallel_mode")
     if process_group.current().size == 1 or mode == auto_parallel.ParallelMode.STAND_ALONE:
         return None
@@ -63,14 +48,7 @@ def processes_in_force() -> ProcessParallel | None:
 
 
 class ProcessReplicas:
-    """This process's replica of one part of a training step.
-
-    Args:
-        likely_written: Returns the variables that the part is likely to write.
-
-    Attributes:
-        count: How many replicas there are.
-    """
+    """This process's replica of one part of a training step."""
 
     def __init__(self, likely_written: Callable[[], Iterable[keras.Variable]]) -> None:
         self._likely_written = likely_written
@@ -86,14 +64,9 @@ class ProcessReplicas:
     ) -> tuple[list[Tensor], Tree]:
         """Run a part of a step on this process's batch.
 
-        Args:
-            part: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
-            columns: The columns of this process's batch.
-            largest: The indexes of `totals` whose largest value over the processes is taken instead of the sum.
-
-        Returns:
-            `totals` added up over the processes, with None for None; and `others` of this process. The values that
-            processes wrote to variables are merged: see `share.merge_of`.
+        `part` takes a `Share` and its columns and returns ``(totals, others)``; it may read and write variables.
+        Returns `totals` added up over the processes (at the indexes `largest`: the largest value), with None for None,
+        and `others` of this process. The values that processes wrote to variables are merged: see `share.merge_of`.
         """
         rows = batch_rows(columns)
         # Needed only by the loss, so this reduction can overlap with the forward pass.
@@ -140,12 +113,7 @@ def all_rows(columns: Sequence[Tensor]) -> Tensor:
 
 
 def broadcast(values: Sequence[Tensor], root: int = 0) -> list[Tensor]:
-    """Return the tensors of one process, bit for bit, in all processes.
-
-    Args:
-        values: Tensors, of the same shapes and dtypes in each process.
-        root: The index of the process.
-    """
+    """Return the tensors of process `root`, bit for bit, in all processes, each with the same shapes and dtypes."""
     is_root = keras.ops.equal(backend.process_index(), root)
     sums = backend.all_reduce([_summand(is_root, value) for value in values])
     return [keras.ops.cast(total, value.dtype) for total, value in zip(sums, values, strict=True)]
@@ -175,15 +143,7 @@ def in_any_process(flag: bool) -> bool:
 
 
 def check_equal(where: str, facts: Mapping[str, float]) -> None:
-    """Check that some numbers are the same in all processes, which would otherwise wait for each other forever.
-
-    Args:
-        where: The caller, for the error.
-        facts: Numbers by name; the same names in each process.
-
-    Raises:
-        ValueError: A number differs; in every process.
-    """
+    """Check that some numbers are the same in all processes, which would otherwise wait for each other forever."""
     # As bits: not every backend has float64.
     bits = backend.to_tensor(np.array([list(facts.values())], np.float64).view(np.int32))
     rows = np.ascontiguousarray(backend.to_numpy(backend.all_gather(bits))).view(np.float64)

@@ -33,9 +33,7 @@ class GradScaler:
     Attributes:
         state: The scale and its counters, a `LossScaleState`.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Raises: TypeError if an argument has the wrong type. ValueError if an argument is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -54,12 +52,8 @@ class GradScaler:
     """
 
     def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
+        self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+        growth_interval: int = 2000, enabled: bool = True,
     ) -> None:
         where = "GradScaler"
         start = checked_scale(where, "init_scale", init_scale, example=2.0**16, minimum=SMALLEST_NORMAL)
@@ -72,14 +66,9 @@ class GradScaler:
         self._stages = ScalerStages()
         self._scaled = False
 
-    # ---- the four calls of an iteration -----------------------------------------------------------------------
     @backend.without_autograph
     def scale(self, outputs: Tree) -> Tree:
-        """Multiply a loss, or each tensor of a structure of losses, by the scale, in at least float32.
-
-        Args:
-            outputs: A tensor, or a tuple, list or dict of tensors; None entries stay None.
-        """
+        """Multiply a loss, or each in a tuple, list or dict, by the scale, in at least float32; None stays None."""
         if not self._enabled:
             return outputs
         self._scaled = True
@@ -91,18 +80,15 @@ class GradScaler:
 
         Call it once per optimizer and iteration, when its gradients are complete. Without it `step` unscales.
 
-        Args:
-            grads: A tuple or list of gradients: dense, sparse (they stay sparse) or None.
-            optimizer: The mixtrain or Keras optimizer that gets the gradients.
+        `grads`: A tuple or list of gradients: dense, sparse (they stay sparse) or None. `optimizer`: The mixtrain or
+        Keras optimizer that gets the gradients.
 
-        Returns:
-            A tuple or list of the same length, in at least float32. `step` will not unscale them again. In place of the
-            next values of float8 scales there are zeros, which count in no norm; `step` applies the values.
+        Returns: A tuple or list of the same length, in at least float32. `step` will not unscale them again. In place
+            of the next values of float8 scales there are zeros, which count in no norm; `step` applies the values.
 
-        Raises:
-            RuntimeError: It, or `step`, was already called since the last `update`; or `scale` was never called.
-            TypeError: `grads` is not a tuple or list, or `optimizer` is not an optimizer.
-            ValueError: All gradients are None, or the optimizer divides by a loss scale of its own.
+        Raises: RuntimeError if it, or `step`, was already called since the last `update`; or `scale` was never called.
+            TypeError if `grads` is not a tuple or list, or `optimizer` is not an optimizer. ValueError if all gradients
+            are None, or the optimizer divides by a loss scale of its own.
         """
         gradients.scaled_driver("GradScaler.unscale_", optimizer)
         gradients.check_gradients("GradScaler.unscale_", grads)
@@ -125,21 +111,16 @@ class GradScaler:
     def step(self, optimizer: Optimizer, grads: Sequence[Tensor], variables: Sequence[Variable] | None = None) -> Any:
         """Apply gradients if all of them are finite; otherwise leave the variables and the optimizer unchanged.
 
-        Args:
-            optimizer: A mixtrain or Keras optimizer.
-            grads: A tuple or list of gradients, dense, sparse or None: those that `unscale_` returned, clipped or not;
-                without `unscale_`, the gradients of the scaled loss.
-            variables: The variables of the gradients, in their order; None for those of a mixtrain optimizer.
+        `optimizer`: A mixtrain or Keras optimizer. `grads`: A tuple or list of gradients, dense, sparse or None: those
+        that `unscale_` returned, clipped or not; without `unscale_`, the gradients of the scaled loss. `variables`: The
+        variables of the gradients, in their order; None for those of a mixtrain optimizer.
 
-        Returns:
-            Whether the update was applied, a bool scalar tensor.
+        Returns: Whether the update was applied, a bool scalar tensor.
 
-        Raises:
-            RuntimeError: It was already called since the last `update`; `scale` was never called; or `grads` are those
-                passed to `unscale_`.
-            TypeError: `grads` is not a tuple or list, or `optimizer` is not an optimizer.
-            ValueError: All gradients are None, their number is not that of the variables, or the optimizer divides by a
-                loss scale of its own.
+        Raises: RuntimeError if it was already called since the last `update`; `scale` was never called; or `grads` are
+            those passed to `unscale_`. TypeError if `grads` is not a tuple or list, or `optimizer` is not an optimizer.
+            ValueError if all gradients are None, their number is not that of the variables, or the optimizer divides by
+            a loss scale of its own.
         """
         driver = gradients.scaled_driver("GradScaler.step", optimizer)
         gradients.check_gradients("GradScaler.step", grads)
@@ -158,9 +139,7 @@ class GradScaler:
             finite = keras.ops.logical_and(stage.finite, backend.all_finite(grads))
         self._count_check(finite)
         backend.cond(
-            finite,
-            lambda: gradients.apply(driver, grads, variables),
-            lambda: None,
+            finite, lambda: gradients.apply(driver, grads, variables), lambda: None,
             writes=[*variables, *driver.state_variables()],
         )
         self._stages.put(OptimizerStage(optimizer, None))
@@ -170,13 +149,10 @@ class GradScaler:
     def update(self, new_scale: TensorLike | None = None) -> None:
         """Update the scale at the end of an iteration: down if gradients were not finite, up after enough good ones.
 
-        Args:
-            new_scale: A positive number or scalar tensor to set the scale to instead; the growth tracker stays.
+        `new_scale`: A positive number or scalar tensor to set the scale to instead; the growth tracker stays.
 
-        Raises:
-            RuntimeError: There was no `unscale_` or `step` since the last `update`.
-            TypeError: `new_scale` is not a number.
-            ValueError: `new_scale` is out of range.
+        Raises: RuntimeError if there was no `unscale_` or `step` since the last `update`. TypeError if `new_scale` is
+            not a number. ValueError if `new_scale` is out of range.
         """
         if not self._enabled:
             return
@@ -198,7 +174,6 @@ class GradScaler:
         self._checks.assign(np.zeros(2, np.int32))
         self._stages.clear(everything=new_scale is not None)
 
-    # ---- settings and state -----------------------------------------------------------------------------------
     @backend.without_autograph
     def get_scale(self) -> Any:
         """Return the scale, a float; in a function being compiled a float32 scalar tensor; 1.0 if disabled."""
@@ -246,13 +221,10 @@ class GradScaler:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load a `state_dict()` of this class or of PyTorch's; without effect if disabled.
 
-        Args:
-            state_dict: A dict with "scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker".
+        `state_dict`: A dict with "scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker".
 
-        Raises:
-            RuntimeError: The dict is empty, so a disabled scaler returned it.
-            TypeError: `state_dict` is not a dict, or a value is not a number.
-            ValueError: A key is missing, or a value is out of range.
+        Raises: RuntimeError if the dict is empty, so a disabled scaler returned it. TypeError if `state_dict` is not a
+            dict, or a value is not a number. ValueError if a key is missing, or a value is out of range.
         """
         where = "GradScaler.load_state_dict"
         if not self._enabled:
@@ -276,11 +248,9 @@ class GradScaler:
         self.state.loss_scale.assign(scale)
         self.state.counts.assign([tracker, *backend.to_numpy(self.state.counts)[1:].tolist()])
 
-    # ---- inside -----------------------------------------------------------------------------------------------
     def _settings(self) -> dict[str, Any]:
         return {
-            "growth_factor": self.get_growth_factor(),
-            "backoff_factor": self.get_backoff_factor(),
+            "growth_factor": self.get_growth_factor(), "backoff_factor": self.get_backoff_factor(),
             "growth_interval": self.get_growth_interval(),
         }
 

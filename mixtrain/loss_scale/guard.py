@@ -30,19 +30,11 @@ class OverflowGuard:
     """Raises once more than `limit` steps overflowed consecutively, or at the smallest scale.
 
     The counts are on the device and increase by at most 1 per step. So after a read the guard knows for how many steps
-    it need not read them again.
-
-    Args:
-        state: The loss-scale state of the run.
-        diagnose: Finds the layer that overflows, for a batch and a scale.
-        limit: Maximum number of consecutive overflows.
+    it need not read them again. `diagnose` finds the layer that overflows, for a batch and a scale.
     """
 
     def __init__(
-        self,
-        state: LossScaleState,
-        diagnose: Callable[[Sequence[Tensor], float], Finding],
-        *,
+        self, state: LossScaleState, diagnose: Callable[[Sequence[Tensor], float], Finding], *,
         limit: int = BAD_STEP_MAX,
     ) -> None:
         self._state = state
@@ -56,16 +48,7 @@ class OverflowGuard:
         return max(self._free, 0)
 
     def after(self, records: _StepRecords, step: int, batch: Callable[[], Sequence[Tensor]]) -> None:
-        """Check the counts after some steps, if the limit may have been reached.
-
-        Args:
-            records: The results of the steps.
-            step: Number of the last step, from 1.
-            batch: Returns the batch of the last step, which is diagnosed if the run has to stop.
-
-        Raises:
-            LossScaleExhausted: Too many steps overflowed.
-        """
+        """Check the counts if the limit may have been reached by some steps; `batch` returns the last one's batch."""
         self._free -= len(records)
         if self._free > 0:
             return
@@ -83,7 +66,5 @@ class OverflowGuard:
         raise LossScaleExhausted(
             f"Model: gradients must be finite now and then; {steps} overflowed, the last of them step {step} at loss "
             f"scale {scale:g}{note}. Found: {finding}.",
-            step=step,
-            loss_scale=scale,
-            layer=finding.layer,
+            step=step, loss_scale=scale, layer=finding.layer,
         )

@@ -22,8 +22,7 @@ class LossScaleManager(abc.ABC):
     If `get_update_cell` returns None, the manager is driven from Python: `update_loss_scale` is called after each step
     with its overflow flag, and `get_loss_scale` returns the scale of the next step.
 
-    Raises:
-        TypeError: A subclass that lacks one of the two methods is instantiated.
+    Raises: TypeError if a subclass that lacks one of the two methods is instantiated.
     """
 
     @abc.abstractmethod
@@ -32,11 +31,7 @@ class LossScaleManager(abc.ABC):
 
     @abc.abstractmethod
     def update_loss_scale(self, overflow: Any) -> None:
-        """Update the loss scale after a step.
-
-        Args:
-            overflow: Whether the gradients of the step are not finite.
-        """
+        """Update the loss scale after a step. `overflow`: Whether the gradients of the step are not finite."""
 
     def get_update_cell(self) -> Any:
         """Return the cell that updates the scale inside a compiled step, or None to be driven from Python."""
@@ -55,13 +50,10 @@ class FixedLossScaleManager(LossScaleManager):
         drop_overflow_update: Whether a step whose gradients overflow is skipped. With False the optimizer divides by
             the scale: pass it the same ``loss_scale=`` (mixtrain divides for Keras optimizers).
 
-    Raises:
-        TypeError: `loss_scale` is not a number, or `drop_overflow_update` is not a bool.
-        ValueError: `loss_scale` is under 1 or not finite in float32.
+    Raises: TypeError if `loss_scale` is not a number, or `drop_overflow_update` is not a bool. ValueError if
+        `loss_scale` is under 1 or not finite in float32.
 
-    Example:
-        >>> FixedLossScaleManager(1024.0, False).get_loss_scale()
-        1024.0
+    Example: ``FixedLossScaleManager(1024.0, drop_overflow_update=False)``.
     """
 
     def __init__(self, loss_scale: float = 128.0, drop_overflow_update: bool = True) -> None:
@@ -71,14 +63,12 @@ class FixedLossScaleManager(LossScaleManager):
         )
 
     def get_loss_scale(self) -> float:
-        """Return the scale."""
         return self._loss_scale
 
     def update_loss_scale(self, overflow: Any) -> None:
         """Do nothing: the scale is constant."""
 
     def get_drop_overflow_update(self) -> bool:
-        """Whether an overflowing step is skipped."""
         return self._drop_overflow_update
 
     def get_update_cell(self) -> Any:
@@ -105,17 +95,9 @@ class DynamicLossScaleManager(LossScaleManager):
         scale_factor: Factor by which the scale is divided and multiplied, greater than 1.
         scale_window: Number of consecutive good steps before the scale grows.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Raises: TypeError if an argument has the wrong type. ValueError if an argument is out of range.
 
-    Example:
-        >>> manager = DynamicLossScaleManager(init_loss_scale=16, scale_factor=2, scale_window=3)
-        >>> manager.update_loss_scale(True)
-        >>> manager.get_loss_scale()
-        8.0
-
-    Source: MindSpore, `mindspore.amp.DynamicLossScaleManager`; Micikevicius et al., 2018.
+    Example: ``DynamicLossScaleManager(init_loss_scale=2**16, scale_window=1000)``.
     """
 
     def __init__(
@@ -163,18 +145,10 @@ class DynamicLossScaleManager(LossScaleManager):
         return {"init_loss_scale": init, "scale_factor": self.scale_factor, "scale_window": self.scale_window}
 
     def get_loss_scale(self) -> float:
-        """Return the current scale."""
         return self._state.current_scale()
 
     def update_loss_scale(self, overflow: Any) -> None:
-        """Update the scale after a step.
-
-        Args:
-            overflow: Whether the gradients of the step are not finite.
-
-        Raises:
-            TypeError: `overflow` has no truth value.
-        """
+        """Update the scale after a step. Raises: TypeError if `overflow` has no truth value."""
         value = backend.to_numpy(overflow).reshape(-1)[0] if backend.is_tensor(overflow) else overflow
         if value is None or not (isinstance(value, numbers.Number) or hasattr(value, "__bool__")):
             raise checks.fail_type("update_loss_scale", "overflow must be True or False", overflow, "True")

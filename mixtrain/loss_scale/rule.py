@@ -58,13 +58,10 @@ _KEPT_BY_FORGETTING = _all_but(Count.OVERFLOWS_IN_A_ROW, Count.OVERFLOWS_AT_MINI
 class LossScaleRule:
     """Parameters of a loss scale.
 
-    Attributes:
-        factor: Multiplies the scale after `window` good steps; 1 for a constant loss scale. A number, or in a compiled
-            graph a float64 scalar.
-        window: Number of consecutive good steps before the scale grows; an int, or in a compiled graph an int32 scalar.
-        backoff: Multiplies the scale after an overflow; None for 1 / factor.
-        minimum: The smallest scale.
-        maximum: The largest scale.
+    `factor`: Multiplies the scale after `window` good steps; 1 for a constant loss scale. A number, or in a compiled
+    graph a float64 scalar. `window`: Number of consecutive good steps before the scale grows; an int, or in a compiled
+    graph an int32 scalar. `backoff`: Multiplies the scale after an overflow; None for 1 / factor. `minimum`: The
+    smallest scale. `maximum`: The largest scale.
     """
 
     factor: Any
@@ -82,16 +79,8 @@ def next_loss_scale(
     After an overflow the scale is divided by the factor (or multiplied by the backoff), but not below the minimum, and
     the count is reset. After a good step the count is incremented; when it reaches the window, the scale is multiplied
     by the factor and the count is reset. The scale stays where it would be infinite in float32, and never exceeds the
-    maximum. A product is rounded to float32 once.
-
-    Args:
-        rule: Factors, window, minimum and maximum.
-        loss_scale: float32 scalar, a NumPy one or a tensor.
-        good_steps: int32 scalar of the same kind.
-        finite: Whether the gradients of the step are finite: bool scalar of the same kind, or a Python bool.
-
-    Returns:
-        ``(loss_scale, good_steps)``, of the same kind.
+    maximum. A product is rounded to float32 once. Scalars are float32, int32 and bool, all NumPy's or all tensors; the
+    result is of the same kind.
 
     Example:
         >>> next_loss_scale(LossScaleRule(2.0, 3), np.float32(16), np.int32(2), np.bool_(True))
@@ -139,14 +128,17 @@ def _float64(number: Any) -> Any:
     return np.float64(number) if isinstance(number, (int, float)) else number
 
 
+def _count(doc: str, count: Count) -> property:
+    """Return the property of a `LossScaleState` that reads one of its counts on the device."""
+    return property(lambda state: state.counts[count], doc=f"{doc}, an int32 scalar.")
+
+
 class LossScaleState:
     """Static or dynamic loss scale of a training run and its counters, as device variables.
 
-    Attributes:
-        rule: The parameters of the scale; set by `change_rule`.
-        loss_scale: float32 variable.
-        counts: int32 variable with a column for each `Count`.
-        before_reading: Called before the host reads a variable; writes back values that a running loop holds.
+    `rule`: The parameters of the scale; set by `change_rule`. `loss_scale`: float32 variable. `counts`: int32 variable
+    with a column for each `Count`. `before_reading`: Called before the host reads a variable; writes back values that a
+    running loop holds.
     """
 
     def __init__(self, loss_scale: float, rule: LossScaleRule, *, changeable: bool = False) -> None:
@@ -168,41 +160,20 @@ class LossScaleState:
         self.before_reading()
         return int(backend.to_numpy(self.counts)[count])
 
-    @property
-    def good_steps(self) -> Tensor:
-        """Good steps since the scale last changed or a step overflowed, an int32 scalar."""
-        return self.counts[Count.GOOD_STEPS]
-
-    @property
-    def overflows_in_a_row(self) -> Tensor:
-        """Overflows since the last good step, an int32 scalar."""
-        return self.counts[Count.OVERFLOWS_IN_A_ROW]
-
-    @property
-    def overflows_at_minimum(self) -> Tensor:
-        """Overflows at the smallest scale since it was last larger or a window was full, an int32 scalar."""
-        return self.counts[Count.OVERFLOWS_AT_MINIMUM]
-
-    @property
-    def applied_steps(self) -> Tensor:
-        """Steps whose update was applied, an int32 scalar."""
-        return self.counts[Count.APPLIED_STEPS]
-
-    @property
-    def skipped_steps(self) -> Tensor:
-        """Steps that overflowed, an int32 scalar."""
-        return self.counts[Count.SKIPPED_STEPS]
+    good_steps = _count("Good steps since the scale last changed or a step overflowed", Count.GOOD_STEPS)
+    overflows_in_a_row = _count("Overflows since the last good step", Count.OVERFLOWS_IN_A_ROW)
+    overflows_at_minimum = _count(
+        "Overflows at the smallest scale since it was last larger or a window was full", Count.OVERFLOWS_AT_MINIMUM
+    )
+    applied_steps = _count("Steps whose update was applied", Count.APPLIED_STEPS)
+    skipped_steps = _count("Steps that overflowed", Count.SKIPPED_STEPS)
 
     def variables(self) -> list[keras.Variable]:
         """Return the variables that a step updates; a checkpoint contains them."""
         return [self.loss_scale, self.counts]
 
     def advance(self, finite: Tensor) -> None:
-        """Update the scale and the counts after a step, in a compiled graph or from Python.
-
-        Args:
-            finite: Whether the gradients of the step are finite: a bool scalar tensor or a Python bool.
-        """
+        """Update scale and counts after a step, compiled or from Python; `finite` is a bool scalar tensor or a bool."""
         if backend.is_tensor(finite) or backend.is_tracing():
             xp, scale, counts = keras.ops, backend.snapshot(self.loss_scale), backend.to_tensor(self.counts)
             rule = self.rule if self._rule_variable is None else _rule_from(self._rule_variable, self.rule)

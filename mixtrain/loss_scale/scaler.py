@@ -18,21 +18,14 @@ from mixtrain.typing import Tensor, Tree
 
 @library
 def all_finite(inputs: Tree) -> Tensor:
-    """Whether every value of every tensor is finite.
+    """Whether every value of every tensor is finite, a bool scalar tensor.
 
     Args:
         inputs: A tuple or list of tensors, which may be nested and contain None.
 
-    Returns:
-        A bool scalar tensor.
+    Raises: TypeError if `inputs` is a single tensor or empty.
 
-    Raises:
-        TypeError: `inputs` is a single tensor or empty.
-
-    Example:
-        >>> import mixtrain
-        >>> bool(all_finite([mixtrain.Tensor([1.0, float("inf")])]))
-        False
+    Example: ``all_finite(gradients)``.
     """
     if not isinstance(inputs, (list, tuple)) or not inputs:
         raise checks.fail_type("all_finite", "inputs must be a tuple or list of tensors", inputs, "all_finite([x])")
@@ -84,14 +77,9 @@ class StaticLossScaler(_StateScaler):
     Args:
         scale_value: The scale, at least 1.
 
-    Raises:
-        TypeError: `scale_value` is not a number.
-        ValueError: It is under 1 or not finite in float32.
+    Raises: TypeError if `scale_value` is not a number. ValueError if it is under 1 or not finite in float32.
 
-    Example:
-        >>> import mixtrain
-        >>> float(StaticLossScaler(8).scale(mixtrain.Tensor(2.0)))
-        16.0
+    Example: ``StaticLossScaler(8).scale(loss)``.
     """
 
     def __init__(self, scale_value: float) -> None:
@@ -110,15 +98,9 @@ class DynamicLossScaler(_StateScaler):
         scale_factor: Factor by which the scale is divided and multiplied, greater than 1.
         scale_window: Number of consecutive good steps before the scale grows.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Raises: TypeError if an argument has the wrong type. ValueError if an argument is out of range.
 
-    Example:
-        >>> import mixtrain
-        >>> scaler = DynamicLossScaler(scale_value=16, scale_factor=2, scale_window=3)
-        >>> scaler.adjust(mixtrain.Tensor(False)), float(scaler.scale_value)
-        (True, 8.0)
+    Example: ``DynamicLossScaler(scale_value=16, scale_factor=2, scale_window=3).adjust(all_finite(grads))``.
     """
 
     def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:
@@ -133,11 +115,7 @@ class DynamicLossScaler(_StateScaler):
         return self.state.good_steps
 
     def adjust(self, grads_finite: Tensor) -> bool:
-        """Update the scale after a step and return True.
-
-        Args:
-            grads_finite: Whether the gradients of the step are finite, bool scalar.
-        """
+        """Update the scale after a step and return True. `grads_finite`: Whether its gradients are finite, bool."""
         self.state.advance(to_backend_tensors(grads_finite))
         return True
 

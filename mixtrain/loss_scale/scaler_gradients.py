@@ -26,13 +26,7 @@ def all_scaled(losses: Tree, loss_scale: Tensor) -> Tree:
 def all_unscaled(
     gradients: Sequence[Tensor], loss_scale: Tensor, variables: Sequence[Variable]
 ) -> tuple[list[Tensor], Tensor]:
-    """Divide gradients by the scale; return them, and whether all of them are finite.
-
-    Args:
-        gradients: The gradients.
-        loss_scale: The scale.
-        variables: The variables that they belong to, some of which may take next values.
-    """
+    """Divide gradients by the scale; return them, and whether all of them are finite."""
     results = unscaled_gradients(gradients, variables, loss_scale)
     return results, backend.all_finite(results)
 
@@ -42,11 +36,6 @@ def unscaled_to_clip(gradients: Sequence[Tensor], loss_scale: Tensor, optimizer:
 
     Which are next values is known by their marks, or by the variables of the optimizer, which a Keras optimizer has
     once it is built.
-
-    Args:
-        gradients: The gradients.
-        loss_scale: The scale.
-        optimizer: The optimizer that gets them.
     """
     variables: Any = getattr(optimizer, "parameters", None) or getattr(optimizer, "_trainable_variables", ())
     if len(variables) != len(gradients):
@@ -68,12 +57,7 @@ def unscaled_to_clip(gradients: Sequence[Tensor], loss_scale: Tensor, optimizer:
 
 
 def scaled_driver(where: str, optimizer: Optimizer) -> OptimizerDriver:
-    """Return the driver of an optimizer that gets its gradients from a scaler.
-
-    Raises:
-        TypeError: `optimizer` is not an optimizer.
-        ValueError: The optimizer divides gradients by a loss scale of its own.
-    """
+    """Return the driver of an optimizer that gets its gradients from a scaler."""
     driver = drive(optimizer)
     if driver.loss_scale != 1.0:
         name = "loss_scale_factor" if isinstance(optimizer, keras.optimizers.Optimizer) else "loss_scale"
@@ -85,12 +69,6 @@ def scaled_driver(where: str, optimizer: Optimizer) -> OptimizerDriver:
 
 
 def check_gradients(where: str, gradients: Any) -> None:
-    """Check a list of gradients.
-
-    Raises:
-        TypeError: `gradients` is not a tuple or list.
-        ValueError: All gradients are None.
-    """
     if not isinstance(gradients, (tuple, list)):
         raise checks.fail_type(where, "grads must be a tuple or list of gradients", gradients, "[gradient]")
     if all(gradient is None for gradient in gradients):
@@ -103,11 +81,7 @@ def check_gradients(where: str, gradients: Any) -> None:
 def variables_of(
     where: str, driver: OptimizerDriver, gradients: Sequence[Tensor], variables: Sequence[Variable] | None
 ) -> list[Variable]:
-    """Return the variables of gradients: those passed, or the parameters of a mixtrain optimizer.
-
-    Raises:
-        ValueError: Their number is not that of the gradients, or none are passed for a Keras optimizer.
-    """
+    """Return the variables of gradients: those passed, or the parameters of a mixtrain optimizer."""
     if variables is None:
         if isinstance(driver.optimizer, keras.optimizers.Optimizer):
             raise checks.fail_value(
@@ -133,12 +107,7 @@ def apply(driver: OptimizerDriver, gradients: Sequence[Tensor], variables: Seque
 
 
 def new_scale(where: str, value: TensorLike) -> Tensor:
-    """Check a scale that a user sets; a traced scalar cannot be checked, and is clipped to the valid range.
-
-    Raises:
-        TypeError: The scale is neither a number nor a scalar tensor.
-        ValueError: It is not positive and finite, or the tensor is not a scalar.
-    """
+    """Check a scale that a user sets; a traced scalar cannot be checked, and is clipped to the valid range."""
     if isinstance(value, (keras.Variable, *backend.TENSOR_TYPES)):
         value = keras.ops.reshape(keras.ops.cast(backend.to_tensor(value), float32), ())
         if backend.is_tracing():

@@ -15,10 +15,9 @@ from mixtrain.typing import Optimizer, Tensor, Variable
 class OptimizerStage:
     """What a scaler has done for an optimizer since the last update.
 
-    Attributes:
-        optimizer: The optimizer. Referenced so that its `id`, a key of the stages, is not reused.
-        finite: Whether its gradients are finite, bool scalar; None once it has stepped.
-        scaled_gradients: The gradients passed to `unscale_`, still scaled; empty once it has stepped.
+    `optimizer`: Referenced so that its `id`, a key of the stages, is not reused. `finite`: Whether its gradients are
+    finite, bool scalar; None once it has stepped. `scaled_gradients`: Those passed to `unscale_`; empty once it has
+    stepped.
     """
 
     optimizer: Optimizer
@@ -31,15 +30,7 @@ class OptimizerStage:
         return self.finite is None
 
     def with_next_values(self, gradients: Sequence[Tensor], variables: Sequence[Variable]) -> list[Tensor]:
-        """Return gradients with the next values, as of float8 scales, that `unscale_` got: they are not divided.
-
-        Args:
-            gradients: The unscaled gradients.
-            variables: The variables that they belong to.
-
-        Raises:
-            ValueError: `unscale_` got gradients of other variables.
-        """
+        """Return gradients with the next values, as of float8 scales, that `unscale_` got: they are not divided."""
         if not any(map(backend.takes_next_value, variables)):
             return list(gradients)
         if len(self.scaled_gradients) != len(variables):
@@ -51,15 +42,7 @@ class OptimizerStage:
         return [value if backend.takes_next_value(variable) else gradient for gradient, value, variable in rows]
 
     def check_step(self, gradients: Sequence[Tensor], variables: Sequence[Variable]) -> None:
-        """Check that the optimizer may step with these gradients.
-
-        Args:
-            gradients: The unscaled gradients.
-            variables: The variables that they belong to.
-
-        Raises:
-            RuntimeError: It has stepped already, or the gradients are those passed to `unscale_`.
-        """
+        """Check that the optimizer may step with these gradients."""
         if self.stepped:
             raise RuntimeError(
                 f"GradScaler.step: it must be called once per iteration for {type(self.optimizer).__name__}; got a "
@@ -95,11 +78,7 @@ class ScalerStages:
         return backend.traces() or (self._eager,)
 
     def find(self, optimizer: Optimizer) -> OptimizerStage | None:
-        """Return the stage of an optimizer; None if there is none since the last update.
-
-        Raises:
-            RuntimeError: `unscale_` ran for it inside a compiled function and this call is outside, or vice versa.
-        """
+        """Return the stage of an optimizer, or None; an error if `unscale_` ran across a compiled function's border."""
         for trace in self._enclosing():
             if id(optimizer) in self._by_trace.get(trace, {}):
                 return self._by_trace[trace][id(optimizer)]
@@ -132,11 +111,7 @@ class ScalerStages:
         return not self._recorded or (updated_here and self._recorded == self._recorded_at_update)
 
     def clear(self, *, everything: bool = False) -> None:
-        """Remove the stages after an update.
-
-        Args:
-            everything: Whether to remove also an `unscale_` without a step on the other side of a compiled function.
-        """
+        """Remove the stages after an update; `everything`: also an `unscale_` without a step on the other side."""
         enclosing = self._enclosing()
         for trace, stages in list(self._by_trace.items()):
             for key, stage in list(stages.items()):

@@ -12,33 +12,12 @@ from mixtrain.typing import Tensor, Tree, Variable
 
 
 def scaled(value: Tree, loss_scale: Tensor) -> Tree:
-    """Multiply a loss by the scale, or a dense or sparse gradient; None stays None.
-
-    Args:
-        value: Floating-point tensor of any shape.
-        loss_scale: float32 scalar.
-
-    Returns:
-        A tensor in the wider dtype of `value` and float32.
-
-    Example:
-        >>> import mixtrain
-        >>> float(scaled(mixtrain.Tensor(2.0, mixtrain.float16), mixtrain.Tensor(2.0**20)))
-        2097152.0
-    """
+    """Multiply a loss, or a dense or sparse gradient, by the scale, in at least float32; None stays None."""
     return _in_float32(lambda x, scale: x * scale, value, loss_scale)
 
 
 def unscaled(value: Tree, loss_scale: Tensor) -> Tree:
-    """Divide a dense or sparse gradient by the scale; None stays None.
-
-    Args:
-        value: Floating-point tensor of any shape.
-        loss_scale: float32 scalar.
-
-    Returns:
-        A tensor in the wider dtype of `value` and float32.
-    """
+    """Divide a dense or sparse gradient by the scale, in at least float32; None stays None."""
     # Not a product with 1 / scale: the inverse of the largest scales is subnormal in float32 and flushed to 0.
     return _in_float32(lambda x, scale: x / scale, value, loss_scale)
 
@@ -46,13 +25,7 @@ def unscaled(value: Tree, loss_scale: Tensor) -> Tree:
 def unscaled_gradients(
     gradients: Sequence[Tensor | None], variables: Sequence[Variable], loss_scale: Tensor
 ) -> list[Tensor | None]:
-    """Divide the gradients of variables by the scale; next values, as of float8 scales, stay as they are.
-
-    Args:
-        gradients: Dense or sparse gradients or None, in the order of the variables.
-        variables: The variables.
-        loss_scale: float32 scalar.
-    """
+    """Divide the gradients of variables by the scale; next values, as of float8 scales, stay as they are."""
     return [
         gradient if backend.takes_next_value(variable) else unscaled(gradient, loss_scale)
         for gradient, variable in zip(gradients, variables, strict=True)
@@ -64,10 +37,6 @@ def finite_and_norm(gradients: Sequence[Tensor | None], variables: Sequence[Vari
 
     Next values do not count in the norm. They do in the flag, as in Keras: a float8 layer clips what it quantizes, so
     that a gradient of its output that overflows shows in its amax history alone.
-
-    Args:
-        gradients: Dense or sparse gradients or None, in the order of the variables.
-        variables: The variables.
     """
     finite, norm = backend.finite_and_norm(backend.without_next_values(gradients, variables))
     values = [value for _, value in backend.next_values(gradients, variables)]

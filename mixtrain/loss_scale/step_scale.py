@@ -11,15 +11,7 @@ from mixtrain.typing import Tensor
 
 
 class StepScale:
-    """Loss scale of a training step and its counters.
-
-    Args:
-        state: The scale and its counters.
-
-    Attributes:
-        state: As passed.
-        variable: The scale that the next step uses.
-    """
+    """Loss scale of a training step and its counters. `variable`: The scale that the next step uses."""
 
     def __init__(self, state: LossScaleState) -> None:
         self.state = state
@@ -34,21 +26,12 @@ class StepScale:
         return [self.state.counts, self.state.loss_scale, *self.own_variables()]
 
     def advance(self, finite: Tensor) -> None:
-        """Update the loss scale and the counts after a step.
-
-        Args:
-            finite: Whether the gradients of the step are finite: a bool scalar tensor or a Python bool.
-        """
+        """Update the loss scale and the counts after a step; `finite` is a bool scalar tensor or a Python bool."""
         self.state.advance(finite)
 
 
 def scale_of(where: str, manager: LossScaleManager) -> StepScale | None:
-    """Return the scale of a manager that the step itself updates; None if Python code updates it.
-
-    Args:
-        where: The caller, for errors.
-        manager: A manager that skips steps which overflow.
-    """
+    """Return the scale of a manager that the step itself updates; None if Python code updates it."""
     if host_driven(manager):
         return None
     if "new_state" in vars(owner_of_update_cell(manager)):

@@ -32,8 +32,7 @@ class AppliedPlan:
         planning: Makes the plan again, for a network that has changed since; None to leave it as it is.
 
     Attributes:
-        network: The network.
-        plan: The plan.
+        network, plan: As passed.
         number: Counts the plans in the order in which they were applied.
     """
 
@@ -129,21 +128,9 @@ def apply_plan(network: Network, plan: PrecisionPlan) -> AppliedPlan:
         network: The network that `plan` was made for.
         plan: From `plan_precision`.
 
-    Returns:
-        The applied plan, whose `undo` reverts it.
+    Raises: ValueError if the plan was made for another network.
 
-    Raises:
-        ValueError: The plan was made for another network.
-
-    Example:
-        >>> import keras, mixtrain
-        >>> network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
-        >>> applied = apply_plan(network, mixtrain.amp.plan_precision(network, "O2"))
-        >>> network.layers[0].compute_dtype
-        'float16'
-        >>> applied.undo()
-        >>> network.layers[0].compute_dtype
-        'float32'
+    Example: ``applied = apply_plan(network, plan_precision(network, "O2"))``, then ``applied.undo()``.
     """
     if not plan.rows or plan.rows[0].target is not network:
         raise ValueError(
@@ -178,11 +165,7 @@ def applied_plan(network: Network) -> AppliedPlan | None:
 
 
 class Lease:
-    """Keeps the plan of a Model applied while it is alive: held by the Model, and by the cells that it has returned.
-
-    Args:
-        network: The Model's network.
-    """
+    """Keeps the plan of a Model applied while it is alive: held by the Model, and by the cells that it has returned."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -211,12 +194,7 @@ def kept_plans(network: Network) -> list[AppliedPlan]:
 
 @contextlib.contextmanager
 def under_plan(network: Network, plan: PrecisionPlan) -> Iterator[None]:
-    """Apply a plan for the duration of a context. Nothing that was compiled before is recompiled afterwards.
-
-    Args:
-        network: The network that `plan` was made for.
-        plan: From `plan_precision`.
-    """
+    """Apply a plan for the duration of a context. Nothing that was compiled before is recompiled afterwards."""
     applied = AppliedPlan(network, plan, lasting=False)
     with _LOCK:
         applied._claim(plan.rows)

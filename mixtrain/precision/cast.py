@@ -20,11 +20,9 @@ from mixtrain.typing import Tree
 class CastRule:
     """The dtypes to cast to when a layer is called; None for no cast.
 
-    Attributes:
-        inputs: Dtype that floating-point inputs are cast to.
-        parameters: Dtype in which floating-point parameters are read.
-        outputs: Dtype that floating-point outputs are cast to.
-        step_outputs: Dtype that they are cast to where a train step calls the layer, not another layer of the network.
+    `inputs`: Dtype that floating-point inputs are cast to. `parameters`: Dtype in which floating-point parameters are
+    read. `outputs`: Dtype that floating-point outputs are cast to. `step_outputs`: Dtype that they are cast to where a
+    train step calls the layer, not another layer of the network.
     """
 
     inputs: DType | None = None

@@ -15,12 +15,7 @@ _ATTRIBUTE: Final = "_mixtrain_claims"
 
 
 class Claimant(Protocol):
-    """A plan that claims the layers of its network.
-
-    Attributes:
-        network: The network.
-        covered: The rows of the plan that a later plan overrides, by the id of the layer.
-    """
+    """A plan that claims the layers of its network. `covered`: The rows that a later plan overrides, by layer id."""
 
     network: Network
     covered: dict[int, PlanRow]
@@ -31,9 +26,6 @@ class Claims:
 
     Networks may share a layer. The row of the last plan is in force; when that plan is undone, the one before it takes
     effect again.
-
-    Args:
-        layer: The Cell, Keras layer or operation.
     """
 
     def __init__(self, layer: Layer) -> None:
@@ -88,7 +80,6 @@ def claimants_of(layer: Layer) -> list[Any]:
 
 
 def claims_on(layer: Layer) -> Claims:
-    """Return the claims on a layer."""
     claims = vars(layer).get(_ATTRIBUTE)
     if claims is None:
         claims = Claims(layer)

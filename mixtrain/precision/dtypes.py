@@ -42,7 +42,6 @@ def current_dtype(layer: Layer) -> DType:
 
 
 def computed_dtypes(network: Network) -> frozenset[DType]:
-    """Return the dtypes that the layers of a network currently compute in."""
     return frozenset(current_dtype(node.layer) for node in tree_of(network).walk())
 
 

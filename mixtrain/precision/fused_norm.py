@@ -15,11 +15,7 @@ _DTYPES: Final = (float32, float16, bfloat16)
 
 
 def reason_not_fused(layer: keras.layers.BatchNormalization) -> str | None:
-    """Return why a batch normalization computes in separate operations; None if the kernel can compute it.
-
-    Args:
-        layer: A `keras.layers.BatchNormalization`, built or not.
-    """
+    """Return why a batch normalization computes in separate operations; None if the kernel can compute it."""
     if type(layer).call is not keras.layers.BatchNormalization.call:
         return "its class has a call of its own"
     for option in ("synchronized", "renorm"):
@@ -36,10 +32,6 @@ def fused(layer: keras.layers.BatchNormalization, forward: Forward) -> Forward:
 
     The numbers are Keras's: the batch's variance divides by n, in the moving variance too. Masked inputs, dtypes other
     than float32 and half, and channels that are not on the last axis go through the layer's own `call`.
-
-    Args:
-        layer: The layer; its parameters and statistics are float32.
-        forward: The layer's own `call`.
     """
 
     def call(inputs: Tensor, training: Tensor | bool | None = None, mask: Tensor | None = None) -> Tensor:
@@ -50,12 +42,9 @@ def fused(layer: keras.layers.BatchNormalization, forward: Forward) -> Forward:
         images = inputs if len(shape) == 4 else keras.ops.reshape(inputs, (-1, 1, 1, channels))
         by_batch = bool(training) and layer.trainable
         outputs, mean, variance = backend.fused_batch_norm(
-            images,
-            keras.ops.ones((channels,), float32) if layer.gamma is None else backend.to_tensor(layer.gamma),
+            images, keras.ops.ones((channels,), float32) if layer.gamma is None else backend.to_tensor(layer.gamma),
             keras.ops.zeros((channels,), float32) if layer.beta is None else backend.to_tensor(layer.beta),
-            backend.to_tensor(layer.moving_mean),
-            backend.to_tensor(layer.moving_variance),
-            epsilon=layer.epsilon,
+            backend.to_tensor(layer.moving_mean), backend.to_tensor(layer.moving_variance), epsilon=layer.epsilon,
             training=by_batch,
         )
         if by_batch:

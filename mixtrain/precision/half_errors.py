@@ -22,15 +22,7 @@ def runs_user_code(layer: keras.Layer) -> bool:
 
 
 def advising(forward: Forward, row: PlanRow) -> Forward:
-    """Return `forward` with errors that say what to write if the layer's code does not work in half precision.
-
-    Args:
-        forward: The forward function of the row's layer.
-        row: The layer's row in the plan, with a half compute dtype.
-
-    Raises:
-        TypeError, ValueError: Raised by the code, as itself, with the advice after its message.
-    """
+    """Return `forward` with errors that say what to write if the layer's code does not work in half precision."""
     dtype, name = row.compute_dtype.name, f"{row.layer} {row.path}".strip()
     advice = (
         f"({name} computes in {dtype}: {row.rule}, {row.why}. If that is the reason, cast what its code creates to the "

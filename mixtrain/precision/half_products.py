@@ -17,14 +17,7 @@ _matmul, _einsum = keras.ops.matmul, keras.ops.einsum
 
 
 def by_backend_products(layer: keras.Layer) -> Callable[[], None] | None:
-    """Make a layer compute its product, or its pooling, by the backend's kernels.
-
-    Args:
-        layer: A Keras layer.
-
-    Returns:
-        A function that restores the layer, or None for a layer that keeps its own computation.
-    """
+    """Compute a layer's product or pooling by the backend's kernels; return what restores it, None where it stays."""
     if getattr(type(layer), "call", None) in _POOLINGS and "call" not in vars(layer):
         return interpose(layer, _pooling)
     if _multiplies_embeddings(layer) and "call" not in vars(layer):

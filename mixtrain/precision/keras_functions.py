@@ -17,12 +17,6 @@ _NETWORKS: Final[weakref.WeakKeyDictionary[Network, tuple[frozenset[int], tuple[
 
 
 def record_network(network: Network, layers: Iterable[Layer]) -> None:
-    """Record a planned network.
-
-    Args:
-        network: The Cell, Keras layer or model.
-        layers: All layers of the network, including the network itself.
-    """
     layers = list(layers)
     models = tuple(weakref.ref(layer) for layer in layers if isinstance(layer, keras.Model))
     if models:

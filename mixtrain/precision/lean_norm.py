@@ -16,7 +16,6 @@ _DTYPES: Final = (float32, float16, bfloat16)
 
 
 def is_lean(layer: Layer) -> bool:
-    """Whether a layer is a normalization of Keras's that `lean` can compute."""
     # With `rms_scaling` Keras computes another formula.
     return getattr(type(layer), "call", None) in _LEAN and not getattr(layer, "rms_scaling", False)
 
@@ -25,11 +24,6 @@ def lean(layer: keras.Layer, forward: Forward, output: DType) -> Forward:
     """Return a forward function with Keras's numbers that keeps no float32 copies for the backward pass.
 
     Dtypes other than float32 and half go through the layer's own `call`.
-
-    Args:
-        layer: A layer or group normalization; its parameters are float32.
-        forward: The layer's own `call`.
-        output: The dtype of the outputs.
     """
     normalize = _LEAN[type(layer).call]
 

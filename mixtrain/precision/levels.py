@@ -29,13 +29,10 @@ _OTHER_NAMES: Final = {
 class Level:
     """The rules of one level.
 
-    Attributes:
-        name: "O0" to "O3".
-        default: How layers of other families compute.
-        in_half: Families of layers that compute in half and return float32.
-        in_float32: Families of layers kept in float32.
-        keeps_probabilities: Whether a softmax, sigmoid or the like that ends the network is kept in float32.
-        scales_loss: Whether float16 gets a `DynamicLossScaleManager` by default.
+    `name`: "O0" to "O3". `default`: How layers of other families compute. `in_half`: Families of layers that compute in
+    half and return float32. `in_float32`: Families of layers kept in float32. `keeps_probabilities`: Whether a softmax,
+    sigmoid or the like that ends the network is kept in float32. `scales_loss`: Whether float16 gets a
+    `DynamicLossScaleManager` by default.
     """
 
     name: str
@@ -67,16 +64,10 @@ class Resolved:
 
 
 def check_level(where: str, amp_level: AmpLevel) -> None:
-    """Refuse what is not a level.
-
-    Raises:
-        ValueError: The level is unknown; the error says which one is meant.
-    """
+    """Refuse what is not a level; the error says which one is meant."""
     write = _OTHER_NAMES.get(str(amp_level).lower()) if isinstance(amp_level, (str, int, type(None))) else None
     if write is not None:
-        raise checks.fail_value(
-            where, f"amp_level must be one of {checks.join_names(LEVEL_NAMES)}", amp_level, write
-        )
+        raise checks.fail_value(where, f"amp_level must be one of {checks.join_names(LEVEL_NAMES)}", amp_level, write)
     checks.one_of(where, "amp_level", amp_level, LEVEL_NAMES)
 
 
@@ -85,14 +76,8 @@ def resolve_level(
 ) -> Resolved:
     """Return the level and half dtype for `amp_level` and `cast_model_type` on this device.
 
-    Args:
-        where: Name of the caller, for errors.
-        amp_level: "O0", "O1", "O2", "O3" or "auto".
-        cast_model_type: float16 or bfloat16; None for the level's own (float16, or the choice of `auto`).
-        small: Whether all products of the network are so small that on a CPU casts cost more than half precision gains.
-
-    Raises:
-        ValueError: The level is unknown, or the dtype is not a half-precision one.
+    `cast_model_type` None is the level's own: float16, or the choice of `auto`. `small`: all products of the network
+    are so small that on a CPU casts cost more than half precision gains.
     """
     check_level(where, amp_level)
     half = None if cast_model_type is None else as_dtype(cast_model_type)

@@ -19,27 +19,11 @@ _SCRATCH: Final = "_mixtrain_scratch"
 
 
 def keep_in_half(network: Network, plan: PrecisionPlan, *, masters: bool) -> list[keras.Variable]:
-    """Store the parameters of a network in half precision from now on.
+    """Store the parameters of a network in half precision from now on, and return them.
 
     This applies to the trainable float32 parameters of layers that compute in half. Parameters of other layers, such as
-    normalization, frozen parameters and moving statistics stay as they are. The variable objects stay the same.
-
-    Args:
-        network: A Cell or built Keras layer.
-        plan: The plan of the network, which says what computes in half.
-        masters: Whether each parameter has a float32 copy, for `updating_masters` and `master_value`.
-
-    Returns:
-        The parameters that are stored in half precision.
-
-    Example:
-        >>> import mixtrain, mixtrain.nn as nn
-        >>> net = nn.Dense(2, 1, weight_init="ones", has_bias=False)
-        >>> kept = keep_in_half(net, mixtrain.amp.plan_precision(net, "O2"), masters=True)
-        >>> with updating_masters(kept):
-        ...     done = net.weight.set_data([[1.0, 1.0001]])
-        >>> net.weight.asnumpy().tolist(), master_value(net.weight).numpy().tolist()
-        ([[1.0, 1.0]], [[1.0, 1.000100016593933]])
+    normalization, frozen parameters and moving statistics stay as they are. The variable objects stay the same. With
+    `masters` each has a float32 copy, for `updating_masters` and `master_value`.
 
     Source: Micikevicius et al., 2018, section 3.1; NVIDIA apex, `amp.initialize` with `master_weights`.
     """

@@ -10,15 +10,7 @@ import keras
 
 
 def keep_own_config(layer: keras.Layer, policy: keras.dtype_policies.DTypePolicy) -> Callable[[], None]:
-    """Make `layer.get_config`, and so Keras's save and clone, return the user's own dtype policy.
-
-    Args:
-        layer: The layer, whose policy a plan is about to replace.
-        policy: The policy that the user chose.
-
-    Returns:
-        A function that reverts it.
-    """
+    """Let `layer.get_config`, and so Keras's save and clone, return the user's own policy; return what reverts it."""
     own, previous = layer.get_config, vars(layer).get("get_config")
 
     # Keras marks its default `get_config` by an attribute of the function, which `wraps` copies.

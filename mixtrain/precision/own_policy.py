@@ -33,9 +33,6 @@ def chosen_policies(root: Node) -> frozenset[int]:
     A layer created without a dtype refers to the object that is Keras's global default. A policy with another name is a
     choice. So is another object with the same name (`dtype="float32"`), unless the layer was created from a
     configuration, which gives every layer of a cloned or loaded network an object of its own.
-
-    Args:
-        root: The network.
     """
     default = keras.config.dtype_policy()
     layers = (node.layer for node in root.walk())
@@ -45,11 +42,7 @@ def chosen_policies(root: Node) -> frozenset[int]:
 
 
 class _Choices:
-    """The layers of a network whose dtype policy the user chose.
-
-    Attributes:
-        chosen: The ids of the layers.
-    """
+    """The layers of a network whose dtype policy the user chose. `chosen`: The ids of the layers."""
 
     def __init__(self, root: Node) -> None:
         self._global = keras.config.dtype_policy()

@@ -26,10 +26,8 @@ _HEAD: Final = ("layer", "class", "computes in", "parameters", "output", "rule",
 class PlannedRule:
     """The rule of a plan's row, stored on the layer while the plan is in force.
 
-    Attributes:
-        name: The rule that won.
-        by_user: Whether a user set the rule (`to_float`, a layer's own dtype, an entry of a list), so that it covers
-            everything computed inside the layer.
+    `by_user`: Whether a user set it (`to_float`, a layer's own dtype, an entry of a list), so that it covers all inside
+    the layer.
     """
 
     name: str
@@ -100,11 +98,7 @@ class PrecisionPlan:
         return frozenset(row.compute_dtype for row in self.rows)
 
     def row(self, path: str) -> PlanRow:
-        """Return the row of one layer.
-
-        Raises:
-            KeyError: No layer has this path.
-        """
+        """Return the row of one layer. Raises: KeyError if no layer has this path."""
         for row in self.rows:
             if row.path == path:
                 return row
@@ -116,13 +110,8 @@ def _as_table(plan: PrecisionPlan) -> str:
     """Format a plan as aligned columns, between a title with the level and a count of layers by dtype."""
     rows = [
         (
-            row.path or "(network)",
-            row.layer,
-            row.compute_dtype.name,
-            row.parameter_dtype.name if row.parameter_dtype else "-",
-            row.output_dtype.name,
-            row.rule,
-            row.why,
+            row.path or "(network)", row.layer, row.compute_dtype.name,
+            row.parameter_dtype.name if row.parameter_dtype else "-", row.output_dtype.name, row.rule, row.why,
         )
         for row in plan.rows
     ]

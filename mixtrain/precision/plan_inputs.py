@@ -11,14 +11,7 @@ from mixtrain.typing import Network
 
 
 class PlanInputs:
-    """Snapshot of the layers of a network with their rules and dtype policies, taken when a plan is made.
-
-    Args:
-        network: A Cell, Keras layer or Keras model.
-
-    Attributes:
-        built: Whether every Keras layer has its variables.
-    """
+    """Snapshot of the layers of a network with their rules and dtype policies, taken when a plan is made."""
 
     def __init__(self, network: Network) -> None:
         layers = [node.layer for node in tree_of(network).walk()]
@@ -31,8 +24,7 @@ class PlanInputs:
     def unchanged(self) -> bool:
         """Whether a plan made now would be the same: no layer was added or built, and no rule or policy changed."""
         return (
-            self._versions.unchanged()
-            and not self._keras_layers_changed(also_built=True)
+            self._versions.unchanged() and not self._keras_layers_changed(also_built=True)
             and keras.config.dtype_policy() is self._default
         )
 

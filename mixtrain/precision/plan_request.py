@@ -21,12 +21,7 @@ _stamps = itertools.count(1)
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A user's rule for one layer.
-
-    Attributes:
-        dtype: The requested dtype.
-        stamp: Number of the `to_float` call, by which the later of two rules wins.
-    """
+    """A user's rule for one layer. `stamp`: Number of the `to_float` call, by which the later of two rules wins."""
 
     dtype: DType
     stamp: int
@@ -42,16 +37,9 @@ def to_float(layer: _LayerT, dst_type: DTypeLike) -> _LayerT:
         layer: A Cell or Keras layer.
         dst_type: float16, bfloat16 or float32.
 
-    Returns:
-        The layer.
+    Raises: ValueError if `dst_type` is another dtype. TypeError if `layer` is neither a Cell nor a Keras layer.
 
-    Raises:
-        ValueError: `dst_type` is another dtype.
-        TypeError: `layer` is neither a Cell nor a Keras layer.
-
-    Example:
-        >>> import keras, mixtrain
-        >>> head = mixtrain.to_float(keras.layers.Dense(10), mixtrain.float32)
+    Example: ``head = mixtrain.to_float(keras.layers.Dense(10), mixtrain.float32)``.
     """
     try:
         dtype = as_dtype(dst_type)
@@ -70,12 +58,7 @@ def to_float(layer: _LayerT, dst_type: DTypeLike) -> _LayerT:
 
 @contextlib.contextmanager
 def with_to_float(layers: Sequence[Layer], dtype: DType) -> Iterator[None]:
-    """Call `to_float` on layers for the duration of a context, and restore their earlier rules at its end.
-
-    Args:
-        layers: Cells or Keras layers.
-        dtype: The dtype.
-    """
+    """Call `to_float` on layers for the duration of a context, and restore their earlier rules at its end."""
     nodes = [node.layer for layer in layers for node in tree_of(layer).walk()]
     previous = [(node, request_of(node)) for node in nodes]
     try:
@@ -93,5 +76,4 @@ def with_to_float(layers: Sequence[Layer], dtype: DType) -> Iterator[None]:
 
 
 def request_of(layer: Layer) -> Request | None:
-    """Return the user's rule for a layer, or None."""
     return getattr(layer, _ATTRIBUTE, None)

@@ -20,7 +20,6 @@ def decide_plan(network: Network, plan: PrecisionPlan) -> None:
 
 
 def decided_plan(network: Network) -> PrecisionPlan | None:
-    """Return the plan that was decided for a network, or None."""
     return vars(network).get(_ATTRIBUTE)
 
 
@@ -28,9 +27,6 @@ def planned(where: str, network: Network, level: Any, keep_batchnorm_fp32: Any, 
     """Return a network's plan: that of `amp.initialize` if it was called, else that of the level.
 
     Without a level, plans that are in force on the network or on parts of it stay in force.
-
-    Raises:
-        ValueError: A level is passed after `amp.initialize`.
     """
     decided = decided_plan(network)
     by_default = isinstance(level, str) and level == "O0" and keep_batchnorm_fp32 is None and cast_model_type is None
@@ -42,9 +38,7 @@ def planned(where: str, network: Network, level: Any, keep_batchnorm_fp32: Any, 
     if decided is not None:
         return decided
     if not by_default:
-        return plan_precision(
-            network, level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=cast_model_type
-        )
+        return plan_precision(network, level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=cast_model_type)
     # Another `build_train_network` of the same network takes the place of the one before.
     kept = [plan for plan in kept_plans(network) if where == "Model" or plan.planning or plan.network is not network]
     return plan_keeping(network, [plan.planning() if plan.planning else plan.plan for plan in kept])

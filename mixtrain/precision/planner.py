@@ -36,14 +36,10 @@ _STEPS: Final = ("train_step", "test_step", "predict_step", "compute_loss")
 
 @dataclasses.dataclass(frozen=True)
 class _Decision:
-    """The outcome of the rules for one layer.
+    """The outcome of the rules for one layer. A `dtype` of None leaves the layer as it is.
 
-    Attributes:
-        dtype: The dtype it computes in; None to leave the layer as it is.
-        rule: The rule that won.
-        why: Why it won.
-        returns_float32: Whether float outputs are cast to float32.
-        covers_below: Whether the decision holds for the sublayers too.
+    `returns_float32`: Whether float outputs are cast to float32. `covers_below`: Whether it holds for the sublayers
+    too.
     """
 
     dtype: DType | None
@@ -54,12 +50,8 @@ class _Decision:
 
 
 def plan_precision(
-    network: Network,
-    amp_level: AmpLevel = "O0",
-    *,
-    keep_batchnorm_fp32: bool | None = None,
-    cast_model_type: DType | str | None = None,
-    white_list: Sequence[Entry] | None = None,
+    network: Network, amp_level: AmpLevel = "O0", *, keep_batchnorm_fp32: bool | None = None,
+    cast_model_type: DType | str | None = None, white_list: Sequence[Entry] | None = None,
     black_list: Sequence[Entry] | None = None,
 ) -> PrecisionPlan:
     """Plan which layer computes in which dtype.
@@ -74,19 +66,10 @@ def plan_precision(
         white_list: Instead of a level: compute only these in half (see `custom_mixed_precision`).
         black_list: Instead of a level: compute everything except these in half.
 
-    Returns:
-        The plan, which `apply_plan` applies.
+    Raises: ValueError if the level or the dtype is unknown. TypeError if `network` is neither a Cell nor a Keras layer.
+        PrecisionRuleError if a list matches nothing, or contradicts `to_float` or the dtype of a layer that it names.
 
-    Raises:
-        ValueError: The level or the dtype is unknown.
-        TypeError: `network` is neither a Cell nor a Keras layer.
-        PrecisionRuleError: A list matches nothing, or contradicts `to_float` or the dtype of a layer that it names.
-
-    Example:
-        >>> import keras
-        >>> network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="head")])
-        >>> plan_precision(network, "O2").row("head").compute_dtype
-        mixtrain.float16
+    Example: ``print(plan_precision(network, "O2"))``.
 
     Source: MindSpore, `mindspore.amp.auto_mixed_precision`; Micikevicius et al., 2018.
     """
@@ -108,13 +91,8 @@ def plan_precision(
 def plan_keeping(network: Network, plans: Sequence[PrecisionPlan]) -> PrecisionPlan:
     """Plan a network at O0 around plans of its parts, of which the last one holds for a layer that several have.
 
-    Args:
-        network: The network.
-        plans: Plans of networks that share layers with it. A `to_float` since beats their rows.
-
-    Returns:
-        The plan. Its level and half are those of the network's own plan, else those of a part, of one whose loss is
-        scaled by default where there is one.
+    A `to_float` since beats their rows. The level and half are those of the network's own plan, else those of a part,
+    of one whose loss is scaled by default where there is one.
     """
     kept = {id(row.target): (row, plan) for plan in plans for row in plan.rows}
     root = tree_of(network)
@@ -138,12 +116,9 @@ def _has_small_products(network: Network) -> bool:
 class _Planner:
     """Decides the dtype of every layer of one network.
 
-    Args:
-        root: The network.
-        resolved: The level and the half dtype.
-        keep_norm: Whether normalization is kept in float32; None for the level's rule.
-        lists: A white or black list that replaces the level, or None.
-        kept: For layers, by their ids, the row of another plan which holds unless `to_float` decides, and that plan.
+    `resolved`: The level and the half dtype. `keep_norm`: Whether normalization is kept in float32; None for the
+    level's rule. `lists`: A white or black list that replaces the level, or None. `kept`: For layers, by their ids, the
+    row of another plan which holds unless `to_float` decides, and that plan.
     """
 
     def __init__(
@@ -178,13 +153,7 @@ class _Planner:
     def _visit(
         self, node: Node, covering: _Decision | None, inherited: Request | None
     ) -> Iterator[tuple[Node, _Decision]]:
-        """Decide for a node and everything below it.
-
-        Args:
-            node: The node.
-            covering: The decision of a layer above that covers its sublayers, or None.
-            inherited: The latest `to_float` of a layer above, or None.
-        """
+        """Decide for a node and all below it, under the decision and the latest `to_float` of the layers above."""
         request = _later(_later(request_of(node.layer), request_of(rule_giver(node.layer))), inherited)
         decision = self._decide(node, covering, request)
         if isinstance(node.layer, keras.Operation) and not isinstance(node.layer, keras.Layer):
@@ -319,16 +288,10 @@ class _Planner:
                 cast = dataclasses.replace(cast, step_outputs=float32)
         kernel = _kernel(layer)
         return PlanRow(
-            path=node.path,
-            layer=type(layer).__name__,
-            rule=decision.rule,
+            path=node.path, layer=type(layer).__name__, rule=decision.rule,
             why=f"{decision.why}; in separate operations: {kernel}" if kernel else decision.why,
-            compute_dtype=decision.dtype or own_dtype(layer),
-            parameter_dtype=parameter_dtype_of(layer),
-            output_dtype=output,
-            cast=cast,
-            target=layer,
-            fused=kernel == "",
+            compute_dtype=decision.dtype or own_dtype(layer), parameter_dtype=parameter_dtype_of(layer),
+            output_dtype=output, cast=cast, target=layer, fused=kernel == "",
         )
 
     def _kept_row(self, node: Node, decision: _Decision) -> PlanRow | None:

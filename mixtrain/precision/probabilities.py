@@ -23,11 +23,7 @@ _COMPUTED: Final = {
 
 
 def probability_of(layer: Layer) -> str | None:
-    """Return the kind of probabilities that a layer computes last ("softmax", "sigmoid", ...), or None.
-
-    Args:
-        layer: A Cell, Keras layer or operation, which is such a function itself or has one as its activation.
-    """
+    """Return the kind of probabilities that a layer computes last ("softmax", "sigmoid", ...), or None."""
     layer = rule_giver(layer)
     names = names_of(layer.__class__)
     return next((_COMPUTED[name] for name in names if name in _COMPUTED), None) or _by_activation(layer)
@@ -50,9 +46,7 @@ def _by_activation(layer: Layer) -> str | None:
 class FinalProbabilities:
     """The layers that compute probabilities among the outputs of a network, or pass them on.
 
-    Args:
-        network: A Cell, Keras layer or model.
-        *others: Layers inside of it whose outputs leave the network too.
+    `network`: A Cell, Keras layer or model. `*others`: Layers inside of it whose outputs leave the network too.
     """
 
     def __init__(self, network: Network, *others: Layer) -> None:
@@ -63,7 +57,6 @@ class FinalProbabilities:
             self._returned_by(ending)
 
     def computed_by(self, layer: Layer) -> bool:
-        """Whether a layer computes such probabilities."""
         return id(layer) in self._computed
 
     def reason(self, layer: Layer) -> str | None:
@@ -75,7 +68,6 @@ class FinalProbabilities:
 
     # The kinds below are the name of a function; "" for a layer that passes its inputs on; None for anything else.
     def _returned_by(self, layer: Layer) -> str | None:
-        """Return the kind of a layer's outputs."""
         kind = probability_of(layer)
         if kind is not None:
             self._computed[id(layer)] = kind

@@ -34,12 +34,7 @@ def effect_of(row: PlanRow) -> Hashable:
 
 
 def apply_row(row: PlanRow, undo: list[Undo]) -> None:
-    """Apply a row to its layer.
-
-    Args:
-        row: The row.
-        undo: Receives the functions that revert it, to be called last in, first out; also if this raises.
-    """
+    """Apply a row to its layer; `undo` receives what reverts it, last in, first out, also if this raises."""
     if row.cast is not None:
         _apply_cast(row, row.cast, undo)
         undo.append(store_rule(row))

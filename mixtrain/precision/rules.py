@@ -22,9 +22,8 @@ Entry: TypeAlias = type[Any] | str | Layer
 class Match:
     """The entry of a list that matches a layer.
 
-    Attributes:
-        entry: Description of the entry.
-        names_layer: Whether the entry names this very layer, by the object or its path, not by a class or pattern.
+    `entry`: Description of the entry. `names_layer`: Whether the entry names this very layer, by the object or its
+    path, not by a class or pattern.
     """
 
     entry: str
@@ -34,15 +33,8 @@ class Match:
 class LayerList:
     """A white or black list, resolved against one network.
 
-    Args:
-        name: "white_list" or "black_list".
-        entries: Layer classes, layer objects or path patterns (`fnmatch`: ``"block*.conv?"``).
-        root: The network.
-
-    Raises:
-        TypeError: An entry has another type.
-        PrecisionRuleError: No entry matches a layer, or a layer object or pattern matches none. A class need not match
-            if other entries do, so that ``get_white_list()`` can be used with any network.
+    `entries`: Layer classes, layer objects or path patterns (`fnmatch`: ``"block*.conv?"``), each of which must match.
+    A class need not if other entries do, so that ``get_white_list()`` can be used with any network.
     """
 
     def __init__(self, name: str, entries: Sequence[Entry], root: Node) -> None:
@@ -71,12 +63,10 @@ class LayerList:
             )
 
     def entry_for(self, layer: Layer) -> Match | None:
-        """Return the entry that matches a layer, or None."""
         return self._matches.get(id(layer))
 
 
 def matches(name: str, entry: Entry, node: Node) -> bool:
-    """Whether an entry of a list matches a node."""
     if isinstance(entry, type):
         return isinstance(node.layer, entry)
     if isinstance(entry, str):
@@ -89,7 +79,6 @@ def matches(name: str, entry: Entry, node: Node) -> bool:
 
 
 def describe(entry: Entry) -> str:
-    """Describe an entry for tables and errors."""
     if isinstance(entry, type):
         return entry.__name__
     return checks.short_repr(entry) if isinstance(entry, str) else f"this {type(entry).__name__}"

@@ -11,25 +11,15 @@ _pending: list[concurrent.futures.Future[None]] = []
 
 
 def in_background(write: Callable[..., None], *args: Any) -> None:
-    """Call ``write(*args)`` in the thread."""
     _pending.append(_EXECUTOR.submit(write, *args))
 
 
 def async_ckpt_thread_status() -> bool:
-    """Whether the thread is writing a checkpoint.
-
-    Example:
-        >>> async_ckpt_thread_status()
-        False
-    """
+    """Whether the thread is writing a checkpoint. Example: ``async_ckpt_thread_status()``."""
     return not all(pending.done() for pending in _pending)
 
 
 def finish_writing() -> None:
-    """Wait for the files that are being written.
-
-    Raises:
-        OSError: A file could not be written.
-    """
+    """Wait for the files that are being written."""
     while _pending:
         _pending.pop(0).result()

@@ -31,16 +31,11 @@ class Checkpoint(dict[str, Any]):
         run_state: Loss-scale counts, random states, precision plan, position in the run.
         file: The file that it was read from, for error messages.
 
-    Example:
-        >>> Checkpoint(run_state=RunState(facts={"epoch": 3, "step": 12, "batch_num": 4})).initial_epoch
-        3
+    Example: ``load_checkpoint("lenet-3_1875.ckpt").initial_epoch``.
     """
 
     def __init__(
-        self,
-        parameters: Mapping[str, Any] | None = None,
-        *,
-        run_state: RunState | None = None,
+        self, parameters: Mapping[str, Any] | None = None, *, run_state: RunState | None = None,
         file: str = "a Checkpoint of no file",
     ) -> None:
         super().__init__(parameters or {})
@@ -83,11 +78,6 @@ def position_of(facts: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def said(position: tuple[int, int]) -> str:
-    """Describe a position in a run.
-
-    Example:
-        >>> said((2, 3))
-        'after epoch 2 and 3 batches'
-    """
+    """Describe a position in a run: ``said((2, 3))`` is "after epoch 2 and 3 batches"."""
     epochs, batches = position
     return f"after epoch {epochs}" + (f" and {batches} batches" if batches else "")

@@ -41,14 +41,8 @@ _DTYPES: Final = {short: name for name, short in _SAFETENSORS_NAMES.items()}
 def pack(tensors: Mapping[str, Stored]) -> list[bytes | memoryview]:
     """Return the content of a file as buffers, without copying the values.
 
-    The header is written here, because the library's writer does not fix the position of the metadata, and takes
-    memory addresses in one version and bytes in another.
-
-    Args:
-        tensors: Values by name.
-
-    Raises:
-        ValueError: The header would be too long to read, or a name cannot be encoded in UTF-8.
+    The header is written here, because the library's writer does not fix the position of the metadata, and takes memory
+    addresses in one version and bytes in another.
     """
     entries, values, offset = {}, [], 0
     # Widest dtypes first, as in the library, so that each tensor is aligned for programs that map the file into memory.
@@ -83,16 +77,7 @@ def pack(tensors: Mapping[str, Stored]) -> list[bytes | memoryview]:
 
 
 def check_start(path: str, start: bytes, size: int) -> None:
-    """Check the first bytes of a file, before the rest is read.
-
-    Args:
-        path: The file, for errors.
-        start: At least the first 128 bytes of the file.
-        size: The length of the whole file.
-
-    Raises:
-        CheckpointError: The file is not a checkpoint, is of another version, or its header does not fit into it.
-    """
+    """Check the first bytes of a file, at least 128 where it has them, before the rest of its `size` is read."""
     if not start[_LENGTH:].startswith(MAGIC):
         raise not_a_checkpoint(path, "not a checkpoint, or a damaged one")
     if not start[_LENGTH:].startswith(_SEAL):
@@ -106,15 +91,7 @@ def check_start(path: str, start: bytes, size: int) -> None:
 
 
 def check_digest(path: str, file: BinaryIO) -> None:
-    """Check the digest of a file whose start `check_start` has checked, in constant memory.
-
-    Args:
-        path: The file, for errors.
-        file: The open file, at its start; afterwards at its end.
-
-    Raises:
-        CheckpointError: The digest differs.
-    """
+    """Check the digest of an open file, read to its end in constant memory, whose start `check_start` has checked."""
     digest = hashlib.sha256(file.read(_DIGEST_START))
     expected = file.read(64)
     digest.update(b"0" * 64)
@@ -126,15 +103,7 @@ def check_digest(path: str, file: BinaryIO) -> None:
 
 
 def unpack(path: str, data: bytes) -> dict[str, Stored]:
-    """Return the tensors of a safetensors file's content.
-
-    Args:
-        path: The file, for errors.
-        data: The content of the file.
-
-    Raises:
-        CheckpointError: The content is malformed, or a tensor has a dtype or shape that mixtrain does not write.
-    """
+    """Return the tensors of a safetensors file's content."""
     try:
         entries = deserialize(data)
     except SafetensorError as error:

@@ -15,16 +15,7 @@ Problem = tuple[str, Any] | None
 
 
 def check_facts(where: str, path: str, facts: Mapping[str, Any]) -> None:
-    """Check the facts that mixtrain knows; others are accepted as they are.
-
-    Args:
-        where: The caller, for errors.
-        path: The file.
-        facts: Plain values by name.
-
-    Raises:
-        CheckpointError: A fact is invalid.
-    """
+    """Check the facts that mixtrain knows; others are accepted as they are."""
     for name, value in facts.items():
         check = _count if name.startswith("keras_") else _CHECKS.get(name)
         problem = None if check is None else check(value)
@@ -96,8 +87,7 @@ def _is_generator(value: Any) -> bool:
         return False
     state = value["state"]
     return (
-        value["bit_generator"] == "PCG64"
-        and isinstance(state, dict) and set(state) == {"state", "inc"}
+        value["bit_generator"] == "PCG64" and isinstance(state, dict) and set(state) == {"state", "inc"}
         and all(_is_int(number, 2**128 - 1) for number in state.values())
         and _is_int(value["has_uint32"], 1) and _is_int(value["uinteger"], 2**32 - 1)
     )
@@ -105,10 +95,8 @@ def _is_generator(value: Any) -> bool:
 
 def _is_stream(name: Any, seed: Any, position: Any) -> bool:
     return (
-        isinstance(name, str)
-        and _is_int(seed, _MAX_INT64, -_MAX_INT64)
-        and isinstance(position, list) and len(position) == 2
-        and all(_is_int(number, 2**32 - 1) for number in position)
+        isinstance(name, str) and _is_int(seed, _MAX_INT64, -_MAX_INT64) and isinstance(position, list)
+        and len(position) == 2 and all(_is_int(number, 2**32 - 1) for number in position)
     )
 
 

@@ -40,18 +40,9 @@ def not_a_checkpoint(path: str, reason: str) -> CheckpointError:
 
 @contextlib.contextmanager
 def open_regular(path: str) -> Iterator[tuple[BinaryIO, int]]:
-    """Open a regular file; everything is read through this one descriptor.
+    """Open a regular file, or a link to one; yield it and its length. Everything is read through this one descriptor.
 
-    Args:
-        path: The file, or a symbolic link to it.
-
-    Yields:
-        The file and its length.
-
-    Raises:
-        CheckpointError: It is a directory, a device, a pipe, a socket, or a link that leads to itself.
-        ValueError: The file does not exist.
-        OSError: The file cannot be opened.
+    Raises: CheckpointError if it is any other kind of file. ValueError if it does not exist.
     """
     try:
         # Checked before opening, because opening a device can have effects, and again once it is open.
@@ -85,15 +76,7 @@ def _missing(path: str) -> ValueError:
 
 
 def write_atomically(path: str, buffers: Iterable[bytes | memoryview]) -> None:
-    """Write a file; an existing one is replaced only when the new one is complete and on the disk.
-
-    Args:
-        path: The file.
-        buffers: The content of the file.
-
-    Raises:
-        OSError: The folder is missing or cannot be written, or the disk is full.
-    """
+    """Write a file; an existing one is replaced only when the new one is complete and on the disk."""
     folder, name = os.path.split(path)
     if not os.path.isdir(folder):
         raise FileNotFoundError(

@@ -25,16 +25,7 @@ _MARGIN: Final = 16 * 2**20
 
 
 def as_container(path: str, file: BinaryIO, size: int) -> bytes:
-    """Return the content of an HDF5 checkpoint as a safetensors file without a digest.
-
-    Args:
-        path: The file, for errors.
-        file: The open file, which the process inherits.
-        size: The length of the file.
-
-    Raises:
-        CheckpointError: The file is not a checkpoint, or is damaged.
-    """
+    """Return the content of an HDF5 checkpoint as a safetensors file without a digest; a process inherits `file`."""
     os.lseek(file.fileno(), 0, os.SEEK_SET)
     # -P: a file h5py.py in the current folder must not be imported instead of the library.
     worker = subprocess.Popen(

@@ -25,15 +25,9 @@ except ImportError:  # Windows has no such limits, so old files are not read the
 
 
 def limit(size: int) -> None:
-    """Forbid this process to open files, and limit its memory and time.
-
-    Args:
-        size: The length of the file in bytes, which determines the limits.
-    """
+    """Forbid this process to open files, and limit its memory and time by the `size` of the file in bytes."""
     limits = {
-        resource.RLIMIT_NOFILE: 0,
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_NOFILE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_AS: 2**30 + 6 * size,
     }
     for kind, value in limits.items():
@@ -44,14 +38,7 @@ def limit(size: int) -> None:
 
 
 def convert(data: bytes) -> bytes:
-    """Return an HDF5 checkpoint as a safetensors file.
-
-    Args:
-        data: The content of the file.
-
-    Raises:
-        Exception: It is not a checkpoint of version 1, or is damaged; h5py raises errors of many classes.
-    """
+    """Return an HDF5 checkpoint as a safetensors file; for a damaged one h5py raises errors of many classes."""
     tensors: dict[str, np.ndarray] = {}
     description: dict[str, Any] = {"parameters": [], "strings": [], "states": []}
     remaining = len(data)

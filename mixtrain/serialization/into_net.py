@@ -46,21 +46,12 @@ def load_param_into_net(
             the dtypes of the network.
         remove_redundancy: False: there is one device.
 
-    Returns:
-        The names of the network that were not loaded, and those of the dict that were not used.
+    Returns: The names of the network that were not loaded, and those of the dict that were not used.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        RuntimeError: A shape or dtype does not match.
-        CheckpointError: The loss scale, its counts, a random state or a fact of a checkpoint is malformed.
+    Raises: TypeError if an argument has the wrong type. RuntimeError if a shape or dtype does not match.
+        CheckpointError if the loss scale, its counts, a random state or a fact of a checkpoint is malformed.
 
-    Example:
-        >>> import mixtrain.nn as nn, mixtrain
-        >>> net = nn.Dense(2, 1, has_bias=False)
-        >>> load_param_into_net(net, {"weight": mixtrain.Parameter([[3.0, 4.0]]), "more": mixtrain.Parameter(1.0)})
-        ([], ['more'])
-        >>> net.weight.asnumpy().tolist()
-        [[3.0, 4.0]]
+    Example: ``load_param_into_net(network, load_checkpoint("lenet.ckpt"))``.
     """
     checks.boolean(_WHERE, "strict_load", strict_load)
     if checks.boolean(_WHERE, "remove_redundancy", remove_redundancy):
@@ -145,11 +136,7 @@ def _prefixes(names: list[str], parameters: Mapping[str, Any]) -> tuple[dict[str
 def _parameter_assignments(
     variables: Mapping[str, Any], parameters: Mapping[str, Any], sources: Mapping[str, str], strict: bool
 ) -> tuple[list[Assignment], list[str]]:
-    """Return the assignments of parameters, and the names whose dtype is converted.
-
-    Raises:
-        RuntimeError: A shape or dtype does not match.
-    """
+    """Return the assignments of parameters, and the names whose dtype is converted."""
     assignments, converted, errors = [], [], []
     for name, source in sources.items():
         variable, value = variables[name], parameters[source]
@@ -182,11 +169,7 @@ def _convertible(dtype: Any, saved_dtype: Any) -> bool:
 
 
 def _state_assignments(net: Network, checkpoint: Checkpoint) -> list[Assignment]:
-    """Return the assignments of loss-scale counts and random states of a checkpoint.
-
-    Raises:
-        CheckpointError: The dtype of a state cannot be converted.
-    """
+    """Return the assignments of loss-scale counts and random states of a checkpoint."""
     arrays = {name: restored(value) for name, value in checkpoint.run_state.arrays.items()}
     states = states_by_name(net)
     matching = {name for name in states if name in arrays and tuple(states[name].shape) == tuple(arrays[name].shape)}

@@ -37,18 +37,12 @@ def load_latest_checkpoint(directory: str | os.PathLike[str], net: Network | Non
         directory: The folder.
         net: A network, or ``model.train_network``, into which it is loaded; None for none.
 
-    Returns:
-        The checkpoint; None if the folder has none, or does not exist.
+    Returns: The checkpoint; None if the folder has none, or does not exist.
 
-    Raises:
-        TypeError: `directory` is not a path.
-        NotADirectoryError: It is a file.
-        RuntimeError: The checkpoint does not match `net`.
+    Raises: TypeError if `directory` is not a path. NotADirectoryError if it is a file. RuntimeError if the checkpoint
+        does not match `net`.
 
-    Example:
-        >>> import tempfile
-        >>> load_latest_checkpoint(tempfile.mkdtemp()) is None
-        True
+    Example: ``load_latest_checkpoint("./checkpoints", model.train_network)``.
     """
     checkpoint = latest_checkpoint(directory)
     if checkpoint is None:

@@ -57,7 +57,6 @@ def warn_of_another_manager(manager: Any, saved: Saved | None, file: str) -> boo
 
 
 def restore_manager(manager: Any, saved: Saved) -> None:
-    """Give a manager its saved state."""
     if _has_state_dict(manager):
         manager.load_state_dict(saved["state"])
         return

@@ -25,14 +25,6 @@ def parameters_by_name(where: str, network: Network) -> dict[str, Variable]:
     Names are those of MindSpore: the name of a Parameter, and for Keras variables the path from the network with dots,
     in which a layer without a name from the user is named after its class. For a train cell, the optimizer's variables
     and ``scale_sense`` are included.
-
-    Args:
-        where: The caller, for errors.
-        network: A Cell (also an `Optimizer` or a train cell) or a built `keras.Layer`.
-
-    Raises:
-        TypeError: `network` is neither.
-        ValueError: A Keras layer is not built.
     """
     if not is_layer(network):
         raise checks.fail_type(where, "it must be a Cell or a built Keras model", network, _suggestion(network))
@@ -65,7 +57,6 @@ def _unique(named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return {name: variable for name, (_, variable) in zip(names, first.values(), strict=True)}
 
 
-# ---- Cells ----------------------------------------------------------------------------------------------------
 def _of_cell(where: str, network: Network) -> Named:
     """Yield (name, variable) for a cell and its children; the network comes before its optimizer."""
     known: dict[int, str] = {}
@@ -136,7 +127,6 @@ def _cell_states(network: Network) -> Named:
                     yield f"{prefix}{name}" if values is not value else f"{prefix}{name}.{index}", generator.state
 
 
-# ---- Keras layers ---------------------------------------------------------------------------------------------
 def _of_keras_layer(where: str, layer: keras.Layer, prefix: str) -> Named:
     if not layer.built:
         raise checks.fail_value(

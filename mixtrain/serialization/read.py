@@ -21,15 +21,9 @@ Prefixes = str | list[str] | tuple[str, ...]
 
 
 def load_checkpoint(
-    ckpt_file_name: str | os.PathLike[str],
-    net: Network | None = None,
-    strict_load: bool = False,
-    filter_prefix: Prefixes | None = None,
-    dec_key: bytes | None = None,
-    dec_mode: str = "AES-GCM",
-    specify_prefix: Prefixes | None = None,
-    choice_func: Callable[[str], bool] | None = None,
-    **kwargs: Any,
+    ckpt_file_name: str | os.PathLike[str], net: Network | None = None, strict_load: bool = False,
+    filter_prefix: Prefixes | None = None, dec_key: bytes | None = None, dec_mode: str = "AES-GCM",
+    specify_prefix: Prefixes | None = None, choice_func: Callable[[str], bool] | None = None, **kwargs: Any,
 ) -> Checkpoint:
     """Read a file that `save_checkpoint` or `ModelCheckpoint` wrote.
 
@@ -38,30 +32,19 @@ def load_checkpoint(
         net: A network into which the parameters are loaded, as by `load_param_into_net`; None for none.
         strict_load: As in `load_param_into_net`.
         filter_prefix: One or several prefixes of names to leave out.
-        dec_key: None: files are not encrypted.
-        dec_mode: Accepted for MindSpore scripts.
+        dec_key, dec_mode: None, and accepted for MindSpore scripts: files are not encrypted.
         specify_prefix: One or several prefixes; other names are left out.
         choice_func: Takes a name and returns whether it is read; without effect if a prefix is given.
         **kwargs: ``crc_check`` (the file's SHA-256 is always compared), ``format`` ("ckpt" alone),
             ``remove_redundancy`` (False alone).
 
-    Returns:
-        A dict from name to Parameter, or str for a string; `run_state` holds what else a resumed run needs.
+    Returns: A dict from name to Parameter, or str for a string; `run_state` holds what else a resumed run needs.
 
-    Raises:
-        CheckpointError: The file is not a checkpoint of mixtrain or is damaged, or it is a directory, a device or a
-            pipe.
-        TypeError: An argument has the wrong type.
-        ValueError: The file is missing, its name does not end with ``ckpt``, or no parameter is selected.
+    Raises: CheckpointError if the file is not a checkpoint of mixtrain or is damaged, or it is a directory, a device or
+        a pipe. TypeError if an argument has the wrong type. ValueError if the file is missing, its name does not end
+        with ``ckpt``, or no parameter is selected.
 
-    Example:
-        >>> import os, tempfile, mixtrain.nn as nn
-        >>> from mixtrain.serialization import save_checkpoint
-        >>> path = os.path.join(tempfile.mkdtemp(), "dense.ckpt")
-        >>> save_checkpoint(nn.Dense(2, 3), path, append_dict={"epoch": 4})
-        >>> loaded = load_checkpoint(path, filter_prefix="bias")
-        >>> list(loaded), int(loaded["epoch"])
-        (['weight', 'epoch'], 4)
+    Example: ``load_checkpoint("lenet.ckpt", network, filter_prefix="head")``.
     """
     check_encryption(_WHERE, dec_key, dec_mode, "dec_key")
     check_options(_WHERE, kwargs)
@@ -87,16 +70,7 @@ def load_checkpoint(
 
 
 def read_checkpoint(path: str, is_selected: Callable[[str], bool] = lambda name: True) -> Checkpoint:
-    """Read a checkpoint with any file name, after the files that are being written; its values are backend tensors.
-
-    Args:
-        path: The file.
-        is_selected: Whether the parameter of a name is read.
-
-    Raises:
-        CheckpointError: The file is not a checkpoint of mixtrain, or is damaged.
-        ValueError: The file is missing.
-    """
+    """Read a checkpoint with any file name, after the files that are being written; its values are backend tensors."""
     finish_writing()
     stored_values, state = read_file(path, is_selected)
     values = {name: restored(value) for name, value in stored_values.items()}
@@ -112,7 +86,6 @@ def with_parameters(checkpoint: Checkpoint) -> Checkpoint:
 
 
 def _prefixes(name: str, value: Any) -> tuple[str, ...] | None:
-    """Return one or several prefixes as a tuple."""
     if value is None:
         return None
     prefixes = (value,) if isinstance(value, str) else value

@@ -31,12 +31,7 @@ def trains(network: Network) -> bool:
 
 
 def take_run_state(network: Network, position: Mapping[str, int]) -> RunState:
-    """Return the state of a network: random states, and for a train cell the seed, the plan and loss-scale counts.
-
-    Args:
-        network: A Cell or Keras layer.
-        position: The position in the run, for the facts.
-    """
+    """Return the state of a network: random states, and for a train cell the seed, the plan and loss-scale counts."""
     arrays = {name: stored(variable) for name, variable in states_by_name(network).items()}
     facts: dict[str, Any] = dict(position)
     if trains(network):
@@ -53,22 +48,12 @@ def host_managers(network: Network) -> list[LossScaleManager]:
 
 
 def _steps_in(network: Network) -> list[TrainStep]:
-    """Return the steps that the train cells of a network hold."""
     steps = [held_step(cell) for _, cell in network.cells_and_names()]
     return [step for step in steps if step is not None]
 
 
 def check_loss_scale(network: Network, values: Sequence[tuple[Tensor, Tensor]], file: str) -> None:
-    """Check loss scales and their counts before they are assigned.
-
-    Args:
-        network: The network.
-        values: (variable, new value) for each assignment.
-        file: The source of the values, for errors.
-
-    Raises:
-        CheckpointError: A scale is not a finite number above 0, or a count is less than 0.
-    """
+    """Check loss scales and their counts, in pairs of (variable, new value), before they are assigned."""
     if not is_cell(network):
         return
     new_values = {id(variable): value for variable, value in values}

@@ -25,15 +25,9 @@ _ENCRYPTION: Final = "no enc_key, and an encrypted disk or archive for the file"
 
 
 def save_checkpoint(
-    save_obj: Any,
-    ckpt_file_name: str | os.PathLike[str],
-    integrated_save: bool = True,
-    async_save: bool | str = False,
-    append_dict: dict[str, Any] | None = None,
-    enc_key: bytes | None = None,
-    enc_mode: str = "AES-GCM",
-    choice_func: Callable[[str], bool] | None = None,
-    **kwargs: Any,
+    save_obj: Any, ckpt_file_name: str | os.PathLike[str], integrated_save: bool = True, async_save: bool | str = False,
+    append_dict: dict[str, Any] | None = None, enc_key: bytes | None = None, enc_mode: str = "AES-GCM",
+    choice_func: Callable[[str], bool] | None = None, **kwargs: Any,
 ) -> None:
     """Write the parameters of a network to a file.
 
@@ -44,27 +38,18 @@ def save_checkpoint(
         save_obj: A Cell (also an optimizer or a train cell) or built Keras model; a dict from name to parameter,
             tensor, array or string; a list of parameters, or of ``{"name": ..., "data": ...}``.
         ckpt_file_name: The file; ``.ckpt`` is added if it is missing.
-        integrated_save: Accepted for MindSpore scripts; without effect on one device.
         async_save: Whether a thread writes the file (True, "thread" or "process"), with the values as of the call.
         append_dict: Further values by name: numbers, bools, strings, tensors.
-        enc_key: None: files are not encrypted.
-        enc_mode: Accepted for MindSpore scripts.
+        enc_key, enc_mode, integrated_save: Accepted for MindSpore scripts; `enc_key` must be None.
         choice_func: Takes a name and returns whether its parameter is written; by default all are.
         **kwargs: ``crc_check`` (a SHA-256 is always written), ``format`` ("ckpt" alone), ``incremental`` and
             ``remove_redundancy`` (False alone).
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `enc_key` is not None, an argument is out of range, or there are too many names for one file.
-        FileNotFoundError: The folder is missing.
-        IsADirectoryError: `ckpt_file_name` is a folder.
+    Raises: TypeError if an argument has the wrong type. ValueError if `enc_key` is not None, an argument is out of
+        range, or there are too many names for one file. FileNotFoundError if the folder is missing. IsADirectoryError
+        if `ckpt_file_name` is a folder.
 
-    Example:
-        >>> import os, tempfile, mixtrain.nn as nn
-        >>> path = os.path.join(tempfile.mkdtemp(), "dense")
-        >>> save_checkpoint(nn.Dense(2, 3), path, append_dict={"epoch": 4})
-        >>> os.listdir(os.path.dirname(path))
-        ['dense.ckpt']
+    Example: ``save_checkpoint(model.train_network, "lenet.ckpt", append_dict={"epoch": 4})``.
     """
     checks.boolean(_WHERE, "integrated_save", integrated_save)
     check_encryption(_WHERE, enc_key, enc_mode)
@@ -73,12 +58,8 @@ def save_checkpoint(
 
 
 def write_checkpoint(
-    save_obj: Any,
-    file_name: str | os.PathLike[str],
-    async_save: bool | str,
-    append_dict: dict[str, Any] | None,
-    choice_func: Callable[[str], bool] | None = None,
-    position: Mapping[str, int] | None = None,
+    save_obj: Any, file_name: str | os.PathLike[str], async_save: bool | str, append_dict: dict[str, Any] | None,
+    choice_func: Callable[[str], bool] | None = None, position: Mapping[str, int] | None = None,
 ) -> str:
     """Write a checkpoint as `save_checkpoint`, with the position in a run (epoch, step, batch_num); return its path."""
     path = _path_of(file_name)
@@ -111,7 +92,6 @@ def _path_of(file_name: Any) -> str:
 
 
 def _entries(save_obj: Any) -> Mapping[str, Any]:
-    """Return the values to write, by name."""
     if isinstance(save_obj, dict):
         return {_checked_name(name): _checked_value(name, value) for name, value in save_obj.items()}
     if isinstance(save_obj, list):
@@ -120,7 +100,6 @@ def _entries(save_obj: Any) -> Mapping[str, Any]:
 
 
 def _list_entry(item: Any) -> tuple[str, Any]:
-    """Return (name, value) for an item of a list."""
     if isinstance(item, keras.Variable):
         return item.name, item
     if not isinstance(item, dict) or "name" not in item or "data" not in item:
@@ -147,13 +126,8 @@ def _checked_value(name: str, value: Any) -> Any:
     return value
 
 
-# ---- checks shared with other modules ---------------------------------------------------------------------------
 def check_append_dict(where: str, append_dict: Any) -> dict[str, Any]:
-    """Return the values to append, a dict from str to number, bool, string or tensor; None means none.
-
-    Raises:
-        TypeError: A name or value has another type.
-    """
+    """Return the values to append, a dict from str to number, bool, string or tensor; None means none."""
     checks.instance(where, "append_dict", {} if append_dict is None else append_dict, dict, 'append_dict={"epoch": 3}')
     for name, value in (append_dict or {}).items():
         if not isinstance(name, str) or not (isinstance(value, (int, float, str)) or is_any_tensor(value)):
@@ -165,36 +139,21 @@ def check_append_dict(where: str, append_dict: Any) -> dict[str, Any]:
 
 
 def check_async_save(where: str, async_save: Any) -> bool | str:
-    """Check `async_save`: a bool, "thread" or "process".
-
-    Raises:
-        TypeError: It is neither a bool nor a str.
-        ValueError: It is another string.
-    """
+    """Check `async_save`: a bool, "thread" or "process"."""
     if isinstance(async_save, str):
         return str(checks.one_of(where, "async_save", async_save, ("thread", "process")))
     return checks.boolean(where, "async_save", async_save)
 
 
 def check_encryption(where: str, key: Any, mode: Any, name: str = "enc_key") -> None:
-    """Check that there is no key, because files are not encrypted.
-
-    Raises:
-        TypeError: `mode` is not a str.
-        ValueError: `key` is not None.
-    """
+    """Check that there is no key, because files are not encrypted."""
     checks.instance(where, "the mode of encryption", mode, str, '"AES-GCM"')
     if key is not None:
         raise checks.fail_value(where, f"{name} must be None, because files are not encrypted", key, _ENCRYPTION)
 
 
 def check_options(where: str, options: Mapping[str, Any]) -> None:
-    """Check MindSpore's options, which have no effect here.
-
-    Raises:
-        TypeError: An option is unknown.
-        ValueError: The value of an option is not supported.
-    """
+    """Check MindSpore's options, which have no effect here."""
     for name, value in options.items():
         if name == "format":
             checks.one_of(where, name, value, ("ckpt",))

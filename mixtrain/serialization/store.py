@@ -43,10 +43,8 @@ def write_file(path: str, values: Mapping[str, Stored | str], run_state: RunStat
         values: Arrays and strings by name; (uint16 array, "bfloat16") for that dtype.
         run_state: The state that a resumed run needs besides them.
 
-    Raises:
-        CheckpointError: A fact is invalid.
-        ValueError: There are too many names for one file.
-        OSError: The folder is missing or cannot be written.
+    Raises: CheckpointError if a fact is invalid. ValueError if there are too many names for one file. OSError if the
+        folder is missing or cannot be written.
     """
     facts = dict(run_state.facts)
     check_facts("save_checkpoint", path, facts)
@@ -57,8 +55,7 @@ def write_file(path: str, values: Mapping[str, Stored | str], run_state: RunStat
     description = _as_bytes(json.dumps({
         "parameters": list(values),
         "strings": [name for name, value in values.items() if isinstance(value, str)],
-        "states": list(run_state.arrays),
-        "facts": facts,
+        "states": list(run_state.arrays), "facts": facts,
     }))
     if len(description) > MAX_DESCRIPTION:
         raise ValueError(
@@ -75,13 +72,10 @@ def read_file(path: str, is_selected: Callable[[str], bool]) -> tuple[dict[str, 
         path: The file.
         is_selected: Whether the value of a name is returned.
 
-    Returns:
-        Arrays, strings and ``(uint16 array, "bfloat16")`` by name, in the order of writing; and the run state.
+    Returns: Arrays, strings and ``(uint16 array, "bfloat16")`` by name, in the order of writing; and the run state.
 
-    Raises:
-        CheckpointError: The file is not a checkpoint, or is damaged.
-        ValueError: There is no such file.
-        OSError: It cannot be opened.
+    Raises: CheckpointError if the file is not a checkpoint, or is damaged. ValueError if there is no such file. OSError
+        if it cannot be opened.
     """
     with open_regular(path) as (file, size):
         start = file.read(_START)
@@ -127,7 +121,6 @@ def _as_bytes(text: str) -> np.ndarray:
 
 
 def _description(path: str, tensor: Stored | None) -> dict[str, Any]:
-    """Parse and check the description."""
     if not isinstance(tensor, np.ndarray) or tensor.dtype != np.uint8 or tensor.ndim != 1:
         raise not_a_checkpoint(path, "a safetensors file without mixtrain's description")
     if len(tensor) > MAX_DESCRIPTION:

@@ -33,21 +33,13 @@ def calibrate_loss_scale(model: Model, dataset: DatasetLike, steps: int = 8) -> 
         dataset: Batches, as for `Model.train`; the first `steps` are read.
         steps: Number of batches to try.
 
-    Returns:
-        A new `DynamicLossScaleManager` whose scale is half of the largest power of two at which all gradients of these
-        batches are finite.
+    Returns: A new `DynamicLossScaleManager` whose scale is half of the largest power of two at which all gradients of
+        these batches are finite.
 
-    Raises:
-        TypeError: `model` is not a Model, or `steps` is not an int.
-        ValueError: The model has no loss scaling; or a batch overflows at every scale, with a diagnosis of it.
+    Raises: TypeError if `model` is not a Model, or `steps` is not an int. ValueError if the model has no loss scaling,
+        or a batch overflows at every scale, with a diagnosis of it.
 
-    Example:
-        >>> import numpy as np, mixtrain, mixtrain.nn as nn
-        >>> net = nn.Dense(1, 1, weight_init="ones", has_bias=False)
-        >>> model = mixtrain.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.01), amp_level="O2")
-        >>> batches = [(np.ones((1, 1), np.float32), np.zeros((1, 1), np.float32))]
-        >>> mixtrain.calibrate_loss_scale(model, batches).get_loss_scale()
-        8192.0
+    Example: ``manager = mixtrain.calibrate_loss_scale(model, dataset)``, for a new Model.
     """
     checks.instance(_WHERE, "model", model, Model, "calibrate_loss_scale(mixtrain.Model(...), dataset)")
     checks.integer(_WHERE, "steps", steps, at_least=1, example=8)

@@ -16,20 +16,11 @@ from mixtrain.train.networks import Networks
 from mixtrain.typing import Batch, DatasetLike, LossFn, Network, Tree
 
 
-def check_columns(
-    where: str, networks: Networks, feed: Feed, *, training: bool, in_keras_style: bool = False
-) -> None:
+def check_columns(where: str, networks: Networks, feed: Feed, *, training: bool, in_keras_style: bool = False) -> None:
     """Check how many columns a batch has, and that labels are numbers; warn of rows that are no batches.
 
-    Args:
-        where: The caller, for errors.
-        networks: The networks that take them.
-        feed: The batches.
-        training: Whether the batch is for training; one for evaluation needs no sample weights.
-        in_keras_style: Whether a third column is sample weights even without `sample_weight` in the Model.
-
-    Raises:
-        ValueError: Too few or too many for the loss, or labels that are text.
+    A batch for evaluation needs no sample weights. `in_keras_style`: a third column is sample weights even without
+    `sample_weight` in the Model.
     """
     batch = feed.example()
     columns = len(batch)

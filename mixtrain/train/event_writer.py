@@ -17,18 +17,7 @@ _count = itertools.count()
 
 
 class EventWriter:
-    """Writes an event file, one value per tag and step.
-
-    Args:
-        folder: The directory of the file.
-        suffix: The end of its name.
-
-    Attributes:
-        path: The file.
-
-    Raises:
-        ImportError: TensorBoard is not installed.
-    """
+    """Writes the event file `path` in a folder, one value per tag and step; `suffix` ends its name."""
 
     def __init__(self, folder: str, suffix: str = "") -> None:
         try:
@@ -49,11 +38,9 @@ class EventWriter:
         self.flush()
 
     def scalar(self, tag: str, value: Any, step: int) -> None:
-        """Write a number."""
         self._write(tag, np.float32(value), step, "scalars")
 
     def tensor(self, tag: str, value: np.ndarray, step: int) -> None:
-        """Write an array."""
         # TensorBoard has no bfloat16.
         self._write(tag, value.astype(np.float32) if value.dtype.kind == "V" else value, step, "tensor")
 
@@ -72,15 +59,12 @@ class EventWriter:
         self._write(tag, rows, step, "histograms")
 
     def text(self, tag: str, value: str, step: int) -> None:
-        """Write text."""
         self._write(tag, [value.encode()], step, "text")
 
     def flush(self) -> None:
-        """Flush the file to disk."""
         self._records.flush()
 
     def close(self) -> None:
-        """Flush and close the file."""
         self._records.close()
 
     def _write(self, tag: str, value: Any, step: int, plugin: str) -> None:

@@ -27,10 +27,7 @@ def _held_dtype(dtype: np.dtype) -> np.dtype | None:
 def borrow(part: Tree) -> Tree:
     """Return a NumPy array in the dtype of its tensor, copied only if that differs; a tensor of any other value.
 
-    The dataset may write its next batch into the same array.
-
-    Raises:
-        Unstorable: The backend has no tensor for a value.
+    The dataset may write its next batch into the same array. Raises `Unstorable` where the backend has no tensor.
     """
     backend.refuse_unstorable(part)
     dtype = _held_dtype(part.dtype) if type(part) is np.ndarray else None
@@ -45,11 +42,7 @@ class HeldBatches(Iterator[Batch]):
     """Batches of NumPy arrays: one tensor of all batches that run in a call takes less time than one of each.
 
     The dataset may write into a batch's arrays as soon as the next is read: by then it must be `copied`, or have gone
-    through `to_tensors`.
-
-    Args:
-        batches: The batches, with parts from `borrow`.
-        ahead: Whether a batch may be read before the step of the one before it has begun.
+    through `to_tensors`. `ahead`: Whether a batch may be read before the step of the one before it has begun.
     """
 
     def __init__(self, batches: Iterable[Batch], *, ahead: bool = False) -> None:
@@ -102,12 +95,7 @@ class HeldBatches(Iterator[Batch]):
 
 
 class _StackedArrays(backend.Stacked):
-    """Batches of equal shapes, stacked; a single one becomes tensors when it is read, the last only once.
-
-    Args:
-        batches: Batches of NumPy arrays.
-        tensors: Converts a batch to tensors.
-    """
+    """Batches of equal shapes, stacked; a single one becomes tensors when it is read, the last only once."""
 
     def __init__(self, batches: Sequence[Batch], tensors: Callable[[Batch], Batch]) -> None:
         self._arrays = keras.tree.map_structure(lambda *parts: np.stack(parts), *batches)

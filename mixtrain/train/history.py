@@ -20,14 +20,9 @@ class EpochHistory(Mapping[str, list[float]]):
 
     Attributes:
         epoch: The numbers of the epochs: from 1, as in MindSpore; of ``fit(x, y)`` from 0, as in Keras.
-        model: As passed.
-        params: As passed.
+        model, params: As passed.
 
-    Example:
-        >>> history = EpochHistory()
-        >>> history.add(1, {"loss": 0.5})
-        >>> history["loss"]
-        [0.5]
+    Example: ``model.train(2, dataset)["loss"]``.
     """
 
     def __init__(self, model: Network | None = None, params: Mapping[str, Any] | None = None) -> None:

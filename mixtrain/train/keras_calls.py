@@ -23,13 +23,8 @@ from mixtrain.typing import Batch, DatasetLike, Layer, Optimizer, Tensor, Tensor
 def as_keras_arguments(positional: tuple[Any, Any, Any, Any], keywords: dict[str, Any]) -> dict[str, Any] | None:
     """Return the arguments of `fit` in Keras's style by name; None for a call in MindSpore's style.
 
-    Args:
-        positional: The first four arguments: x, y, batch_size and epochs, or MindSpore's epoch, train_dataset,
-            valid_dataset and valid_frequency, which is 1 by default.
-        keywords: Keras's arguments by name; None for those that were not passed.
-
-    Raises:
-        TypeError: Arguments of both styles, or one that was passed twice.
+    `positional` holds x, y, batch_size and epochs, or MindSpore's epoch, train_dataset, valid_dataset and
+    valid_frequency, which is 1 by default. `keywords` are None where they were not passed.
     """
     passed = [name for name, value in keywords.items() if value is not None]
     first = positional[0]
@@ -54,19 +49,7 @@ def as_keras_arguments(positional: tuple[Any, Any, Any, Any], keywords: dict[str
 
 
 def as_predict_arguments(inputs: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the inputs and options of a call of `predict`, whose options may follow the only input by position.
-
-    Args:
-        inputs: The positional arguments.
-        options: batch_size, verbose, steps and callbacks by name.
-
-    Raises:
-        TypeError: There are too many, or an option was passed twice.
-
-    Example:
-        >>> as_predict_arguments(("x", 64), {"batch_size": None, "verbose": "auto", "steps": None, "callbacks": None})
-        (('x',), {'batch_size': 64, 'verbose': 'auto', 'steps': None, 'callbacks': None})
-    """
+    """Return the inputs and options of a call of `predict`, whose options may follow the only input by position."""
     # No network has a batch size, right or wrong, or nothing, as its second input.
     if len(inputs) < 2 or not (inputs[1] is None or type(inputs[1]) in (int, float)):
         return inputs, options
@@ -96,8 +79,7 @@ def epochs_and_data(
     )
     data, valid = _split_validation(data, validation_data, validation_split, validation_batch_size, validation_steps)
     return (
-        1 if epochs is None else epochs, data.dataset(),
-        valid and dataclasses.replace(valid, dicts=dicts[1]).dataset(),
+        1 if epochs is None else epochs, data.dataset(), valid and dataclasses.replace(valid, dicts=dicts[1]).dataset(),
         1 if validation_freq is None else validation_freq,
     )
 
@@ -107,15 +89,7 @@ def _split_validation(
 ) -> tuple[KerasData, KerasData | None]:
     """Return the training data and the validation data.
 
-    Args:
-        data: The data passed to `fit`.
-        validation_data: ``(x, y)``, ``(x, y, sample_weight)`` or a dataset; None for none.
-        split: Fraction of `data` to validate on if `validation_data` is None.
-        batch_size: Rows of a validation batch of arrays; None for that of training.
-        steps: Batches of an evaluation; None for all.
-
-    Raises:
-        TypeError: `validation_data` is neither.
+    `validation_data` is ``(x, y)``, ``(x, y, sample_weight)``, a dataset, or None to validate on the fraction `split`.
     """
     if validation_data is None:
         if split is None or split == 0:
@@ -135,24 +109,12 @@ def _split_validation(
 
 
 class KerasCalls(KerasSaving):
-    """The methods of `keras.Model` for a `Model`: `evaluate`, `summary` and others.
-
-    Example:
-        >>> [name for name in vars(KerasCalls) if not name.startswith("_")]
-        ['evaluate', 'summary', 'layers', 'optimizer', 'get_weights', 'set_weights', 'compile']
-    """
+    """The methods of `keras.Model` for a `Model`: `evaluate`, `summary` and others."""
 
     def evaluate(
-        self,
-        x: Tree | None = None,
-        y: Tree | None = None,
-        batch_size: int | None = None,
-        verbose: str | int = "auto",
-        sample_weight: TensorLike | None = None,
-        steps: int | None = None,
-        callbacks: CallbacksLike | None = None,
-        return_dict: bool = False,
-        **unknown: NoReturn,
+        self, x: Tree | None = None, y: Tree | None = None, batch_size: int | None = None, verbose: str | int = "auto",
+        sample_weight: TensorLike | None = None, steps: int | None = None, callbacks: CallbacksLike | None = None,
+        return_dict: bool = False, **unknown: NoReturn,
     ) -> Any:
         """Compute the loss and the metrics, with Keras's arguments; `eval` is MindSpore's.
 
@@ -166,20 +128,11 @@ class KerasCalls(KerasSaving):
             callbacks: A callback or a list of them.
             return_dict: Whether the values come as a dict.
 
-        Returns:
-            The loss; with metrics a list, the loss first, or a dict by name with `return_dict`.
+        Returns: The loss; with metrics a list, the loss first, or a dict by name with `return_dict`.
 
-        Raises:
-            TypeError: No data were given.
-            ValueError: The Model has no loss, or the data do not fit together.
+        Raises: TypeError if no data were given. ValueError if the Model has no loss, or the data do not fit together.
 
-        Example:
-            >>> network = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, kernel_initializer="zeros")])
-            >>> import mixtrain
-            >>> mixtrain.Model(network, "mse").evaluate(np.ones((4, 2)), np.ones((4, 1)))
-            1.0
-
-        Source: Keras, `keras.Model.evaluate`.
+        Example: ``model.evaluate(x, y, batch_size=256)``.
         """
         checks.keywords("Model.evaluate", unknown, self.evaluate)
         data = KerasData(
@@ -200,11 +153,7 @@ class KerasCalls(KerasSaving):
         raise NotImplementedError
 
     def summary(self, *args: Any, **kwargs: Any) -> None:
-        """Print the Keras network's `summary`, with its arguments; `precision_report` shows the dtypes of the layers.
-
-        Raises:
-            TypeError: The network is a Cell.
-        """
+        """Print the `summary` of a Keras network, with its arguments; `precision_report` shows the layers' dtypes."""
         self._keras_network("summary", "print(network)").summary(*args, **kwargs)
 
     @property
@@ -223,24 +172,13 @@ class KerasCalls(KerasSaving):
         return [backend.to_numpy(variable) for variable in network.weights]
 
     def set_weights(self, weights: Sequence[Tensor]) -> None:
-        """Write the values of the Keras network's variables.
-
-        Args:
-            weights: One array for each, in the order of `get_weights`.
-
-        Raises:
-            ValueError: Another number of arrays, or other shapes.
-        """
+        """Write the values of the Keras network's variables, one array for each, in the order of `get_weights`."""
         network = self._keras_network("set_weights", "mixtrain.load_param_into_net(network, values)")
         with updating_masters(network.weights):
             network.set_weights(weights)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Raise an error: the arguments of Keras's `compile` are arguments of `Model`.
-
-        Raises:
-            TypeError: Always.
-        """
+        """Raise a TypeError: the arguments of Keras's `compile` are arguments of `Model`."""
         raise TypeError(
             "Model.compile: expected the loss, optimizer and metrics where the Model is made; got a call of compile. "
             "Write Model(network, loss_fn, optimizer, metrics=[...])."
@@ -294,7 +232,6 @@ class KerasCalls(KerasSaving):
 
 
 def _predict_hooks(network: keras.Layer, callbacks: Any, steps: int | None) -> keras.callbacks.CallbackList:
-    """Return the callbacks of a prediction, bound to the network."""
     callbacks = as_list(callbacks)
     for callback in callbacks:
         checks.instance(

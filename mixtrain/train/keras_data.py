@@ -20,23 +20,13 @@ BATCH_SIZE = 32
 class KerasData:
     """The data arguments of Keras's `fit` and `evaluate`.
 
-    Attributes:
-        where: "Model.fit" or "Model.evaluate", for errors.
-        x: An array, a list, tuple or dict of arrays, or a dataset of batches ``(x, y)`` or ``(x, y, sample_weight)``.
-        y: Labels, shaped as `x`; None where `x` is a dataset, or the network needs none.
-        sample_weight: A weight for each row.
-        class_weight: A weight for the rows of each class.
-        batch_size: Rows of a batch; None for 32. A dataset has its own.
-        steps: Batches of an epoch; None for all.
-        shuffle: Whether to shuffle the rows of arrays, or the batches of a `PyDataset`, before each epoch.
-        continues: Whether an epoch of `steps` starts where the last one ended.
-        dicts: What a batch of a dataset that is a dict holds.
-
-    Raises:
-        TypeError: An argument of the wrong kind.
-        ValueError: Arguments that do not go together, or arrays of different lengths.
-
-    Source: Keras, `keras.Model.fit`.
+    `where`: "Model.fit" or "Model.evaluate", for errors. `x`: An array, a list, tuple or dict of arrays, or a dataset
+    of batches ``(x, y)`` or ``(x, y, sample_weight)``. `y`: Labels, shaped as `x`; None where `x` is a dataset, or the
+    network needs none. `sample_weight`: A weight for each row. `class_weight`: A weight for the rows of each class.
+    `batch_size`: Rows of a batch; None for 32. A dataset has its own. `steps`: Batches of an epoch; None for all.
+    `shuffle`: Whether to shuffle the rows of arrays, or the batches of a `PyDataset`, before each epoch. `continues`:
+    Whether an epoch of `steps` starts where the last one ended. `dicts`: What a batch of a dataset that is a dict
+    holds.
     """
 
     where: str
@@ -96,11 +86,7 @@ class KerasData:
         return as_batch(tuple(columns), backend.refuse_unstorable)
 
     def split(self, fraction: float) -> tuple[KerasData, KerasData]:
-        """Split the rows into those for training and the last `fraction` of them, for validation.
-
-        Raises:
-            ValueError: The data are a dataset, or `fraction` leaves one part without rows.
-        """
+        """Split the rows into those for training and the last `fraction` of them, for validation."""
         if not self.of_arrays:
             raise checks.fail_value(
                 self.where, "validation_split needs arrays", type(self.x).__name__, "validation_data=a dataset"
@@ -128,7 +114,6 @@ class KerasData:
         return first, last
 
     def dataset(self) -> DatasetLike:
-        """Return a dataset of batches for `Model.train`."""
         data: Tree = self.x
         if self.of_arrays:
             data = ArrayBatches(self.arrays(), self.batch_size or BATCH_SIZE, shuffle=self.shuffle)
@@ -165,16 +150,9 @@ def _parts(column: Tree) -> Tree:
 
 
 def class_weights(where: str, labels: TensorLike, weights: Mapping[int, float]) -> np.ndarray:
-    """Return the weight of each row by its class.
+    """Return the weight of each row by its class; 1 for classes without a weight.
 
-    Args:
-        where: The caller, for errors.
-        labels: Class numbers (N,) or (N, 1), or one-hot rows (N, classes).
-        weights: The weights by class number; 1 for other classes.
-
-    Raises:
-        TypeError: `weights` is not a dict of numbers.
-        ValueError: There are labels of several outputs, or no labels.
+    `labels` are class numbers (N,) or (N, 1), or one-hot rows (N, classes).
 
     Example:
         >>> class_weights("Model.fit", np.array([0, 2]), {2: 5.0}).tolist()
@@ -196,16 +174,8 @@ def class_weights(where: str, labels: TensorLike, weights: Mapping[int, float]) 
 class ArrayBatches(keras.utils.PyDataset):
     """Batches of the rows of arrays; the last one may be shorter.
 
-    Args:
-        columns: Structures of arrays of the same length.
-        batch_size: Rows of a batch.
-        shuffle: Whether to shuffle the rows before each pass, with NumPy's global generator (seeded by
-            `keras.utils.set_random_seed`).
-
-    Example:
-        >>> data = ArrayBatches((np.arange(5), np.arange(5)), 2)
-        >>> len(data), data[2][0].tolist()
-        (3, [4])
+    `columns`: Structures of arrays of the same length. `batch_size`: Rows of a batch. `shuffle`: Whether to shuffle the
+    rows before each pass, with NumPy's global generator (seeded by `keras.utils.set_random_seed`).
     """
 
     def __init__(self, columns: tuple[Tree, ...], batch_size: int, *, shuffle: bool = False) -> None:
@@ -225,7 +195,6 @@ class ArrayBatches(keras.utils.PyDataset):
         return keras.tree.map_structure(lambda array: array[rows], self._columns)  # type: ignore[no-any-return]
 
     def on_epoch_begin(self) -> None:
-        """Shuffle the rows for a pass."""
         if self._shuffle:
             self._order = np.random.permutation(self._rows)
 
@@ -245,24 +214,18 @@ class _ShuffledBatches(keras.utils.PyDataset):
         return self._batches[int(self._order[index])]
 
     def on_epoch_begin(self) -> None:
-        """Begin a pass, and shuffle its batches."""
         self._batches.on_epoch_begin()
         self._order = np.random.permutation(self._batches.num_batches)
 
     def on_epoch_end(self) -> None:
-        """End a pass."""
         self._batches.on_epoch_end()
 
 
 class StepsOfEpoch:
     """Epochs with a fixed number of batches of a dataset.
 
-    Args:
-        where: The caller, for errors.
-        batches: A dataset, which is repeated, or a generator.
-        steps: Batches of an epoch.
-        continues: Whether an epoch starts where the last one ended; always so with a generator.
-        dicts: What a batch that is a dict holds.
+    `batches`: A dataset, which is repeated, or a generator. `steps`: Batches of an epoch. `continues`: Whether an epoch
+    starts where the last one ended; always so with a generator. `dicts`: What a batch that is a dict holds.
 
     Example:
         >>> data = StepsOfEpoch("Model.fit", iter(range(4)), 2)
@@ -308,9 +271,7 @@ class StepsOfEpoch:
 class _WeightedBatches:
     """The batches of a dataset, with a third column of sample weights by class."""
 
-    def __init__(
-        self, where: str, batches: DatasetLike, weights: Mapping[int, float], dicts: DictBatches
-    ) -> None:
+    def __init__(self, where: str, batches: DatasetLike, weights: Mapping[int, float], dicts: DictBatches) -> None:
         self._where, self._batches, self._weights, self._dicts = where, batches, weights, dicts
 
     def __len__(self) -> int:

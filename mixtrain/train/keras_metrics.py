@@ -22,8 +22,7 @@ NOT_FOR_A_GRAPH: Final = (TypeError, NotImplementedError, AttributeError)
 
 # Metric functions whose labels are class numbers.
 _SPARSE_FUNCTIONS: Final = (
-    keras.metrics.sparse_categorical_accuracy,
-    keras.metrics.sparse_top_k_categorical_accuracy,
+    keras.metrics.sparse_categorical_accuracy, keras.metrics.sparse_top_k_categorical_accuracy,
     keras.metrics.sparse_categorical_crossentropy,
 )
 
@@ -31,16 +30,11 @@ _SPARSE_FUNCTIONS: Final = (
 class CompileMetric(Metric):
     """A Keras metric of one output; the metric that "accuracy" stands for depends on the shapes of the first batch.
 
-    Args:
-        metric: A Keras metric, a name that Keras knows, or a function of ``(labels, predictions)``.
-        output: Name of the output, or its index if outputs have no names; None for the only output.
-        names: Names of the outputs of a network that returns them as a list.
-        weighted: Whether to use sample weights.
+    `metric`: A Keras metric, a name that Keras knows, or a function of ``(labels, predictions)``. `output`: Name of the
+    output, or its index if outputs have no names; None for the only output. `names`: Names of the outputs of a network
+    that returns them as a list. `weighted`: Whether to use sample weights.
 
-    Example:
-        >>> import numpy as np
-        >>> CompileMetric("accuracy")(np.array([[0.9], [0.2]]), np.array([[1.0], [1.0]]))
-        0.5
+    Example: ``CompileMetric("accuracy")(predictions, labels)``.
     """
 
     def __init__(
@@ -54,7 +48,6 @@ class CompileMetric(Metric):
         self.metric: keras.metrics.Metric | None = metric if isinstance(metric, keras.metrics.Metric) else None
 
     def clear(self) -> None:
-        """Reset the metric."""
         if self.metric is not None:
             self.metric.reset_state()
 
@@ -87,11 +80,7 @@ class CompileMetric(Metric):
         return one_of_outputs("output", outputs, self._output, names), label, weights
 
     def eval(self) -> Any:
-        """Return the value: a float, or Keras's array or dict.
-
-        Raises:
-            RuntimeError: There was no batch.
-        """
+        """Return the value: a float, or Keras's array or dict."""
         if self.metric is None:
             raise RuntimeError(
                 f"{metric_name(self._identifier)}: expected update before eval; got no batch. "
@@ -121,7 +110,6 @@ def _get_metric(identifier: Any, predictions: tuple[int, ...], labels: tuple[int
 
 
 def metric_name(metric: Any) -> str:
-    """Return the name of a metric in Keras's results."""
     if isinstance(metric, str):
         return metric
     return str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
@@ -139,14 +127,8 @@ def is_keras_metric(metric: Any) -> bool:
     return callable(metric) and not isinstance(metric, (Metric, type))
 
 
-def keras_results(
-    plain: Sequence[tuple[Any, str]], weighted: Sequence[tuple[Any, str]]
-) -> tuple[list[str], list[str]]:
-    """Return the names of metrics in Keras's results.
-
-    Args:
-        plain: The output, None for the only one, and the name of each metric.
-        weighted: Likewise of the metrics that use sample weights.
+def keras_results(plain: Sequence[tuple[Any, str]], weighted: Sequence[tuple[Any, str]]) -> tuple[list[str], list[str]]:
+    """Return the names of metrics in Keras's results, from the output (None for the only one) and the name of each.
 
     Example:
         >>> keras_results([("a", "mae"), ("a", "mae")], [("a", "mae"), ("b", "mse")])
@@ -171,9 +153,6 @@ class DeviceMetrics:
 
     The first update is not compiled, because some metrics create their variables in it. No update is compiled if a
     user's metric reads values.
-
-    Args:
-        metrics: The metrics: each a `KerasMetric` or a `CompileMetric`.
     """
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
@@ -183,14 +162,7 @@ class DeviceMetrics:
         self._compilable = True
 
     def update(self, predictions: Tree, labels: Tree, weights: Tree | None, masks: Sequence[Tensor | None]) -> None:
-        """Update with one batch.
-
-        Args:
-            predictions: The network's outputs.
-            labels: Their labels.
-            weights: The sample weights, or None.
-            masks: For each output the mask from Keras's layers, or None.
-        """
+        """Update with one batch; `masks` holds the mask of each output from Keras's layers, or None."""
         if not self._metrics:
             return
         if not self._built or not self._compilable:
@@ -253,11 +225,7 @@ def masks_of(outputs: Tree) -> list[Tensor | None]:
 
 
 def checked_weighted(metric: Any) -> Any:
-    """Return a metric, checked to accept sample weights.
-
-    Raises:
-        TypeError: It is not a Keras metric or the name of one.
-    """
+    """Return a metric, checked to accept sample weights."""
     if not is_keras_metric(metric):
         raise checks.fail_type(
             "Model", "each of weighted_metrics must be a Keras metric or its name", metric,

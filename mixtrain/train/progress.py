@@ -26,14 +26,8 @@ _SECONDS_BETWEEN_UPDATES = 0.1
 class ProgressMonitor(Callback):
     """Shows an epoch's progress.
 
-    Args:
-        last_epoch: Number of the run's last epoch.
-        bar: Whether a bar is drawn; otherwise a line is printed at the end of an epoch.
-        size: Number of batches in the data; None where it is unknown.
-
-    Example:
-        >>> ProgressMonitor(10, bar=False).observes_only
-        True
+    `last_epoch`: Number of the run's last epoch. `bar`: Whether a bar is drawn; otherwise a line is printed at the end
+    of an epoch. `size`: Number of batches in the data; None where it is unknown.
     """
 
     observes_only: ClassVar[bool] = True
@@ -110,23 +104,17 @@ class ProgressMonitor(Callback):
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """Return the scalars among the values."""
     return {name: float(value) for name, value in values.items() if np.ndim(value) == 0}
 
 
 def _skips(arguments: CallbackArguments) -> str:
-    """Describe the skipped steps of an epoch and how the loss scale changed."""
     records, scale = arguments.epoch_results, arguments._step.scale
     last = None if scale is None else backend.to_numpy(scale.variable)
     return skips_of(records, None if last is None else float(last.reshape(())))
 
 
 def skips_of(records: StepRecords, last_scale: float | None) -> str:
-    """Describe how many steps were skipped and how the loss scale changed.
-
-    Args:
-        records: The steps of an epoch.
-        last_scale: The loss scale after them; None for that of the last step.
+    """Describe how many steps were skipped and how the loss scale changed, to `last_scale` or that of the last step.
 
     Example:
         >>> skips_of(StepRecords(np.ones(2), np.array([True, True]), np.float32([8, 4])), 2.0)
@@ -144,13 +132,7 @@ def skips_of(records: StepRecords, last_scale: float | None) -> str:
 
 
 def resolve_verbose(verbose: Verbose, callbacks: list[Any]) -> int:
-    """Return 0 for no output, 1 for a bar, 2 for lines.
-
-    Args:
-        verbose: "auto": a bar on a terminal, lines elsewhere, nothing if a callback prints the loss; or one of these
-            numbers.
-        callbacks: The run's callbacks.
-    """
+    """Return 0 (nothing), 1 (bar) or 2 (lines); "auto": 1 on a terminal, 2 elsewhere, 0 where a callback prints."""
     if verbose != "auto":
         return int(verbose)
     if any(isinstance(callback, LossMonitor) for callback in callbacks):
@@ -159,14 +141,7 @@ def resolve_verbose(verbose: Verbose, callbacks: list[Any]) -> int:
 
 
 def with_progress(callbacks: list[Any], verbose: int, last_epoch: int, size: int | None) -> list[Any]:
-    """Return the callbacks of a run, with a `ProgressMonitor` unless `verbose` is 0.
-
-    Args:
-        callbacks: The run's callbacks.
-        verbose: 0 for nothing, 1 for a bar, 2 for lines.
-        last_epoch: Number of the run's last epoch.
-        size: Number of batches in the data; None where it is unknown.
-    """
+    """Return the callbacks of a run, with a `ProgressMonitor` unless `verbose` is 0."""
     return [*callbacks, ProgressMonitor(last_epoch, bar=verbose == _BAR, size=size)] if verbose else callbacks
 
 

@@ -38,25 +38,14 @@ class StepRecords:
         non_finite_counts: A tensor of shape (n, weights), int32; None if no callback has an overflow hook.
         stacked: Whether the last three have an axis of steps, which those of a single step may lack.
 
-    Example:
-        >>> StepRecords([np.float32(2.0)]).loss.tolist()
-        [2.0]
+    Example: ``StepRecords([np.float32(2.0)]).loss``.
     """
 
     def __init__(
-        self,
-        loss: TensorLike,
-        overflow: TensorLike | None = None,
-        loss_scale: TensorLike | None = None,
-        *,
-        rows: TensorLike | None = None,
-        learning_rate: TensorLike | None = None,
-        grad_norm: TensorLike | None = None,
-        metrics: Mapping[str, TensorLike] | None = None,
-        gradients: Mapping[str, TensorLike] | None = None,
-        predictions: Tree | None = None,
-        non_finite_counts: TensorLike | None = None,
-        stacked: bool = True,
+        self, loss: TensorLike, overflow: TensorLike | None = None, loss_scale: TensorLike | None = None, *,
+        rows: TensorLike | None = None, learning_rate: TensorLike | None = None, grad_norm: TensorLike | None = None,
+        metrics: Mapping[str, TensorLike] | None = None, gradients: Mapping[str, TensorLike] | None = None,
+        predictions: Tree | None = None, non_finite_counts: TensorLike | None = None, stacked: bool = True,
     ) -> None:
         self._count = len(loss)
         self._columns: dict[str, Any] = {
@@ -135,10 +124,9 @@ class StepRecords:
 
     @property
     def gradients(self) -> dict[str, np.ndarray]:
-        """The gradient of each weight in each step, float32 (n, ...) by the weight's name.
+        """The gradient of each weight in each step, float32 (n, ...) by the weight's name; `grad_norm` is their norm.
 
-        `grad_norm` is the norm of these. Available in step hooks alone, if a callback of the run has
-        ``needs = {"gradients"}``.
+        Available in step hooks alone, if a callback of the run has ``needs = {"gradients"}``.
         """
         return self._needed("gradients")  # type: ignore[no-any-return]
 
@@ -210,7 +198,6 @@ class StepRecords:
 
 
 def _as_array(values: TensorLike) -> np.ndarray:
-    """Return a column as an array."""
     if not isinstance(values, list):
         return backend.to_numpy(values)
     # Most lists are those of a single step.
@@ -286,15 +273,7 @@ class _Joined(StepRecords):
 
 
 class EpochRecords:
-    """Collects the records of an epoch, call by call; all but the latest are kept as compact arrays.
-
-    Example:
-        >>> records = EpochRecords()
-        >>> for loss in range(3):
-        ...     records.add(StepRecords([np.float32(loss)]))
-        >>> records.joined().loss.tolist()
-        [0.0, 1.0, 2.0]
-    """
+    """Collects the records of an epoch, call by call; all but the latest are kept as compact arrays."""
 
     def __init__(self) -> None:
         self._compacted: list[StepRecords] = []
@@ -302,14 +281,12 @@ class EpochRecords:
         self._recent_steps = 0
 
     def add(self, records: StepRecords) -> None:
-        """Add the records of a call."""
         self._recent.append(records.scalars())
         self._recent_steps += len(records)
         if self._recent_steps >= 2 * RECENT_STEPS:
             self._compact()
 
     def _compact(self) -> None:
-        """Compact the oldest of the recent records."""
         count = steps = 0
         while self._recent_steps - steps > RECENT_STEPS:
             steps += len(self._recent[count])
@@ -319,5 +296,4 @@ class EpochRecords:
         self._recent_steps -= steps
 
     def joined(self) -> StepRecords:
-        """Return the records of all calls as one."""
         return StepRecords.joined([*self._compacted, *self._recent])

@@ -55,7 +55,6 @@ class LastRun(Callback):
 
     @property
     def steps(self) -> StepRecords:
-        """Every step of the run."""
         return StepRecords.joined(self._epochs)
 
     @property
@@ -65,13 +64,11 @@ class LastRun(Callback):
 
     @property
     def ranges(self) -> RangeRecords:
-        """The sampled ranges."""
         records = (monitor.records for monitor in self._monitors if isinstance(monitor, RangeMonitor))
         return next(records, RangeRecords())
 
 
 def report_data(network: Network, plan: PrecisionPlan, run: LastRun) -> dict[str, Any]:
-    """Return the data of a report."""
     facts = plan_facts(plan)
     rows = [dict(zip(_COLUMNS, row, strict=True)) for row in facts["rows"]]
     device = backend.describe_device()

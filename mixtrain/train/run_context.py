@@ -27,16 +27,12 @@ class CallbackArguments:
         cur_epoch_num: Number of the epoch, from 1; not set before the first epoch.
         cur_step_num: Number of the step over all epochs, from 1; with sink feed that of the call's last step.
         steps_before_epoch: Number of the last step before this epoch; at its end, of its own last step.
-        network: The network as passed to `Model`.
+        network, loss_fn, optimizer: As passed to `Model`.
         train_network: The cell that trains on a batch.
         eval_network: The cell whose outputs the metrics are computed from.
-        loss_fn: The loss.
-        optimizer: The optimizer.
         loss_scale_manager: The manager in use, or None.
-        train_dataset: The training data as passed.
-        valid_dataset: The evaluation data as passed.
-        train_dataset_element: The batch of the step; None with sink feed.
-        eval_dataset_element: The batch of the evaluation step.
+        train_dataset, valid_dataset: The data as passed.
+        train_dataset_element, eval_dataset_element: The batch of the step; None in training with sink feed.
         net_outputs: The outputs of `train_network` (or `eval_network`) at the last step.
         step_results: Every step of the call: ``loss``, ``overflow``, ``loss_scale``, ``learning_rate`` and
             ``grad_norm``, arrays of shape (n,); ``gradients`` and ``predictions`` where a callback needs them.
@@ -45,22 +41,17 @@ class CallbackArguments:
             without training, and returns the loss scale, a scalar tensor, and `RangeRecords`.
         epoch_values: At the end of an epoch, its mean "loss" and its other values in the history.
         epoch_results: At the end of an epoch, all its steps, in the form of `step_results`.
-        metrics: Evaluation results by name, after an evaluation.
-        eval_results: The same with "eval_loss".
+        metrics, eval_results: Results by name, after an evaluation; the latter with "eval_loss".
         dataset_sink_mode: Whether a call runs many steps.
         verbose: The progress output: 0 for none, 1 for a bar, 2 for lines.
         list_callback: The callbacks of the run.
-        parallel_mode: "stand_alone".
-        device_number: 1.
+        parallel_mode, device_number: "stand_alone" and 1.
 
     Args:
         shows_tensors: Whether fields with tensors are Tensors, as for a network of Cells, not the backend's tensors.
         **fields: Some of the attributes above.
 
-    Example:
-        >>> arguments = CallbackArguments(mode="train", cur_step_num=3)
-        >>> arguments.cur_step_num, arguments.get("cur_epoch_num", 1)
-        (3, 1)
+    Example: ``CallbackArguments(mode="train", cur_step_num=3).get("cur_epoch_num", 1)``.
 
     Source: MindSpore, `mindspore.train.RunContext`.
     """
@@ -187,14 +178,9 @@ class RunContext:
         original_args: The state; for a loop that a script writes, and for tests of callbacks, a dict of its fields.
             What is stored in the dict later is seen by callbacks, and what they store is seen in the dict.
 
-    Raises:
-        TypeError: `original_args` is neither.
+    Raises: TypeError if `original_args` is neither.
 
-    Example:
-        >>> context = RunContext({"cur_epoch_num": 4})
-        >>> context.request_stop()
-        >>> context.original_args().cur_epoch_num, context.get_stop_requested()
-        (4, True)
+    Example: ``RunContext({"cur_epoch_num": 4}).request_stop()``.
     """
 
     def __init__(self, original_args: CallbackArguments | dict[str, Any]) -> None:

@@ -20,12 +20,7 @@ Path = str | os.PathLike[str]
 
 
 class KerasSaving:
-    """The saving methods of a `Model` of a Keras network; for a Cell, see `mixtrain.save_checkpoint`.
-
-    Example:
-        >>> [name for name in vars(KerasSaving) if not name.startswith("_")]
-        ['save', 'save_weights', 'load_weights']
-    """
+    """The saving methods of a `Model` of a Keras network; for a Cell, see `mixtrain.save_checkpoint`."""
 
     _networks: Networks
     _compile_arguments: CompileArguments
@@ -41,19 +36,10 @@ class KerasSaving:
             filepath: The file; its name ends in ``.keras``.
             overwrite: Whether to replace an existing file.
 
-        Raises:
-            TypeError: The network is not a `keras.Model`.
-            ValueError: Another ending; the network has no variables yet.
-            FileExistsError: The file exists and `overwrite` is False.
+        Raises: TypeError if the network is not a `keras.Model`. ValueError for another ending, or a network
+            without variables yet. FileExistsError if the file exists and `overwrite` is False.
 
-        Example:
-            >>> import os, tempfile, mixtrain
-            >>> network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
-            >>> model = mixtrain.Model(network, amp_level="O2")
-            >>> path = os.path.join(tempfile.mkdtemp(), "dense.keras")
-            >>> model.save(path)
-            >>> keras.models.load_model(path).layers[0].compute_dtype
-            'float32'
+        Example: ``model.save("lenet.keras")``, then ``keras.models.load_model("lenet.keras")``.
         """
         network, path = self._checked("save", filepath, (".keras",), overwrite)
         compile_network(network, self._compile_arguments)
@@ -67,17 +53,10 @@ class KerasSaving:
             filepath: The file; its name ends in ``.weights.h5``.
             overwrite: Whether to replace an existing file.
 
-        Raises:
-            TypeError: The network is not a `keras.Model`.
-            ValueError: Another ending; the network has no variables yet.
-            FileExistsError: The file exists and `overwrite` is False.
+        Raises: TypeError if the network is not a `keras.Model`. ValueError for another ending, or a network
+            without variables yet. FileExistsError if the file exists and `overwrite` is False.
 
-        Example:
-            >>> import os, tempfile, mixtrain
-            >>> network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
-            >>> path = os.path.join(tempfile.mkdtemp(), "dense.weights.h5")
-            >>> mixtrain.Model(network).save_weights(path)
-            >>> network.load_weights(path)
+        Example: ``model.save_weights("lenet.weights.h5")``.
         """
         network, path = self._checked("save_weights", filepath, (".weights.h5",), overwrite)
         with _own_policies(network):
@@ -90,17 +69,10 @@ class KerasSaving:
             filepath: A file that ends in ``.weights.h5`` or ``.keras``.
             skip_mismatch: Whether to skip layers whose weights have another shape, with a warning from Keras.
 
-        Raises:
-            TypeError: The network is not a `keras.Model`.
-            ValueError: The network has no variables yet, or others than the file.
-            FileNotFoundError: There is no such file.
+        Raises: TypeError if the network is not a `keras.Model`. ValueError if the network has no variables yet, or
+            others than the file. FileNotFoundError if there is no such file.
 
-        Example:
-            >>> import os, tempfile, mixtrain
-            >>> network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
-            >>> path = os.path.join(tempfile.mkdtemp(), "dense.weights.h5")
-            >>> network.save_weights(path)
-            >>> mixtrain.Model(network, amp_level="O2").load_weights(path)
+        Example: ``model.load_weights("lenet.weights.h5")``.
         """
         network, path = self._checked("load_weights", filepath, (".weights.h5", ".keras"), overwrite=True)
         if not os.path.isfile(path):
@@ -112,7 +84,6 @@ class KerasSaving:
             network.load_weights(path, skip_mismatch=skip_mismatch)
 
     def _checked(self, method: str, filepath: Any, endings: tuple[str, ...], overwrite: bool) -> tuple[Any, str]:
-        """Check the network and the path, and return both."""
         where, network = f"Model.{method}", self._networks.network
         if not isinstance(network, keras.Model):
             alternative = "load_checkpoint and mixtrain.load_param_into_net" if method == "load_weights" else (

@@ -33,14 +33,7 @@ _MAX_RULES: Final = 16
 
 @dataclasses.dataclass(frozen=True)
 class LayerError:
-    """The error of a layer relative to float32.
-
-    Attributes:
-        path: The layer's path.
-        forward: The relative error of its outputs.
-        added: The difference to the error of its inputs.
-        gradient: The relative error of its parameters' gradients.
-    """
+    """The error of a layer relative to float32: of its outputs, what it adds, and of its parameters' gradients."""
 
     path: str
     forward: float
@@ -52,18 +45,12 @@ class LayerError:
 class Suggestion:
     """Result of `suggest_rules`. Printed, it is code to paste.
 
-    Attributes:
-        paths: The layers to keep in float32.
-        lines: The same as code, with `network` as the network.
-        tolerance: The allowed relative error of gradients.
-        error: The error without the lines.
-        error_with: The error with them.
-        layers: The error of each layer without them.
-        steps: Number of steps that were trained, without and with the lines, and undone.
-        skipped: Number of skipped steps without the lines.
-        skipped_with: Number of skipped steps with them.
-        loss: The loss of the last of these steps without the lines.
-        loss_with: The loss of the last step with them.
+    `paths`: The layers to keep in float32. `lines`: The same as code, with `network` as the network. `tolerance`: The
+    allowed relative error of gradients. `error`: The error without the lines. `error_with`: The error with them.
+    `layers`: The error of each layer without them. `steps`: Number of steps that were trained, without and with the
+    lines, and undone. `skipped`: Number of skipped steps without the lines. `skipped_with`: Number of skipped steps
+    with them. `loss`: The loss of the last of these steps without the lines. `loss_with`: The loss of the last step
+    with them.
     """
 
     paths: tuple[str, ...]
@@ -102,21 +89,10 @@ def suggest_rules(model: Model, dataset: DatasetLike, tolerance: float = 0.1, st
         tolerance: Maximum relative error of all gradients as one vector.
         steps: Number of steps to train for the comparison; 0 for none.
 
-    Returns:
-        The `Suggestion`.
+    Raises: TypeError if `model` is not a Model, or an argument is not a number. ValueError if the model has no
+        optimizer, or the tolerance is not above 0.
 
-    Raises:
-        TypeError: `model` is not a Model, or an argument is not a number.
-        ValueError: The model has no optimizer, or the tolerance is not above 0.
-
-    Example:
-        >>> import numpy as np, mixtrain, mixtrain.nn as nn
-        >>> net = nn.SequentialCell(nn.Dense(2, 2), nn.Dense(2, 1))
-        >>> optimizer = nn.SGD(net.trainable_params(), 0.01)
-        >>> model = mixtrain.Model(net, nn.MSELoss(), optimizer, amp_level="O2")
-        >>> batches = [(np.ones((4, 2), np.float32), np.zeros((4, 1), np.float32))]
-        >>> mixtrain.suggest_rules(model, batches, steps=0).lines
-        ()
+    Example: ``print(mixtrain.suggest_rules(model, dataset))``.
     """
     checks.instance(_WHERE, "model", model, Model, "suggest_rules(mixtrain.Model(...), dataset)")
     checks.integer(_WHERE, "steps", steps, at_least=0, example=50)
@@ -149,7 +125,6 @@ class _Search:
         self._passes: dict[tuple[str, ...], Pass] = {}
 
     def layers_at(self, paths: Sequence[str]) -> list[Layer]:
-        """Return the layers at some paths."""
         return [self._nodes[path].layer for path in paths]
 
     def _pass(self, paths: tuple[str, ...]) -> Pass:
@@ -165,7 +140,6 @@ class _Search:
         return self._passes[paths]
 
     def error(self, paths: tuple[str, ...]) -> float:
-        """Return the relative error of gradients with some layers kept in float32."""
         return gradient_error(self._pass(paths), self._reference)
 
     def _cost(self, paths: tuple[str, ...], tolerance: float) -> tuple[float, ...]:
@@ -205,7 +179,6 @@ class _Search:
         return ordered or ([""] if "" not in chosen else [])
 
     def layer_errors(self) -> tuple[LayerError, ...]:
-        """Return the error of each layer under the plan."""
         half = self._pass(())
         gradients = {
             path: relative_error(group, self._reference.parameters[path]) for path, group in half.parameters.items()

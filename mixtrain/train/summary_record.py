@@ -33,34 +33,20 @@ class SummaryRecord:
         log_dir: The directory, created if it does not exist.
         file_prefix: Accepted for MindSpore scripts; the file is called ``events.out.tfevents...``.
         file_suffix: The end of the file's name.
-        num_process: Accepted for MindSpore scripts.
-        network: Accepted for MindSpore scripts; no graph is written.
+        num_process, network: Accepted for MindSpore scripts; no graph is written.
         max_file_size: Size in bytes at which writing stops; None for no limit.
         raise_exception: Whether to raise an error if the file cannot be written, not only a warning.
         export_options: ``{"tensor_format": "npy"}`` writes tensors as ``.npy`` files too.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Raises: TypeError if an argument has the wrong type. ValueError if an argument is out of range.
 
-    Example:
-        >>> import tempfile, mixtrain
-        >>> with SummaryRecord(tempfile.mkdtemp()) as summary:
-        ...     summary.add_value("scalar", "loss", mixtrain.Tensor(0.5))
-        ...     summary.record(1)
-        True
+    Example: ``with SummaryRecord("./summary") as record: record.add_value("scalar", "loss", loss); record.record(1)``.
     """
 
     def __init__(
-        self,
-        log_dir: str | os.PathLike[str],
-        file_prefix: str = "events",
-        file_suffix: str = "_MS",
-        num_process: int = 32,
-        network: Network | None = None,
-        max_file_size: int | None = None,
-        raise_exception: bool = False,
-        export_options: dict[str, Any] | None = None,
+        self, log_dir: str | os.PathLike[str], file_prefix: str = "events", file_suffix: str = "_MS",
+        num_process: int = 32, network: Network | None = None, max_file_size: int | None = None,
+        raise_exception: bool = False, export_options: dict[str, Any] | None = None,
     ) -> None:
         for name, value in (("file_prefix", file_prefix), ("file_suffix", file_suffix)):
             checks.instance(_WHERE, name, value, str, f'{name}="_MS"')
@@ -98,14 +84,10 @@ class SummaryRecord:
     def add_value(self, plugin: str, name: str, value: Any) -> None:
         """Keep a value for the next `record`, which writes the latest value of a name.
 
-        Args:
-            plugin: "scalar", "tensor", "histogram" or "image" ((N, C, H, W) with 1 or 3 channels).
-            name: The tag.
-            value: A tensor.
+        `plugin`: "scalar", "tensor", "histogram" or "image" ((N, C, H, W) with 1 or 3 channels). `value`: A tensor.
 
-        Raises:
-            TypeError: `value` is not a tensor.
-            ValueError: There is no such plugin, `name` is empty, or the plugin does not accept the shape of `value`.
+        Raises: TypeError if `value` is not a tensor. ValueError if there is no such plugin, `name` is empty, or the
+            plugin does not accept the shape of `value`.
         """
         where = f"{_WHERE}.add_value"
         checks.one_of(where, "plugin", plugin, PLUGINS)
@@ -120,16 +102,12 @@ class SummaryRecord:
     ) -> bool:
         """Write the pending values, and those of summary operations.
 
-        Args:
-            step: Number of the step.
-            train_network: Accepted for MindSpore scripts.
-            plugin_filter: Whether to write the values of a plugin; the others are dropped.
+        `step`: Number of the step. `train_network`: Accepted for MindSpore scripts. `plugin_filter`: Whether to write
+        the values of a plugin; the others are dropped.
 
-        Returns:
-            Whether the values were written: False if the record is closed or the file is full.
+        Returns: Whether the values were written: False if the record is closed or the file is full.
 
-        Raises:
-            TypeError: `step` is not an int.
+        Raises: TypeError if `step` is not an int.
         """
         checks.integer(f"{_WHERE}.record", "step", step, at_least=0, example=1)
         collected = {(plugin, tag): _prepared(tag, plugin, value) for plugin, tag, value in take_values()}
@@ -140,15 +118,7 @@ class SummaryRecord:
         return self._write(step, values)
 
     def write_numbers(self, step: int, numbers: Mapping[str, float]) -> bool:
-        """Write numbers at once; pending values stay for `record`.
-
-        Args:
-            step: Number of the step.
-            numbers: The numbers by tag.
-
-        Returns:
-            As `record`.
-        """
+        """Write numbers by tag at once; pending values stay for `record`. Returns as `record` does."""
         return self._write(step, {("scalar", tag): np.asarray(number) for tag, number in numbers.items()})
 
     def _write(self, step: int, values: Mapping[tuple[str, str], np.ndarray]) -> bool:
@@ -167,12 +137,7 @@ class SummaryRecord:
         return True
 
     def add_text(self, name: str, text: str) -> None:
-        """Write text at once, at step 0.
-
-        Args:
-            name: The tag.
-            text: The text.
-        """
+        """Write text at once, at step 0."""
         self._writer.text(name, text, 0)
 
     def flush(self) -> None:
@@ -203,12 +168,7 @@ class SummaryRecord:
 
 
 def check_export_options(where: str, options: Any) -> bool:
-    """Whether tensors are written as ``.npy`` files too.
-
-    Raises:
-        TypeError: `options` is not a dict.
-        ValueError: An option is unknown.
-    """
+    """Whether tensors are written as ``.npy`` files too."""
     if options is None:
         return False
     checks.instance(where, "export_options", options, dict, 'export_options={"tensor_format": "npy"}')

@@ -40,12 +40,9 @@ _VARIANTS: Final[tuple[tuple[AmpLevel, DType], ...]] = (
 class TunedLevel:
     """Time, memory and error of a level.
 
-    Attributes:
-        amp_level: "O0" to "O3".
-        half: The half-precision dtype.
-        milliseconds: The time of a step: the median of several rounds, with the levels in turn.
-        peak_bytes: Peak memory during its steps; None if unknown.
-        error: The relative error of the gradients of one batch, as one vector; infinite where they overflow.
+    `amp_level`: "O0" to "O3". `half`: The half-precision dtype. `milliseconds`: The time of a step: the median of
+    several rounds, with the levels in turn. `peak_bytes`: Peak memory during its steps; None if unknown. `error`: The
+    relative error of the gradients of one batch, as one vector; infinite where they overflow.
     """
 
     amp_level: str
@@ -64,14 +61,7 @@ class TunedLevel:
 
 @dataclasses.dataclass(frozen=True)
 class Tuning:
-    """Result of `tune`. Printed, it is a table with the line to write.
-
-    Attributes:
-        levels: Time, memory and error of each level.
-        best: The fastest within the tolerance.
-        tolerance: The allowed error.
-        device: Name of the device.
-    """
+    """Result of `tune`. Printed, it is a table with the line to write. `best` is the fastest within the tolerance."""
 
     levels: tuple[TunedLevel, ...]
     best: TunedLevel
@@ -104,12 +94,8 @@ def tune(
         steps: Steps of a round; each level runs at least five rounds.
         verbose: Whether to print the table.
 
-    Returns:
-        The `Tuning`.
-
-    Raises:
-        TypeError: `model` is not a Model, or `steps` not an int.
-        ValueError: The model has no optimizer, or a number is too small.
+    Raises: TypeError if `model` is not a Model, or `steps` not an int. ValueError if the model has no optimizer, or a
+        number is too small.
     """
     checks.instance(_WHERE, "model", model, Model, "tune(mixtrain.Model(...), dataset)")
     checks.integer(_WHERE, "steps", steps, at_least=1, example=10)

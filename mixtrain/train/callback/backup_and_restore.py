@@ -29,21 +29,13 @@ class BackupAndRestore(Callback):
         save_freq: "epoch", or the number of epochs between writes.
         delete_checkpoint: Whether the file is removed at the end of training.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `save_freq` is another string, or less than 1.
+    Raises: TypeError if an argument has the wrong type. ValueError if `save_freq` is another string, or less than 1.
 
-    Example:
-        >>> import os, tempfile
-        >>> folder = tempfile.mkdtemp()
-        >>> BackupAndRestore(folder).backup_file == os.path.join(os.path.realpath(folder), "backup.ckpt")
-        True
+    Example: ``BackupAndRestore("./backup")``.
     """
 
     def __init__(
-        self,
-        backup_dir: str | os.PathLike[str],
-        save_freq: Literal["epoch"] | int = "epoch",
+        self, backup_dir: str | os.PathLike[str], save_freq: Literal["epoch"] | int = "epoch",
         delete_checkpoint: bool = True,
     ) -> None:
         super().__init__()

@@ -55,14 +55,11 @@ class Callback:
     sample_every: int | None = None
 
     def free_steps(self, run_context: RunContext) -> float:
-        """Return how many steps may run before the step hooks must be called for them.
+        """Return how many steps may run, after `cur_step_num`, before the step hooks must be called for them.
 
         Called before steps, for callbacks that override a step hook. A callback that needs the network itself at some
         steps, as for a checkpoint, returns the number of steps until the next of them. The default is `math.inf` for
         one that only observes, and 1 for others.
-
-        Args:
-            run_context: The run; its ``cur_step_num`` is that of the last step.
         """
         return math.inf if declares_observing(self) else 1
 

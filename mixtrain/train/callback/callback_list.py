@@ -24,12 +24,8 @@ _ResultT = TypeVar("_ResultT")
 class Listener:
     """The method of one callback that is called for one hook.
 
-    Attributes:
-        callback: Name of the callback's class.
-        method: Name of the method that is called.
-        call: The method.
-        legacy: Whether it is one of the hooks that training and evaluation share.
-        owner: The callback, as stored in the list.
+    `callback` and `method` are names. `legacy`: Whether training and evaluation share the hook. `owner`: The callback
+    in the list.
     """
 
     callback: str
@@ -40,6 +36,16 @@ class Listener:
 
 
 _STEP_HOOKS = ("on_train_step_begin", "on_train_step_end")
+
+
+def _hook(name: str, when: str) -> Callable[[CallbackList, RunContext], None]:
+    """Return the method of a `CallbackList` that calls the hook `name` of its callbacks."""
+
+    def call(self: CallbackList, run_context: RunContext) -> None:
+        self._call(name, run_context)
+
+    call.__name__, call.__qualname__, call.__doc__ = name, f"CallbackList.{name}", f"Call the hook {when}."
+    return call
 
 
 class CallbackList:
@@ -55,17 +61,9 @@ class CallbackList:
         reads_beyond_arguments: Whether a step hook may read more than the arguments, such as the optimizer. Those of
             mixtrain's own callbacks do not.
 
-    Raises:
-        TypeError: An item is not a callback.
+    Raises: TypeError if an item is not a callback.
 
-    Example:
-        >>> class Greet(Callback):
-        ...     def on_train_begin(self, run_context):
-        ...         print("hello")
-        >>> arguments = CallbackArguments(mode="train")
-        >>> with CallbackList([Greet()], arguments) as callbacks:
-        ...     callbacks.on_train_begin(RunContext(arguments))
-        hello
+    Example: ``with CallbackList([callback], arguments) as callbacks: callbacks.on_train_begin(RunContext(arguments))``.
     """
 
     def __init__(self, callbacks: CallbacksLike | None = None, arguments: CallbackArguments | None = None) -> None:
@@ -93,7 +91,6 @@ class CallbackList:
             type(callback).free_steps is Callback.free_steps and not declares_observing(callback)
             for callback in self._step_callbacks
         )
-
         self._listeners["on_train_overflow"] = [
             Listener(type(callback).__name__, "on_train_overflow", callback.on_train_overflow, False, callback)
             for callback in self._callbacks
@@ -139,8 +136,7 @@ class CallbackList:
     def needs(self) -> frozenset[str]:
         """What steps return besides scalars, for step hooks and to explain an overflow.
 
-        Raises:
-            ValueError: The `needs` of a callback have an unknown value.
+        Raises: ValueError if the `needs` of a callback have an unknown value.
         """
         for callback in self._step_callbacks:
             if isinstance(callback.needs, str) or not set(callback.needs) <= set(get_args(Need)):
@@ -181,13 +177,8 @@ class CallbackList:
         """Run an evaluation between epochs: ``on_eval_...`` hooks with the run's own arguments in eval mode.
 
         A requested stop ends only the evaluation. Legacy hooks are skipped, because between epochs they mean training.
-
-        Args:
-            evaluate: Called with this list, a fresh context, and the arguments.
-            **fields: Fields of the arguments during the evaluation.
-
-        Returns:
-            What `evaluate` returns.
+        `evaluate` is called with this list, a fresh context, and the arguments, which have `fields`; its result is
+        returned.
         """
         self._between_epochs = True
         try:
@@ -206,34 +197,19 @@ class CallbackList:
                 error.add_note(f"Raised by the callback {listener.callback} in {listener.method}.")
                 raise
 
-    # ---- training ---------------------------------------------------------------------------------------------
-    def on_train_begin(self, run_context: RunContext) -> None:
-        """Call the hook before training."""
-        self._call("on_train_begin", run_context)
-
-    def on_train_epoch_begin(self, run_context: RunContext) -> None:
-        """Call the hook before an epoch."""
-        self._call("on_train_epoch_begin", run_context)
-
-    def on_train_step_begin(self, run_context: RunContext) -> None:
-        """Call the hook before a step, or call."""
-        self._call("on_train_step_begin", run_context)
-
-    def on_train_step_end(self, run_context: RunContext) -> None:
-        """Call the hook after a step, or call."""
-        self._call("on_train_step_end", run_context)
-
-    def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Call the hook after an epoch."""
-        self._call("on_train_epoch_end", run_context)
-
-    def on_train_end(self, run_context: RunContext) -> None:
-        """Call the hook after training."""
-        self._call("on_train_end", run_context)
-
-    def on_train_overflow(self, run_context: RunContext) -> None:
-        """Call the hook after a step that overflowed and was skipped."""
-        self._call("on_train_overflow", run_context)
+    on_train_begin = _hook("on_train_begin", "before training")
+    on_train_epoch_begin = _hook("on_train_epoch_begin", "before an epoch")
+    on_train_step_begin = _hook("on_train_step_begin", "before a step, or call")
+    on_train_step_end = _hook("on_train_step_end", "after a step, or call")
+    on_train_epoch_end = _hook("on_train_epoch_end", "after an epoch")
+    on_train_end = _hook("on_train_end", "after training")
+    on_train_overflow = _hook("on_train_overflow", "after a step that overflowed and was skipped")
+    on_eval_begin = _hook("on_eval_begin", "before an evaluation")
+    on_eval_epoch_begin = _hook("on_eval_epoch_begin", "before the first batch of an evaluation")
+    on_eval_step_begin = _hook("on_eval_step_begin", "before an evaluation step")
+    on_eval_step_end = _hook("on_eval_step_end", "after an evaluation step")
+    on_eval_epoch_end = _hook("on_eval_epoch_end", "after the last batch of an evaluation")
+    on_eval_end = _hook("on_eval_end", "after an evaluation")
 
     def on_train_sample(self, run_context: RunContext) -> None:
         """Call the callbacks that sample this step, before its batch is trained on."""
@@ -241,31 +217,6 @@ class CallbackList:
         for callback in self._samplers:
             if done % callback.sample_every == 0:  # type: ignore[operator]
                 callback.on_train_sample(run_context)
-
-    # ---- evaluation -------------------------------------------------------------------------------------------
-    def on_eval_begin(self, run_context: RunContext) -> None:
-        """Call the hook before an evaluation."""
-        self._call("on_eval_begin", run_context)
-
-    def on_eval_epoch_begin(self, run_context: RunContext) -> None:
-        """Call the hook before the first batch of an evaluation."""
-        self._call("on_eval_epoch_begin", run_context)
-
-    def on_eval_step_begin(self, run_context: RunContext) -> None:
-        """Call the hook before an evaluation step."""
-        self._call("on_eval_step_begin", run_context)
-
-    def on_eval_step_end(self, run_context: RunContext) -> None:
-        """Call the hook after an evaluation step."""
-        self._call("on_eval_step_end", run_context)
-
-    def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        """Call the hook after the last batch of an evaluation."""
-        self._call("on_eval_epoch_end", run_context)
-
-    def on_eval_end(self, run_context: RunContext) -> None:
-        """Call the hook after an evaluation."""
-        self._call("on_eval_end", run_context)
 
 
 def _as_list(callbacks: CallbacksLike | None) -> list[Any]:

@@ -24,43 +24,26 @@ class CheckpointConfig:
         save_checkpoint_seconds: Seconds between files; without effect if steps are set.
         keep_checkpoint_max: How many of the newest files are kept; 0 or None to use minutes.
         keep_checkpoint_per_n_minutes: Keep one file for every so many minutes; without effect if a maximum is set.
-        integrated_save: Accepted for MindSpore scripts; without effect on one device.
         async_save: Whether a thread writes the files (True, "thread" or "process").
         saved_network: The Cell or Keras model to write instead of the train network.
         append_info: A list of "epoch_num", "step_num" and at most one dict of further values to write.
-        enc_key: None: files are not encrypted.
-        enc_mode: Accepted for MindSpore scripts.
+        enc_key, enc_mode: None, and accepted for MindSpore scripts: files are not encrypted.
         exception_save: Whether a file is written when the run ends by an exception.
-        crc_check: Accepted: checksums are always written.
-        remove_redundancy: False: there is one device.
+        integrated_save, crc_check, remove_redundancy: Accepted: there is one device, and checksums are always written.
         **kwargs: ``format`` ("ckpt" alone), and the older spellings ``save_ckpt_steps`` and ``keep_ckpt_max``.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or all four numbers are 0.
+    Raises: TypeError if an argument has the wrong type. ValueError if an argument is out of range, or all four numbers
+        are 0.
 
-    Example:
-        >>> config = CheckpointConfig(save_checkpoint_steps=100, keep_checkpoint_max=3)
-        >>> config.save_checkpoint_steps, config.keep_checkpoint_max
-        (100, 3)
+    Example: ``CheckpointConfig(save_checkpoint_steps=100, keep_checkpoint_max=3)``.
     """
 
     def __init__(
-        self,
-        save_checkpoint_steps: int | None = 1,
-        save_checkpoint_seconds: int | None = 0,
-        keep_checkpoint_max: int | None = 5,
-        keep_checkpoint_per_n_minutes: int | None = 0,
-        integrated_save: bool = True,
-        async_save: bool | str = False,
-        saved_network: Network | None = None,
-        append_info: list[Any] | None = None,
-        enc_key: bytes | None = None,
-        enc_mode: str = "AES-GCM",
-        exception_save: bool = False,
-        crc_check: bool = False,
-        remove_redundancy: bool = False,
-        **kwargs: Any,
+        self, save_checkpoint_steps: int | None = 1, save_checkpoint_seconds: int | None = 0,
+        keep_checkpoint_max: int | None = 5, keep_checkpoint_per_n_minutes: int | None = 0,
+        integrated_save: bool = True, async_save: bool | str = False, saved_network: Network | None = None,
+        append_info: list[Any] | None = None, enc_key: bytes | None = None, enc_mode: str = "AES-GCM",
+        exception_save: bool = False, crc_check: bool = False, remove_redundancy: bool = False, **kwargs: Any,
     ) -> None:
         where = "CheckpointConfig"
         save_checkpoint_steps = kwargs.pop("save_ckpt_steps", save_checkpoint_steps)

@@ -13,14 +13,7 @@ _BREAKPOINT_SUFFIX = f"_breakpoint{_SUFFIX}"
 
 
 def make_folder(where: str, directory: str | os.PathLike[str] | None) -> str:
-    """Create a folder if it is missing, and return its full path; None is the current folder.
-
-    Raises:
-        TypeError: `directory` is not a str.
-        ValueError: It is empty.
-        NotADirectoryError: It is a file, or lies below one.
-        PermissionError: It cannot be created or written.
-    """
+    """Create a folder if it is missing, and return its full path; None is the current folder."""
     if directory is None:
         return os.getcwd()
     if not isinstance(directory, (str, os.PathLike)):
@@ -40,10 +33,7 @@ def make_folder(where: str, directory: str | os.PathLike[str] | None) -> str:
 def free_prefix(folder: str, prefix: str, *, after_exception: bool = False) -> str:
     """Return a prefix that no file in a folder has: `prefix`, or `prefix_1`, ... if earlier runs left files there.
 
-    Args:
-        folder: The folder.
-        prefix: The requested prefix.
-        after_exception: Whether to look at files written after exceptions, or at the others.
+    `after_exception`: whether to look at files written after exceptions, or at the others.
     """
     pattern = re.compile(rf"{re.escape(prefix)}(?:_(\d+))?-")
     last_number = -1
@@ -64,12 +54,7 @@ def run_position(arguments: CallbackArguments) -> dict[str, int]:
 
 
 class KeptFiles:
-    """The files that were written and are still kept, oldest first.
-
-    Args:
-        max_files: Maximum number of files; 0 or None for no limit.
-        minutes: If there is no limit, one file is kept for every so many minutes.
-    """
+    """The files that are still kept, oldest first: `max_files`; where that is 0 or None, one each `minutes`."""
 
     def __init__(self, max_files: int | None, minutes: int | None) -> None:
         self._max_files = max_files or 0
@@ -77,12 +62,7 @@ class KeptFiles:
         self._files: list[tuple[str, float]] = []
 
     def add(self, path: str, now: float) -> None:
-        """Add a file that was just written, and remove those that are no longer kept.
-
-        Args:
-            path: The file.
-            now: The time, in seconds.
-        """
+        """Add a file that was just written, and remove those that are no longer kept."""
         earlier = [entry for entry in self._files if entry[0] != path]
         if self._max_files:
             removed = earlier[: max(0, len(earlier) - self._max_files + 1)]

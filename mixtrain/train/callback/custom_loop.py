@@ -21,12 +21,7 @@ __all__ = ["CallbackManager", "InternalCallbackParam", "handle_loss", "set_cur_n
 class InternalCallbackParam(dict[str, Any]):
     """The state of a run that a script keeps itself: a dict whose items are attributes, too.
 
-    Example:
-        >>> from mixtrain.train import RunContext
-        >>> cb_params = InternalCallbackParam()
-        >>> cb_params.cur_step_num = 3
-        >>> cb_params["cur_step_num"], RunContext(cb_params).original_args().cur_step_num
-        (3, 3)
+    Example: ``cb_params.cur_step_num = 3``.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -43,17 +38,7 @@ class InternalCallbackParam(dict[str, Any]):
 class CallbackManager:
     """Calls each hook of several callbacks, in order, for a script that calls the hooks itself.
 
-    Args:
-        callbacks: None, a callback, or a list of them.
-
-    Raises:
-        TypeError: An item is not a callback of mixtrain.
-
-    Example:
-        >>> from mixtrain.train import LambdaCallback, RunContext
-        >>> manager = CallbackManager([LambdaCallback(on_train_begin=lambda run_context: print("begin"))])
-        >>> manager.on_train_begin(RunContext({}))
-        begin
+    Example: ``CallbackManager([LossMonitor()]).on_train_begin(run_context)``.
     """
 
     def __init__(self, callbacks: Callback | Sequence[Callback] | None) -> None:

@@ -29,30 +29,14 @@ class EarlyStopping(Callback):
         best: The best value so far.
         stopped_epoch: Number of the epoch after which training was stopped; 0 if it was not.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range; the value is not a scalar.
+    Raises: TypeError if an argument has the wrong type. ValueError if one is out of range, or the value is no scalar.
 
-    Example:
-        >>> stopping = EarlyStopping("loss", patience=1)
-        >>> for loss in (0.5, 0.25, 0.25):
-        ...     context = RunContext({"cur_epoch_num": 1, "net_outputs": loss})
-        ...     stopping.on_train_epoch_end(context)
-        ...     print(context.get_stop_requested())
-        False
-        False
-        True
+    Example: ``EarlyStopping("eval_loss", patience=2)``.
     """
 
     def __init__(
-        self,
-        monitor: str = "eval_loss",
-        min_delta: float = 0,
-        patience: int = 0,
-        verbose: bool = False,
-        mode: Mode = "auto",
-        baseline: float | None = None,
-        restore_best_weights: bool = False,
+        self, monitor: str = "eval_loss", min_delta: float = 0, patience: int = 0, verbose: bool = False,
+        mode: Mode = "auto", baseline: float | None = None, restore_best_weights: bool = False,
     ) -> None:
         super().__init__()
         self._direction = direction(_WHERE, monitor, mode, min_delta)

@@ -20,12 +20,7 @@ class History(Callback):
         epoch: ``{"epoch": [1, 2, ...]}``, the numbers of the epochs of the last run; None before the first run.
         history: The values by name, over all runs.
 
-    Example:
-        >>> history = History()
-        >>> history.begin(RunContext({}))
-        >>> history.epoch_end(RunContext({"cur_epoch_num": 1, "net_outputs": 0.5, "metrics": {"accuracy": 0.75}}))
-        >>> history.epoch, history.history
-        ({'epoch': [1]}, {'net_output': [0.5], 'accuracy': [0.75]})
+    Example: ``history = History()``, then ``model.train(1, dataset, callbacks=[history])`` and ``history.history``.
     """
 
     observes_only: ClassVar[bool] = True

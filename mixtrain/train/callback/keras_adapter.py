@@ -41,11 +41,9 @@ _NO_LOGS: Final[tuple[int | None, dict[str, Any], frozenset[str]]] = (None, {}, 
 
 
 def keras_params(arguments: CallbackArguments) -> dict[str, Any]:
-    """Return the `params` of Keras callbacks."""
     return {
         "verbose": arguments.get("verbose", 0),
-        "epochs": arguments.get("keras_epochs", arguments.get("epoch_num", 1)),
-        "steps": arguments.get("batch_num"),
+        "epochs": arguments.get("keras_epochs", arguments.get("epoch_num", 1)), "steps": arguments.get("batch_num"),
     }
 
 
@@ -65,14 +63,6 @@ class KerasCallbackAdapter(Callback):
     ``self.model.stop_training`` requests a stop. With loss scaling the logs also hold "loss_scale", "overflow" (1 if a
     step of the call, or of the epoch, overflowed) and "skipped_steps" (so far in the epoch). If no step was applied the
     network is unchanged, so callbacks that look for an improvement are not called for that call or epoch.
-
-    Args:
-        callback: The Keras callback.
-        arguments: The state of the run.
-
-    Attributes:
-        keras_callback: The Keras callback.
-        keras_methods: The Keras method that each hook calls.
     """
 
     def __init__(self, callback: keras.callbacks.Callback, arguments: CallbackArguments) -> None:

@@ -20,11 +20,7 @@ _FILE = "mixtrain.ckpt"
 
 
 class CompanionBackup:
-    """The loss scale, random states and mixtrain's optimizer, in ``mixtrain.ckpt`` in the folder of Keras's backup.
-
-    Args:
-        callback: The Keras callback.
-    """
+    """The loss scale, random states and mixtrain's optimizer, in ``mixtrain.ckpt`` in the folder of Keras's backup."""
 
     def __init__(self, callback: keras.callbacks.BackupAndRestore) -> None:
         folder = os.fspath(callback.backup_dir)
@@ -33,11 +29,7 @@ class CompanionBackup:
         self._written: Any = None
 
     def save(self, arguments: CallbackArguments) -> None:
-        """Write the file, if Keras has just written its own.
-
-        Args:
-            arguments: The state of the run.
-        """
+        """Write the file, if Keras has just written its own."""
         metadata = self._metadata()
         if metadata is None or metadata == self._written:
             return
@@ -47,11 +39,7 @@ class CompanionBackup:
         self._written = metadata
 
     def restore(self, arguments: CallbackArguments) -> None:
-        """Restore the state from the file, if Keras has just restored its own.
-
-        Args:
-            arguments: The state of the run.
-        """
+        """Restore the state from the file, if Keras has just restored its own."""
         self._written = metadata = self._metadata()
         if metadata is None:
             return

@@ -1,4 +1,4 @@
-"""The ``self.model`` of Keras callbacks: the Keras model itself, or a view of a Cell as one."""
+"""The ``self.model`` of Keras callbacks: the Keras model itself, or a view of a Cell as one, and its optimizer."""
 
 from __future__ import annotations
 
@@ -14,19 +14,49 @@ from mixtrain.network.walk import is_optimizer_cell
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.save import write_checkpoint
-from mixtrain.train.callback.keras_optimizer_view import OptimizerView
 from mixtrain.typing import Layer, Network, Optimizer, TensorLike, Tree, Variable
 
 _MISSING = object()
 
 
-class ModelView:
-    """The model of a Keras callback during a run.
+class OptimizerView:
+    """A mixtrain optimizer with the interface of a Keras optimizer: its rate is read and set as an attribute."""
 
-    Args:
-        model: The callback's ``self.model``.
-        optimizer: The optimizer in use.
-    """
+    def __init__(self, optimizer: Optimizer) -> None:
+        self.optimizer = optimizer
+        self.built = True
+        self.name = type(optimizer).__name__
+
+    @property
+    def learning_rate(self) -> Any:
+        """The variable of the learning rate, or the value of a schedule for the next step."""
+        rate = self.optimizer.learning_rate
+        return rate if isinstance(rate, keras.Variable) else self.optimizer.get_lr()
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        rate = self.optimizer.learning_rate
+        if not isinstance(rate, keras.Variable):
+            raise checks.fail_type(
+                self.name, "a callback can set the rate only where it is a number", rate, "learning_rate=0.1"
+            )
+        rate.assign(value)
+
+    @property
+    def iterations(self) -> Any:
+        """The number of applied steps, a scalar int tensor."""
+        return keras.ops.reshape(self.optimizer.global_step, ())
+
+    @property
+    def variables(self) -> list[Variable]:
+        return list(self.optimizer.state_variables())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["optimizer"], name)
+
+
+class ModelView:
+    """The model of a Keras callback during a run."""
 
     def __init__(self, model: Network, optimizer: Optimizer) -> None:
         self.model = model
@@ -47,7 +77,6 @@ class ModelView:
         self.model._initial_epoch = None
 
     def restore_optimizer(self) -> None:
-        """Restore ``model.optimizer``."""
         self.model._initial_epoch = self._previous_epoch
         if not self._replaced:
             return
@@ -66,16 +95,8 @@ class ModelView:
 class CellModel:
     """A Cell, or a Keras layer that is not a model, with the interface of a Keras model that callbacks use.
 
-    Args:
-        network: The network.
-        train_network: Its train network, whose state is saved too; None in an evaluation.
-
-    Attributes:
-        stop_training: Set to True by callbacks to stop the run.
-        optimizer: The optimizer in use, during the run.
-        built: True.
-        name: The network's class.
-        train_function: None, because Keras does not compile the step.
+    With `train_network`, which an evaluation has not, its state is saved too. Callbacks set `stop_training` to stop the
+    run.
     """
 
     def __init__(self, network: Network, train_network: Network | None = None) -> None:
@@ -93,21 +114,18 @@ class CellModel:
 
     @property
     def weights(self) -> list[Variable]:
-        """The network's variables."""
         if isinstance(self.network, keras.Layer):
             return list(self.network.weights)
         return list(self.network.get_parameters())
 
     @property
     def trainable_variables(self) -> list[Variable]:
-        """The trainable variables."""
         return [variable for variable in self.weights if variable.trainable]
 
     trainable_weights = trainable_variables
 
     @property
     def non_trainable_weights(self) -> list[Variable]:
-        """The other variables."""
         return [variable for variable in self.weights if not variable.trainable]
 
     @property
@@ -121,7 +139,6 @@ class CellModel:
         return ["loss"]
 
     def count_params(self) -> int:
-        """Return the total number of elements of the variables."""
         return sum(int(np.prod(variable.shape)) for variable in self.weights)
 
     @property
@@ -130,11 +147,9 @@ class CellModel:
         return [self.network if isinstance(self.network, keras.Layer) else self]
 
     def get_weights(self) -> list[np.ndarray]:
-        """Return copies of the values of the variables."""
         return [np.array(backend.to_numpy(variable)) for variable in self.weights]
 
     def set_weights(self, weights: Sequence[TensorLike]) -> None:
-        """Set the values of the variables, in the order of `get_weights`."""
         for variable, value in zip(self.weights, weights, strict=True):
             variable.assign(value)
 
@@ -146,35 +161,16 @@ class CellModel:
         )
 
     def save_weights(self, filepath: str | os.PathLike[str], overwrite: bool = True) -> None:
-        """Write a mixtrain checkpoint of the network and its train network.
-
-        Args:
-            filepath: The file; no suffix is added.
-            overwrite: Whether an existing file is replaced.
-
-        Raises:
-            FileExistsError: The file exists, and `overwrite` is False.
-        """
+        """Write a mixtrain checkpoint of the network and its train network; no suffix is added to the name."""
         path = os.fspath(filepath)
         if os.path.exists(path) and not overwrite:
             raise FileExistsError(f"model.save_weights: expected a new file; got {path!r}. Write overwrite=True.")
         os.replace(write_checkpoint(self._saved_network, f"{path}.ckpt", False, None), path)
 
     def load_weights(self, filepath: str | os.PathLike[str]) -> None:
-        """Load a file of `save_weights`.
-
-        Args:
-            filepath: The file.
-        """
         load_param_into_net(self._saved_network, read_checkpoint(os.fspath(filepath)))
 
 
 def model_view(network: Network, optimizer: Optimizer, train_network: Network | None = None) -> ModelView:
-    """Return the model of Keras callbacks.
-
-    Args:
-        network: A Cell, a Keras layer, or a Keras model, which is passed as it is.
-        optimizer: The optimizer in use.
-        train_network: The train network; None in an evaluation.
-    """
+    """Return the model of Keras callbacks; a Keras model is passed as it is."""
     return ModelView(network if isinstance(network, keras.Model) else CellModel(network, train_network), optimizer)

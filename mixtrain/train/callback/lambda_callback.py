@@ -15,57 +15,29 @@ class LambdaCallback(Callback):
     """Calls the given functions, each with the run context, as its hooks.
 
     Args:
-        on_train_epoch_begin: Called before each training epoch.
-        on_train_epoch_end: Called after each training epoch.
-        on_train_step_begin: Called before each training step.
-        on_train_step_end: Called after each training step.
-        on_train_begin: Called before training.
-        on_train_end: Called after training.
-        on_eval_epoch_begin: Called before the first batch of an evaluation.
-        on_eval_epoch_end: Called after the last batch of an evaluation.
-        on_eval_step_begin: Called before each evaluation step.
-        on_eval_step_end: Called after each evaluation step.
-        on_eval_begin: Called before an evaluation.
-        on_eval_end: Called after an evaluation.
+        on_train_begin, on_train_epoch_begin, on_train_step_begin, on_train_step_end, on_train_epoch_end, on_train_end,
+        on_eval_begin, on_eval_epoch_begin, on_eval_step_begin, on_eval_step_end, on_eval_epoch_end, on_eval_end: As the
+            methods of `Callback`; None for no hook.
 
-    Raises:
-        TypeError: An argument is neither a function nor None.
+    Raises: TypeError if an argument is neither a function nor None.
 
-    Example:
-        >>> tell = LambdaCallback(on_train_epoch_end=lambda context: print(context.original_args().cur_epoch_num))
-        >>> tell.on_train_epoch_end(RunContext({"cur_epoch_num": 3}))
-        3
+    Example: ``LambdaCallback(on_train_epoch_end=lambda context: print(context.original_args().cur_epoch_num))``.
     """
 
     def __init__(
-        self,
-        on_train_epoch_begin: Hook | None = None,
-        on_train_epoch_end: Hook | None = None,
-        on_train_step_begin: Hook | None = None,
-        on_train_step_end: Hook | None = None,
-        on_train_begin: Hook | None = None,
-        on_train_end: Hook | None = None,
-        on_eval_epoch_begin: Hook | None = None,
-        on_eval_epoch_end: Hook | None = None,
-        on_eval_step_begin: Hook | None = None,
-        on_eval_step_end: Hook | None = None,
-        on_eval_begin: Hook | None = None,
-        on_eval_end: Hook | None = None,
+        self, on_train_epoch_begin: Hook | None = None, on_train_epoch_end: Hook | None = None,
+        on_train_step_begin: Hook | None = None, on_train_step_end: Hook | None = None,
+        on_train_begin: Hook | None = None, on_train_end: Hook | None = None, on_eval_epoch_begin: Hook | None = None,
+        on_eval_epoch_end: Hook | None = None, on_eval_step_begin: Hook | None = None,
+        on_eval_step_end: Hook | None = None, on_eval_begin: Hook | None = None, on_eval_end: Hook | None = None,
     ) -> None:
         super().__init__()
         hooks = {
-            "on_train_epoch_begin": on_train_epoch_begin,
-            "on_train_epoch_end": on_train_epoch_end,
-            "on_train_step_begin": on_train_step_begin,
-            "on_train_step_end": on_train_step_end,
-            "on_train_begin": on_train_begin,
-            "on_train_end": on_train_end,
-            "on_eval_epoch_begin": on_eval_epoch_begin,
-            "on_eval_epoch_end": on_eval_epoch_end,
-            "on_eval_step_begin": on_eval_step_begin,
-            "on_eval_step_end": on_eval_step_end,
-            "on_eval_begin": on_eval_begin,
-            "on_eval_end": on_eval_end,
+            "on_train_epoch_begin": on_train_epoch_begin, "on_train_epoch_end": on_train_epoch_end,
+            "on_train_step_begin": on_train_step_begin, "on_train_step_end": on_train_step_end,
+            "on_train_begin": on_train_begin, "on_train_end": on_train_end, "on_eval_epoch_begin": on_eval_epoch_begin,
+            "on_eval_epoch_end": on_eval_epoch_end, "on_eval_step_begin": on_eval_step_begin,
+            "on_eval_step_end": on_eval_step_end, "on_eval_begin": on_eval_begin, "on_eval_end": on_eval_end,
         }
         for name, hook in hooks.items():
             if hook is None:

@@ -19,17 +19,10 @@ class LearningRateScheduler(Callback):
     Args:
         learning_rate_function: Takes the rate and the number of the step, and returns the rate of the next step.
 
-    Raises:
-        TypeError: `learning_rate_function` is not a function, or does not return a number.
-        ValueError: The optimizer's rate is a schedule.
+    Raises: TypeError if `learning_rate_function` is not a function, or does not return a number. ValueError if the
+        optimizer's rate is a schedule.
 
-    Example:
-        >>> import keras
-        >>> halve = LearningRateScheduler(lambda rate, step: rate / 2 if step % 10 == 0 else rate)
-        >>> optimizer = keras.optimizers.SGD(0.5)
-        >>> halve.step_end(RunContext({"optimizer": optimizer, "cur_step_num": 10}))
-        >>> float(optimizer.learning_rate)
-        0.25
+    Example: ``LearningRateScheduler(lambda rate, step: rate / 2 if step % 10 == 0 else rate)``.
     """
 
     def __init__(self, learning_rate_function: Callable[[float, int], float]) -> None:

@@ -22,15 +22,9 @@ class LossMonitor(Callback):
     Args:
         per_print_times: Steps between printed lines; 0 prints none.
 
-    Raises:
-        TypeError: `per_print_times` is not an int.
-        ValueError: It is negative.
+    Raises: TypeError if `per_print_times` is not an int. ValueError if it is negative.
 
-    Example:
-        >>> import numpy as np
-        >>> state = {"cur_epoch_num": 1, "cur_step_num": 2, "batch_num": 4, "net_outputs": np.float32(0.1)}
-        >>> LossMonitor().step_end(RunContext(state))
-        epoch: 1 step: 2, loss is 0.1
+    Example: ``LossMonitor(per_print_times=100)``.
     """
 
     observes_only: ClassVar[bool] = True
@@ -46,11 +40,7 @@ class LossMonitor(Callback):
         super().on_train_begin(run_context)
 
     def step_end(self, run_context: RunContext) -> None:
-        """Print the loss of the step, if it is due.
-
-        Raises:
-            ValueError: A step's loss is not finite, and the step was not skipped.
-        """
+        """Print the loss of the step, if it is due; a ValueError if a loss is not finite and its step not skipped."""
         arguments = run_context.original_args()
         records = steps_of(arguments)
         losses, skipped = records.loss, records.overflow

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mixtrain import checks
+from mixtrain.diagnostics.figures import new_figure, write_figure
 from mixtrain.train.callback.callback import Callback
-from mixtrain.train.callback.loss_scale_plot import plot_loss_scale
 from mixtrain.train.callback.loss_scale_records import LossScaleRecords
 from mixtrain.train.callback.steps import steps_of
 from mixtrain.train.records import RECENT_STEPS, StepRecords
@@ -25,18 +25,9 @@ class LossScaleMonitor(Callback):
         per_print_times: Steps between prints, each with one line for every step since the last print that was skipped
             or whose scale had changed. 0 prints the summary alone.
 
-    Raises:
-        TypeError: `per_print_times` is not an int.
-        ValueError: It is negative.
+    Raises: TypeError if `per_print_times` is not an int. ValueError if it is negative.
 
-    Example:
-        >>> import numpy as np
-        >>> monitor = LossScaleMonitor()
-        >>> outputs = (np.float32(2.0), np.True_, np.float32(1024.0))
-        >>> monitor.step_end(RunContext({"cur_epoch_num": 1, "cur_step_num": 1, "net_outputs": outputs}))
-        >>> print(monitor.summary())
-        Loss scale: 1024 at the end, 1024 at first; 0 steps applied, 1 skipped, the scale grew 0 times.
-          step 1 (epoch 1): skipped, gradients overflowed at scale 1024
+    Example: ``monitor = LossScaleMonitor()``, and after a run ``print(monitor.summary())``.
     """
 
     observes_only: ClassVar[bool] = True
@@ -56,7 +47,6 @@ class LossScaleMonitor(Callback):
         self._last_print_step = 0
         self._printed_rows = 0
 
-    # ---- hooks ------------------------------------------------------------------------------------------------
     def on_train_begin(self, run_context: RunContext) -> None:
         """Reset the records of an earlier run."""
         self._reset()
@@ -90,7 +80,6 @@ class LossScaleMonitor(Callback):
         print(self.summary(), flush=True)
         super().on_train_end(run_context)
 
-    # ---- records ----------------------------------------------------------------------------------------------
     @property
     def records(self) -> LossScaleRecords:
         """All steps of the last run so far."""
@@ -103,18 +92,23 @@ class LossScaleMonitor(Callback):
         return records.summary(None if self._manager is None else float(self._manager.get_loss_scale()))
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Plot loss and loss scale over the steps.
-
-        Args:
-            path: File to write; None writes none.
-
-        Returns:
-            The `matplotlib.figure.Figure`.
-
-        Raises:
-            ImportError: matplotlib is not installed.
-        """
-        return plot_loss_scale(self.records, path)
+        """Plot loss and loss scale over the steps in a matplotlib `Figure`, written to `path` unless it is None."""
+        figure, records = new_figure("LossScaleMonitor.plot", 8, 5), self.records
+        loss_axes, scale_axes = figure.subplots(2, 1, sharex=True)
+        losses = np.where(records.applied, records.loss, np.nan)
+        loss_axes.plot(records.step, losses, linewidth=1)
+        loss_axes.set_ylabel("loss")
+        scale_axes.step(records.step, records.loss_scale, where="mid", linewidth=1, label="loss scale")
+        skipped = ~records.applied
+        if skipped.any():
+            scale_axes.plot(records.step[skipped], records.loss_scale[skipped], "rx", label="skipped step")
+            scale_axes.legend(loc="best")
+        scale_axes.set_yscale("log", base=2)
+        scale_axes.set_ylabel("loss scale")
+        scale_axes.set_xlabel("step")
+        if path is not None:
+            write_figure(figure, path)
+        return figure
 
     def _read(self, keep: int = 0) -> None:
         """Read pending steps from the device, except those of the last `keep` calls."""
@@ -130,10 +124,6 @@ class LossScaleMonitor(Callback):
         if not records.scaled and self._manager is not None:
             scale = np.full(count, self._manager.get_loss_scale(), np.float32)
         return LossScaleRecords(
-            np.full(count, epoch),
-            np.arange(last_step - count + 1, last_step + 1),
-            records.loss,
-            scale,
-            overflow,
+            np.full(count, epoch), np.arange(last_step - count + 1, last_step + 1), records.loss, scale, overflow,
             ~overflow,
         )

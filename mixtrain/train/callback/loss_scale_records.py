@@ -75,11 +75,7 @@ class LossScaleRecords:
         return [line for row, line in events if row >= first_row]
 
     def summary(self, final_scale: float | None = None) -> str:
-        """Summarize the run in a few lines.
-
-        Args:
-            final_scale: The scale after the last step; by default the one that the last step used.
-        """
+        """Summarize the run in a few lines; `final_scale` is that after the last step, by default the last one used."""
         if not len(self):
             return "Loss scale: no steps."
         final = float(self.loss_scale[-1]) if final_scale is None else final_scale

@@ -31,16 +31,9 @@ class MetricsLogger(Callback):
         log: Takes a dict from name to float, and the number of the step as the keyword argument `step`.
         every: Steps between calls; 0 to log epochs only.
 
-    Raises:
-        TypeError: `log` cannot be called, or `every` is not an int.
-        ValueError: `every` is negative.
+    Raises: TypeError if `log` cannot be called, or `every` is not an int. ValueError if `every` is negative.
 
-    Example:
-        >>> import numpy as np
-        >>> logger = MetricsLogger(lambda values, step: print(step, values["train/loss"]), every=2)
-        >>> for step, loss in enumerate((1.0, 3.0), start=1):
-        ...     logger.on_train_step_end(RunContext({"cur_step_num": step, "net_outputs": np.float32(loss)}))
-        2 2.0
+    Example: ``MetricsLogger(wandb.log, every=50)``.
     """
 
     observes_only: ClassVar[bool] = True
@@ -59,7 +52,6 @@ class MetricsLogger(Callback):
         self._step = self._epoch_steps = self._skipped = 0
         self._steps_start = self._epoch_start = time.perf_counter()
 
-    # ---- hooks ------------------------------------------------------------------------------------------------
     def on_train_begin(self, run_context: RunContext) -> None:
         """Reset the state of an earlier run."""
         self._training = True
@@ -105,7 +97,6 @@ class MetricsLogger(Callback):
             metrics = run_context.original_args().get("metrics") or {}
             self._log_finite({f"eval/{name}": value for name, value in metrics.items()}, self._step)
 
-    # ---- logging ----------------------------------------------------------------------------------------------
     def _log_steps(self) -> None:
         now, records = time.perf_counter(), self._pending.joined()
         first = self._step - len(records) + 1

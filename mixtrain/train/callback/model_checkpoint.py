@@ -39,24 +39,16 @@ class ModelCheckpoint(Callback):
             for the current folder.
         config: When to write and what to keep; a `CheckpointConfig`.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `prefix` is not a file name, or `directory` is empty.
-        NotADirectoryError: `directory` is a file.
-        PermissionError: `directory` cannot be written.
+    Raises: TypeError if an argument has the wrong type. ValueError if `prefix` is not a file name, or `directory` is
+        empty. NotADirectoryError if `directory` is a file. PermissionError if `directory` cannot be written.
 
-    Example:
-        >>> import tempfile
-        >>> ModelCheckpoint("lenet", tempfile.mkdtemp(), CheckpointConfig(100)).latest_ckpt_file_name
-        ''
+    Example: ``ModelCheckpoint("lenet", "./checkpoints", CheckpointConfig(100))``.
     """
 
     observes_only: ClassVar[bool] = True
 
     def __init__(
-        self,
-        prefix: NameOrFunction = "CKP",
-        directory: NameOrFunction | os.PathLike[str] | None = None,
+        self, prefix: NameOrFunction = "CKP", directory: NameOrFunction | os.PathLike[str] | None = None,
         config: CheckpointConfig | None = None,
     ) -> None:
         super().__init__()
@@ -81,7 +73,6 @@ class ModelCheckpoint(Callback):
         """Full path of the file that was written last; empty before the first."""
         return self._latest_ckpt_file_name
 
-    # ---- hooks ------------------------------------------------------------------------------------------------
     def __exit__(self, *error: object) -> Any:
         if error and error[0] is not None and self._config.exception_save and self._arguments is not None:
             self._save_after_exception(self._arguments)
@@ -123,7 +114,6 @@ class ModelCheckpoint(Callback):
     def on_eval_end(self, run_context: RunContext) -> None:
         """Write nothing in an evaluation."""
 
-    # ---- writing ----------------------------------------------------------------------------------------------
     def _is_due(self, step: int) -> bool:
         if self._config.save_checkpoint_steps:
             return bool(step >= self._last_triggered_step + self._config.save_checkpoint_steps)
@@ -162,11 +152,8 @@ class ModelCheckpoint(Callback):
         counts = {"epoch_num": epoch, "step_num": step}
         append_dict = {key: counts.get(key, value) for key, value in (self._config.append_dict or {}).items()}
         return write_checkpoint(
-            arguments.train_network if network is None else network,
-            os.path.join(self._directory, name),
-            self._config.async_save,
-            append_dict,
-            position={**run_position(arguments), "epoch": epoch, "step": step},
+            arguments.train_network if network is None else network, os.path.join(self._directory, name),
+            self._config.async_save, append_dict, position={**run_position(arguments), "epoch": epoch, "step": step},
         )
 
 

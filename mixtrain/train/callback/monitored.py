@@ -16,25 +16,14 @@ from mixtrain.train.training_metrics import last_values
 
 Mode = Literal["auto", "min", "max"]
 BETTER_WHEN_LOWER: Final = (
-    "hausdorff_distance",
-    "mae",
-    "mse",
-    "loss",
-    "perplexity",
-    "mean_surface_distance",
-    "root_mean_square_distance",
+    "hausdorff_distance", "mae", "mse", "loss", "perplexity", "mean_surface_distance", "root_mean_square_distance",
     "eval_loss",
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Direction:
-    """Whether lower or higher is better, and the smallest change that counts as an improvement.
-
-    Attributes:
-        lower: Whether lower is better.
-        min_delta: What a change must exceed to count as an improvement.
-    """
+    """Whether lower or higher is better, and the smallest change that counts as an improvement."""
 
     lower: bool
     min_delta: float
@@ -50,22 +39,7 @@ class Direction:
 
 
 def direction(where: str, monitor: Any, mode: Any, min_delta: Any) -> Direction:
-    """Return the direction of a monitored value; "auto" decides by its name.
-
-    Args:
-        where: The callback, for errors.
-        monitor: Name of the value.
-        mode: "auto", "min" or "max".
-        min_delta: What a change must exceed; its sign is ignored.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `mode` is another string.
-
-    Example:
-        >>> direction("EarlyStopping", "eval_loss", "auto", 0).better(0.5, 0.75)
-        True
-    """
+    """Return the direction of a monitored value: "auto" decides by its name, and `min_delta` loses its sign."""
     checks.instance(where, "monitor", monitor, str, 'monitor="eval_loss"')
     checks.instance(where, "mode", mode, str, 'mode="auto"')
     checks.one_of(where, "mode", mode, ("auto", "min", "max"))
@@ -77,19 +51,8 @@ def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> f
     """Return a monitored value at the end of an epoch.
 
     "loss" is the loss of the last applied step. Any other name is looked up in the results of the evaluation, and then
-    in the training values of Keras metrics.
-
-    Args:
-        where: The callback, for errors.
-        monitor: Name of the value.
-        arguments: The state of the run.
-
-    Returns:
-        The value; None if no step of the epoch was applied, so that nothing can have improved, and, after a warning, if
-        no value has that name.
-
-    Raises:
-        ValueError: It is not a scalar.
+    in the training values of Keras metrics. None if no step of the epoch was applied, so that nothing can have
+    improved, and, after a warning, if no value has that name.
     """
     if "epoch_results" in arguments and not any_applied(arguments.epoch_results):
         return None

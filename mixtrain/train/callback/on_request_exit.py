@@ -44,27 +44,19 @@ class OnRequestExit(Callback):
         config_file: A JSON file that is read after every step; ``{"GracefulExit": 1}`` also requests to exit.
         sig: The signal.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `file_name` is not a file name, `directory` is empty, or `sig` cannot be handled.
-        RuntimeError: During a run: it is not in the main thread, the only one that can handle signals.
+    Raises: TypeError if an argument has the wrong type. ValueError if `file_name` is not a file name, `directory` is
+        empty, or `sig` cannot be handled. RuntimeError if a run is not in the main thread, the only one that can
+        handle signals.
 
     Attributes:
         exit: Whether the last run was asked to exit.
 
-    Example:
-        >>> import tempfile
-        >>> OnRequestExit(save_mindir=False, file_name="lenet", directory=tempfile.mkdtemp()).exit
-        False
+    Example: ``OnRequestExit(file_name="lenet", directory="./checkpoints")``.
     """
 
     def __init__(
-        self,
-        save_ckpt: bool = True,
-        save_mindir: bool = True,
-        file_name: str = "Net",
-        directory: str | os.PathLike[str] | None = "./",
-        config_file: str | os.PathLike[str] | None = None,
+        self, save_ckpt: bool = True, save_mindir: bool = True, file_name: str = "Net",
+        directory: str | os.PathLike[str] | None = "./", config_file: str | os.PathLike[str] | None = None,
         sig: int = signal.SIGTERM,
     ) -> None:
         super().__init__()
@@ -94,7 +86,6 @@ class OnRequestExit(Callback):
             self._installed = False
         return None
 
-    # ---- training ---------------------------------------------------------------------------------------------
     def on_train_begin(self, run_context: RunContext) -> None:
         """Install the signal handler, and resume the run whose file is in the folder."""
         self._install_handler()
@@ -120,7 +111,6 @@ class OnRequestExit(Callback):
         elif self.save_ckpt and os.path.isfile(f"{self.train_name}.ckpt"):
             os.remove(f"{self.train_name}.ckpt")
 
-    # ---- evaluation -------------------------------------------------------------------------------------------
     def on_eval_begin(self, run_context: RunContext) -> None:
         """Install the signal handler and load the parameters of an interrupted run; not between epochs."""
         arguments = run_context.original_args()
@@ -143,7 +133,6 @@ class OnRequestExit(Callback):
         if self.exit and "train_network" not in arguments:
             self._save(arguments)
 
-    # ---- the request --------------------------------------------------------------------------------------------
     def _install_handler(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError(
@@ -162,7 +151,6 @@ class OnRequestExit(Callback):
         self.exit = self.exit or (self.config_file is not None and _requests_exit(self.config_file))
         return self.exit
 
-    # ---- files ------------------------------------------------------------------------------------------------
     def _save(self, arguments: CallbackArguments) -> None:
         """Write the files, once per run."""
         if self._saved:

@@ -22,11 +22,7 @@ class OverflowRecord:
         finding: The first tensor that is not finite: ``kind``, ``layer``, ``count`` of ``size`` values, the ``largest``
             magnitude, and the ``scale`` that would avoid it.
 
-    Example:
-        >>> finding = Finding("input", column=0, count=1, size=8, forward_finite=False)
-        >>> print(OverflowRecord(1, 7, 1024.0, 512.0, finding))
-        step 7: scale 1024 -> 512: column 0 of the batch: 1 of 8 values not finite; a smaller loss scale cannot help:
-        look at the data
+    Example: ``print(OverflowRecord(1, 7, 1024.0, 512.0, finding))``.
     """
 
     epoch: int
@@ -53,16 +49,9 @@ class OverflowMonitor(Callback):
     Attributes:
         records: An `OverflowRecord` for each skipped step of the last run, oldest first.
 
-    Example:
-        >>> import numpy as np, mixtrain, mixtrain.nn as nn
-        >>> net = nn.Dense(1, 1, weight_init="ones", has_bias=False)
-        >>> manager = mixtrain.DynamicLossScaleManager(2**15)
-        >>> model = mixtrain.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.01), amp_level="O2",
-        ...                        loss_scale_manager=manager)
-        >>> batches = [(np.ones((1, 1), np.float32), np.zeros((1, 1), np.float32))]
-        >>> history = model.train(1, batches, callbacks=[OverflowMonitor()], verbose=0)
-        step 1: scale 32768 -> 16384: gradient of the network itself's output: 1 of 1 values above 65504,
-        the largest 6.6e+04; forward finite; scale 16384 would do
+    Example: ``model.train(1, dataset, callbacks=[OverflowMonitor()])`` prints lines as "step 1: scale 32768 -> 16384:
+        gradient of layer fc's output: 1 of 1 values above 65504, the largest 6.6e+04; forward finite; scale 16384 would
+        do".
     """
 
     def __init__(self, verbose: bool = True) -> None:

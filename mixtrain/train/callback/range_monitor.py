@@ -35,19 +35,9 @@ class RangeMonitor(Callback):
         records: The `RangeRecords` of the last run: the sum of the counts of its samples.
         samples: How many samples there were.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: A number is below 1.
+    Raises: TypeError if an argument has the wrong type. ValueError if a number is below 1.
 
-    Example:
-        >>> import numpy as np, mixtrain, mixtrain.nn as nn
-        >>> net = nn.Dense(1, 1, weight_init="ones", has_bias=False)
-        >>> model = mixtrain.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.0))
-        >>> monitor = RangeMonitor(every=10)
-        >>> batches = [(np.full((1, 1), 1e-9, np.float32), np.zeros((1, 1), np.float32))]
-        >>> history = model.train(1, batches, callbacks=[monitor], verbose=0)
-        >>> monitor.records.row("activation", "").counts("float16")
-        FormatCounts(zero=0, flushed=1, subnormal=0, normal=0, overflow=0)
+    Example: ``monitor = RangeMonitor(every=10)``, after a run ``monitor.records.underflowing("float16")``.
     """
 
     def __init__(
@@ -74,7 +64,6 @@ class RangeMonitor(Callback):
         super().on_train_begin(run_context)
 
     def on_train_sample(self, run_context: RunContext) -> None:
-        """Count the values of a batch."""
         arguments = run_context.original_args()
         self._loss_scale, records = arguments.measure_ranges(self._values)
         self.records += records
@@ -92,7 +81,6 @@ class RangeMonitor(Callback):
 
 
 def _write(writer: EventWriter, records: RangeRecords, step: int) -> None:
-    """Write histograms of exponents."""
     for row in records:
         exponents = row.exponents()
         if exponents:

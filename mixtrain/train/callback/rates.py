@@ -13,15 +13,7 @@ from mixtrain.typing import Variable
 
 
 def rate_variable(where: str, arguments: CallbackArguments) -> keras.Variable:
-    """Return the variable that holds the learning rate of a run's optimizer.
-
-    Args:
-        where: The callback, for errors.
-        arguments: The state of the run.
-
-    Raises:
-        ValueError: There is no optimizer, or its rate is a schedule or differs by group.
-    """
+    """Return the variable of the optimizer's learning rate; an error where it is a schedule or differs by group."""
     rate = _rate_of(arguments)
     if not isinstance(rate, keras.Variable):
         kind = "one for each group" if isinstance(rate, tuple) else "none" if rate is None else "a schedule"

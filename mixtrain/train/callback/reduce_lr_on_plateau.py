@@ -14,9 +14,7 @@ _WHERE = "ReduceLROnPlateau"
 
 
 class ReduceLROnPlateau(Callback):
-    """Reduces the learning rate once a monitored value has not improved for `patience` epochs.
-
-    The optimizer may be mixtrain's or Keras's.
+    """Reduces the learning rate, mixtrain's or Keras's, once a monitored value has not improved for `patience` epochs.
 
     Args:
         monitor: "loss" (of the last step), or with `Model.fit` "eval_loss" or the name of a metric.
@@ -33,29 +31,15 @@ class ReduceLROnPlateau(Callback):
         best: The best value so far.
         cooldown_counter: Remaining epochs that are not counted.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range; the value is not a scalar; the rate is a schedule.
+    Raises: TypeError if an argument has the wrong type. ValueError if one is out of range, the value is not a
+        scalar, or the rate is a schedule.
 
-    Example:
-        >>> import keras
-        >>> reduce, optimizer = ReduceLROnPlateau("loss", factor=0.5, patience=1), keras.optimizers.SGD(0.5)
-        >>> for loss in (0.75, 0.75):
-        ...     reduce.on_train_epoch_end(RunContext({"optimizer": optimizer, "net_outputs": loss}))
-        >>> float(optimizer.learning_rate)
-        0.25
+    Example: ``ReduceLROnPlateau("eval_loss", factor=0.5, patience=3)``.
     """
 
     def __init__(
-        self,
-        monitor: str = "eval_loss",
-        factor: float = 0.1,
-        patience: int = 10,
-        verbose: bool = False,
-        mode: Mode = "auto",
-        min_delta: float = 1e-4,
-        cooldown: int = 0,
-        min_lr: float = 0,
+        self, monitor: str = "eval_loss", factor: float = 0.1, patience: int = 10, verbose: bool = False,
+        mode: Mode = "auto", min_delta: float = 1e-4, cooldown: int = 0, min_lr: float = 0,
     ) -> None:
         super().__init__()
         self._direction = direction(_WHERE, monitor, mode, min_delta)

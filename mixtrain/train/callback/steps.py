@@ -10,14 +10,7 @@ from mixtrain.train.run_context import CallbackArguments
 def steps_of(arguments: CallbackArguments) -> StepRecords:
     """Return the records of the last call.
 
-    Args:
-        arguments: The state of the run. Without `step_results` its `net_outputs` are read: the loss, a tuple that
-            starts with the loss, or ``(loss, overflow, loss_scale)``.
-
-    Example:
-        >>> import numpy as np
-        >>> steps_of(CallbackArguments(net_outputs=(np.float32(2.0), np.True_, np.float32(8.0)))).overflow.tolist()
-        [True]
+    Without `step_results`, `net_outputs` are read: the loss, a tuple that starts with it, or all three values.
     """
     records = arguments.get("step_results")
     if records is not None:
@@ -37,11 +30,5 @@ def epoch_of(arguments: CallbackArguments) -> StepRecords:
 
 
 def any_applied(records: StepRecords) -> bool:
-    """Whether at least one step changed the weights.
-
-    Example:
-        >>> import numpy as np
-        >>> any_applied(StepRecords(np.ones(2), np.array([True, True]), np.ones(2)))
-        False
-    """
+    """Whether at least one step changed the weights."""
     return not records.overflow.all()

@@ -51,29 +51,18 @@ class SummaryCollector(Callback):
         max_file_size: Maximum size of the file in bytes; None for no limit.
         export_options: As in `SummaryRecord`.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range.
+    Raises: TypeError if an argument has the wrong type. ValueError if an argument is out of range.
 
-    Example:
-        >>> import tempfile
-        >>> SummaryCollector(tempfile.mkdtemp(), collect_freq=100).observes_only
-        True
+    Example: ``SummaryCollector("./summary", collect_freq=100)``.
     """
 
     observes_only: ClassVar[bool] = True
 
     def __init__(
-        self,
-        summary_dir: str | os.PathLike[str],
-        collect_freq: int = 10,
-        num_process: int = 32,
-        collect_specified_data: dict[str, Any] | None = None,
-        keep_default_action: bool = True,
-        custom_lineage_data: dict[str, Any] | None = None,
-        collect_tensor_freq: int | None = None,
-        max_file_size: int | None = None,
-        export_options: dict[str, Any] | None = None,
+        self, summary_dir: str | os.PathLike[str], collect_freq: int = 10, num_process: int = 32,
+        collect_specified_data: dict[str, Any] | None = None, keep_default_action: bool = True,
+        custom_lineage_data: dict[str, Any] | None = None, collect_tensor_freq: int | None = None,
+        max_file_size: int | None = None, export_options: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         if summary_dir is None:
@@ -101,7 +90,6 @@ class SummaryCollector(Callback):
             self._record.close()
         return None
 
-    # ---- hooks ------------------------------------------------------------------------------------------------
     def on_train_begin(self, run_context: RunContext) -> None:
         """Write the classes and numbers of the run, as text."""
         record, arguments = self._open(), run_context.original_args()
@@ -139,7 +127,6 @@ class SummaryCollector(Callback):
         record.record(last, plugin_filter=None if tensors_due else lambda plugin: plugin != "tensor")
 
     def free_steps(self, run_context: RunContext) -> float:
-        """Return the steps until the next collection."""
         done = run_context.original_args().get("cur_step_num", 0)
         return 1 if done == 0 else self._freq - done % self._freq
 
@@ -152,7 +139,6 @@ class SummaryCollector(Callback):
         numbers = {f"eval/{name}": float(value) for name, value in metrics.items() if np.ndim(value) == 0}
         self._record.write_numbers(int(arguments.get("cur_epoch_num", 1)), numbers)
 
-    # ---- values -----------------------------------------------------------------------------------------------
     def _open(self) -> SummaryRecord:
         if self._record is None:
             self.__enter__()

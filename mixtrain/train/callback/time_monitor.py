@@ -19,12 +19,9 @@ class TimeMonitor(Callback):
         data_size: Steps of an epoch, used if the run does not know their number.
         data_time: Whether to print also how long a step waited for its data; without effect with sink feed.
 
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: `data_size` is less than 1.
+    Raises: TypeError if an argument has the wrong type. ValueError if `data_size` is less than 1.
 
-    Example:
-        >>> TimeMonitor(data_size=100).epoch_begin(RunContext({"mode": "train"}))
+    Example: ``TimeMonitor(data_size=100)``.
     """
 
     observes_only: ClassVar[bool] = True
