@@ -13,6 +13,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.keras.optimizer import PreparedOptimizer
+from mixtrain.metrics.worst_value import worst_like
 from mixtrain.network.interpose import Forward, interpose
 
 # Keras's name of the metric that is the mean of the loss.
@@ -23,8 +24,8 @@ class EpochResults:
     """The results of a model's metrics; those of an epoch whose steps were all skipped are not zeros.
 
     A skipped step leaves metrics as they were. If no step since their reset was applied, the loss is the mean over the
-    skipped steps whose loss was finite, as `Model` reports it, and each other metric is nan, as none was measured. The
-    loss is nan if there is no such step.
+    skipped steps whose loss was finite, as `Model` reports it, and nan if there is none. Each other metric, of which
+    nothing was measured, has the worst value of its direction: callbacks that keep the best epoch do not keep this one.
 
     Args:
         model: The prepared model, referenced weakly.
@@ -98,6 +99,24 @@ class EpochResults:
                 return results
             total, rows = backend.to_numpy(self._optimizer.skipped_loss)
             loss = float(total) / float(rows) if rows else math.nan
-            return {name: loss if name == _LOSS else math.nan for name in results}
+            measured_by = _metrics_by_result(self._model())
+            return {
+                name: loss if name == _LOSS else worst_like(value, name, measured_by.get(name))
+                for name, value in results.items()
+            }
 
         return get_metrics_result
+
+
+def _metrics_by_result(model: keras.Model | None) -> dict[str, keras.metrics.Metric]:
+    """Return the metric of each of a model's results by name, as Keras's `get_metrics_result` names them."""
+    named: dict[str, keras.metrics.Metric] = {}
+    for metric in () if model is None else model.metrics:
+        result = metric.result()
+        if not isinstance(result, dict):
+            named[metric.name] = metric
+            continue
+        # Keras keeps the metrics of `compile` in one, whose results have its order and name the outputs too.
+        parts = list(getattr(metric, "metrics", ()))
+        named |= zip(result, parts if len(parts) == len(result) else [metric] * len(result), strict=True)
+    return named

@@ -12,24 +12,29 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.dtype import as_dtype, is_float
 from mixtrain.train.records import StepRecords
-from mixtrain.train.training_metrics import last_values
+from mixtrain.train.training_metrics import TrainingMetrics, last_values
 from mixtrain.typing import Variable
 
 
-def epoch_values(records: StepRecords) -> dict[str, Any]:
+def epoch_values(records: StepRecords, observer: TrainingMetrics | None = None) -> dict[str, Any]:
     """Compute the values of an epoch: the loss is the mean over the rows of all steps but those that were skipped.
 
     If no step was applied, the loss is that of the skipped steps whose forward pass was finite: only their gradients
     overflowed, so it still measures the network. It is nan if there is no such step. Metrics, which skipped steps leave
-    out, are nan if no step was applied, not the zeros of their reset.
+    out, then have the worst value of their direction (see `worst_like`), not the zeros of their reset.
+
+    Args:
+        records: The steps of the epoch.
+        observer: The metrics of the records, if they have any.
     """
     applied = ~records.overflow
     counted = applied if applied.any() else np.isfinite(records.loss)
     rows = records.rows[counted]
     losses = records.loss[counted].astype(np.float64)
     metrics = last_values(records)
-    if not applied.any():
-        metrics = {name: np.full_like(value, math.nan, float)[()] for name, value in metrics.items()}
+    if observer is not None and not applied.any():
+        worst = observer.worst_values()
+        metrics = {name: worst[name] for name in metrics}
     values = {"loss": float(np.average(losses, weights=rows)) if rows.sum() else math.nan, **metrics}
     if records.scaled:
         values["loss_scale"] = float(records.loss_scale[-1])

@@ -34,15 +34,16 @@ class CompileMetric(Metric):
     output, or its index if outputs have no names; None for the only output. `names`: Names of the outputs of a network
     that returns them as a list. `weighted`: Whether to use sample weights.
 
-    Example: ``CompileMetric("accuracy")(predictions, labels)``.
+    The attributes `identifier` and `output` are what was passed. Example:
+    ``CompileMetric("accuracy")(predictions, labels)``.
     """
 
     def __init__(
         self, metric: Any, output: str | int | None = None, names: Sequence[str] = (), *, weighted: bool = False
     ) -> None:
         super().__init__()
-        self._identifier = metric
-        self._output = output
+        self.identifier = metric
+        self.output = output
         self._names = names
         self._weighted = weighted
         self.metric: keras.metrics.Metric | None = metric if isinstance(metric, keras.metrics.Metric) else None
@@ -55,35 +56,36 @@ class CompileMetric(Metric):
         """Update with one batch: all predictions, all labels, and the sample weights if there are any."""
         predictions, labels, weights = self._select(*inputs)
         if self.metric is None:
-            self.metric = _get_metric(self._identifier, tuple(predictions.shape), tuple(labels.shape))
+            self.metric = _get_metric(self.identifier, tuple(predictions.shape), tuple(labels.shape))
         self.metric.update_state(labels, predictions, *([weights] if self._weighted else []))
 
     def _sparse_labels(self, *inputs: Tree) -> SparseLabels | None:
         predictions, labels, weights = self._select(*inputs)
-        metric = self.metric or _get_metric(self._identifier, tuple(predictions.shape), tuple(labels.shape))
-        if not isinstance(metric, SPARSE_METRICS) and self._identifier not in _SPARSE_FUNCTIONS:
+        metric = self.metric or _get_metric(self.identifier, tuple(predictions.shape), tuple(labels.shape))
+        if not isinstance(metric, SPARSE_METRICS) and self.identifier not in _SPARSE_FUNCTIONS:
             return None
         sparse = class_indices(predictions, labels, axis=-1)
         return dataclasses.replace(sparse, weights=weights) if sparse is not None and self._weighted else sparse
 
     def _select(self, predictions: Tree, labels: Tree, weights: Tree | None = None) -> tuple[Tree, Tree, Tree | None]:
         """Return the predictions, labels and weights of this metric's output."""
-        if self._output is None:
+        if self.output is None:
+            _check_single(self, predictions)
             return _single(predictions), _single(labels), None if weights is None else _single(weights)
         outputs = outputs_by_name(predictions, self._names)
         names = list(outputs)
         if isinstance(weights, dict):
-            weights = weights.get(self._output)
+            weights = weights.get(self.output)
         elif isinstance(weights, (list, tuple)):
-            weights = one_of_outputs("sample_weight", weights, self._output, names)
-        label = one_of_outputs("label", labels, self._output, names)
-        return one_of_outputs("output", outputs, self._output, names), label, weights
+            weights = one_of_outputs("sample_weight", weights, self.output, names)
+        label = one_of_outputs("label", labels, self.output, names)
+        return one_of_outputs("output", outputs, self.output, names), label, weights
 
     def eval(self) -> Any:
         """Return the value: a float, or Keras's array or dict."""
         if self.metric is None:
             raise RuntimeError(
-                f"{metric_name(self._identifier)}: expected update before eval; got no batch. "
+                f"{metric_name(self.identifier)}: expected update before eval; got no batch. "
                 "Write metric.update(predictions, labels)."
             )
         return KerasMetric(self.metric).eval()
@@ -193,7 +195,38 @@ def give_masks(outputs: Tree, masks: Sequence[Tensor | None]) -> None:
 
 def update_metric(metric: Metric, predictions: Tree, labels: Tree, weights: Tree | None) -> None:
     """Update a `KerasMetric`, or a `CompileMetric`, which takes sample weights too, with a batch."""
+    _check_single(metric, predictions)
     metric.update(predictions, labels, *([weights] if isinstance(metric, CompileMetric) else []))
+
+
+def _is_of_one_output(metric: Metric) -> bool:
+    """Whether a metric without an output takes one alone; a metric object of the user's may take all outputs."""
+    if isinstance(metric, CompileMetric):
+        return metric.output is None and _is_for_tensors(metric.identifier)
+    return isinstance(metric, KerasMetric) and metric.indexes is None and _is_for_tensors(metric.metric)
+
+
+def _is_for_tensors(metric: Any) -> bool:
+    own, wrapper = type(metric), keras.metrics.MeanMetricWrapper  # The function in a wrapper may be the user's.
+    return not isinstance(metric, keras.metrics.Metric) or own is not wrapper and own.__module__.startswith("keras.")
+
+
+def _check_single(metric: Metric, predictions: Tree) -> None:
+    """Check that a metric that takes one output, and was not told which, gets no more.
+
+    Raises:
+        ValueError: There are several.
+    """
+    outputs = list(outputs_by_name(predictions, ()))
+    if len(outputs) > 1 and _is_of_one_output(metric):
+        name = metric_name(getattr(metric, "identifier", None) or getattr(metric, "metric", metric))
+        lists: Any = [[] for _ in outputs[1:]] + [[name]]
+        by_name = isinstance(predictions, dict)
+        raise checks.fail_value(
+            "Model", f"the metric {name!r} must belong to one of the network's outputs, {outputs}", "all of them",
+            f"a list of metrics for each, as metrics={dict(zip(outputs, lists, strict=True)) if by_name else lists}"
+            + ("" if by_name else ", and a list of losses"),
+        )
 
 
 def metrics_of_layers(network: Network) -> list[keras.metrics.Metric]:

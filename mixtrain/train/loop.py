@@ -147,7 +147,7 @@ class TrainingLoop:
                 if not len(records):
                     continue  # Data of unknown size, and the checkpoint was written after the last batch of an epoch.
                 warned = warned or warn_of_non_finite(epoch, records, self._train_step.weights)
-                values = epoch_values(records) | self._evaluate_after(epoch)
+                values = epoch_values(records, self._metrics) | self._evaluate_after(epoch)
                 number = epoch - self._training.in_keras_style
                 history.add(number, values)
                 self._arguments._set(epoch_values=values, epoch_results=records)

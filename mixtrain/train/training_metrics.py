@@ -11,6 +11,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.metrics import KerasMetric
+from mixtrain.metrics.worst_value import worst_like
 from mixtrain.step.network_loss import BatchOutputs
 from mixtrain.train.keras_metrics import (
     NOT_FOR_A_GRAPH,
@@ -96,12 +97,20 @@ class TrainingMetrics:
 
     def results(self) -> dict[str, Any]:
         """Return the running values by name, as tensors."""
-        results: dict[str, Any] = {name: metric.metric.result() for name, metric in self._metrics.items()}
-        results |= {name: metric.result() for name, metric in self._output_losses.items()}
-        results |= {metric.name: metric.result() for metric in metrics_of_layers(self._network)}
-        return {name: backend.to_tensor(value) for name, value in flat_results(results).items()}
+        results = flat_results({name: metric.result() for name, metric in self._by_name().items()})
+        return {name: backend.to_tensor(value) for name, value in results.items()}
+
+    def _by_name(self) -> dict[str, keras.metrics.Metric]:
+        """Return Keras's metrics by the names of their results."""
+        metrics = {name: metric.metric for name, metric in self._metrics.items()} | self._output_losses
+        return metrics | {metric.name: metric for metric in metrics_of_layers(self._network)}
 
     # ---- outside the step -------------------------------------------------------------------------------------
+    def worst_values(self) -> dict[str, Any]:
+        """Return by name what an epoch without an applied step reports; see `worst_like`."""
+        metrics = self._by_name()
+        return flat_results({name: worst_like(metric.result(), name, metric) for name, metric in metrics.items()})
+
     def reset(self) -> None:
         """Reset the metrics, as at the start of an epoch."""
         for metric in self._metrics.values():

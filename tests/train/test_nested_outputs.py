@@ -84,3 +84,31 @@ def test_several_losses_of_one_output_of_which_keras_uses_the_first_are_refused(
     model = Model(network, ["mse", "mae"], keras.optimizers.SGD(0.01), ["mae"])
     with pytest.raises(ValueError, match=r"a loss for each output.*got '?2 losses'?\. Write loss_fn=lambda"):
         model.fit(X, Y, verbose=0)
+
+
+@pytest.mark.parametrize("run", ["fit", "evaluate"])
+@pytest.mark.parametrize(
+    "metrics",
+    [{"b": "mse"}, {"b": keras.metrics.MeanSquaredError()}, [keras.metrics.mean_squared_error]],
+    ids=["name", "object", "function"],
+)
+def test_a_metric_without_an_output_is_refused(metrics: Any, run: str) -> None:
+    labels = {"a": Y, "b": -Y}
+    model = Model(subclassed(), "mse", keras.optimizers.SGD(0.01), metrics)
+    with pytest.raises(ValueError, match=r"must belong to one of the network's outputs, \['[ab]', '[ab]'\]") as info:
+        getattr(model, run)(X, labels, verbose=0)
+    assert "a list of metrics for each, as metrics={" in str(info.value)
+
+
+def test_lists_say_the_output_of_each_metric() -> None:
+    model = Model(subclassed(), "mse", keras.optimizers.SGD(0.01), {"a": [], "b": ["mse"]})
+    assert "b_mse" in model.fit(X, {"a": Y, "b": -Y}, verbose=0)
+
+
+def test_a_metric_object_of_the_users_may_take_all_outputs() -> None:
+    class Distance(keras.metrics.Mean):
+        def update_state(self, labels: Any, outputs: Any, sample_weight: Any = None) -> None:
+            super().update_state(keras.ops.abs(outputs["a"] - outputs["b"]))
+
+    model = Model(subclassed(), "mse", keras.optimizers.SGD(0.01), [Distance("distance")])
+    assert np.isfinite(model.fit(X, {"a": Y, "b": -Y}, verbose=0)["distance"]).all()

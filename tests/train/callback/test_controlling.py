@@ -175,3 +175,16 @@ def test_nothing_is_left_in_the_folder(tmp_path: pathlib.Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     _model("keras").train(1, BATCHES, [EarlyStopping("loss"), History()], verbose=0)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", ["auto", "min", "max"])
+def test_nan_is_never_the_best(mode: Any) -> None:
+    values = [0.5, 0.75] if mode == "max" else [0.75, 0.5]
+    rows = [{"mae": value} for value in (np.nan, np.nan, *values, np.nan)]
+    stopping = EarlyStopping("mae", mode=mode, patience=3)
+    optimizer = keras.optimizers.SGD(1.0)
+    reducing = ReduceLROnPlateau("mae", mode=mode, patience=2, factor=0.5)
+    context = tell_run([stopping, reducing], [[1.0]] * 5, metrics=rows, optimizer=optimizer)
+    # Each nan is an epoch without improvement: the first two reduce the rate.
+    assert stopping.best == reducing.best == values[1] and not context.get_stop_requested()
+    assert stopping.wait == reducing.wait == 1 and float(optimizer.learning_rate) == 0.5
