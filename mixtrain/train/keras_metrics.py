@@ -13,6 +13,7 @@ from mixtrain.backend import JitChoice
 from mixtrain.metrics import KerasMetric, Metric
 from mixtrain.metrics.keras_metric import SPARSE_METRICS
 from mixtrain.metrics.metric import SparseLabels, class_indices
+from mixtrain.network.keras_own import keras_owns
 from mixtrain.step.output_losses import one_of_outputs, outputs_by_name
 from mixtrain.typing import Network, Tensor, Tree
 
@@ -208,7 +209,7 @@ def _is_of_one_output(metric: Metric) -> bool:
 
 def _is_for_tensors(metric: Any) -> bool:
     own, wrapper = type(metric), keras.metrics.MeanMetricWrapper  # The function in a wrapper may be the user's.
-    return not isinstance(metric, keras.metrics.Metric) or own is not wrapper and own.__module__.startswith("keras.")
+    return not isinstance(metric, keras.metrics.Metric) or own is not wrapper and keras_owns(own)
 
 
 def _check_single(metric: Metric, predictions: Tree) -> None:
