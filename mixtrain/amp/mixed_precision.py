@@ -20,12 +20,8 @@ _NetworkT = TypeVar("_NetworkT")
 
 
 def auto_mixed_precision(
-    network: _NetworkT,
-    amp_level: AmpLevel = "O0",
-    dtype: DType | str | None = None,
-    *,
-    keep_batchnorm_fp32: bool | None = None,
-    cast_model_type: DType | str | None = None,
+    network: _NetworkT, amp_level: AmpLevel = "O0", dtype: DType | str | None = None, *,
+    keep_batchnorm_fp32: bool | None = None, cast_model_type: DType | str | None = None,
 ) -> _NetworkT:
     """Apply the precision plan of a level to a network, in place.
 
@@ -62,10 +58,7 @@ def auto_mixed_precision(
 
 
 def custom_mixed_precision(
-    network: _NetworkT,
-    *,
-    white_list: Sequence[Entry] | None = None,
-    black_list: Sequence[Entry] | None = None,
+    network: _NetworkT, *, white_list: Sequence[Entry] | None = None, black_list: Sequence[Entry] | None = None,
     dtype: DType | str = float16,
 ) -> _NetworkT:
     """Apply the precision plan of a white list or black list to a network, in place.

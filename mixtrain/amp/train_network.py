@@ -25,14 +25,8 @@ from mixtrain.typing import LossFn, Network, Optimizer
 
 
 def build_train_network(
-    network: Network,
-    optimizer: Optimizer,
-    loss_fn: LossFn | None = None,
-    level: AmpLevel = "O0",
-    boost_level: str = "O0",
-    *,
-    cast_model_type: DType | str | None = None,
-    keep_batchnorm_fp32: bool | None = None,
+    network: Network, optimizer: Optimizer, loss_fn: LossFn | None = None, level: AmpLevel = "O0",
+    boost_level: str = "O0", *, cast_model_type: DType | str | None = None, keep_batchnorm_fp32: bool | None = None,
     loss_scale_manager: LossScaleManager | LevelDefault | None = LEVEL_DEFAULT,
 ) -> TrainOneStepCell:
     """Build the cell that trains a network, one step per call.

@@ -269,9 +269,7 @@ class VarianceScaling(Initializer):
     Example: ``VarianceScaling(2.0, "fan_in", "uniform")``.
     """
 
-    def __init__(
-        self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal"
-    ) -> None:
+    def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal") -> None:
         super().__init__(scale=scale, mode=mode, distribution=distribution)
         self.scale = checks.number("VarianceScaling", "scale", scale, above=0, example=1.0)
         self.mode = checks.one_of("VarianceScaling", "mode", mode, ("fan_in", "fan_out", "fan_avg"))

@@ -195,14 +195,8 @@ def _constant_key(value: Any) -> Hashable:
 
 
 def jit(
-    function: Callable[..., Any] | None = None,
-    *,
-    capture_mode: str = "ast",
-    jit_level: JitLevel = "O0",
-    dynamic: int = 0,
-    fullgraph: bool = False,
-    backend: str = "",
-    **options: Any,
+    function: Callable[..., Any] | None = None, *, capture_mode: str = "ast", jit_level: JitLevel = "O0",
+    dynamic: int = 0, fullgraph: bool = False, backend: str = "", **options: Any,
 ) -> Any:
     """Compile a function, method or Cell; usable as a decorator, with or without arguments.
 

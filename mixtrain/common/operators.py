@@ -48,10 +48,7 @@ def _keeps_dtype(dtype: Any, supports: _Supported) -> bool:
 
 
 def operators(
-    name: str,
-    direct: _Operator | None,
-    function: _Operator,
-    supports: _Supported = "numbers",
+    name: str, direct: _Operator | None, function: _Operator, supports: _Supported = "numbers",
     reflected_function: _Operator | None = None,
 ) -> tuple[_Operator, _Operator]:
     """Return an operator and its reflected form.

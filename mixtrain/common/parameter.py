@@ -66,12 +66,8 @@ class Parameter(TensorMethods, keras.Variable):
     """
 
     def __init__(
-        self,
-        default_input: TensorLike,
-        name: str | None = None,
-        requires_grad: bool = True,
-        layerwise_parallel: bool = False,
-        parallel_optimizer: bool = True,
+        self, default_input: TensorLike, name: str | None = None, requires_grad: bool = True,
+        layerwise_parallel: bool = False, parallel_optimizer: bool = True,
     ) -> None:
         if name is not None and not isinstance(name, str):
             raise checks.fail_type("Parameter", "name must be a str", name, 'name="weight"')

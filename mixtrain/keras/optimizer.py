@@ -49,11 +49,8 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
     """
 
     def __init__(
-        self,
-        inner_optimizer: keras.optimizers.Optimizer,
-        loss_scale_manager: LossScaleManager | None = None,
-        precision: dict[str, Any] | None = None,
-        name: str | None = None,
+        self, inner_optimizer: keras.optimizers.Optimizer, loss_scale_manager: LossScaleManager | None = None,
+        precision: dict[str, Any] | None = None, name: str | None = None,
     ) -> None:
         factor = inner_optimizer.loss_scale_factor
         super().__init__(inner_optimizer, name=name)

@@ -27,12 +27,8 @@ _RESTORE: Final = "_mixtrain_restore_train_step"
 
 
 def prepare(
-    model: keras.Model,
-    optimizer: keras.optimizers.Optimizer | str,
-    amp_level: AmpLevel = "O0",
-    *,
-    loss_scale_manager: Any = LEVEL_DEFAULT,
-    keep_batchnorm_fp32: bool | None = None,
+    model: keras.Model, optimizer: keras.optimizers.Optimizer | str, amp_level: AmpLevel = "O0", *,
+    loss_scale_manager: Any = LEVEL_DEFAULT, keep_batchnorm_fp32: bool | None = None,
     cast_model_type: DType | str | None = None,
 ) -> PreparedOptimizer:
     """Apply a precision plan to a Keras model, and return the optimizer for `model.compile`.

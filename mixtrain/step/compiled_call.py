@@ -28,12 +28,8 @@ class CompiledCall:
     """
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        *layers: Layer,
-        choice: Callable[[], backend.JitChoice] | None = None,
-        compile_function: Callable[..., Any] = backend.compile_function,
-        prepare: Callable[[], None] = lambda: None,
+        self, function: Callable[..., Any], *layers: Layer, choice: Callable[[], backend.JitChoice] | None = None,
+        compile_function: Callable[..., Any] = backend.compile_function, prepare: Callable[[], None] = lambda: None,
     ) -> None:
         self._function = function
         self._labels = backend.ClassLabels(self._traced)

@@ -72,14 +72,8 @@ class TrainStep:
     """
 
     def __init__(
-        self,
-        loss: NetworkLoss | Network,
-        optimizer: Optimizer,
-        scale: StepScale | None = None,
-        *,
-        sens: float | None = None,
-        where: str = "Model",
-        own_construct: bool = False,
+        self, loss: NetworkLoss | Network, optimizer: Optimizer, scale: StepScale | None = None, *,
+        sens: float | None = None, where: str = "Model", own_construct: bool = False,
     ) -> None:
         self.loss, self.optimizer, self.scale = loss, optimizer, scale
         self.driver = drive(optimizer)
@@ -288,9 +282,7 @@ class TrainStep:
         choice = choose_step_jit(*self.layers)
         return choice if self._replicas is None else self._replicas.jit_choice(choice)
 
-    def _takes_joint_batch(
-        self, where: str, parallel: DataParallel | ProcessParallel, own_construct: bool
-    ) -> bool:
+    def _takes_joint_batch(self, where: str, parallel: DataParallel | ProcessParallel, own_construct: bool) -> bool:
         """Whether some layer normalizes by statistics of the joint batch, which one device then computes.
 
         Raises:

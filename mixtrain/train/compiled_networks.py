@@ -109,9 +109,7 @@ class CompiledNetworks:
     def _eval_mode(self) -> NetworkMode:
         return NetworkMode(self._evaluated_layers)
 
-    def evaluation(
-        self, where: str, feed: Feed, metrics: EvaluationMetrics, *, weighted: bool = False
-    ) -> Evaluation:
+    def evaluation(self, where: str, feed: Feed, metrics: EvaluationMetrics, *, weighted: bool = False) -> Evaluation:
         """Return an evaluation on a dataset, with the networks prepared for it.
 
         Raises:

@@ -62,11 +62,7 @@ class EvaluationMetrics:
     """
 
     def __init__(
-        self,
-        metrics: Mapping[str, MetricLike],
-        indexes: tuple[int, int, int] | None,
-        *,
-        shows_tensors: bool,
+        self, metrics: Mapping[str, MetricLike], indexes: tuple[int, int, int] | None, *, shows_tensors: bool,
         network: Network | None = None,
     ) -> None:
         self._network = network

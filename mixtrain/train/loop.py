@@ -55,16 +55,8 @@ class TrainingLoop:
     """
 
     def __init__(
-        self,
-        training: Training,
-        networks: Networks,
-        compiled: CompiledNetworks,
-        feed: Feed,
-        skip: int,
-        *,
-        bad_step_max: int,
-        retries: bool = False,
-        evaluation: Evaluation | None = None,
+        self, training: Training, networks: Networks, compiled: CompiledNetworks, feed: Feed, skip: int, *,
+        bad_step_max: int, retries: bool = False, evaluation: Evaluation | None = None,
     ) -> None:
         self._training = training
         self._train_step = networks.step

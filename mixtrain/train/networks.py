@@ -75,17 +75,9 @@ class Networks:
     """
 
     def __init__(
-        self,
-        network: Network,
-        loss_fn: LossFn | None,
-        optimizer: Optimizer | None,
-        eval_network: Network | None,
-        options: PrecisionOptions,
-        manager: Any,
-        loss: LossOptions = LossOptions(),
-        observer: TrainingMetrics | None = None,
-        accumulate_steps: int = 1,
-        watched: bool = False,
+        self, network: Network, loss_fn: LossFn | None, optimizer: Optimizer | None, eval_network: Network | None,
+        options: PrecisionOptions, manager: Any, loss: LossOptions = LossOptions(),
+        observer: TrainingMetrics | None = None, accumulate_steps: int = 1, watched: bool = False,
     ) -> None:
         _check_network("network", network)
         if eval_network is not None:

@@ -44,13 +44,7 @@ class SinkData:
         self._iterator: Any = None
 
     def run(
-        self,
-        stepper: Stepper,
-        step: Callable[[Batch], CallResult],
-        steps: int,
-        free_steps: int,
-        epoch: int,
-        *,
+        self, stepper: Stepper, step: Callable[[Batch], CallResult], steps: int, free_steps: int, epoch: int, *,
         before: Callable[[Batch], None] | None = None,
         at_overflow: Callable[[Batch, CallResult], CallResult] | None = None,
     ) -> tuple[Batch | None, CallResult]:

@@ -69,10 +69,7 @@ def grouped(
 
 
 def grouped(
-    batches: Iterator[Batch],
-    limit: Callable[[int], int],
-    *,
-    usual: Callable[[int], int] | None = None,
+    batches: Iterator[Batch], limit: Callable[[int], int], *, usual: Callable[[int], int] | None = None,
     streamed: Callable[[int], int] | None = None,
 ) -> Iterator[Sequence[Batch] | StreamedGroup]:
     """Yield the batches in groups of consecutive batches with equal shapes.
@@ -214,9 +211,7 @@ def step_calls(
             backend.store(counter, counts[-1])
 
 
-def run_group(
-    stepper: Stepper, group: Sequence[Batch], run: Callable[[Sequence[Batch]], Group | None]
-) -> CallResult:
+def run_group(stepper: Stepper, group: Sequence[Batch], run: Callable[[Sequence[Batch]], Group | None]) -> CallResult:
     """Run the steps of a group, where no callback has step hooks.
 
     Args:

@@ -81,13 +81,7 @@ class Stepper:
         steps_per_call: Estimates how many steps a call should run.
     """
 
-    def __init__(
-        self,
-        step: Step,
-        *,
-        needs: Collection[str] = (),
-        prepare: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, step: Step, *, needs: Collection[str] = (), prepare: Callable[[], None] = lambda: None) -> None:
         self._step = step
         self._needs = needs
         self._training = CompiledCall(
@@ -125,9 +119,7 @@ class Stepper:
         outputs, report, _ = self._unpack(values)
         return CallResult(self._records(outputs, report, np.array([num_rows(batch)]), _as_column), outputs)
 
-    def several(
-        self, batches: Sequence[Batch], *, until_overflow: bool = False, counts: bool = False
-    ) -> Group | None:
+    def several(self, batches: Sequence[Batch], *, until_overflow: bool = False, counts: bool = False) -> Group | None:
         """Train on several batches of equal shapes in one call; return None, with nothing done, if that fails.
 
         The caller then runs them step by step, so that an error is raised by its own step. All later steps run one per

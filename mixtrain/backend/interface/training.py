@@ -129,14 +129,8 @@ class Rollback:
         """
 
 def without_skipped_steps(
-    model: keras.Model,
-    train_step: Callable[..., Any],
-    skipped: Callable[[], keras.Variable],
-    *,
-    own: str,
-    likely: Callable[[], Iterable[keras.Variable]],
-    on_skip: Callable[[], None],
-    noted: keras.Variable,
+    model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable], *, own: str,
+    likely: Callable[[], Iterable[keras.Variable]], on_skip: Callable[[], None], noted: keras.Variable,
 ) -> Callable[..., Any]:
     """Return a train step that restores what it wrote if its optimizer skipped the step.
 

@@ -13,14 +13,8 @@ from mixtrain.typing import Tensor
 
 
 def without_skipped_steps(
-    model: keras.Model,
-    train_step: Callable[..., Any],
-    skipped: Callable[[], keras.Variable],
-    *,
-    own: str,
-    likely: Callable[[], Iterable[keras.Variable]],
-    on_skip: Callable[[], None],
-    noted: keras.Variable,
+    model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable], *, own: str,
+    likely: Callable[[], Iterable[keras.Variable]], on_skip: Callable[[], None], noted: keras.Variable,
 ) -> Callable[..., Any]:
     # Keras's step is a function of the state: what is not part of it keeps its value in every step, skipped or not.
     del own, likely

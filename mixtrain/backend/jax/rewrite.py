@@ -41,9 +41,7 @@ def rewritten(function: Callable[..., Any], rewrites: Mapping[str, Rewrite]) -> 
     return run
 
 
-def _run(
-    program: Jaxpr, constants: Sequence[Any], args: Sequence[Any], rewrites: Mapping[str, Rewrite]
-) -> list[Any]:
+def _run(program: Jaxpr, constants: Sequence[Any], args: Sequence[Any], rewrites: Mapping[str, Rewrite]) -> list[Any]:
     values = dict(zip([*program.constvars, *program.invars], [*constants, *args], strict=True))
 
     def read(atom: Any) -> Any:

@@ -207,9 +207,7 @@ class Stateful:
     """
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        *,
+        self, function: Callable[..., Any], *,
         wrap: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda pure: pure,
     ) -> None:
         self._function = function

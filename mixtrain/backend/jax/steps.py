@@ -121,9 +121,7 @@ class CompiledSteps:
             if is_last:
                 return
 
-    def _run_group(
-        self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None
-    ) -> tuple[Row, bool]:
+    def _run_group(self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None) -> tuple[Row, bool]:
         """Run steps on some rows of a whole group; return their results and whether one was the last."""
         if last is not None:
             return self._run_until(columns, first, end, last, keep=True)
@@ -157,9 +155,7 @@ class CompiledSteps:
         self.sizes = np.array(sizes)
         return parts, columns, first + num_steps - 1
 
-    def _run_chunk(
-        self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None
-    ) -> tuple[Row, bool]:
+    def _run_chunk(self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None) -> tuple[Row, bool]:
         """Run steps on stacked batches, up to the last step or the first batch that has a label out of range."""
         refuse_empty(columns, stacked=True)
         if self._eager:

@@ -105,9 +105,7 @@ class _Operators:
         """Run a ``while``."""
         self._own.while_stmt(lambda: _value(test()), body, _read(get_state), _write(set_state), *rest)
 
-    def for_stmt(
-        self, iter_: Any, extra_test: Any, body: Any, get_state: Any, set_state: Any, *rest: Any
-    ) -> None:
+    def for_stmt(self, iter_: Any, extra_test: Any, body: Any, get_state: Any, set_state: Any, *rest: Any) -> None:
         """Run a ``for``; over the rows of a Tensor or a range it is unrolled, unless a tensor may end it early."""
         test = None if extra_test is None else lambda: _value(extra_test())
 

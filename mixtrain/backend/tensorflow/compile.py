@@ -163,9 +163,7 @@ class _CompiledByXla:
         return trace_count(self._compilation.compiled)
 
 
-def graph_function(
-    function: Callable[..., Any], *, jit: bool = False, inline: bool = False
-) -> Callable[..., Any]:
+def graph_function(function: Callable[..., Any], *, jit: bool = False, inline: bool = False) -> Callable[..., Any]:
     """Compile `function` to a `tf.function`.
 
     Args:

@@ -15,14 +15,8 @@ from mixtrain.typing import Tensor
 
 
 def without_skipped_steps(
-    model: keras.Model,
-    train_step: Callable[..., Any],
-    skipped: Callable[[], keras.Variable],
-    *,
-    own: str,
-    likely: Callable[[], Iterable[keras.Variable]],
-    on_skip: Callable[[], None],
-    noted: keras.Variable,
+    model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable], *, own: str,
+    likely: Callable[[], Iterable[keras.Variable]], on_skip: Callable[[], None], noted: keras.Variable,
 ) -> Callable[..., Any]:
     """In a graph the operations show what is written: no layer need list it."""
     del noted

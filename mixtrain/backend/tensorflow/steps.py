@@ -138,9 +138,7 @@ class _Steps:
         if self._labels.rules_of(batch) is None:
             self.step.get_concrete_function(*batch)
 
-    def several(
-        self, batches: Sequence[Row], last: Callable[[Row], Tensor] | None
-    ) -> tuple[Row, Callable[[], None]]:
+    def several(self, batches: Sequence[Row], last: Callable[[Row], Tensor] | None) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches, as `CompiledSteps.run_batches` says."""
         if isinstance(batches, Stacked):
             columns = batches.columns

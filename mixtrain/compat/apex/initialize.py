@@ -28,20 +28,12 @@ _WHERE: Final = "amp.initialize"
 
 
 def initialize(
-    models: Network | Sequence[Network],
-    optimizers: Optimizer | Sequence[Optimizer] | None = None,
-    enabled: bool = True,
-    opt_level: OptLevel = "O1",
-    cast_model_type: DType | str | None = None,
-    patch_torch_functions: bool | None = None,
-    keep_batchnorm_fp32: bool | str | None = None,
-    master_weights: bool | None = None,
-    loss_scale: float | str | None = None,
-    cast_model_outputs: DType | str | None = None,
-    num_losses: int = 1,
-    verbosity: int = 1,
-    min_loss_scale: float | None = None,
-    max_loss_scale: float = 2.0**24,
+    models: Network | Sequence[Network], optimizers: Optimizer | Sequence[Optimizer] | None = None,
+    enabled: bool = True, opt_level: OptLevel = "O1", cast_model_type: DType | str | None = None,
+    patch_torch_functions: bool | None = None, keep_batchnorm_fp32: bool | str | None = None,
+    master_weights: bool | None = None, loss_scale: float | str | None = None,
+    cast_model_outputs: DType | str | None = None, num_losses: int = 1, verbosity: int = 1,
+    min_loss_scale: float | None = None, max_loss_scale: float = 2.0**24,
 ) -> Any:
     """Prepare a network and its optimizer for one of apex's levels; call it once, after loading weights.
 

@@ -72,9 +72,7 @@ def check_type_name(arg_name: str, arg_type: Any, valid_types: Any, prim_name: s
     return arg_type
 
 
-def check_string(
-    arg_value: str, valid_values: Any, arg_name: str | None = None, prim_name: str | None = None
-) -> str:
+def check_string(arg_value: str, valid_values: Any, arg_name: str | None = None, prim_name: str | None = None) -> str:
     """Return a str that is one of several. Example: ``check_string("same", ["same", "valid"], "mode", "MyLayer")``.
 
     Raises: ValueError.
@@ -131,9 +129,7 @@ def check_is_float(arg_value: float, arg_name: str | None = None, prim_name: str
     return _checked_number(float, arg_value, arg_name, prim_name)  # type: ignore[no-any-return]
 
 
-def check_int(
-    arg_value: int, value: int, rel: str, arg_name: str | None = None, prim_name: str | None = None
-) -> int:
+def check_int(arg_value: int, value: int, rel: str, arg_name: str | None = None, prim_name: str | None = None) -> int:
     """Return an int that compares with another one. Example: ``check_int(3, 1, GE, "size", "MyLayer")``."""
     check_is_int(arg_value, arg_name, prim_name)
     check(arg_name or "the argument", arg_value, "the bound", value, rel, prim_name)

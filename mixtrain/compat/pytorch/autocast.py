@@ -62,14 +62,8 @@ class autocast:
     """
 
     def __init__(
-        self,
-        dtype: DType | str = float16,
-        enabled: bool = True,
-        *,
-        half: Sequence[str] = (),
-        float32: Sequence[str] = (),
-        promote: Sequence[str] = (),
-        inputs: Sequence[str] = (),
+        self, dtype: DType | str = float16, enabled: bool = True, *, half: Sequence[str] = (),
+        float32: Sequence[str] = (), promote: Sequence[str] = (), inputs: Sequence[str] = (),
     ) -> None:
         self.dtype = _half_dtype(dtype)
         self.enabled = checks.boolean("autocast", "enabled", enabled)

@@ -132,10 +132,7 @@ def pipeline_from_arrays(arrays: Sequence[np.ndarray], columns: Sequence[str] | 
     """Return the rows of equally long arrays."""
 
 def pipeline_from_rows(
-    factory: Callable[[], Iterable[Row]],
-    example: Row,
-    *,
-    size: float | None = None,
+    factory: Callable[[], Iterable[Row]], example: Row, *, size: float | None = None,
     columns: Sequence[str] | None = None,
 ) -> Pipeline:
     """Return the rows made by Python code.

@@ -196,10 +196,7 @@ def pipeline_from_arrays(arrays: Sequence[np.ndarray], columns: Sequence[str] | 
 
 
 def pipeline_from_rows(
-    factory: Callable[[], Iterable[Row]],
-    example: Row,
-    *,
-    size: float | None = None,
+    factory: Callable[[], Iterable[Row]], example: Row, *, size: float | None = None,
     columns: Sequence[str] | None = None,
 ) -> Pipeline:
     rows = PythonRows(factory, example, size, None if columns is None else tuple(columns))
