@@ -326,7 +326,10 @@ class ForeignStep:
         self.loss = cell if parts is None else parts.loss
         self.optimizer = None if parts is None else parts.optimizer
         self.driver = None if parts is None else parts.driver
-        self.weights: list[Variable] = [] if parts is None else parts.weights
+        # A plain Cell may hold its weights by this name, or anything else.
+        own = getattr(cell, "weights", ()) if parts is None else parts.weights
+        own = own if isinstance(own, (tuple, list)) else ()
+        self.weights: list[Variable] = [weight for weight in own if isinstance(weight, keras.Variable)]
         self.scale = None if parts is None else parts.scale
         self.window = None if parts is None else parts.window
         self.host_manager = None

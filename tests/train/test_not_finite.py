@@ -65,6 +65,31 @@ def test_with_explain_overflow_the_step_is_skipped_and_explained(level: str, fee
     assert "column 0 of the batch: 1 of 32 values not finite" in str(record)
 
 
+@pytest.mark.parametrize("held", ["parameters", "numbers"])
+def test_a_cell_that_is_its_own_train_step_is_told_of_by_epoch_if_it_holds_its_weights(held: str) -> None:
+    class Step(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = nn.Dense(4, 1)
+            optimizer = nn.SGD(self.network.trainable_params(), 0.01)
+            self.optimizer = optimizer
+            self.weights = optimizer.parameters if held == "parameters" else [0.5, 0.5]
+            self.loss = nn.WithLossCell(self.network, nn.MSELoss())
+            self.gradients = mixtrain.value_and_grad(self.loss, None, optimizer.parameters)
+
+        def construct(self, x: Any, y: Any) -> Any:
+            loss, gradients = self.gradients(x, y)
+            self.optimizer(gradients)
+            return loss
+
+    keras.utils.set_random_seed(0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Model(Step()).train(1, batches(), verbose=0)
+    told = [str(item.message) for item in caught if "weights are not finite since" in str(item.message)]
+    assert len(told) == (held == "parameters")
+
+
 @pytest.mark.slow
 def test_finite_gradients_with_an_infinite_norm_are_no_reason_to_warn() -> None:
     network = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
