@@ -86,7 +86,7 @@ def _jvp(fn: Callable[..., Any], inputs: tuple[Tensor, ...], vectors: tuple[Tens
 
 
 def linearize(fn: Callable[..., Any], inputs: TensorLike | Sequence[TensorLike]) -> tuple[Tree, Callable[..., Any]]:
-    """Compute `fn` of `inputs` and return ``(outputs, jvp_fn)``; `jvp_fn` computes Jacobian-vector products.
+    """Compute `fn` of `inputs` and return ``(outputs, jvp_fn)``; ``jvp_fn`` computes Jacobian-vector products.
 
     Example: ``outputs, jvp_fn = ops.linearize(fn, x)``.
     """

@@ -1,4 +1,4 @@
-"""MindSpore's functions whose names end in `_ext`, with the parameter names of `mindspore.mint`."""
+"""MindSpore's functions whose names end in ``_ext``, with the parameter names of `mindspore.mint`."""
 
 from __future__ import annotations
 

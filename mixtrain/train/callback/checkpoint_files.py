@@ -31,7 +31,7 @@ def make_folder(where: str, directory: str | os.PathLike[str] | None) -> str:
 
 
 def free_prefix(folder: str, prefix: str, *, after_exception: bool = False) -> str:
-    """Return a prefix that no file in a folder has: `prefix`, or `prefix_1`, ... if earlier runs left files there.
+    """Return a prefix that no file in a folder has: `prefix`, or ``prefix_1``, ... if earlier runs left files there.
 
     `after_exception`: whether to look at files written after exceptions, or at the others.
     """
