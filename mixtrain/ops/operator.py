@@ -3,6 +3,9 @@
 An operator takes Tensors, backend tensors, NumPy arrays and numbers. Its Tensors are unwrapped, its float arguments are
 cast by the autocast rule of its name, and its results are wrapped if the caller uses Tensors. The operations inside it
 compute on backend tensors without autocast.
+
+The dispatch is by name, not by function: the lists of autocast are names, which a script may print and extend, one name
+may be a function, a method and a primitive, and an error says the name that the script wrote.
 """
 
 from __future__ import annotations

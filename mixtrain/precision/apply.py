@@ -167,6 +167,8 @@ def applied_plan(network: Network) -> AppliedPlan | None:
 class Lease:
     """Keeps the plan of a Model applied while it is alive: held by the Model, and by the cells that it has returned."""
 
+    # A network outlives its Models, and then computes as it did before. But a script may keep nothing but the
+    # train cell of a Model: without the lease, that cell would change its precision when the Model is collected.
     def __init__(self, network: Network) -> None:
         self.network = network
 
