@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import keras
 import numpy as np
@@ -14,6 +14,8 @@ from mixtrain.train.feed import DictBatches, Feed, as_batch
 from mixtrain.typing import DatasetLike, TensorLike, Tree
 
 BATCH_SIZE = 32
+# What takes batches in place of a method of Keras's.
+_FOR_BATCHES: Final = {"Model.fit": "model.train(1, batches)", "Model.evaluate": "model.eval(batches)"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +45,11 @@ class KerasData:
     def __post_init__(self) -> None:
         if self.x is None:
             raise checks.fail_type(self.where, "data must be given", None, f"{self.where.lower()}(x, y)")
+        if _is_batches(self.x):
+            raise checks.fail_type(
+                self.where, "x must be arrays or a dataset, and a list of tuples looks like batches",
+                self.x, _FOR_BATCHES.get(self.where, "model.predict(x) for each batch"),
+            )
         for name in ("batch_size", "steps"):
             if getattr(self, name) is not None:
                 checks.integer(self.where, name, getattr(self, name), at_least=1)
@@ -138,6 +145,13 @@ def is_dataset(value: Any) -> bool:
         return False
     pipeline = hasattr(value, "pipeline_from") or hasattr(value, "pipeline")
     return pipeline or isinstance(value, (keras.utils.PyDataset, Iterable)) or data_backend.is_pipeline_source(value)
+
+
+def _is_batches(x: Any) -> bool:
+    """Whether data are a list of tuples of arrays, which `Model.train` and `Model.eval` take."""
+    return isinstance(x, list) and bool(x) and all(
+        isinstance(item, tuple) and any(hasattr(part, "shape") for part in item) for item in x
+    )
 
 
 def _parts(column: Tree) -> Tree:

@@ -55,6 +55,9 @@ ROWS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
     ("eval(X, Y, batch_size=)", lambda: model().eval(X, Y, batch_size=3), TypeError, "model.evaluate(x, y, ...)."),
     ("train(1, (X, Y))", lambda: model().train(1, (X, Y)), ValueError, "Write model.fit(x, y), model.evaluate(x, y),"),
     ("train(1, (X, Y)) of a Cell", lambda: of_cells().train(1, (X, Y)), ValueError, "or [(x, y)] for one batch"),
+    ("evaluate batches", lambda: model().evaluate([(X, Y), (X[:3], Y[:3])]), TypeError, "Write model.eval(batches)."),
+    ("fit batches", lambda: model().fit([(X, Y), (X, Y)]), TypeError, "Write model.train(1, batches)."),
+    ("predict batches", lambda: model().predict([(X, Y)]), TypeError, "Write model.predict(x) for each batch."),
     # ---- labels
     ("text", lambda: classifier(SPARSE).fit(X, TEXT), ValueError, "np.unique(labels, return_inverse=True)[1]"),
     ("text in batches", lambda: classifier(SPARSE).train(1, [(X, TEXT)]), ValueError, "column 1 of a batch must"),
