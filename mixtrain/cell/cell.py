@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import backend, checks, context
 from mixtrain.autocast.state import autocast_in_force
 from mixtrain.boundary import mode, run_library, run_users, to_backend_tensors, to_tensors
 from mixtrain.cell.autocast import rule_of_class, under_autocast
@@ -126,7 +126,8 @@ class Cell(CellState, CellHooks, CellSetup):
         except Exception as error:
             checks.note_call(error, name_of(self), to_tensors(args), to_tensors(kwargs))
             raise
-        if self.requires_grad and not kwargs:
+        # In one graph of MindSpore's, equal calls are one, whether or not `set_grad` was called.
+        if (self.requires_grad or (mode() == "tensors" and context.graph_mode())) and not kwargs:
             note_forward(self, args, partial(_untrained_state, weakref.ref(self)))
         return outputs
 

@@ -278,6 +278,26 @@ class _ByValueAndGrad(_TwoForwards):
         return mixtrain.ops.depend(loss, self.optimizer(grads))
 
 
+class _WithoutSetGrad(_TwoForwards):
+    def __init__(self, network: Any, optimizer: Any) -> None:
+        super().__init__(network, optimizer)
+        self.network.set_grad(False)
+
+
+def test_in_one_graph_statistics_move_once_without_set_grad_and_with_each_call_of_a_script() -> None:
+    rows, labels = mixtrain.Tensor([[1.0, 2.0], [3.0, 6.0]]), mixtrain.Tensor([[0.0, 0.0], [1.0, 1.0]])
+    norm = nn.BatchNorm1d(2)
+    net = nn.SequentialCell(norm)
+    step = _WithoutSetGrad(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.125)).set_train()
+    step(rows, labels)
+    assert np.allclose(norm.moving_mean.asnumpy(), [0.2, 0.4])
+    mixtrain.Model(step).train(1, [(rows, labels)], verbose=0)
+    assert np.allclose(norm.moving_mean.asnumpy(), [0.38, 0.76])
+    step.network(rows, labels)
+    step.grad(step.network, step.optimizer.parameters)(rows, labels, mixtrain.Tensor(1.0))
+    assert np.allclose(norm.moving_mean.asnumpy(), [0.6878, 1.3756])
+
+
 @MODES
 @pytest.mark.parametrize("cell", [_TwoForwards, _TwoForwardsScaled, _ByValueAndGrad])
 def test_statistics_move_once_a_step_where_a_cell_runs_its_network_for_loss_and_gradients(mode: int, cell: Any) -> None:
