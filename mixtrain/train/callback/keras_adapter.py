@@ -68,7 +68,7 @@ class KerasCallbackAdapter(Callback):
     def __init__(self, callback: keras.callbacks.Callback, arguments: CallbackArguments) -> None:
         self.keras_callback = callback
         self.keras_methods: dict[str, str] = {}
-        self._model = model_view(arguments.get("network"), arguments.get("optimizer"), arguments.get("train_network"))
+        self._model = model_view(arguments)
         backup = isinstance(callback, keras.callbacks.BackupAndRestore)
         # For a Cell, Keras's callback writes a mixtrain checkpoint, which holds everything.
         self._companion = CompanionBackup(callback) if backup and isinstance(self._model.model, keras.Model) else None

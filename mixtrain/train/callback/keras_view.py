@@ -14,6 +14,7 @@ from mixtrain.network.walk import is_optimizer_cell
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.save import write_checkpoint
+from mixtrain.train.run_context import CallbackArguments
 from mixtrain.typing import Layer, Network, Optimizer, TensorLike, Tree, Variable
 
 _MISSING = object()
@@ -171,6 +172,9 @@ class CellModel:
         load_param_into_net(self._saved_network, read_checkpoint(os.fspath(filepath)))
 
 
-def model_view(network: Network, optimizer: Optimizer, train_network: Network | None = None) -> ModelView:
-    """Return the model of Keras callbacks; a Keras model is passed as it is."""
-    return ModelView(network if isinstance(network, keras.Model) else CellModel(network, train_network), optimizer)
+def model_view(arguments: CallbackArguments) -> ModelView:
+    """Return the model of Keras callbacks; a Keras model is passed as it is, without its train network."""
+    network = arguments.get("network")
+    if not isinstance(network, keras.Model):
+        network = CellModel(network, arguments.get("train_network"))
+    return ModelView(network, arguments.get("optimizer"))
