@@ -264,10 +264,12 @@ class TrainStep:
         return [variable for variable in variables if id(variable) not in excluded]
 
     def variables(self) -> list[keras.Variable]:
-        """Return all variables that training writes, each once: weights, state, the optimizer's, the loss scale's."""
+        """Return all variables that training writes, each once: weights and state of the network, and of the optimizer,
+        the loss scale, the accumulation window and the observer.
+        """
         variables = [
-            *self.weights, *self.network_state(), *self.driver.state_variables(), self.driver.counter,
-            *(() if self.scale is None else self.scale.variables()),
+            *referenced_variables([self]), *stream_states(), *self.weights, *self.driver.state_variables(),
+            self.driver.counter, *(() if self.scale is None else self.scale.variables()),
         ]
         return list({id(variable): variable for variable in variables}.values())
 

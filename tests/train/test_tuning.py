@@ -48,6 +48,25 @@ def test_every_level_is_measured_and_nothing_is_trained(kind: str, capsys: pytes
     assert model.train(1, data, verbose=0)["skipped_steps"] == [0]
 
 
+def test_accumulated_gradients_are_as_before() -> None:
+    draw = np.random.default_rng(0)
+    data = [tuple(draw.standard_normal((8, size)).astype(np.float32) for size in (4, 1)) for _ in range(3)]
+    weights = []
+    for tuned in (True, False):
+        keras.utils.set_random_seed(0)
+        net = network("keras")
+        model = Model(net, "mse", keras.optimizers.SGD(0.1), ["mae"], accumulate_steps=2)
+        before = model._networks.step.variables() if net.built else []
+        values = [backend.to_numpy(variable).tobytes() for variable in before]
+        if tuned:
+            mixtrain.tune(model, data, steps=1, verbose=False)
+            after = [backend.to_numpy(variable).tobytes() for variable in before]
+            assert after == values and any(variable is model._networks.step.window.counts for variable in before)
+        history = model.train(2, data, verbose=0)
+        weights.append([history["loss"], history["mae"], *(value.tolist() for value in net.get_weights())])
+    assert weights[0] == weights[1]
+
+
 def test_the_line_says_what_to_write() -> None:
     rows = (TunedLevel("O0", float16, 2.0, None, 0.0), TunedLevel("O2", bfloat16, 1.0, 2**20, 0.01))
     lines = str(Tuning(rows, rows[1], 0.1, "CPU (CPU)")).splitlines()
