@@ -81,8 +81,8 @@ class Used:
 
     @property
     def first_cell(self) -> nn.Cell:
-        """Return a cell of the network: one that holds it, where it is Keras's."""
-        return self.model._networks.predict_network  # type: ignore[no-any-return]
+        """Return a cell of the network: the train cell, where it is Keras's."""
+        return self.model.train_network if isinstance(self.network, keras.Layer) else self.network
 
     def run(self) -> np.ndarray:
         """Call all, and return what the network predicts."""
@@ -232,7 +232,7 @@ def test_an_unchanged_network_is_planned_once(kind: str, monkeypatch: pytest.Mon
     used = Used(kind, "O2")
     used.run()
     planned: list[int] = []
-    monkeypatch.setattr("mixtrain.amp.train_network.plan_precision", lambda *args, **kwargs: planned.append(1))
+    monkeypatch.setattr("mixtrain.precision.planned.plan_precision", lambda *args, **kwargs: planned.append(1))
     monkeypatch.setattr("mixtrain.precision.plan_inputs.tree_of", lambda *args: planned.append(2))
     for _ in range(3):
         used.run()
@@ -359,8 +359,8 @@ def test_evaluating_and_predicting_an_unchanged_network_neither_walks_over_it_no
     for owner, name in ((nn.Cell, "cells_and_names"), (nn.Cell, "set_train"), (plan_inputs, "tree_of")):
         monkeypatch.setattr(owner, name, noting(name, getattr(owner, name)))
     used.model.eval(DATA)
-    assert walked
-    walked.clear()
+    # A Keras network gets its mode with each call.
+    assert ("cells_and_names" in walked) == (kind == "cells")
     used.model.eval(DATA)
     used.model.predict(X)
     walked.clear()
@@ -371,7 +371,8 @@ def test_evaluating_and_predicting_an_unchanged_network_neither_walks_over_it_no
     used.model.train_network.set_train(True)  # A change that must be seen.
     walked.clear()
     used.model.eval(DATA)
-    assert "set_train" in walked and not used.first_cell.training
+    assert ("set_train" in walked) == (kind == "cells")
+    assert kind == "keras" or not used.first_cell.training
 
 
 def _table_sizes() -> dict[str, int]:
