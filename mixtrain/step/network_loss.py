@@ -138,6 +138,12 @@ class NetworkLoss:
         loss, outputs, label = self._run(columns, losses, training=True)
         return loss, _batch_outputs(columns, outputs, label, losses)
 
+    def evaluation(self, *columns: Tree) -> tuple[tuple[Tensor, Tree, Tree], BatchOutputs]:
+        """Return ``(loss, outputs, label)`` of a batch in inference mode, and what metrics are computed from."""
+        losses: dict[str, Tensor] = {}
+        results = self._run(columns, losses, training=False)
+        return results, _batch_outputs(columns, *results[1:], losses)
+
     def evaluated(self, columns: Sequence[Tree], *, training: bool) -> tuple[Tensor, Tree, Tree]:
         """Return ``(loss, outputs, label)`` of a batch, float32; without a loss, 0 for it.
 

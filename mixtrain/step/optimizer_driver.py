@@ -100,11 +100,6 @@ def register_driver(kind: type, driver: Callable[[Any], OptimizerDriver]) -> Non
     _DRIVERS[kind] = driver
 
 
-def is_optimizer(value: Any) -> bool:
-    """Whether `value` is an optimizer that has a driver."""
-    return isinstance(value, (*_DRIVERS, keras.optimizers.Optimizer))
-
-
 def drive(optimizer: Any) -> OptimizerDriver:
     """Return the driver of an optimizer. `optimizer`: a `mixtrain.nn.Optimizer` or a `keras.optimizers.Optimizer`.
 

@@ -10,7 +10,7 @@ import keras
 
 from mixtrain import backend, boundary, checks
 from mixtrain.distribution.data_parallel import DataParallel, in_force
-from mixtrain.distribution.processes import ProcessParallel, all_rows, batch_rows, share_values
+from mixtrain.distribution.processes import ProcessParallel, ProcessReplicas, all_rows, batch_rows, share_values
 from mixtrain.dtype import float32
 from mixtrain.loss_scale.rule import LossScaleState
 from mixtrain.loss_scale.step_scale import StepScale
@@ -63,6 +63,7 @@ class TrainStep:
         sens: The constant factor of the loss; None for none.
         window: Accumulates the gradients of several batches, or None.
         host_manager: A manager whose scale Python code updates after each step, or None.
+        parallel: The devices or processes that it was made for, or None.
         return_grad: Whether the outputs without a scale are ``(loss, {name: gradient})``.
 
     Raises:
@@ -93,12 +94,12 @@ class TrainStep:
         # In force during `run_with_report` only.
         self._needs: frozenset[str] = frozenset()
         self._observer: StepObserver | None = None
-        self._parallel = in_force()
-        joint_batch = self._parallel is not None and self._takes_joint_batch(where, self._parallel, own_construct)
-        self._replicas = (
-            None if self._parallel is None else self._parallel.replicas(self._likely_written, joint_batch)
-        )
-        if isinstance(self._parallel, ProcessParallel):
+        self.parallel = in_force()
+        self._replicas: backend.Replicas | ProcessReplicas | None = None
+        if self.parallel is not None:
+            joint_batch = self._takes_joint_batch(where, self.parallel, own_construct)
+            self._replicas = self.parallel.replicas(self._likely_written, joint_batch)
+        if isinstance(self.parallel, ProcessParallel):
             share_values([*self.weights, *self.network_state(), *self.driver.state_variables()])
 
     @property
@@ -131,7 +132,7 @@ class TrainStep:
         shows_outputs = hasattr(self.loss, "with_outputs")
         observer = self._observer if shows_outputs else None
         needs_outputs = observer is not None or "predictions" in self._needs
-        parallel = self._parallel
+        parallel = self.parallel
         # Whether the loss is a sum or a mean over rows matters only if rows are shared or accumulated.
         weights_rows = parallel is not None or self.window is not None
         sums = weights_rows and (
@@ -175,7 +176,7 @@ class TrainStep:
             needs: Names of the tensors to report in addition.
 
         Returns:
-            ``(outputs, report)``: the loss, or with a scale ``(loss, overflow, loss_scale)``; and tensors by name.
+            ``(outputs, report)``: what `outputs` returns, and tensors by name.
             "counter" is `driver.counter` after the step; "learning_rate" the rate that the step used, if the optimizer
             has one; "metrics" the observer's results. Only if needed: "gradients" by the names of the weights,
             "predictions", the outputs of the network, and "non_finite_counts", int32 (weights,), the number of
@@ -199,11 +200,21 @@ class TrainStep:
         if metrics:
             report["metrics"] = metrics
         report["counter"] = backend.snapshot(self.driver.counter)
+        return self.outputs(result, gradients), report
+
+    def outputs(self, result: StepResult, gradients: Sequence[Tensor]) -> Any:
+        """Return what a call of the step returns.
+
+        Args:
+            result: The result of the step.
+            gradients: What the optimizer got, with `return_grad`.
+
+        Returns:
+            The loss; ``(loss, {name: gradient})`` with `return_grad`; ``(loss, overflow, loss_scale)`` with a scale.
+        """
         if self.return_grad:
-            return (result.loss, dict(zip(variable_names(self.weights), gradients, strict=True))), report
-        if self.scale is None:
-            return result.loss, report
-        return (result.loss, result.overflow, result.loss_scale), report
+            return result.loss, dict(zip(variable_names(self.weights), gradients, strict=True))
+        return result.loss if self.scale is None else (result.loss, result.overflow, result.loss_scale)
 
     def rate(self) -> dict[str, Tensor]:
         """Return the learning rate of the next update as "learning_rate"; nothing if there is no single one."""
@@ -274,11 +285,6 @@ class TrainStep:
         return list({id(variable): variable for variable in variables}.values())
 
     # ---- devices ----------------------------------------------------------------------------------------------
-    @property
-    def parallel(self) -> DataParallel | ProcessParallel | None:
-        """The devices or processes that the step was made for, or None."""
-        return self._parallel
-
     def jit_choice(self) -> backend.JitChoice:
         """Return how to compile a step for the dtypes that the network computes in now."""
         choice = choose_step_jit(*self.layers)

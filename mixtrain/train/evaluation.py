@@ -30,9 +30,8 @@ def with_masks(network: NetworkLoss | Network) -> Callable[..., Any]:
     def call(*batch: Tree) -> tuple[Tree, list[Tensor | None], dict[str, Any]]:
         losses: dict[str, Tensor] = {}
         if isinstance(network, NetworkLoss):
-            with boundary.in_mode("backend"), network.recording_outputs() as batches:
-                results = network.evaluated(batch, training=False)
-            batch_outputs = batches[-1]
+            with boundary.in_mode("backend"):
+                results, batch_outputs = network.evaluation(*batch)
             losses = batch_outputs.output_losses
             if isinstance(network.loss_fn, dict) or not isinstance(batch_outputs.outputs, dict):
                 # A plain dict that leaves a compiled call on JAX comes back with its keys sorted. With one loss for

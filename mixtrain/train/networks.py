@@ -179,6 +179,11 @@ class Networks:
                 self.network, "Model(network, loss_fn, optimizer), or the Model outside of data_parallel",
             )
 
+    @property
+    def _returns_loss(self) -> bool:
+        """Whether the network is a Cell that returns its loss, or trains itself."""
+        return self.loss_fn is None and not self.own_loss
+
     @functools.cached_property
     def network_loss(self) -> NetworkLoss:
         """The network with its loss."""
@@ -187,10 +192,9 @@ class Networks:
     @functools.cached_property
     def step(self) -> Step:
         """The step that trains on a batch; without an optimizer, the network itself."""
-        own = self.loss_fn is None and not self.own_loss
         if self.optimizer is None:
             # Made now, so that its errors are raised here.
-            return step_of(self.network) if own else ForeignStep(self.network_loss.network)
+            return step_of(self.network) if self._returns_loss else ForeignStep(self.network_loss.network)
         self.precision.apply()
         if self.manager_by_default and self.manager is None:
             # Layers that were created by building the network may have a dtype policy of their own.
@@ -200,7 +204,8 @@ class Networks:
         if self._watched and self.manager is None:
             self.manager = watching_manager(self.optimizer)
         with putting_in_force(self._parallel):
-            step = scaled_step(self.network if own else self.network_loss, self.optimizer, self.manager)
+            loss = self.network if self._returns_loss else self.network_loss
+            step = scaled_step(loss, self.optimizer, self.manager)
         step.observe(self.observer)
         step.accumulate(self._accumulate_steps)
         return step
@@ -210,8 +215,7 @@ class Networks:
         """The step as the cell that scripts see; without an optimizer, the network itself, with its loss if any."""
         if isinstance(self.step, TrainStep) and self.optimizer is not None:
             return faces.face("train_cell", self.step)
-        own = self.loss_fn is None and not self.own_loss
-        return self.network if own else faces.face("loss_cell", self.network_loss)
+        return self.network if self._returns_loss else faces.face("loss_cell", self.network_loss)
 
     @functools.cached_property
     def eval_network(self) -> Network:
@@ -252,8 +256,7 @@ class Networks:
     @property
     def with_loss(self) -> NetworkLoss | Network:
         """The network with its loss, as the step runs it."""
-        own = self.loss_fn is None and not self.own_loss
-        return self.network_loss if self.optimizer is None and not own else self.step.loss
+        return self.step.loss if self.optimizer is not None or self._returns_loss else self.network_loss
 
     @property
     def examined(self) -> Network:

@@ -273,34 +273,6 @@ def test_a_grad_scaler_leaves_next_values_undivided(compiled: bool, unscale_firs
     assert distance(values_of(network), by_keras(keras.optimizers.SGD(0.05))[1]) < 1e-5
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
-def test_a_cell_trains_a_float8_layer(mode: int) -> None:
-    class Net(nn.Cell):
-        def __init__(self, layers: list[keras.Layer]) -> None:
-            super().__init__()
-            self.first, self.second = layers
-
-        def construct(self, x: Any) -> Any:
-            return self.second(self.first(x))
-
-    network = float8_network()
-    cell = Net(network.layers)
-    mixtrain.set_context(mode=mode)
-    try:
-        step = nn.TrainOneStepWithLossScaleCell(
-            nn.WithLossCell(cell, nn.MSELoss()), nn.SGD(cell.trainable_params(), 0.05),
-            nn.DynamicLossScaleUpdateCell(SCALE, 2, 5),
-        )
-        step.set_train()
-        for _ in range(2):
-            for x, y in batches():
-                step(mixtrain.Tensor(x), mixtrain.Tensor(y))
-    finally:
-        mixtrain.set_context(mode=mixtrain.GRAPH_MODE)
-    assert distance(values_of(network), by_keras(keras.optimizers.SGD(0.05))[1]) < 1e-5
-
-
 def of_cells() -> tuple[nn.Cell, keras.Model]:
     """Return a Cell of the float8 layers, and the network that they are of."""
 
@@ -314,6 +286,25 @@ def of_cells() -> tuple[nn.Cell, keras.Model]:
 
     network = float8_network()
     return Net(network.layers), network
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
+def test_a_cell_trains_a_float8_layer(mode: int) -> None:
+    cell, network = of_cells()
+    mixtrain.set_context(mode=mode)
+    try:
+        step = nn.TrainOneStepWithLossScaleCell(
+            nn.WithLossCell(cell, nn.MSELoss()), nn.SGD(cell.trainable_params(), 0.05),
+            nn.DynamicLossScaleUpdateCell(SCALE, 2, 5),
+        )
+        step.set_train()
+        for _ in range(2):
+            for x, y in batches():
+                step(mixtrain.Tensor(x), mixtrain.Tensor(y))
+    finally:
+        mixtrain.set_context(mode=mixtrain.GRAPH_MODE)
+    assert distance(values_of(network), by_keras(keras.optimizers.SGD(0.05))[1]) < 1e-5
 
 
 def by_hand(scaler: Any, *, clip: float | None = None, compiled: bool = False) -> list[np.ndarray]:

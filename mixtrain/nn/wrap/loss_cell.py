@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import keras
 
@@ -10,8 +10,6 @@ from mixtrain import checks, faces
 from mixtrain.cell.cell import Cell, KerasCell
 from mixtrain.step.network_loss import BatchOutputs, NetworkLoss
 from mixtrain.typing import LossFn, Network, Tensor, Tree
-
-_CellT = TypeVar("_CellT", bound=Cell)
 
 
 class WithLossCell(Cell):
@@ -88,32 +86,6 @@ class WithEvalCell(Cell):
         """Return ``(loss, outputs, label)``; the loss of a Cell without a loss function is 0."""
         return self._loss.evaluated(columns, training=self.training)  # type: ignore[no-any-return]
 
-    def with_outputs(self, *columns: Tree) -> tuple[tuple[Tensor, Tree, Tree], BatchOutputs]:
-        """Return ``(loss, outputs, label)`` of a batch, and the tensors that metrics are computed from."""
-        with self._loss.recording_outputs() as batches:
-            results = self(*columns)
-        return results, batches[-1]
 
-
-def with_loss_cell(loss: NetworkLoss) -> WithLossCell:
-    """Return the cell of a loss that a Model made."""
-    return _face(WithLossCell, loss, "_backbone")
-
-
-def _with_eval_cell(loss: NetworkLoss) -> WithEvalCell:
-    return _face(WithEvalCell, loss, "_network")
-
-
-def _face(kind: type[_CellT], loss: NetworkLoss, attribute: str) -> _CellT:
-    cell = kind.__new__(kind)
-    Cell.__init__(cell, auto_prefix=False)
-    setattr(cell, attribute, loss.network)
-    cell._loss_fn = loss.loss_fn
-    # A Keras network is called as a cell, which has a mode of its own.
-    wrapped = getattr(cell, attribute)
-    cell._loss = loss if wrapped is loss.network else NetworkLoss(wrapped, loss.loss_fn, loss.loss_weights)
-    return cell
-
-
-faces.register("loss_cell", with_loss_cell)
-faces.register("eval_cell", _with_eval_cell)
+faces.register("loss_cell", lambda loss: WithLossCell(loss.network, loss.loss_fn, loss_weights=loss.loss_weights))
+faces.register("eval_cell", lambda loss: WithEvalCell(loss.network, loss.loss_fn, loss_weights=loss.loss_weights))

@@ -13,10 +13,8 @@ from mixtrain.cell.cell import Cell
 from mixtrain.distribution.processes import ProcessParallel
 from mixtrain.loss_scale.rule import LossScaleState
 from mixtrain.loss_scale.step_scale import StepScale
-from mixtrain.network.unique_names import variable_names
 from mixtrain.nn.wrap.cell_scale import scalar, step_scale
 from mixtrain.nn.wrap.grad_reducer import DistributedGradReducer
-from mixtrain.nn.wrap.loss_cell import with_loss_cell
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.ops.hyper_map import HyperMap
 from mixtrain.step.compiled_call import CompiledCall
@@ -93,12 +91,14 @@ class TrainOneStepCell(Cell):
         """Return the cell of a step that a Model made."""
         cell = cls.__new__(cls)
         Cell.__init__(cell, auto_prefix=False)
-        cell.network = with_loss_cell(step.loss) if isinstance(step.loss, NetworkLoss) else step.loss
+        cell.network = faces.face("loss_cell", step.loss) if isinstance(step.loss, NetworkLoss) else step.loss
         cell.optimizer = step.optimizer
         cell.return_grad = False
         cell._hold(step)
-        for part in (cell, cell.network):
-            object.__setattr__(part, "training", True)
+        # Not by `set_train`, which would change the mode of the user's cells below.
+        object.__setattr__(cell, "training", True)
+        if isinstance(step.loss, NetworkLoss):
+            object.__setattr__(cell.network, "training", True)
         return cell
 
     @property
@@ -128,10 +128,9 @@ class TrainOneStepCell(Cell):
     def construct(self, *inputs: Tree) -> Tensor:
         """Train on one batch; return the loss, or with `return_grad` ``(loss, {name: gradient})``."""
         gradients: list[Tensor] = []
-        result = self._current_step().run(inputs, watch=gradients.extend if self.return_grad else None)
-        if not self.return_grad:
-            return result.loss
-        return result.loss, dict(zip(variable_names(self.weights), gradients, strict=True))
+        step = self._current_step()
+        result = step.run(inputs, watch=gradients.extend if self.return_grad else None)
+        return step.outputs(result, gradients)
 
     def as_train_step(self) -> Step:
         """Return the step that a Model runs: the library's, or a subclass's own."""
@@ -215,8 +214,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def construct(self, *inputs: Tree) -> tuple[Tensor, Tensor, Tensor]:
         """Train on one batch; return ``(loss, overflow, loss_scale)`` with the scale that the step used."""
-        result = self._current_step().run(inputs)
-        return result.loss, result.overflow, result.loss_scale
+        return super().construct(*inputs)  # type: ignore[return-value]
 
     def advance(self, finite: Tensor) -> None:
         """Update the loss scale and its counters after a step."""
