@@ -9,7 +9,7 @@ import keras
 from mixtrain import checks
 from mixtrain.boundary import is_any_tensor
 from mixtrain.ops.primitive import Primitive
-from mixtrain.summaries import record_value
+from mixtrain.ops.summary_values import record_value
 
 
 class _Summary(Primitive):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain.train.event_writer import EventWriter
+from mixtrain.compat.mindspore.train.summary_events import SummaryEvents
 
 pytestmark = pytest.mark.tensorflow
 tf = pytest.importorskip("tensorflow")
@@ -21,7 +21,7 @@ def _events(path: str) -> list[Any]:
 
 
 def test_every_kind_of_value_is_read_back(tmp_path: pathlib.Path) -> None:
-    writer = EventWriter(str(tmp_path / "new"), ".end")
+    writer = SummaryEvents(str(tmp_path / "new"), ".end")
     pictures = np.arange(2 * 3 * 5 * 3, dtype=np.uint8).reshape(2, 3, 5, 3)
     writer.scalar("loss", 0.5, 300)
     writer.tensor("weights", np.array([[1, 2], [3, 4]], np.int64), 0)
@@ -49,7 +49,7 @@ def test_every_kind_of_value_is_read_back(tmp_path: pathlib.Path) -> None:
 
 
 def test_bfloat16_is_written_as_float32(tmp_path: pathlib.Path) -> None:
-    writer = EventWriter(str(tmp_path))
+    writer = SummaryEvents(str(tmp_path))
     writer.tensor("x", tf.constant([1.5, 2.5], tf.bfloat16).numpy(), 1)
     writer.close()
     _, event = _events(writer.path)

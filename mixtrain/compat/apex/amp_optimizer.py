@@ -9,12 +9,12 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
-from mixtrain.loss_scale.grad_scaler import GradScaler
-from mixtrain.loss_scale.scaler_gradients import apply
+from mixtrain.compat.pytorch.grad_scaler import GradScaler
+from mixtrain.compat.pytorch.scaler_gradients import apply
 from mixtrain.optim.cell_driver import CellDriver
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.optim.trained import TrainedParameters
-from mixtrain.precision.master_weights import compute_updates_in_float32, updating_masters
+from mixtrain.precision.master_weights import presented_in_float32, updating
 from mixtrain.step.optimizer_driver import OptimizerDriver, drive, register_driver
 from mixtrain.typing import Network, Tensor, Variable
 
@@ -60,20 +60,16 @@ class AmpOptimizer(Optimizer):
             object.__setattr__(self, name, value)
         if isinstance(inner, Cell):
             self._cells["inner"] = inner
-        else:
-            compute_updates_in_float32(trained)
-        with updating_masters(trained):
+        with presented_in_float32(trained, "nearest"):
             driver.build(trained)
 
     # ---- a step ---------------------------------------------------------------------------------------------------
     def __call__(self, gradients: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
         """Update the parameters with gradients that are already unscaled, as a train step does.
 
-        Args:
-            gradients: One for each of `parameters`, or None.
+        `gradients`: One for each of `parameters`, or None.
 
-        Raises:
-            RuntimeError: `amp.scale_loss` is in use, so that gradients are still scaled.
+        Raises: RuntimeError if `amp.scale_loss` is in use, so that gradients are still scaled.
         """
         if self._scaled_by == "amp.scale_loss" and not self._stepping:
             raise RuntimeError(
@@ -83,8 +79,11 @@ class AmpOptimizer(Optimizer):
         return Cell.__call__(self, gradients)
 
     def construct(self, gradients: Sequence[Tensor]) -> Any:
-        """Update the float32 copies with the inner optimizer, and cast them."""
-        with updating_masters(self.parameters):
+        """Update the float32 copies with the inner optimizer, and cast them; other half parameters in float32, too.
+
+        An optimizer that computes in the dtype of its variables needs this: Adam's 0.999 is 1 in bfloat16.
+        """
+        with updating(self.parameters, "nearest"):
             apply(self.driver, list(gradients), list(self.parameters))
         return (True,) * len(self.parameters)
 
@@ -181,9 +180,8 @@ class AmpOptimizer(Optimizer):
 def checked_driver(inner: Optimizer) -> OptimizerDriver:
     """Return the driver of an optimizer that an `AmpOptimizer` can wrap.
 
-    Raises:
-        TypeError: It is not an optimizer.
-        ValueError: It divides by a loss scale of its own, averages the weights, or is an `AmpOptimizer`.
+    Raises: TypeError if it is not an optimizer. ValueError if it divides by a loss scale of its own, averages the
+    weights, or is an `AmpOptimizer`.
     """
     if isinstance(inner, AmpOptimizer):
         raise checks.fail_value("amp.initialize", "an optimizer is initialized once", inner, "a new optimizer")

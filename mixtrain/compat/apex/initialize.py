@@ -11,15 +11,17 @@ from mixtrain.compat.apex.amp_optimizer import AmpOptimizer, checked_driver, tra
 from mixtrain.compat.apex.opt_level import DYNAMIC, Options, OptLevel, options_table, resolve_options
 from mixtrain.compat.apex.scale_range import scale_in_range
 from mixtrain.compat.pytorch.autocast import autocast
+from mixtrain.compat.pytorch.grad_scaler import GradScaler
 from mixtrain.dtype import DType, as_dtype, float32
-from mixtrain.loss_scale.grad_scaler import GradScaler
 from mixtrain.network.interpose import Forward, interpose
+from mixtrain.network.marks import DECIDED
 from mixtrain.network.walk import all_built
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.precision.apply import apply_plan
 from mixtrain.precision.cast import cast_floats
-from mixtrain.precision.master_weights import keep_in_half, master_value
-from mixtrain.precision.planned import decide_plan, decided_plan
+from mixtrain.precision.float8_layers import refuse_delayed
+from mixtrain.precision.half_storage import keep_in_half
+from mixtrain.precision.master_weights import master_value
 from mixtrain.precision.planner import plan_precision
 from mixtrain.trace_version import network_changed
 from mixtrain.typing import Network, Tree, Variable
@@ -202,7 +204,7 @@ def _check_network(network: Any) -> None:
         raise checks.fail_value(
             _WHERE, "a Keras network must have its variables", "one that is not built", "network.build(input_shape)"
         )
-    if decided_plan(network) is not None:
+    if DECIDED.of(network) is not None:
         raise checks.fail_value(
             _WHERE, "a network is initialized once", type(network).__name__, "one call with all that is to hold"
         )
@@ -217,12 +219,12 @@ def _apply_options(network: Network, options: Options) -> None:
         )
     else:
         plan = plan_precision(network, "O0")
-    apply_plan(network, plan)
+    apply_plan(network, refuse_delayed(_WHERE, plan))
     if options.casts_layers:
         keep_in_half(network, plan, masters=options.master_weights)
     if options.patch_torch_functions:
         interpose(network, lambda forward: _under_autocast(forward, options.cast_model_type))
-    decide_plan(network, plan)
+    DECIDED.put(network, plan)
     network_changed(network)
 
 

@@ -7,8 +7,7 @@ from typing import Any, Final, Literal
 
 from mixtrain import checks
 from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
-from mixtrain.loss_scale.arguments import checked_scale
-from mixtrain.loss_scale.rule import SMALLEST_NORMAL
+from mixtrain.loss_scale.rule import SMALLEST_NORMAL, checked_scale
 
 OptLevel = Literal["O0", "O1", "O2", "O3"]
 _WHERE: Final = "amp.initialize"
@@ -63,13 +62,10 @@ _CONTRADICTIONS: Final = {
 def resolve_options(opt_level: str, **overrides: Any) -> Options:
     """Return the options of a level, with the caller's overrides.
 
-    Args:
-        opt_level: "O0" to "O3".
-        **overrides: The other fields of `Options`; None for the level's default.
+    `opt_level`: "O0" to "O3". `**overrides`: The other fields of `Options`; None for the level's default.
 
-    Raises:
-        TypeError: An option has the wrong type.
-        ValueError: An option is out of range, or contradicts the level.
+    Raises: TypeError if an option has the wrong type. ValueError if an option is out of range, or contradicts the
+    level.
     """
     if opt_level in ("o0", "o1", "o2", "o3", 0, 1, 2, 3):
         raise checks.fail_value(

@@ -34,9 +34,7 @@ class GradientAccumulation(Cell):
 
     In new scripts use `Model(..., accumulate_steps=n)`.
 
-    Args:
-        max_accumulation_step: Number of steps per update.
-        optimizer: The optimizer of the weights.
+    `max_accumulation_step`: Number of steps per update. `optimizer`: The optimizer of the weights.
 
     Example:
         >>> import mixtrain, numpy as np

@@ -14,6 +14,7 @@ from mixtrain.compat.mindspore.refused_names import REFUSED, stub
 from mixtrain.lazy_names import find_with, serve_names
 
 _INNER: Final = "mixtrain.compat.mindspore.inner_names"
+_CUSTOM_LOOP: Final = "mixtrain.compat.mindspore.train.custom_loop"
 
 # Modules that MindSpore has, or had, and where their names are here. A module that exists here, too, keeps its own
 # names and adds these.
@@ -86,13 +87,13 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.runtime": ("mixtrain.common.accepted",),
     "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization"),
     "mixtrain.train.amp": ("mixtrain.amp",),
-    "mixtrain.train.callback": ("mixtrain.train", "mixtrain.train.callback.custom_loop"),
+    "mixtrain.train.callback": ("mixtrain.train", _CUSTOM_LOOP),
     **dict.fromkeys(
         (f"mixtrain.train.callback._{name}" for name in (
             "backup_and_restore", "callback", "checkpoint", "early_stop", "history", "lambda_callback",
             "loss_monitor", "lr_scheduler_callback", "on_request_exit", "reduce_lr_on_plateau", "summary_collector",
             "time_monitor",
-        )), ("mixtrain.train.callback", "mixtrain.train.callback.custom_loop"),
+        )), ("mixtrain.train.callback", _CUSTOM_LOOP),
     ),
     "mixtrain.train.loss_scale_manager": ("mixtrain.amp",),
     "mixtrain.train.metrics": ("mixtrain.nn.metrics",),
@@ -105,6 +106,14 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     )), ("mixtrain.train",)),
     "mixtrain.utils": ("mixtrain",),
     "mixtrain.utils.dlpack": ("mixtrain",),
+    # Where mixtrain had them first, by which pickles name them.
+    "mixtrain.loss_scale.grad_scaler": ("mixtrain.compat.pytorch.grad_scaler",),
+    "mixtrain.loss_scale.scaler": ("mixtrain.amp.loss_scaler",),
+    "mixtrain.train.summary_record": ("mixtrain.compat.mindspore.train",),
+    **{f"mixtrain.train.callback.{name}": (f"mixtrain.compat.mindspore.train.{name}",) for name in (
+        "custom_loop", "early_stopping", "history", "lambda_callback", "learning_rate_scheduler", "on_request_exit",
+        "reduce_lr_on_plateau", "summary_collector", "time_monitor",
+    )},
 })
 
 _ROOT: Final = pathlib.Path(__file__).parents[3]
@@ -143,8 +152,7 @@ def public_names(module: types.ModuleType) -> list[str]:
 def _find(module: types.ModuleType, name: str) -> Any:
     """Return a name that a module does not define: a module below, or a name of its homes.
 
-    Raises:
-        AttributeError: There is none; it suggests the nearest name.
+    Raises: AttributeError if there is none; it suggests the nearest name.
     """
     path = module.__name__
     below = f"{path}.{name}"

@@ -186,9 +186,7 @@ def sentence(stub: type) -> str:
 def stub(module: str, name: str) -> type | None:
     """Return the stub of a refused name, or None where the table has no such name.
 
-    Args:
-        module: The module that it was looked up in.
-        name: The name.
+    `module`: The module that it was looked up in. `name`: The name.
     """
     table = REFUSED.get(module, {})
     text = table.get(name, None if name.startswith("_") else table.get("*"))

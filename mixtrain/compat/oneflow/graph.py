@@ -10,11 +10,11 @@ from typing import Any, ClassVar, NoReturn
 import keras
 import numpy as np
 
-from mixtrain import backend, boundary, checks, context
+from mixtrain import backend, boundary, checks, execution
 from mixtrain.cell.cell import Cell
 from mixtrain.compat.oneflow.graph_config import GraphConfig
 from mixtrain.compat.oneflow.graph_optimizers import GraphOptimizers
-from mixtrain.loss_scale.grad_scaler import GradScaler
+from mixtrain.compat.pytorch.grad_scaler import GradScaler
 from mixtrain.network.referenced_layers import referenced_variables
 from mixtrain.network.walk import all_built, tree_of
 from mixtrain.optim.optimizer import Optimizer
@@ -170,7 +170,7 @@ class Graph(Cell):
 
     def _run_step(self, values: tuple[Any, ...]) -> Any:
         self._prepare(values)
-        if backend.is_tracing() or not context.graph_mode():
+        if backend.is_tracing() or not execution.current.graph_mode:
             return super().__call__(*values)
         if self._compiled is None:
             self._compiled = CompiledCall(super().__call__, self, choice=self._jit_choice)

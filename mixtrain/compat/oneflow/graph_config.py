@@ -30,8 +30,7 @@ _WITHOUT_EFFECT: Final = {
 class GraphConfig:
     """The settings of a graph.
 
-    Args:
-        where: The graph's class, for errors.
+    `where`: The graph's class, for errors.
 
     Attributes:
         half: The half dtype that the graph's networks compute in; None for their own precision.

@@ -43,8 +43,7 @@ class Part:
 class GraphOptimizers:
     """The optimizers of a graph.
 
-    Args:
-        where: The graph's class, for errors.
+    `where`: The graph's class, for errors.
 
     Attributes:
         parts: One for each optimizer.

@@ -6,8 +6,8 @@ import os
 from typing import Literal
 
 from mixtrain import checks
-from mixtrain.serialization.background import finish_writing
 from mixtrain.serialization.checkpoint import said
+from mixtrain.serialization.files import finish_writing
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.save import write_checkpoint

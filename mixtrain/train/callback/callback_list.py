@@ -13,7 +13,7 @@ import keras
 from mixtrain import checks
 from mixtrain.step.train_step import NON_FINITE, Need
 from mixtrain.train.callback.callback import HOOKS, Callback, CallbacksLike, declares_observing
-from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter, added_to_logs, keras_params
+from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter
 from mixtrain.train.run_context import CallbackArguments, RunContext
 
 _ListT = TypeVar("_ListT", bound="CallbackList")
@@ -42,7 +42,14 @@ def _hook(name: str, when: str) -> Callable[[CallbackList, RunContext], None]:
     """Return the method of a `CallbackList` that calls the hook `name` of its callbacks."""
 
     def call(self: CallbackList, run_context: RunContext) -> None:
-        self._call(name, run_context)
+        for listener in self._listeners[name]:
+            if listener.legacy and self._between_epochs:
+                continue
+            try:
+                listener.call(run_context)
+            except Exception as error:
+                error.add_note(f"Raised by the callback {listener.callback} in {listener.method}.")
+                raise
 
     call.__name__, call.__qualname__, call.__doc__ = name, f"CallbackList.{name}", f"Call the hook {when}."
     return call
@@ -129,8 +136,9 @@ class CallbackList:
 
     def steps_to_sample(self, done: int) -> float:
         """Return how many steps run, after `done`, before one that a callback samples; `math.inf` if none does."""
-        steps = (-done % callback.sample_every for callback in self._samplers)  # type: ignore[operator]
-        return min(steps, default=math.inf)
+        if not self._samplers:
+            return math.inf
+        return min(-done % callback.sample_every for callback in self._samplers)  # type: ignore[operator]
 
     @property
     def needs(self) -> frozenset[str]:
@@ -163,14 +171,6 @@ class CallbackList:
         """Whether a Keras callback overrides a hook."""
         return any(isinstance(listener.owner, KerasCallbackAdapter) for listener in self._listeners[hook])
 
-    def keras_params(self) -> dict[str, Any]:
-        """Return the `params` of Keras callbacks."""
-        return keras_params(self._arguments)
-
-    def added_to_logs(self) -> dict[str, Any]:
-        """Return the values that Keras callbacks added to the logs of the epoch, such as "learning_rate"."""
-        return added_to_logs(self._arguments)
-
     def evaluating(
         self, evaluate: Callable[[CallbackList, RunContext, CallbackArguments], _ResultT], **fields: Any
     ) -> _ResultT:
@@ -186,16 +186,6 @@ class CallbackList:
                 return evaluate(self, RunContext(self._arguments), self._arguments)
         finally:
             self._between_epochs = False
-
-    def _call(self, hook: str, run_context: RunContext) -> None:
-        for listener in self._listeners[hook]:
-            if listener.legacy and self._between_epochs:
-                continue
-            try:
-                listener.call(run_context)
-            except Exception as error:
-                error.add_note(f"Raised by the callback {listener.callback} in {listener.method}.")
-                raise
 
     on_train_begin = _hook("on_train_begin", "before training")
     on_train_epoch_begin = _hook("on_train_epoch_begin", "before an epoch")

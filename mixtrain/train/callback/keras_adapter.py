@@ -16,19 +16,6 @@ from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.running_loss import RunningLoss
 from mixtrain.train.training_metrics import last_values
 
-# The Keras methods of each hook; only the first is called, and by default it calls the second.
-_KERAS_METHODS: Final[dict[str, tuple[str, ...]]] = {
-    "on_train_begin": ("on_train_begin",),
-    "on_train_epoch_begin": ("on_epoch_begin",),
-    "on_train_step_begin": ("on_train_batch_begin", "on_batch_begin"),
-    "on_train_step_end": ("on_train_batch_end", "on_batch_end"),
-    "on_train_epoch_end": ("on_epoch_end",),
-    "on_train_end": ("on_train_end",),
-    "on_eval_begin": ("on_test_begin",),
-    "on_eval_step_begin": ("on_test_batch_begin",),
-    "on_eval_step_end": ("on_test_batch_end",),
-    "on_eval_end": ("on_test_end",),
-}
 # The methods in which Keras callbacks look for an improvement, with whether there can be one.
 _IMPROVEMENT_METHODS: Final[dict[str, Callable[[CallbackArguments], bool]]] = {
     "on_train_batch_end": lambda arguments: any_applied(steps_of(arguments)),
@@ -41,6 +28,7 @@ _NO_LOGS: Final[tuple[int | None, dict[str, Any], frozenset[str]]] = (None, {}, 
 
 
 def keras_params(arguments: CallbackArguments) -> dict[str, Any]:
+    """Return the `params` of Keras callbacks."""
     return {
         "verbose": arguments.get("verbose", 0),
         "epochs": arguments.get("keras_epochs", arguments.get("epoch_num", 1)), "steps": arguments.get("batch_num"),
@@ -48,7 +36,7 @@ def keras_params(arguments: CallbackArguments) -> dict[str, Any]:
 
 
 def added_to_logs(arguments: CallbackArguments) -> dict[str, Any]:
-    """Return the values that Keras callbacks added to the logs of the last epoch."""
+    """Return the values that Keras callbacks added to the logs of the last epoch, such as "learning_rate"."""
     epoch, logs, initial_names = arguments.get("keras_logs", _NO_LOGS)
     if epoch != arguments.get("cur_epoch_num"):
         return {}
@@ -76,23 +64,11 @@ class KerasCallbackAdapter(Callback):
         callback.set_params(keras_params(arguments))
         callback.set_model(self._model.model)
         _set_direction(callback)
-        hook_arguments: dict[str, Callable[[CallbackArguments], tuple[Any, ...]]] = {
-            "on_train_begin": lambda _: ({},),
-            "on_train_epoch_begin": lambda arguments: (arguments.cur_epoch_num - 1, {}),
-            "on_train_step_begin": lambda arguments: (_batch(arguments), {}),
-            "on_train_step_end": lambda arguments: (_batch(arguments), self._step_logs(arguments)),
-            "on_train_epoch_end": lambda arguments: (arguments.cur_epoch_num - 1, self._epoch_logs(arguments)),
-            "on_train_end": lambda arguments: (self._epoch_logs(arguments),),
-            "on_eval_begin": lambda _: ({},),
-            "on_eval_step_begin": lambda arguments: (_batch(arguments), {}),
-            "on_eval_step_end": lambda arguments: (_batch(arguments), _eval_logs(arguments)),
-            "on_eval_end": lambda arguments: (_eval_logs(arguments),),
-        }
-        for hook, methods in _KERAS_METHODS.items():
+        for hook, (methods, values_for) in _KERAS_METHODS.items():
             if any(_overrides(callback, method) for method in methods):
                 self.keras_methods[hook] = methods[0]
                 # Set on the instance, because `CallbackList` calls only hooks that differ from those of the base class.
-                setattr(self, hook, functools.partial(self._pass_on, methods[0], hook_arguments[hook]))
+                setattr(self, hook, functools.partial(self._pass_on, methods[0], values_for))
 
     def __enter__(self) -> KerasCallbackAdapter:
         self._model.set_optimizer()
@@ -102,11 +78,9 @@ class KerasCallbackAdapter(Callback):
     def __exit__(self, *error: object) -> None:
         self._model.restore_optimizer()
 
-    def _pass_on(
-        self, method: str, hook_arguments: Callable[[CallbackArguments], tuple[Any, ...]], run_context: RunContext
-    ) -> None:
+    def _pass_on(self, method: str, values_for: _Values, run_context: RunContext) -> None:
         arguments = run_context.original_args()
-        values = hook_arguments(arguments)
+        values = values_for(self, arguments)
         can_improve = _IMPROVEMENT_METHODS.get(method)
         if can_improve is not None and _monitors_improvement(self.keras_callback) and not can_improve(arguments):
             if isinstance(self.keras_callback, keras.callbacks.ReduceLROnPlateau):
@@ -177,6 +151,26 @@ def _floats(values: Any) -> dict[str, Any]:
         except (TypeError, ValueError):
             numbers[name] = value
     return numbers
+
+
+_Values = Callable[[KerasCallbackAdapter, CallbackArguments], tuple[Any, ...]]
+# The Keras methods of each hook, of which the first is called (by default it calls the second), and their arguments.
+_KERAS_METHODS: Final[dict[str, tuple[tuple[str, ...], _Values]]] = {
+    "on_train_begin": (("on_train_begin",), lambda _, arguments: ({},)),
+    "on_train_epoch_begin": (("on_epoch_begin",), lambda _, arguments: (arguments.cur_epoch_num - 1, {})),
+    "on_train_step_begin": (("on_train_batch_begin", "on_batch_begin"), lambda _, arguments: (_batch(arguments), {})),
+    "on_train_step_end": (
+        ("on_train_batch_end", "on_batch_end"), lambda self, arguments: (_batch(arguments), self._step_logs(arguments))
+    ),
+    "on_train_epoch_end": (
+        ("on_epoch_end",), lambda self, arguments: (arguments.cur_epoch_num - 1, self._epoch_logs(arguments))
+    ),
+    "on_train_end": (("on_train_end",), lambda self, arguments: (self._epoch_logs(arguments),)),
+    "on_eval_begin": (("on_test_begin",), lambda _, arguments: ({},)),
+    "on_eval_step_begin": (("on_test_batch_begin",), lambda _, arguments: (_batch(arguments), {})),
+    "on_eval_step_end": (("on_test_batch_end",), lambda _, arguments: (_batch(arguments), _eval_logs(arguments))),
+    "on_eval_end": (("on_test_end",), lambda _, arguments: (_eval_logs(arguments),)),
+}
 
 
 def _overrides(callback: keras.callbacks.Callback, method: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from mixtrain.serialization.background import finish_writing
+from mixtrain.serialization.files import finish_writing
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.save import write_checkpoint

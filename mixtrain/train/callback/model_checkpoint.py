@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from mixtrain import checks
-from mixtrain.serialization.background import finish_writing
+from mixtrain.serialization.files import finish_writing
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.checkpoint_config import CheckpointConfig

@@ -7,7 +7,9 @@ import dataclasses
 from mixtrain import backend
 from mixtrain.diagnostics.finding import Finding
 from mixtrain.train.callback.callback import Callback
+from mixtrain.train.healthy_steps import healthy_steps
 from mixtrain.train.run_context import RunContext
+from mixtrain.train.weight_growth import WeightGrowth
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,11 +61,16 @@ class OverflowMonitor(Callback):
         self._verbose = verbose
         self.records: list[OverflowRecord] = []
         self._repeated = 0
+        self._growth: WeightGrowth | None = None
+        self._first_step = 0
 
     def on_train_begin(self, run_context: RunContext) -> None:
         """Reset the records of an earlier run."""
+        arguments = run_context.original_args()
         self.records = []
         self._repeated = 0
+        self._growth = WeightGrowth(getattr(arguments.get("_step"), "weights", ()))
+        self._first_step = arguments.get("cur_step_num", 0)
         super().on_train_begin(run_context)
 
     def on_train_overflow(self, run_context: RunContext) -> None:
@@ -71,7 +78,11 @@ class OverflowMonitor(Callback):
         arguments = run_context.original_args()
         scale = float(arguments.step_results.loss_scale[-1])  # type: ignore[union-attr]
         next_scale = float(backend.to_numpy(arguments._step.scale.variable))
-        finding = arguments.explain_overflow()
+        finding = self._with_growth(arguments.explain_overflow(), arguments.cur_step_num - self._first_step - 1)
+        before = healthy_steps(
+            finding, arguments.get("_recent", ()), arguments.cur_step_num, arguments.get("list_callback", ())
+        )
+        finding = dataclasses.replace(finding, before=before)
         record = OverflowRecord(arguments.cur_epoch_num, arguments.cur_step_num, scale, next_scale, finding)
         repeats = bool(self.records) and self.records[-1].finding == finding
         if repeats and self.records[-1].step == record.step - 1:
@@ -80,6 +91,13 @@ class OverflowMonitor(Callback):
             self._print_repeated()
             self._print(str(record))
         self.records.append(record)
+
+    def _with_growth(self, finding: Finding, steps: int) -> Finding:
+        """Add the growth of the weights to a finding that no loss scale helps with, if it is the cause."""
+        if finding.kind in ("input", "none") or finding.scale is not None or self._growth is None or steps < 1:
+            return finding
+        growth = self._growth.since(steps)
+        return finding if growth is None else dataclasses.replace(finding, growth=growth, steps=steps)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Print how often the last finding was repeated."""

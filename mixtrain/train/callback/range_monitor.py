@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import os
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from mixtrain.train.event_writer import EventWriter
 from mixtrain.train.run_context import RunContext
 
 _WHERE = "RangeMonitor"
+_LATEST: Final = 8
 
 
 class RangeMonitor(Callback):
@@ -34,6 +36,7 @@ class RangeMonitor(Callback):
     Attributes:
         records: The `RangeRecords` of the last run: the sum of the counts of its samples.
         samples: How many samples there were.
+        latest: The last eight of them, each with the number of its step: how a layer developed before an overflow.
 
     Raises: TypeError if an argument has the wrong type. ValueError if a number is below 1.
 
@@ -51,6 +54,7 @@ class RangeMonitor(Callback):
         self._folder = None if summary_dir is None else make_folder(_WHERE, summary_dir)
         self.records = RangeRecords()
         self.samples = 0
+        self.latest: collections.deque[tuple[int, RangeRecords]] = collections.deque(maxlen=_LATEST)
         self._loss_scale: Any = 1.0
 
     @property
@@ -61,12 +65,14 @@ class RangeMonitor(Callback):
     def on_train_begin(self, run_context: RunContext) -> None:
         """Reset the records of an earlier run."""
         self.records, self.samples = RangeRecords(), 0
+        self.latest.clear()
         super().on_train_begin(run_context)
 
     def on_train_sample(self, run_context: RunContext) -> None:
         arguments = run_context.original_args()
         self._loss_scale, records = arguments.measure_ranges(self._values)
         self.records += records
+        self.latest.append((arguments.cur_step_num, records))
         self.samples += 1
         if self._folder is not None:
             _write(EventWriter(self._folder, ".ranges"), records, arguments.cur_step_num)

@@ -12,25 +12,14 @@ from mixtrain.train.run_context import CallbackArguments
 from mixtrain.typing import Variable
 
 
-def rate_variable(where: str, arguments: CallbackArguments) -> keras.Variable:
-    """Return the variable of the optimizer's learning rate; an error where it is a schedule or differs by group."""
-    rate = _rate_of(arguments)
-    if not isinstance(rate, keras.Variable):
-        kind = "one for each group" if isinstance(rate, tuple) else "none" if rate is None else "a schedule"
-        raise ValueError(
-            f"{where}: expected an optimizer with one learning rate that can be set; got {kind}. "
-            "Write learning_rate=0.1, a plain number, in the optimizer."
-        )
-    return rate
-
-
 def settable_rate(arguments: CallbackArguments) -> float | None:
     """Return the learning rate of a run if it is one number that can be set; otherwise None."""
-    rate = _rate_of(arguments)
+    rate = rate_of(arguments)
     return read_rate(rate) if isinstance(rate, keras.Variable) else None
 
 
-def _rate_of(arguments: CallbackArguments) -> Any:
+def rate_of(arguments: CallbackArguments) -> Any:
+    """Return the learning rate of a run's optimizer: a variable, a schedule, a tuple by group, or None."""
     optimizer = arguments.get("optimizer")
     if optimizer is None:
         optimizer = getattr(arguments.get("train_network"), "optimizer", None)

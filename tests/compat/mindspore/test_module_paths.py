@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import warnings
 
 import numpy as np
 import pytest
 
 import mixtrain
+from mixtrain import amp
 from mixtrain.compat.mindspore.module_paths import HOMES
 from tests.backends import quick_every
 
@@ -210,3 +212,16 @@ def test_the_decorator_of_layers_for_mindspores_compiler_changes_nothing() -> No
 def test_an_int_is_stored_as_int32_in_a_parameter() -> None:
     assert mixtrain.Parameter(1, requires_grad=False).dtype == "int32"
     assert mixtrain.Parameter(1.0).dtype == "float32"
+
+
+@pytest.mark.parametrize("name", ["OnRequestExit", "SummaryCollector", "SummaryRecord", "TimeMonitor"])
+def test_what_is_lent_to_train_is_pickled_by_the_name_that_it_had_there(name: str) -> None:
+    kind = getattr(mixtrain, name)
+    assert kind.__module__.startswith("mixtrain.train.") and pickle.loads(pickle.dumps(kind)) is kind
+
+
+def test_scalers_are_pickled_by_the_names_that_they_had_in_the_engine() -> None:
+    for kind in (amp.GradScaler, amp.LossScaler, amp.StaticLossScaler, amp.DynamicLossScaler):
+        assert kind.__module__.startswith("mixtrain.loss_scale.") and pickle.loads(pickle.dumps(kind)) is kind
+    scaler = pickle.loads(pickle.dumps(amp.DynamicLossScaler(16, 2, 3)))
+    assert isinstance(scaler, amp.DynamicLossScaler) and float(scaler.scale_value) == 16

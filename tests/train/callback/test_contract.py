@@ -24,16 +24,26 @@ from tests.backends import on_jax_only_some
 
 Make = Callable[[pathlib.Path], Callback]
 
+
+def _networks() -> Any:
+    """Return the networks of a Model, for what looks at them."""
+    net = nn.Dense(2, 1)
+    model = Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.125), amp_level="O2")
+    return model._networks
+
+
 # How each callback is made; a class that is not here fails the first test.
 MAKE: dict[str, Make] = {
     "BackupAndRestore": lambda folder: callback.BackupAndRestore(folder / "backup"),
     "Callback": lambda folder: Callback(),
+    "Deviations": lambda folder: train.deviations.Deviations(_networks()),
     "EarlyStopping": lambda folder: callback.EarlyStopping("loss"),
     "History": lambda folder: callback.History(),
     "LambdaCallback": lambda folder: callback.LambdaCallback(on_train_step_end=lambda context: None),
     "LastRun": lambda folder: train.report_data.LastRun(),
     "LearningRateScheduler": lambda folder: callback.LearningRateScheduler(lambda rate, step: rate / 2),
     "LossMonitor": lambda folder: callback.LossMonitor(),
+    "LostUpdates": lambda folder: train.lost_updates.LostUpdates(_networks()),
     "LossScaleMonitor": lambda folder: callback.LossScaleMonitor(),
     "OverflowMonitor": lambda folder: callback.OverflowMonitor(),
     "MetricsLogger": lambda folder: callback.MetricsLogger(lambda values, step: None),
@@ -44,6 +54,7 @@ MAKE: dict[str, Make] = {
     "SummaryCollector": lambda folder: callback.SummaryCollector(folder / "summary", collect_freq=1),
     "TimeMonitor": lambda folder: callback.TimeMonitor(),
     "ProgressMonitor": lambda folder: train.progress.ProgressMonitor(3, bar=False),
+    "Watch": lambda folder: train.watch.Watch(_networks()),
 }
 DATA = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.25], [1.0, 1.0]], np.float32)
 BATCHES = [(DATA, DATA[:, :1]), (-DATA, DATA[:, :1])]
@@ -91,7 +102,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, boo
 
 def test_every_callback_of_the_package_is_held_to_the_contract() -> None:
     assert set(_classes()) == set(MAKE)
-    public = set(MAKE) - {"LastRun", "ProgressMonitor"}
+    public = set(MAKE) - {"Deviations", "LastRun", "LostUpdates", "ProgressMonitor", "Watch"}
     assert public <= set(callback.__all__)
     assert all(getattr(train, name) is getattr(callback, name) for name in public)
 

@@ -192,8 +192,8 @@ def test_a_nan_in_the_input_is_named_with_its_column(kind: str, feed: str) -> No
     finding = record.finding
     assert (finding.kind, finding.column, finding.count, finding.size, finding.scale) == ("input", 0, 1, 16, None)
     assert str(record) == (
-        "step 4: scale 8 -> 4: column 0 of the batch: 1 of 16 values not finite; a smaller loss scale cannot help: "
-        "look at the data"
+        "step 4: scale 8 -> 4: column 0 of the batch: 1 of 16 values not finite (1 NaN); a smaller loss scale cannot "
+        "help: look at the data"
     )
 
 
@@ -219,8 +219,9 @@ def test_an_activation_above_65504_is_named_with_its_layer_and_its_size(fault: s
     if fault != "mask":  # Of a mask the result is NaN, which has no size.
         assert finding.largest == {"middle": 2.0**17, "residual": 2.0**16, "nested": finding.largest}[fault]
         assert finding.largest > 65504
-        assert f"values above 65504, the largest {finding.largest:.2g}; a smaller loss scale cannot help: keep layer " \
-            f"{named} in float32" in str(record)
+        assert finding.origin is not None
+        assert f"values above 65504, the largest {finding.largest:.2g}, first in {finding.origin}; a smaller loss " \
+            f"scale cannot help: keep layer {named} in float32" in str(record)
 
 
 @pytest.mark.slow
@@ -399,3 +400,32 @@ def test_an_eager_run_is_explained() -> None:
 def test_explain_overflow_must_be_true_or_false() -> None:
     with pytest.raises(TypeError, match="explain_overflow"):
         Model(nn.Dense(1, 1), explain_overflow=3)  # type: ignore[arg-type]
+
+
+# ---- the steps before ------------------------------------------------------------------------------------------------
+def exploding(feed: str, *callbacks: Any) -> mixtrain.OverflowMonitor:
+    """Train at a learning rate that is too high until an output overflows; return the monitor."""
+    keras.utils.set_random_seed(0)
+    network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, kernel_initializer="ones", name="head")])
+    manager = DynamicLossScaleManager(1.0)
+    monitor = OverflowMonitor(verbose=False)
+    model = Model(network, "mse", keras.optimizers.SGD(0.5), amp_level="O2", loss_scale_manager=manager)
+    options = feeding(feed)
+    options["callbacks"] += [monitor, *callbacks]
+    model.train(1, [(np.ones((2, 4), np.float32), np.zeros((2, 1), np.float32))] * 16, **options)
+    return monitor
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_the_healthy_steps_before_are_those_of_the_run(feed: str) -> None:
+    record = exploding(feed, mixtrain.RangeMonitor(every=2)).records[0]
+    before = record.finding.before
+    steps = range(max(record.step - 8, 1), record.step)
+    assert [row.step for row in before if row.loss is not None] == [*steps]
+    losses = [row.loss for row in before if row.loss is not None]
+    assert all(later > 4 * earlier for earlier, later in zip(losses, losses[1:], strict=False))
+    assert {row.loss_scale for row in before if row.loss is not None} == {1.0}
+    sampled = {row.step: row.largest for row in before if row.largest is not None}
+    assert set(sampled) == set(range(1, record.step, 2)) and sampled[1] == pytest.approx(4.0, rel=1e-3)
+    assert "; before it grew: loss from " in str(record.finding)
+    assert len(record.finding.table().splitlines()) == len(before) + 1

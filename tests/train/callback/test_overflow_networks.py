@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import runpy
 import warnings
@@ -146,7 +147,10 @@ def test_gradients_that_underflow_without_a_scale_are_named_by_their_layers(name
     network, result, batches = made(name)
     grow(result[-1][1], -26)
     monitor = RangeMonitor(every=5)
-    trained(network, batches[:1], "groups", DynamicLossScaleManager(scale), callbacks=[monitor])
+    # At this rate float32 moves weights that start at 0, which LeNet has none of.
+    told = scale == 1 and name != "LeNet"
+    with pytest.warns(UserWarning, match=r"flushes \d+% of") if told else contextlib.nullcontext():
+        trained(network, batches[:1], "groups", DynamicLossScaleManager(scale), callbacks=[monitor])
     flushed = {row.path for row in monitor.records.underflowing() if row.kind == "parameter"}
     *before, head = [path for path, _ in result]
     assert flushed & {*before, head} == (set(before) if scale == 1 else set())

@@ -24,6 +24,8 @@ class LambdaCallback(Callback):
     Example: ``LambdaCallback(on_train_epoch_end=lambda context: print(context.original_args().cur_epoch_num))``.
     """
 
+    __module__ = "mixtrain.train.callback.lambda_callback"  # By which pickles name it.
+
     def __init__(
         self, on_train_epoch_begin: Hook | None = None, on_train_epoch_end: Hook | None = None,
         on_train_step_begin: Hook | None = None, on_train_step_end: Hook | None = None,

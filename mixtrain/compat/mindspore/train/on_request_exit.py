@@ -9,7 +9,7 @@ import threading
 from typing import Any, Final
 
 from mixtrain import checks, serialization
-from mixtrain.serialization.background import finish_writing
+from mixtrain.serialization.files import finish_writing
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.run_state import trains
@@ -53,6 +53,8 @@ class OnRequestExit(Callback):
 
     Example: ``OnRequestExit(file_name="lenet", directory="./checkpoints")``.
     """
+
+    __module__ = "mixtrain.train.callback.on_request_exit"  # By which pickles name it.
 
     def __init__(
         self, save_ckpt: bool = True, save_mindir: bool = True, file_name: str = "Net",

@@ -24,6 +24,8 @@ class TimeMonitor(Callback):
     Example: ``TimeMonitor(data_size=100)``.
     """
 
+    __module__ = "mixtrain.train.callback.time_monitor"  # By which pickles name it.
+
     observes_only: ClassVar[bool] = True
 
     def __init__(self, data_size: int | None = None, data_time: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Monitored values: whether higher or lower is better, and the value at the end of an epoch."""
+"""What callbacks look at and change: monitored values, whether higher or lower is better, and the learning rate."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import math
 import warnings
 from typing import Any, Final, Literal
 
+import keras
 import numpy as np
 
 from mixtrain import checks
+from mixtrain.train.callback.rates import rate_of
 from mixtrain.train.callback.steps import any_applied, epoch_of
 from mixtrain.train.run_context import CallbackArguments
 from mixtrain.train.training_metrics import last_values
@@ -45,6 +47,18 @@ def direction(where: str, monitor: Any, mode: Any, min_delta: Any) -> Direction:
     checks.one_of(where, "mode", mode, ("auto", "min", "max"))
     lower = mode == "min" or (mode == "auto" and monitor in BETTER_WHEN_LOWER)
     return Direction(lower, abs(checks.number(where, "min_delta", min_delta, example=0.0)))
+
+
+def rate_variable(where: str, arguments: CallbackArguments) -> keras.Variable:
+    """Return the variable of the optimizer's learning rate; an error where it is a schedule or differs by group."""
+    rate = rate_of(arguments)
+    if not isinstance(rate, keras.Variable):
+        kind = "one for each group" if isinstance(rate, tuple) else "none" if rate is None else "a schedule"
+        raise ValueError(
+            f"{where}: expected an optimizer with one learning rate that can be set; got {kind}. "
+            "Write learning_rate=0.1, a plain number, in the optimizer."
+        )
+    return rate
 
 
 def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> float | None:

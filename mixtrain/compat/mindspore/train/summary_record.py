@@ -12,9 +12,9 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.boundary import is_any_tensor
-from mixtrain.summaries import begin_recording, end_recording, take_values
+from mixtrain.compat.mindspore.train.summary_events import SummaryEvents
+from mixtrain.ops.summary_values import begin_recording, end_recording, take_values
 from mixtrain.train.callback.checkpoint_files import make_folder
-from mixtrain.train.event_writer import EventWriter
 from mixtrain.typing import Network
 
 _RecordT = TypeVar("_RecordT", bound="SummaryRecord")
@@ -43,6 +43,8 @@ class SummaryRecord:
     Example: ``with SummaryRecord("./summary") as record: record.add_value("scalar", "loss", loss); record.record(1)``.
     """
 
+    __module__ = "mixtrain.train.summary_record"  # By which pickles name it.
+
     def __init__(
         self, log_dir: str | os.PathLike[str], file_prefix: str = "events", file_suffix: str = "_MS",
         num_process: int = 32, network: Network | None = None, max_file_size: int | None = None,
@@ -58,7 +60,7 @@ class SummaryRecord:
         self.raise_exception = checks.boolean(_WHERE, "raise_exception", raise_exception)
         self._exports_tensors = check_export_options(_WHERE, export_options)
         self._folder = make_folder(_WHERE, log_dir)
-        self._writer = EventWriter(self._folder, file_suffix)
+        self._writer = SummaryEvents(self._folder, file_suffix)
         self._pending: dict[tuple[str, str], np.ndarray] = {}
         self._mode = "train"
         self._closed = self._full = False

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 
 from mixtrain import checks
+from mixtrain.compat.mindspore.train.monitored import rate_variable
 from mixtrain.train.callback.callback import Callback
-from mixtrain.train.callback.rates import rate_variable, read_rate
+from mixtrain.train.callback.rates import read_rate
 from mixtrain.train.run_context import RunContext
 
 _WHERE = "LearningRateScheduler"
@@ -24,6 +25,8 @@ class LearningRateScheduler(Callback):
 
     Example: ``LearningRateScheduler(lambda rate, step: rate / 2 if step % 10 == 0 else rate)``.
     """
+
+    __module__ = "mixtrain.train.callback.learning_rate_scheduler"  # By which pickles name it.
 
     def __init__(self, learning_rate_function: Callable[[float, int], float]) -> None:
         super().__init__()

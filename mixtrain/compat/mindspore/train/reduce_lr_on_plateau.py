@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mixtrain import checks
+from mixtrain.compat.mindspore.train.monitored import Mode, direction, monitored_value, rate_variable
 from mixtrain.train.callback.callback import Callback
-from mixtrain.train.callback.monitored import Mode, direction, monitored_value
-from mixtrain.train.callback.rates import rate_variable, read_rate
+from mixtrain.train.callback.rates import read_rate
 from mixtrain.train.run_context import RunContext
 
 _WHERE = "ReduceLROnPlateau"
@@ -36,6 +36,8 @@ class ReduceLROnPlateau(Callback):
 
     Example: ``ReduceLROnPlateau("eval_loss", factor=0.5, patience=3)``.
     """
+
+    __module__ = "mixtrain.train.callback.reduce_lr_on_plateau"  # By which pickles name it.
 
     def __init__(
         self, monitor: str = "eval_loss", factor: float = 0.1, patience: int = 10, verbose: bool = False,

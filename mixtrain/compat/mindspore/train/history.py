@@ -23,6 +23,8 @@ class History(Callback):
     Example: ``history = History()``, then ``model.train(1, dataset, callbacks=[history])`` and ``history.history``.
     """
 
+    __module__ = "mixtrain.train.callback.history"  # By which pickles name it.
+
     observes_only: ClassVar[bool] = True
 
     def __init__(self) -> None:

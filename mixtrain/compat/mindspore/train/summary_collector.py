@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.compat.mindspore.train.summary_record import SummaryRecord, check_export_options
 from mixtrain.network.walk import is_optimizer_cell
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.checkpoint_files import make_folder
 from mixtrain.train.callback.steps import steps_of
 from mixtrain.train.run_context import CallbackArguments, RunContext
-from mixtrain.train.summary_record import SummaryRecord, check_export_options
 from mixtrain.typing import Optimizer, Tensor, Variable
 
 _CollectorT = TypeVar("_CollectorT", bound="SummaryCollector")
@@ -55,6 +55,8 @@ class SummaryCollector(Callback):
 
     Example: ``SummaryCollector("./summary", collect_freq=100)``.
     """
+
+    __module__ = "mixtrain.train.callback.summary_collector"  # By which pickles name it.
 
     observes_only: ClassVar[bool] = True
 

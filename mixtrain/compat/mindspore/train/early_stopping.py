@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mixtrain import backend, checks
+from mixtrain.compat.mindspore.train.monitored import Mode, direction, monitored_value
 from mixtrain.train.callback.callback import Callback
-from mixtrain.train.callback.monitored import Mode, direction, monitored_value
 from mixtrain.train.run_context import RunContext
 from mixtrain.typing import Network, Tensor, Variable
 
@@ -33,6 +33,8 @@ class EarlyStopping(Callback):
 
     Example: ``EarlyStopping("eval_loss", patience=2)``.
     """
+
+    __module__ = "mixtrain.train.callback.early_stopping"  # By which pickles name it.
 
     def __init__(
         self, monitor: str = "eval_loss", min_delta: float = 0, patience: int = 0, verbose: bool = False,
