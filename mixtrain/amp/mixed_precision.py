@@ -10,6 +10,7 @@ from mixtrain import checks, nn
 from mixtrain.dtype import DType, float16
 from mixtrain.precision.apply import AppliedPlan, put_in_force
 from mixtrain.precision.families import KERAS_FAMILIES, Family
+from mixtrain.precision.float8_layers import refuse_delayed
 from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
@@ -50,7 +51,7 @@ def auto_mixed_precision(
         )
     half = dtype if dtype is not None else cast_model_type
     return _planned_by_user(
-        network,
+        "auto_mixed_precision", network,
         functools.partial(
             plan_precision, network, amp_level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=half
         ),
@@ -67,7 +68,7 @@ def custom_mixed_precision(
         network: A Cell, Keras layer or Keras model (built).
         white_list: Only these compute in half: layer classes, layers of the network, or path patterns.
         black_list: All but these compute in half.
-        dtype: The half dtype, float16 or bfloat16.
+        dtype: The half dtype, float16 or bfloat16; "float8" for bfloat16 with products in float8.
 
     Returns:
         The network.
@@ -90,16 +91,16 @@ def custom_mixed_precision(
             "white_list=[nn.Dense]",
         )
     return _planned_by_user(
-        network,
+        "custom_mixed_precision", network,
         functools.partial(
             plan_precision, network, cast_model_type=dtype, white_list=white_list, black_list=black_list
         ),
     )
 
 
-def _planned_by_user(network: _NetworkT, planning: Callable[[], PrecisionPlan]) -> _NetworkT:
+def _planned_by_user(where: str, network: _NetworkT, planning: Callable[[], PrecisionPlan]) -> _NetworkT:
     """Apply a plan; a Model without a level of its own will plan the network in the same way."""
-    put_in_force(AppliedPlan(network, planning(), planning=planning))
+    put_in_force(AppliedPlan(network, refuse_delayed(where, planning()), planning=planning))
     layer_changed(network)
     return network
 

@@ -12,7 +12,6 @@ from mixtrain.nn.wrap.train_cell import TrainOneStepCell, train_cell
 from mixtrain.precision.apply import apply_plan
 from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.planned import planned
-from mixtrain.step.scaled_step import scaled_step
 from mixtrain.step.scaling_choice import (
     LEVEL_DEFAULT,
     LevelDefault,
@@ -21,6 +20,7 @@ from mixtrain.step.scaling_choice import (
     unwrap_loss_scale_optimizer,
     warn_unscaled,
 )
+from mixtrain.step.train_step import scaled_step
 from mixtrain.typing import LossFn, Network, Optimizer
 
 
@@ -37,7 +37,7 @@ def build_train_network(
         loss_fn: A Cell, a Keras loss or its name, or a function; as in `WithLossCell`.
         level: "O0", "O1", "O2", "O3" or "auto".
         boost_level: "O0"; MindSpore's boost mode is not available.
-        cast_model_type: float16 or bfloat16; None for float16.
+        cast_model_type: float16, bfloat16, "float8" or "float8_delayed" (see `Model`); None for float16.
         keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
         loss_scale_manager: A manager, None for no loss scaling; by default a new dynamic one for O2 in float16, and
             for layers whose own policy is "mixed_float16". Other float16 without a manager gives a warning.

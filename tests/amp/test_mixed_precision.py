@@ -114,7 +114,7 @@ def test_lists_work_on_keras_networks() -> None:
         ({"white_list": [5]}, TypeError, "takes layer classes, layers or path patterns; got int 5"),
         ({"white_list": [nn.Conv2d]}, PrecisionRuleError, "Conv2d matches none of first, norm, last"),
         ({"black_list": ["conv*"]}, PrecisionRuleError, "'conv*' matches none of first, norm, last"),
-        ({"white_list": [nn.Dense], "dtype": "float32"}, ValueError, "must be float16 or bfloat16; got 'float32'"),
+        ({"white_list": [nn.Dense], "dtype": "float32"}, ValueError, "float16, bfloat16 or float8; got 'float32'"),
     ],
 )
 def test_a_list_that_cannot_be_is_refused(options: dict[str, Any], error: type[Exception], message: str) -> None:

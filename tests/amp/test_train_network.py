@@ -100,7 +100,7 @@ def test_a_keras_network_with_a_keras_optimizer_and_a_loss_by_name() -> None:
         ({"boost_level": "O1"}, ValueError, "build_train_network: boost_level must be one of O0; got 'O1'"),
         ({"loss_scale_manager": 8}, TypeError, "build_train_network: loss_scale_manager must be a LossScaleManager or"),
         ({"keep_batchnorm_fp32": "yes"}, TypeError, "keep_batchnorm_fp32 must be True or False; got str 'yes'"),
-        ({"cast_model_type": "int8"}, ValueError, "cast_model_type must be float16 or bfloat16; got 'int8'"),
+        ({"cast_model_type": "int8"}, ValueError, "cast_model_type must be float16, bfloat16 or float8; got 'int8'"),
         ({"optimizer_scale": 2.0, "level": "O2"}, ValueError, "optimizer's loss_scale must be 1; got 2"),
     ],
 )

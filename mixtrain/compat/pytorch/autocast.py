@@ -86,11 +86,9 @@ class autocast:
     def __call__(self, func: Any) -> Any:
         """Decorate a function or method so that it runs in this scope.
 
-        Args:
-            func: The function.
+        `func`: The function.
 
-        Raises:
-            TypeError: `func` is not a function, or its body runs after the call has returned.
+        Raises: TypeError if `func` is not a function, or its body runs after the call has returned.
         """
         if not callable(func) or isinstance(func, type):
             raise checks.fail_type("autocast", "what is decorated must be a function", func, "@amp.autocast()")

@@ -12,23 +12,15 @@ from typing import Any
 import keras
 
 from mixtrain.autocast.operator_lists import OperatorClass
-from mixtrain.autocast.state import (
-    Autocast,
-    autocast_in_force,
-    autocasting,
-    float_dtypes,
-    is_symbolic,
-    widest,
-)
+from mixtrain.autocast.state import Autocast, autocast_in_force, autocasting, float_dtypes, is_symbolic, widest
 from mixtrain.cell.autocast import listed_name
 from mixtrain.cell.layer import CellLayer
 from mixtrain.dtype import DType, float32, float64
 from mixtrain.network.keras_own import keras_owns
+from mixtrain.network.marks import PLANNED_RULE, REQUEST
 from mixtrain.precision.cast import cast_floats
 from mixtrain.precision.dtypes import reason_to_stay
 from mixtrain.precision.families import rule_giver
-from mixtrain.precision.plan import planned_rule
-from mixtrain.precision.plan_request import request_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +89,7 @@ def operation_call(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         state = autocast_in_force()
-        if state is None or isinstance(self, keras.Layer) or planned_rule(self) or is_symbolic((args, kwargs)):
+        if state is None or isinstance(self, keras.Layer) or PLANNED_RULE.of(self) or is_symbolic((args, kwargs)):
             return original(self, *args, **kwargs)
         args, kwargs = state.cast(type(self).__name__, args, kwargs)
         return original(self, *args, **kwargs)
@@ -123,16 +115,13 @@ def _decide(
 ) -> tuple[LayerCall, contextlib.AbstractContextManager[None]]:
     """Return the dtypes of a layer's call, and the scope for the operators inside it.
 
-    Args:
-        layer: The layer.
-        state: The autocast in force.
-        dtypes: The dtypes of its floating-point inputs.
+    `layer`: The layer. `state`: The autocast in force. `dtypes`: The dtypes of its floating-point inputs.
     """
     same: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
     # The code inside a layer of Keras's own is written for one dtype, so autocast ends there. A Model or Lambda runs
     # code of the user's.
     library = keras_owns(type(layer)) and not isinstance(layer, (keras.Model, keras.layers.Lambda))
-    planned, request = planned_rule(layer), request_of(layer)
+    planned, request = PLANNED_RULE.of(layer), REQUEST.of(layer)
     # A plan, or a `to_float` without one, beats autocast.
     if planned is not None or request is not None:
         by_user = planned is None or planned.by_user
