@@ -15,7 +15,7 @@ Kind = Literal[
     "mixtrain jax", "keras jax", "hand jax",
     "plain", "plain jax", "mixtrain data", "mixtrain data jax", "mindspore data", "tf.data", "torchvision",
 ]
-DType = Literal["float32", "bfloat16", "float16"]
+DType = Literal["float32", "bfloat16", "float16", "float8"]
 Level = Literal["O0", "O2", "O3", "auto"]
 Products = Literal["default", "float32", "tensorfloat32"]
 Round = Callable[[], Any]
@@ -111,7 +111,7 @@ class Contender:
     @property
     def policy(self) -> str:
         """The Keras dtype policy for its dtype."""
-        return "float32" if self.dtype == "float32" else f"mixed_{self.dtype}"
+        return {"float32": "float32", "float8": "mixed_bfloat16"}.get(self.dtype, f"mixed_{self.dtype}")
 
     @property
     def environment(self) -> dict[str, str]:

@@ -18,10 +18,12 @@ FLOAT16: Final = Contender("mixtrain O2 float16, dynamic scaling", "mixtrain jax
 FLOAT16_SINK: Final = dataclasses.replace(FLOAT16, name="mixtrain O2 float16, dynamic scaling, sink", sink=True)
 FLOAT16_PLAIN: Final = dataclasses.replace(FLOAT16, name="mixtrain O2 float16, no scaling", scaling="none")
 BFLOAT16: Final = Contender("mixtrain O2 bfloat16", "mixtrain jax", "bfloat16", scaling="none")
+FLOAT8: Final = Contender("mixtrain O2 float8", "mixtrain jax", "float8", scaling="none")
 ALL_HALF: Final = Contender("mixtrain O3 float16", "mixtrain jax", "float16", scaling="none", level="O3")
 KERAS: Final = Contender("Keras fit, TF32", "keras jax", products="tensorfloat32")
 KERAS_FLOAT16: Final = Contender("Keras fit, mixed_float16", "keras jax", "float16")
 KERAS_BFLOAT16: Final = Contender("Keras fit, mixed_bfloat16", "keras jax", "bfloat16")
+KERAS_FLOAT8: Final = Contender("Keras fit, mixed_bfloat16 and quantize(float8)", "keras jax", "float8")
 # Without copies from the host, to time the step alone.
 FLOAT16_RESIDENT: Final = dataclasses.replace(
     FLOAT16_PLAIN, name="mixtrain O2 float16, no scaling, batches on the device", resident=True

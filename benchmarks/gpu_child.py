@@ -27,6 +27,7 @@ ABOUT: Final = {
     "checks": "benchmarks.gpu_checks",
     "traces": "benchmarks.gpu_traces",
     "cost": "benchmarks.gpu_cost",
+    "compiled": "benchmarks.gpu_compiled_step",
 }
 
 

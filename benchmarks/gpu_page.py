@@ -125,8 +125,8 @@ def _limits(limits: Sequence[Mapping[str, Any]]) -> str:
          "" if row["share"] is None else f"{row['share']:.0%}")
         for row in limits
     ]
-    head = ("network", "precision", "GFLOP per step", "GB per step", "FLOP per byte", "ms by arithmetic", "ms by bytes",
-            "limited by", "ms measured", "of the ceiling")
+    head = ("network", "precision", "GFLOP per step (counted)", "GB per step (counted)", "FLOP per byte",
+            "ms by arithmetic", "ms by bytes", "limited by", "ms measured", "of the ceiling")
     return _table(head, rows)
 
 

@@ -13,7 +13,7 @@ from benchmarks.keras_fit_cases import CASES
 from benchmarks.race import Race, Set
 from benchmarks.surroundings import cpu_flags
 from benchmarks.workloads import CIFAR, CIFAR_512, LENET, MLP, RESNET, TRANSFORMER
-from mixtrain.backend.processor import cpu_info, fast_bfloat16
+from mixtrain.backend.info import cpu_info, fast_bfloat16
 
 KERAS: Final = Contender("Keras fit", "keras")
 KERAS_32: Final = Contender("Keras fit(steps_per_execution=32)", "keras", steps_per_execution=32)
@@ -46,7 +46,7 @@ def bfloat16_limit(info: str) -> float | None:
     """Return the limit on the ratio of a bfloat16 to a float32 step; None on processors without fast bfloat16.
 
     Args:
-        info: The text of `mixtrain.backend.processor.cpu_info`.
+        info: The text of `mixtrain.backend.info.cpu_info`.
     """
     if not fast_bfloat16(info):
         return None

@@ -14,7 +14,7 @@ import keras
 
 import mixtrain
 from mixtrain import backend
-from mixtrain.backend.processor import cpu_field, cpu_info
+from mixtrain.backend.info import cpu_field, cpu_info
 
 # CPU features that decide how fast half precision is.
 FLAGS: Final = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16")

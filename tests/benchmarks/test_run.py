@@ -117,8 +117,8 @@ def test_a_peer_that_falls_is_left_out_and_its_last_words_are_printed_but_not_re
 KINDS = [
     Contender("Keras fit", "keras"),
     Contender("Keras fit, two steps per call", "keras", steps_per_execution=2),
-    Contender("host loop", "loop"),
-    Contender("graph loop", "loop", sink=True),
+    pytest.param(Contender("host loop", "loop"), marks=pytest.mark.tensorflow),
+    pytest.param(Contender("graph loop", "loop", sink=True), marks=pytest.mark.tensorflow),
     Contender("ours", "mixtrain", scaling="none", callback=True),
     Contender("ours, sink", "mixtrain", scaling="dynamic", sink=True),
     Contender("ours, half", "mixtrain", "bfloat16", scaling="fixed"),

@@ -10,6 +10,7 @@ from benchmarks import (
     compare,
     cpu_ceiling,
     diagnostics_cost,
+    half_weights,
     one_device,
     prediction,
     scale,
@@ -80,7 +81,7 @@ def test_the_cases_beside_keras_fit_keep_their_goals() -> None:
 def test_the_page_has_markers_for_every_set_and_record() -> None:
     markers = re.findall(r"<!-- (\w+): begin -->", PAGE.read_text())
     pairs = [*tensor_operators.PAIRS.names, *prediction.PAIRS.names, *soak.NAMES]
-    pairs += [*diagnostics_cost.NAMES, *tune_choices.NAMES, *one_device.NAMES, *scale.NAMES]
+    pairs += [*diagnostics_cost.NAMES, *tune_choices.NAMES, *one_device.NAMES, *scale.NAMES, *half_weights.NAMES]
     assert sorted(markers) == sorted([*SETS, "goals", cpu_ceiling.NAME, compare.NAME, *pairs])
 
 
