@@ -14,6 +14,7 @@ from typing import Any
 
 import keras
 
+from mixtrain.backend.signatures import Gradients
 from mixtrain.backend.tensor_base import backend_value
 from mixtrain.typing import Tensor
 
@@ -67,23 +68,13 @@ def is_next_value(value: Any) -> bool:
     return reference is not None and reference() is tensor
 
 
-def without_next_values(gradients: Sequence[Tensor | None], variables: Sequence[Any]) -> list[Tensor | None]:
-    """Return gradients with None in place of next values.
-
-    Args:
-        gradients: The gradients, in the order of the variables.
-        variables: The variables.
-    """
+def without_next_values(gradients: Gradients, variables: Sequence[Any]) -> list[Tensor | None]:
+    """Return gradients, in the order of the variables, with None in place of next values."""
     pairs = zip(gradients, variables, strict=True)
     return [None if takes_next_value(variable) else gradient for gradient, variable in pairs]
 
 
-def next_values(gradients: Sequence[Tensor | None], variables: Sequence[Any]) -> list[tuple[Any, Tensor]]:
-    """Return the variables that take a next value, each with that value.
-
-    Args:
-        gradients: The gradients, in the order of the variables.
-        variables: The variables.
-    """
+def next_values(gradients: Gradients, variables: Sequence[Any]) -> list[tuple[Any, Tensor]]:
+    """Return the variables that take a next value, each with that value."""
     pairs = zip(variables, gradients, strict=True)
     return [(variable, value) for variable, value in pairs if value is not None and takes_next_value(variable)]

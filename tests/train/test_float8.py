@@ -376,6 +376,51 @@ def test_a_grad_scaler_lets_next_values_count_in_no_norm(own: bool, clip: float 
     assert distance(values_of(network), by_keras(keras.optimizers.SGD(0.05, global_clipnorm=clip))[1]) < 1e-5
 
 
+@pytest.mark.parametrize("built", [False, True])
+def test_next_values_of_a_plain_gradient_are_known_once_the_optimizer_is_built(built: bool) -> None:
+    network, scaler = float8_network(), GradScaler(init_scale=SCALE)
+    variables, optimizer = network.trainable_variables, keras.optimizers.SGD(0.05)
+    next_values = [variable.overwrite_with_gradient for variable in variables]
+    x, y = batches()[0]
+    if built:
+        optimizer.build(variables)
+    gradients = scaler.unscale_(scaled_gradients(network, scaler, x, y), optimizer)
+    if not built:
+        before = values_of(network)
+        with pytest.raises(ValueError, match=r"unscale_ must know .* Write optimizer\.build\(variables\)"):
+            scaler.step(optimizer, gradients, variables)
+        assert distance(values_of(network), before) == 0.0
+        return
+    counted = [bool(backend.to_numpy(gradient).any()) for gradient in gradients]
+    assert counted == [not is_next for is_next in next_values]
+    assert scaler.step(optimizer, gradients, variables)
+
+
+def scaled_gradients(network: keras.Model, scaler: GradScaler, x: Any, y: Any) -> list[Any]:
+    """Return the gradients of a scaled loss, by TensorFlow's tape or JAX's `grad`."""
+    variables = network.trainable_variables
+
+    def loss(prediction: Any) -> Any:
+        return scaler.scale(keras.ops.mean(keras.ops.square(prediction - y)))
+
+    if ON_TENSORFLOW:
+        import tensorflow as tf
+
+        @tf.function  # type: ignore[untyped-decorator]  # Keras's float8 layers have no gradients in eager mode.
+        def gradients() -> Any:
+            with tf.GradientTape() as tape:
+                value = loss(network(x, training=True))
+            return tape.gradient(value, [variable.value for variable in variables])
+
+        return gradients()  # type: ignore[no-any-return]
+    import jax
+
+    others = [variable.value for variable in network.non_trainable_variables]
+    return jax.grad(  # type: ignore[no-any-return]
+        lambda values: loss(network.stateless_call(values, others, x, training=True)[0])
+    )([variable.value for variable in variables])
+
+
 @pytest.mark.slow
 def test_accumulated_gradients_of_boost_take_the_largest_next_value() -> None:
     cell, network = of_cells()
