@@ -8,6 +8,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend
+from mixtrain.dtype import DType
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.typing import Layer, Tensor
 
@@ -68,7 +69,7 @@ def _pooling(forward: Forward) -> Forward:
 
 def _dense(layer: keras.Layer, forward: Forward) -> Forward:
     def call(inputs: Tensor, training: Tensor | bool | None = None) -> Tensor:
-        return _finished(layer, backend.product(_matmul, inputs, layer.kernel))
+        return finished(layer, backend.product(_matmul, inputs, layer.kernel))
 
     return call
 
@@ -78,14 +79,16 @@ def _einsum_dense(layer: keras.Layer, forward: Forward) -> Forward:
         def multiply(x: Tensor, kernel: Tensor) -> Tensor:
             return _einsum(layer.equation, x, kernel)
 
-        return _finished(layer, backend.product(multiply, inputs, layer.kernel))
+        return finished(layer, backend.product(multiply, inputs, layer.kernel))
 
     return call
 
 
-def _finished(layer: keras.Layer, outputs: Tensor) -> Tensor:
+def finished(layer: keras.Layer, outputs: Tensor, bias_dtype: DType | None = None) -> Tensor:
+    """Add the bias of a dense layer, rounded to a dtype if there is one, to its product; apply its activation."""
     if layer.bias is not None:
-        outputs = keras.ops.add(outputs, layer.bias)
+        bias = layer.bias if bias_dtype is None else keras.ops.cast(layer.bias, bias_dtype)
+        outputs = keras.ops.add(outputs, keras.ops.cast(bias, outputs.dtype) if bias_dtype else bias)
     return outputs if layer.activation is None else layer.activation(outputs)
 
 

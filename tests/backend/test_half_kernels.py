@@ -23,7 +23,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[DeviceInfo], None]:
     """Return a function that puts the tests on a device."""
 
     def put(device: DeviceInfo) -> None:
-        for file in ("pooling", "normalize"):
+        for file in ("kernels", "normalize"):
             monkeypatch.setattr(f"mixtrain.backend.tensorflow.{file}.describe_device", lambda: device)
 
     return put
@@ -45,7 +45,7 @@ def gradients(function: Callable[..., Any], *arguments: Any) -> list[Any]:
 
 
 def test_only_float16_on_cpu_has_no_kernels() -> None:
-    from mixtrain.backend.tensorflow.by_float32 import has_kernels
+    from mixtrain.backend.tensorflow.kernels import has_kernels
 
     dtypes = ("float16", "bfloat16", "float32")
     assert [has_kernels(dtype, CPU) for dtype in dtypes] == [False, True, True]

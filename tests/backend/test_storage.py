@@ -66,3 +66,14 @@ def test_a_value_is_stored_as_it_is() -> None:
     variable = keras.Variable(np.array([1.0, 2.0], np.float32))
     backend.store(variable, backend.to_tensor(np.array([3.0, 4.0], np.float32)))
     assert backend.to_numpy(variable).tolist() == [3.0, 4.0]
+
+
+def test_an_optimizer_of_keras_knows_a_variable_by_its_storage_in_another_dtype() -> None:
+    variable = keras.Variable(np.array([1.0, 2.0], np.float32))
+    optimizer = keras.optimizers.SGD(0.5)
+    optimizer.build([variable])
+    full = backend.exchange_storage(variable, backend.storage_in(variable, mixtrain.bfloat16))
+    optimizer.apply([backend.to_tensor(np.ones(2, np.float32))], [variable])
+    assert backend.to_numpy(variable).astype(np.float32).tolist() == [0.5, 1.5]
+    backend.exchange_storage(variable, full)
+    assert backend.to_numpy(variable).tolist() == [1.0, 2.0]

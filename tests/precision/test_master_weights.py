@@ -12,9 +12,9 @@ import pytest
 import mixtrain
 import mixtrain.nn as nn
 from mixtrain import amp, backend
+from mixtrain.precision.half_storage import keep_in_half
 from mixtrain.precision.master_weights import (
     has_master,
-    keep_in_half,
     master_value,
     masters_shown,
     updating_masters,

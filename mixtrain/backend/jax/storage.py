@@ -1,15 +1,20 @@
-"""The storage of a variable's value, which can be exchanged for one of another dtype."""
+"""Other storage of a variable's value, and values that a compiled step writes and Python reads afterwards."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import keras
+import numpy as np
 
 from mixtrain.backend.jax.state import current, outside_scopes, put
+from mixtrain.backend.jax.tensor import store, stored
 from mixtrain.dtype import DType
+from mixtrain.typing import Tensor, TensorLike
 
 
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:
@@ -18,7 +23,24 @@ def storage_in(variable: keras.Variable, dtype: DType) -> Any:
         return keras.Variable(value, trainable=variable.trainable, dtype=dtype.name, autocast=False, name="storage")
 
 
+@dataclasses.dataclass(frozen=True)
+class _Temporary:
+    """A value of a variable, and its dtype."""
+
+    value: Any
+    dtype: str
+
+
+def temporary_storage(variable: keras.Variable, value: Tensor) -> Any:
+    return _Temporary(value, value.dtype.name)
+
+
 def exchange_storage(variable: keras.Variable, storage: Any) -> Any:
+    if isinstance(storage, _Temporary):
+        previous = _Temporary(current(variable), variable._dtype)
+        variable._dtype = storage.dtype
+        put(variable, storage.value)
+        return previous
     # Storage is a variable too, so that a compiled call passes its value like any other. The two swap values and
     # dtypes. Keras has no public way to change a variable's dtype; tests/backend/test_storage.py fails if the name
     # changes.
@@ -30,5 +52,46 @@ def exchange_storage(variable: keras.Variable, storage: Any) -> Any:
 
 
 def read_storage(storage: Any) -> Any:
-    value = current(storage)
+    value = storage.value if isinstance(storage, _Temporary) else current(storage)
     return value if isinstance(value, jax.core.Tracer) else jnp.copy(value)
+
+
+class LiveValue:
+    def __init__(self, value: TensorLike) -> None:
+        self._value = _slot(value.shape, keras.backend.standardize_dtype(value.dtype))
+        self._time = _slot((), "int32")
+
+    def put(self, value: TensorLike) -> None:
+        now = current(_clock()) + 1
+        put(self._value, jnp.asarray(value))
+        put(_clock(), now)
+        put(self._time, now)
+
+    def take(self) -> tuple[int, np.ndarray] | None:
+        time = int(stored(self._time))
+        if not time:
+            return None
+        store(self._time, jnp.zeros((), jnp.int32))
+        value = stored(self._value)
+        return time, np.array(value.astype(jnp.float32) if value.dtype == jnp.bfloat16 else value)
+
+
+@functools.cache
+def _clock() -> keras.Variable:
+    """Return the count of all values that were put in this process."""
+    return _slot((), "int32")
+
+
+class _Slot(keras.Variable):
+    """A variable of a `LiveValue`."""
+
+
+def is_live(variable: keras.Variable) -> bool:
+    """Whether a variable belongs to a `LiveValue`, and is not part of a network's state."""
+    return isinstance(variable, _Slot)
+
+
+def _slot(shape: Any, dtype: str) -> keras.Variable:
+    """Create a variable outside of the function that is being traced."""
+    with outside_scopes():
+        return _Slot(np.zeros(shape), dtype=dtype, trainable=False, autocast=False, name="held")
