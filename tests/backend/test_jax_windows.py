@@ -8,11 +8,14 @@ import keras
 import numpy as np
 import pytest
 
+from tests.backends import quick_every
+
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="about the JAX backend")
 if keras.backend.backend() == "jax":
     import jax
 
-    from mixtrain.backend.jax.windows import with_fast_windows
+    from mixtrain.backend.jax.rewrite import rewritten
+    from mixtrain.backend.jax.windows import _FAST, with_fast_windows
 
 X = np.random.default_rng(0).standard_normal((2, 9, 8, 4), np.float32)
 KERNEL = np.random.default_rng(1).standard_normal((3, 3, 4, 5), np.float32)
@@ -30,8 +33,8 @@ def loss(
 
 
 def looped(function: Any) -> Any:
-    """A loop of two rounds around a function of two tensors."""
-    return lambda x, kernel: jax.lax.scan(lambda carry, _: (carry, function(x + carry, kernel)), 0.0, None, length=2)[1]
+    """A loop of two rounds around a function of tensors."""
+    return lambda x, *rest: jax.lax.scan(lambda carry, _: (carry, function(x + carry, *rest)), 0.0, None, length=2)[1]
 
 
 def lines_of(function: Any, *given: Any, operation: str) -> list[str]:
@@ -114,10 +117,67 @@ def test_the_gradient_of_max_pooling_goes_to_the_first_largest_number_of_each_wi
     assert not lines_of(fast, x, weights, operation="select-and-scatter")
 
 
-def test_max_pooling_of_windows_that_overlap_or_are_padded_is_left_as_it_is() -> None:
-    for strides, padding in (((1, 1, 1, 1), "VALID"), ((1, 2, 2, 1), "SAME")):
-        def gradient(x: Any, strides: tuple[int, ...] = strides, padding: str = padding) -> Any:
-            return jax.grad(lambda x: jax.numpy.square(pooled(x, (1, 2, 2, 1), strides, padding)).sum())(x)
+@pytest.mark.parametrize(("strides", "padding"), [((1, 1, 1, 1), "VALID"), ((1, 2, 2, 1), "SAME")], ids=str)
+def test_max_pooling_of_windows_that_overlap_or_are_padded_has_the_same_numbers(
+    strides: tuple[int, ...], padding: str
+) -> None:
+    def gradient(x: Any) -> Any:
+        return jax.grad(lambda x: jax.numpy.square(pooled(x, (1, 2, 2, 1), strides, padding)).sum())(x)
 
-        x = X[:, :, :7]
-        np.testing.assert_array_equal(with_fast_windows(gradient)(x), gradient(x))
+    x = X[:, :, :7]
+    np.testing.assert_array_equal(with_fast_windows(gradient)(x), gradient(x))
+    assert not lines_of(with_fast_windows(gradient), x, operation="select-and-scatter")
+
+
+POOLS = [
+    ((1, 3, 3, 1), (1, 2, 2, 1), "VALID"),  # of ResNet-50
+    ((1, 3, 2, 1), (1, 1, 2, 1), "SAME"),
+    ((1, 2, 3, 1), (1, 3, 1, 1), "VALID"),  # some values are in no window
+    ((1, 3, 3, 1), (1, 2, 2, 1), ((0, 0), (2, 0), (1, 2), (0, 0))),
+    ((1, 3, 3, 1), (1, 3, 3, 1), "VALID"),
+    ((1, 2, 2, 2), (1, 1, 1, 2), "VALID"),
+]
+
+
+@quick_every(3)
+@pytest.mark.parametrize(("window", "strides", "padding"), POOLS, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("largest", [True, False])
+def test_the_gradient_of_pooling_is_that_of_keras_with_many_equal_values(
+    window: Any, strides: Any, padding: Any, dtype: str, largest: bool
+) -> None:
+    """The sums of these gradients are exact; those of others are rounded once in half."""
+    lowest, operation = (-np.inf, jax.lax.max) if largest else (np.inf, jax.lax.min)
+    random = np.random.default_rng(5)
+
+    def pool(x: Any) -> Any:
+        return jax.lax.reduce_window(x, lowest, operation, window, strides, padding)
+
+    def gradient(x: Any, weights: Any) -> Any:
+        return jax.grad(lambda x: (pool(x) * weights).sum())(x)
+
+    fast, expected = jax.jit(rewritten(gradient, _FAST["GPU"])), jax.jit(gradient)
+    equal, any_numbers = random.integers(-2, 2, X.shape), random.standard_normal(X.shape)
+    for values in (equal, any_numbers, np.where(equal == 1, np.nan, any_numbers), np.full(X.shape, lowest)):
+        x = jax.numpy.asarray(values, dtype)
+        shape = jax.eval_shape(pool, x).shape
+        for weights in (random.integers(-8, 8, shape), random.standard_normal(shape))[: 1 + (dtype == "float32")]:
+            given = x, jax.numpy.asarray(weights, dtype)
+            np.testing.assert_array_equal(fast(*given), expected(*given))
+    assert "select_and_scatter" not in fast.lower(*given).as_text()
+
+
+def test_large_windows_of_pooling_are_left_as_they_are() -> None:
+    def gradient(x: Any) -> Any:
+        return jax.grad(lambda x: pooled(x, (1, 6, 6, 1), (1, 1, 1, 1)).sum())(x)
+
+    assert lines_of(with_fast_windows(gradient), X, operation="select-and-scatter")
+
+
+def test_operations_of_a_rewritten_program_keep_their_names() -> None:
+    def gradient(x: Any) -> Any:
+        with jax.named_scope("outer"):
+            return jax.grad(jax.jit(jax.named_scope("inner")(lambda x: pooled(x, (1, 3, 3, 1), (1, 2, 2, 1)).sum())))(x)
+
+    text = jax.jit(rewritten(gradient, _FAST["GPU"])).lower(X).as_text(dialect="hlo", debug_info=True)
+    assert "outer/transpose(jvp(" in text and "inner" in text

@@ -251,11 +251,14 @@ def test_a_label_out_of_range_is_found_in_the_elements_of_a_group_alone() -> Non
     group = _pipeline(_rows(32)).iterate().take_stacked(32, 32)
     first, last = passes.StackedPart(group.columns, 0, 20), passes.StackedPart(group.columns, 20, 12)
 
-    def step(x: Any, label: Any) -> Any:
-        backend.note_class_labels(label, 25)
-        return (x.sum(),)
+    labels = backend.ClassLabels()
 
-    steps = CompiledSteps(step, choice=JitChoice(True, "a test"))
+    def step(x: Any, label: Any) -> Any:
+        with labels.noting((x, label)):
+            backend.note_class_labels(label, 25)
+            return (x.sum(),)
+
+    steps = CompiledSteps(step, choice=JitChoice(True, "a test"), labels=labels)
     assert len(steps.run_batches(first)[0][0]) == 20
     with pytest.raises(backend.LabelOutOfRange) as caught:
         steps.run_batches(last)

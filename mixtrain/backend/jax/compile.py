@@ -1,25 +1,25 @@
-"""Compile functions: JAX always uses XLA."""
+"""Compile functions, for which JAX always uses XLA, and the functions that are being traced."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
+import functools
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from mixtrain import context
+from jax._src import core
+
+from mixtrain import execution
 from mixtrain.backend.info import DeviceInfo, JitChoice
-from mixtrain.backend.jax.device import describe_device
+from mixtrain.backend.jax.branches import call_with_branches
 from mixtrain.backend.jax.state import Stateful, outside_scopes
-from mixtrain.backend.jax.trace import is_being_traced
+from mixtrain.backend.jax.tracing import now
 from mixtrain.backend.jax.windows import with_fast_windows
 from mixtrain.dtype import DType
 
-_log = logging.getLogger("mixtrain")
-# Whether eager code compiles each operation for each shape.
 EAGER_COMPILES: Final = True
-# Whether a compiled function becomes a part of the compiled function that calls it.
 INLINES_COMPILED: Final = True
+WRITES_AT_END: Final = True
 
 
 def choose_jit(
@@ -30,7 +30,9 @@ def choose_jit(
 
 
 def is_tracing() -> bool:
-    return is_being_traced()
+    # For mixtrain, Keras or the user. JAX has no public function for this that costs no operation;
+    # tests/backend/test_trace.py fails if the name changes.
+    return not core.trace_state_clean()
 
 
 def eager_scope() -> contextlib.AbstractContextManager[Any]:
@@ -39,10 +41,10 @@ def eager_scope() -> contextlib.AbstractContextManager[Any]:
 
 def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Callable[..., Any]:
     """XLA compiles every function: `choice` is for the log."""
-    if not context.graph_mode():
+    if not execution.current.graph_mode:
         return function
-    _log.info("compile: XLA %s (%s)", "on" if choice.jit else "off", choice.reason)
-    return Stateful(function, wrap=with_fast_windows) if describe_device().kind == "CPU" else Stateful(function)
+    choice.log()
+    return Stateful(function, wrap=with_fast_windows)
 
 
 def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,3 +59,25 @@ def trace_for(compiled: Callable[..., Any], *args: Any) -> None:
 
 def trace_count(compiled: Callable[..., Any]) -> int:
     return int(getattr(compiled, "traces", 0))
+
+
+def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Callable[..., Any]:
+    """XLA compiles every function, whatever `jit` says."""
+    return functools.partial(call_with_branches, Stateful(function))
+
+
+def traces() -> tuple[Any, ...]:
+    return tuple(scope.trace for scope in reversed(now.scopes) if scope.trace is not None)
+
+
+def value_scope() -> Any:
+    return core.trace_ctx.trace
+
+
+def has_results(trace: Any) -> bool:
+    return bool(trace.finished)
+
+
+def without_autograph(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return it as it is: JAX traces every function as it is written."""
+    return function

@@ -1,17 +1,19 @@
-"""Control flow of compiled functions: a branch, an order of operations, and calls of Python."""
+"""Control flow of compiled functions: a branch, a loop, an order of operations, and calls of Python."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mixtrain.backend.jax.code_paths import reached
+from mixtrain.backend.jax.branches import reached
+from mixtrain.backend.jax.device import describe_device
 from mixtrain.backend.jax.group import spanning
-from mixtrain.backend.jax.state import StateScope, current, put
+from mixtrain.backend.jax.packing import MAX_SMALL_SIZE
+from mixtrain.backend.jax.state import StateScope, current, put, tracing
 from mixtrain.typing import Tensor, Tree, Variable
 
 
@@ -29,16 +31,36 @@ def cond(
         with StateScope() as scope:
             function()
         scopes.append(scope)
-    yes, no = scopes
-    for key, variable in (yes.written | no.written).items():
-        value = current(variable)
-        put(variable, jnp.where(predicate, yes.state_mapping.get(key, value), no.state_mapping.get(key, value)))
+    variables = {key: variable for scope in scopes for key, variable in scope.written.items()}
+    values = {key: current(variable) for key, variable in variables.items()}
+    pairs = [tuple(scope.state_mapping.get(key, value) for scope in scopes) for key, value in values.items()]
+    for variable, value in zip(variables.values(), select(predicate, pairs), strict=True):
+        put(variable, value)
+
+
+def select(predicate: Tensor, pairs: Sequence[tuple[Any, Any]]) -> list[Tensor]:
+    """Select the first values of pairs if a scalar tensor is true, else the second ones."""
+    arrays = [(jnp.asarray(yes), jnp.asarray(no)) for yes, no in pairs]
+    sizes = [yes.size if yes.size <= MAX_SMALL_SIZE else 0 for yes, _ in arrays]
+    if describe_device().kind != "GPU" or max(sizes, default=0) == 0:
+        return [jnp.where(predicate, yes, no) for yes, no in arrays]
+    # On a GPU XLA (jaxlib 0.10) computes values of one shape in one kernel if they depend on a vector in common, not on
+    # a scalar. So each selects by a part of a vector.
+    mask = jax.lax.optimization_barrier(jnp.full(max(sizes), predicate))
+    return [
+        jnp.where(mask[:size].reshape(yes.shape) if size else predicate, yes, no)
+        for (yes, no), size in zip(arrays, sizes, strict=True)
+    ]
 
 
 def write_after(tensor: Tensor, function: Callable[[], None], weights: Sequence[Variable]) -> None:
     """Write at once: on JAX variables are written after the whole call."""
     del tensor, weights
-    function()
+    if describe_device().kind == "GPU" and tracing():
+        # Both selected values are needed, but not the choice: see `select`.
+        cond(jax.lax.optimization_barrier(jnp.array(True)), function, lambda: None)
+    else:
+        function()
 
 
 def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> None:
@@ -47,12 +69,19 @@ def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> Non
         return
     values = [value.astype(jnp.float32) if value.dtype == jnp.bfloat16 else value for value in tensors]
     if any(isinstance(value, jax.core.Tracer) for value in (condition, *values)):
+        def call(condition: Tensor, *arrays: Tensor) -> None:
+            if condition:
+                function(*map(np.asarray, arrays))
+
         # JAX refuses ordered callbacks in a program of several processes.
-        jax.debug.callback(functools.partial(_call_if, function), condition, *values, ordered=not spanning())
+        jax.debug.callback(call, condition, *values, ordered=not spanning())
     else:
         function(*map(np.asarray, values))
 
 
-def _call_if(function: Callable[..., None], condition: Tensor, *arrays: Tensor) -> None:
-    if condition:
-        function(*map(np.asarray, arrays))
+def scan(step: Callable[[Tree, Tree], Tree], initial: Tree, elements: Tree) -> Tree:
+    def body(state: Tree, element: Tree) -> tuple[Tree, Tree]:
+        state = step(state, element)
+        return state, state
+
+    return jax.lax.scan(body, initial, elements)[1]

@@ -7,8 +7,7 @@ import functools
 import jax
 from jax._src import xla_bridge
 
-from mixtrain.backend.info import DeviceInfo
-from mixtrain.backend.processor import peak_resident
+from mixtrain.backend.info import DeviceInfo, peak_resident
 from mixtrain.typing import BackendTensor
 
 
@@ -20,7 +19,9 @@ def describe_device() -> DeviceInfo:
         # (`python -m benchmarks.tune_choices`).
         return DeviceInfo(kind="CPU", name="CPU", fast_bfloat16=False)
     return DeviceInfo(
-        kind="TPU" if device.platform == "tpu" else "GPU", name=str(device.device_kind), fast_bfloat16=True
+        kind="TPU" if device.platform == "tpu" else "GPU", name=str(device.device_kind), fast_bfloat16=True,
+        # Ada and Hopper are the first GPUs of NVIDIA's with float8.
+        fast_float8=device.platform != "tpu" and _compute_capability() >= (8, 9),
     )
 
 
@@ -36,14 +37,23 @@ def peak_memory(*, restart: bool = False) -> int | None:
     return statistics.get("peak_bytes_in_use")  # type: ignore[no-any-return]
 
 
+def version() -> str:
+    return f"jax {jax.__version__}"
+
+
 def tf32_products() -> str:
     precision = jax.config.jax_default_matmul_precision
     if describe_device().kind != "GPU" or precision in ("highest", "float32", "F32_F32_F32"):
         return ""
-    capability = str(getattr(jax.devices()[0], "compute_capability", "0"))
-    if int(capability.partition(".")[0] or 0) < 8:
+    if _compute_capability() < (8, 0):
         return ""
     return 'jax.config.update("jax_default_matmul_precision", "highest")'
+
+
+def _compute_capability() -> tuple[int, ...]:
+    """Return the version of an NVIDIA GPU's instructions, as (9, 0); (0,) of another device."""
+    version = str(getattr(jax.devices()[0], "compute_capability", "0"))
+    return tuple(int(part) for part in version.split(".") if part.isdigit()) or (0,)
 
 
 def device_of(tensor: BackendTensor) -> str:

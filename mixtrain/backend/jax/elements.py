@@ -11,8 +11,7 @@ import numpy as np
 
 from mixtrain.backend.aligned import aligned_copy
 from mixtrain.backend.jax.device import describe_device
-
-Row = tuple[Any, ...]
+from mixtrain.backend.signatures import Row
 
 # From this size on `device_put` takes less time than a compiled copy.
 _LARGE: Final = 2**20
@@ -44,13 +43,7 @@ class Stacked(Sequence[Row]):
 
 
 class StackedPart(Stacked):
-    """Consecutive elements of a `Stacked`: the columns stay whole, so that nothing is copied.
-
-    Args:
-        columns: As of `Stacked`.
-        first: The row of the first element.
-        count: The number of elements.
-    """
+    """Consecutive elements of a `Stacked`, from the row `first` on: the columns stay whole, so nothing is copied."""
 
     def __init__(self, columns: Any, first: int, count: int) -> None:
         super().__init__(columns)

@@ -11,15 +11,16 @@ import keras
 from jax.experimental.sparse import JAXSparse
 
 from mixtrain.backend.jax.device import describe_device
-from mixtrain.backend.jax.state import StateScope, current, put
-from mixtrain.backend.jax.structure import split_tensors
+from mixtrain.backend.jax.packing import check_packed
+from mixtrain.backend.jax.state import StateScope, current, put, split_tensors
+from mixtrain.backend.jax.tensor import stored
+from mixtrain.backend.signatures import BackwardRule, Differentiable, Gradients, Variables
 from mixtrain.backend.tensor_base import backend_value
 from mixtrain.typing import Tensor, Tree
 
 
 def value_and_gradient(
-    function: Callable[..., tuple[Tensor, Tree]], variables: Sequence[keras.Variable], tensors: Sequence[Tensor] = (),
-    factor: Tensor | None = None,
+    function: Differentiable, variables: Variables, tensors: Sequence[Tensor] = (), factor: Tensor | None = None
 ) -> tuple[Tensor, Tree, list[Tensor]]:
     values = [*map(current, variables), *map(backend_value, tensors)]
     differentiable = [index for index, value in enumerate(values) if jnp.issubdtype(value.dtype, jnp.inexact)]
@@ -49,8 +50,7 @@ def value_and_gradient(
 
 
 def tapped_gradients(
-    function: Callable[[Callable[[Tensor], Tensor]], tuple[Tensor, Tree]], variables: Sequence[keras.Variable],
-    factor: Tensor | float,
+    function: Differentiable, variables: Variables, factor: Tensor | float
 ) -> tuple[Tensor, Tree, list[Tensor]]:
     zeros: list[Tensor] = []
 
@@ -68,9 +68,7 @@ def tapped_gradients(
     return value_and_gradient(tapped, variables, zeros, factor)
 
 
-def with_backward_hook(
-    values: Sequence[Tensor], hook: Callable[[tuple[Tensor, ...]], Sequence[Tensor | None]]
-) -> tuple[Tensor, ...]:
+def with_backward_hook(values: Sequence[Tensor], hook: Callable[[tuple[Tensor, ...]], Gradients]) -> tuple[Tensor, ...]:
     @jax.custom_vjp
     def identity(*tensors: Tensor) -> tuple[Tensor, ...]:
         return tensors
@@ -80,10 +78,7 @@ def with_backward_hook(
     return tuple(identity(*values))
 
 
-def with_backward_rule(
-    values: Sequence[Tensor], outputs: Sequence[Tensor],
-    rule: Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]],
-) -> tuple[Tensor, ...]:
+def with_backward_rule(values: Sequence[Tensor], outputs: Sequence[Tensor], rule: BackwardRule) -> tuple[Tensor, ...]:
     @jax.custom_vjp
     def computed(inputs: Sequence[Tensor], results: Sequence[Tensor]) -> tuple[Tensor, ...]:
         return tuple(results)
@@ -110,7 +105,7 @@ def map_values(function: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor
     return function(gradient)
 
 
-def all_finite(gradients: Sequence[Tensor | None]) -> Tensor:
+def all_finite(gradients: Gradients) -> Tensor:
     values = [g.data if is_sparse(g) else jnp.asarray(g) for g in gradients if g is not None]
     floats = [value for value in values if jnp.issubdtype(value.dtype, jnp.inexact)]
     if not floats:
@@ -118,7 +113,7 @@ def all_finite(gradients: Sequence[Tensor | None]) -> Tensor:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(value)) for value in floats]))
 
 
-def non_finite_counts(gradients: Sequence[Tensor | None], all_finite: Tensor) -> Tensor:
+def non_finite_counts(gradients: Gradients, all_finite: Tensor) -> Tensor:
     values = [g.data if is_sparse(g) else g for g in gradients]
     zeros = jnp.zeros(len(values), jnp.int32)
 
@@ -131,7 +126,7 @@ def non_finite_counts(gradients: Sequence[Tensor | None], all_finite: Tensor) ->
     return jax.lax.cond(all_finite, lambda: zeros, counts) if describe_device().kind == "CPU" else counts()
 
 
-def global_norm(gradients: Sequence[Tensor | None]) -> Tensor:
+def global_norm(gradients: Gradients) -> Tensor:
     vectors = [jnp.ravel(densified(gradient)) for gradient in gradients if gradient is not None]
     if describe_device().kind == "CPU":
         # Without the barrier XLA (jaxlib 0.10) sums a matrix by windows over both axes, which on a CPU takes five times
@@ -143,9 +138,26 @@ def global_norm(gradients: Sequence[Tensor | None]) -> Tensor:
     return jnp.sqrt(jnp.sum(jnp.stack(squares)))
 
 
-def finite_and_norm(gradients: Sequence[Tensor | None]) -> tuple[Tensor, Tensor]:
+def check_gradients(
+    gradients: Gradients, variables: Variables, *, finite: bool = True
+) -> tuple[list[Tensor | None], Tensor, Tensor]:
+    present = [gradient for gradient in gradients if gradient is not None]
+    kind = describe_device().kind
+    compiled = bool(present) and all(isinstance(gradient, jax.core.Tracer) for gradient in present)
+    # Parts of a vector are on all devices: sharded gradients would be copied to each.
+    if kind == "GPU" and compiled and not any(map(_is_sharded, variables)):
+        return check_packed(gradients, finite=finite)
     norm = global_norm(gradients)
-    if describe_device().kind != "CPU":  # A GPU would wait for the host before a branch.
-        return all_finite(gradients), norm
-    # A non-finite value makes the norm non-finite. So values are checked only where the norm may have overflowed.
-    return jax.lax.cond(jnp.isfinite(norm), lambda: jnp.array(True), lambda: all_finite(gradients)), norm
+    if not finite:
+        flag = jnp.array(True)
+    elif kind == "CPU":
+        # A non-finite value makes the norm non-finite. So values are checked only where the norm may have overflowed.
+        flag = jax.lax.cond(jnp.isfinite(norm), lambda: jnp.array(True), lambda: all_finite(gradients))
+    else:  # An accelerator would wait for the host before a branch.
+        flag = all_finite(gradients)
+    return list(gradients), flag, norm
+
+
+def _is_sharded(variable: keras.Variable) -> bool:
+    sharding = getattr(stored(variable), "sharding", None)
+    return sharding is not None and not sharding.is_fully_replicated

@@ -8,7 +8,6 @@ they share the memory of the process's own arrays.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,21 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from mixtrain.backend.jax.tracing import now
 from mixtrain.typing import Tensor, Tree
 
 AXIS: Final = "process"
 
 
-class _Spanning(threading.local):
-    on = False
-
-
-_spanning = _Spanning()
-
-
 def spanning() -> bool:
     """Whether a function of all processes is being traced in this thread, in which collectives may run."""
-    return _spanning.on
+    return now.spanning
 
 
 @functools.cache
@@ -53,11 +46,11 @@ def spanned(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a pure function as one that runs in all processes, in each on its own values."""
 
     def body(*args: Any) -> Any:
-        previous, _spanning.on = _spanning.on, True
+        previous, now.spanning = now.spanning, True
         try:
             return function(*args)
         finally:
-            _spanning.on = previous
+            now.spanning = previous
 
     def run(*args: Any) -> Any:
         specs = {"in_specs": PartitionSpec(), "out_specs": PartitionSpec()}

@@ -6,22 +6,23 @@ import contextlib
 import functools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
-import keras
 
 from mixtrain import checks, process_group
 from mixtrain.backend.info import JitChoice
+from mixtrain.backend.jax.compile import traces
 from mixtrain.backend.jax.device import has_started
 from mixtrain.backend.jax.gradient import densified
 from mixtrain.backend.jax.group import AXIS, from_group, spanned, spanning, to_group
-from mixtrain.backend.jax.live_values import is_live
-from mixtrain.backend.jax.state import NeedsGroup, StateScope, current, open_traces, put, tracing
+from mixtrain.backend.jax.state import StateScope, TraceEnded, current, put, tracing
+from mixtrain.backend.jax.storage import is_live
 from mixtrain.backend.jax.tensor import snapshot
 from mixtrain.backend.share import Written, lost_process, merge_of
+from mixtrain.backend.signatures import Likely
 from mixtrain.typing import Tensor
 
 # JAX's default would detect the end of a process only after 100 seconds.
@@ -43,7 +44,8 @@ def join_processes() -> tuple[int, int]:
                 "communication.init: it must come before JAX computes; got a JAX that has started. Write "
                 "communication.init() right after the imports, before networks, tensors and set_seed."
             )
-        count, index = (_number(name) for name in ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID"))
+        texts = (os.environ.get(name) for name in ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID"))
+        count, index = (None if text is None else int(text) for text in texts)
         if not has_launcher and None in (count, index):
             raise checks.fail_value(
                 "communication.init", "beside JAX_COORDINATOR_ADDRESS the environment must say how many processes "
@@ -52,11 +54,6 @@ def join_processes() -> tuple[int, int]:
             )
         jax.distributed.initialize(address, count, index, heartbeat_timeout_seconds=HEARTBEAT_SECONDS)
     return jax.process_index(), jax.process_count()
-
-
-def _number(name: str) -> int | None:
-    value = os.environ.get(name)
-    return None if value is None else int(value)
 
 
 def leave_processes() -> None:
@@ -101,8 +98,8 @@ def process_jit(choice: JitChoice) -> JitChoice:
 def _collective(name: str, op: str, values: Sequence[Tensor]) -> Any:
     if spanning():
         return _COLLECTIVES[name](op, *map(densified, values))
-    if open_traces():
-        raise NeedsGroup
+    if traces():
+        raise TraceEnded("a traced function communicates with other processes")
     return _run_eagerly(name, op, *(densified(value) for value in values))
 
 
@@ -112,28 +109,21 @@ def _run_eagerly(name: str, op: str, *values: Tensor) -> Any:
     return from_group(_compiled(name, op)(*to_group(list(values))))
 
 
-def _forward(name: str, op: str, *values: Tensor) -> tuple[Any, Any]:
-    return _run_eagerly(name, op, *values), values
-
-
 def _backward(name: str, op: str, values: Any, gradients: Any) -> tuple[Any, ...]:
-    return tuple(from_group(_compiled_gradient(name, op)(*to_group((values, gradients)))))
+    return tuple(from_group(_compiled(name, op, backward=True)(*to_group((values, gradients)))))
 
 
-_run_eagerly.defvjp(_forward, _backward)
-
-
-@functools.cache
-def _compiled(name: str, op: str) -> Callable[..., Any]:
-    return jax.jit(spanned(functools.partial(_COLLECTIVES[name], op)))
+_run_eagerly.defvjp(lambda name, op, *values: (_run_eagerly(name, op, *values), values), _backward)
 
 
 @functools.cache
-def _compiled_gradient(name: str, op: str) -> Callable[..., Any]:
+def _compiled(name: str, op: str, backward: bool = False) -> Callable[..., Any]:
+    collective = functools.partial(_COLLECTIVES[name], op)
+
     def gradient(values: Any, upstream: Any) -> Any:
-        return jax.vjp(functools.partial(_COLLECTIVES[name], op), *values)[1](upstream)
+        return jax.vjp(collective, *values)[1](upstream)
 
-    return jax.jit(spanned(gradient))
+    return jax.jit(spanned(gradient if backward else collective))
 
 
 def _all_reduce(op: str, *values: Tensor) -> list[Tensor]:
@@ -163,7 +153,7 @@ _COLLECTIVES: Final[dict[str, Callable[..., list[Tensor]]]] = {
 
 
 class RecordedWrites:
-    def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None:
+    def __init__(self, likely: Likely) -> None:
         self._likely = likely
 
     def of(self, function: Callable[[], Any]) -> tuple[Any, list[Written]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import jax
@@ -14,12 +14,12 @@ from jax.sharding import Mesh, PartitionSpec
 from mixtrain import checks
 from mixtrain.backend.class_labels import noting_shards
 from mixtrain.backend.info import JitChoice
-from mixtrain.backend.jax.code_paths import in_all_paths
+from mixtrain.backend.jax.branches import first_path
 from mixtrain.backend.jax.gradient import densified
-from mixtrain.backend.jax.live_values import is_live
-from mixtrain.backend.jax.state import StateScope, current, put, tracing
-from mixtrain.backend.jax.structure import split_tensors
+from mixtrain.backend.jax.state import StateScope, current, put, split_tensors, tracing
+from mixtrain.backend.jax.storage import is_live
 from mixtrain.backend.share import SEED_STRIDE, Share, divide, has_rows, merge_of, rows_of_all
+from mixtrain.backend.signatures import Gradients, Likely
 from mixtrain.typing import Tensor, Tree
 
 _AXIS: Final = "replica"
@@ -53,9 +53,7 @@ def devices_in_force() -> list[Any] | None:
 
 
 class Replicas:
-    def __init__(
-        self, devices: Sequence[Any], likely: Callable[[], Iterable[keras.Variable]], whole: bool = False
-    ) -> None:
+    def __init__(self, devices: Sequence[Any], likely: Likely, whole: bool = False) -> None:
         del likely
         self._mesh = Mesh(np.array(devices), (_AXIS,))
         self._whole = whole
@@ -88,10 +86,15 @@ class Replicas:
             traced[:] = [written, [total is None for total in totals], fill_others]
             joined = [_join(value, share.rows if divided else None) for value in map(jnp.asarray, other_tensors)]
             maxima = [jax.lax.pmax(total, _AXIS) for total in _present(totals, largest, True)]
-            return [_summed(_present(totals, largest, False), divided, self.count), maxima], joined, merged
+            sums = jax.lax.psum(_present(totals, largest, False), _AXIS)
+            return [sums if divided else [total / self.count for total in sums], maxima], joined, merged
 
         def body(indexes: Any, *shards: Any) -> Any:
-            return in_all_paths(lambda: run_replica(indexes[0], shards), (indexes, shards))
+            first = first_path((indexes, shards))
+            for path in first.explored():
+                with path:
+                    path.result = run_replica(indexes[0], shards)
+            return first.result
 
         by_rows, replicated = PartitionSpec(_AXIS), PartitionSpec()
         specs = (by_rows, *(by_rows if split else replicated for split in sharded))
@@ -109,11 +112,7 @@ class Replicas:
 
 
 class ReplicaScope(StateScope):
-    """A scope in which each replica has seeds of its own.
-
-    Args:
-        index: The replica's index; None where all replicas use the same seeds.
-    """
+    """A scope in which each replica has seeds of its own, by its index; None where all use the same seeds."""
 
     def __init__(self, index: Any) -> None:
         super().__init__()
@@ -138,14 +137,9 @@ class ReplicaScope(StateScope):
         return _mean(value) if merge in ("mean", "sum") else _first(value)
 
 
-def _present(totals: Sequence[Tensor | None], largest: Sequence[int], among: bool) -> list[Tensor]:
+def _present(totals: Gradients, largest: Sequence[int], among: bool) -> list[Tensor]:
     """Return the totals that are not None and are, or are not, among the indexes."""
     return [total for index, total in enumerate(totals) if total is not None and (index in largest) == among]
-
-
-def _summed(totals: list[Tensor | None], divided: bool, count: int) -> list[Tensor | None]:
-    summed = jax.lax.psum(totals, _AXIS)
-    return summed if divided else [total / count for total in summed]
 
 
 def _join(value: Tensor, rows: int | None) -> Tensor:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import jax
@@ -22,9 +23,8 @@ _CALLS: Final = {
 def rewritten(function: Callable[..., Any], rewrites: Mapping[str, Rewrite]) -> Callable[..., Any]:
     """Return a pure function in which some primitives are replaced.
 
-    Args:
-        function: Takes and returns structures of arrays.
-        rewrites: By the name of a JAX primitive with one result, the function that replaces it.
+    `function`: Takes and returns structures of arrays. `rewrites`: By the name of a JAX primitive with one result, the
+    function that replaces it.
 
     Example:
         >>> twice = rewritten(lambda x: {"y": jax.lax.sin(x)}, {"sin": lambda primitive, params, x: 2 * x})
@@ -35,20 +35,36 @@ def rewritten(function: Callable[..., Any], rewrites: Mapping[str, Rewrite]) -> 
     @functools.wraps(function)
     def run(*args: Any) -> Any:
         program, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
-        outputs = _run(program.jaxpr, program.consts, jax.tree.leaves(args), rewrites)
+        outputs = run_rewritten(program, jax.tree.leaves(args), rewrites)
         return jax.tree.unflatten(jax.tree.structure(shapes), outputs)
 
     return run
 
 
-def _run(program: Jaxpr, constants: Sequence[Any], args: Sequence[Any], rewrites: Mapping[str, Rewrite]) -> list[Any]:
+def run_rewritten(program: ClosedJaxpr, args: Sequence[Any], rewrites: Mapping[str, Rewrite]) -> list[Any]:
+    """Run a program, in which some primitives are replaced, on the leaves of its arguments; return its outputs."""
+    evaluate = functools.partial(_run, rewrites) if _has(program.jaxpr, rewrites) else jax.core.eval_jaxpr
+    return evaluate(program.jaxpr, program.consts, *args)
+
+
+def _has(program: Jaxpr, names: Collection[str]) -> bool:
+    """Whether a program has an operation of a name where `_run` would find it."""
+    return any(
+        equation.primitive.name in names or ((inner := _inlined(equation)) and _has(inner.jaxpr, names))
+        for equation in program.eqns
+    )
+
+
+def _run(rewrites: Mapping[str, Rewrite], program: Jaxpr, constants: Sequence[Any], *args: Any) -> list[Any]:
     values = dict(zip([*program.constvars, *program.invars], [*constants, *args], strict=True))
 
     def read(atom: Any) -> Any:
         return atom.val if isinstance(atom, Literal) else values[atom]
 
     for equation in program.eqns:
-        results = _results(equation, [read(atom) for atom in equation.invars], rewrites)
+        # The names that profiles and compiled programs show.
+        with jax.named_scope(name) if (name := str(equation.source_info.name_stack)) else contextlib.nullcontext():
+            results = _results(equation, [read(atom) for atom in equation.invars], rewrites)
         values.update(zip(equation.outvars, results, strict=True))
     return [read(atom) for atom in program.outvars]
 
@@ -56,15 +72,25 @@ def _run(program: Jaxpr, constants: Sequence[Any], args: Sequence[Any], rewrites
 def _results(equation: Any, args: Sequence[Any], rewrites: Mapping[str, Rewrite]) -> Sequence[Any]:
     primitive: Primitive = equation.primitive
     params = equation.params
-    if primitive.name in _CALLS:
-        inner = params[_CALLS[primitive.name]]
-        if isinstance(inner, ClosedJaxpr):
-            return _run(inner.jaxpr, inner.consts, args, rewrites)
+    if inner := _inlined(equation):
+        return _run(rewrites, inner.jaxpr, inner.consts, *args)
     if primitive.name in rewrites:
         result = rewrites[primitive.name](primitive, params, *args)
         if result is not None:
             return [result]
-    bind_params = primitive.get_bind_params(params)
+    return evaluated(equation, args)
+
+
+def evaluated(equation: Any, args: Sequence[Any]) -> Sequence[Any]:
+    """Run the operation of an equation on its arguments, and return its outputs."""
+    primitive: Primitive = equation.primitive
+    bind_params = primitive.get_bind_params(equation.params)
     functions, bind_params = bind_params if isinstance(bind_params, tuple) else ((), bind_params)
     outputs = primitive.bind(*functions, *args, **bind_params)
     return outputs if primitive.multiple_results else [outputs]
+
+
+def _inlined(equation: Any) -> ClosedJaxpr | None:
+    """Return the program of an operation that calls one; None for all others."""
+    inner = equation.params.get(_CALLS.get(equation.primitive.name))
+    return inner if isinstance(inner, ClosedJaxpr) else None

@@ -3,77 +3,57 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
 import keras
+import numpy as np
 from jax._src import core
 
-from mixtrain.backend.jax.code_paths import in_all_paths
+from mixtrain.backend.jax.branches import first_path
 from mixtrain.backend.jax.group import from_group, spanned, to_group
-from mixtrain.backend.jax.variables import store, stored
+from mixtrain.backend.jax.tensor import store, stored
+from mixtrain.backend.jax.tracing import now
+from mixtrain.backend.signatures import Variables
 from mixtrain.backend.tensor_base import TensorBase, backend_value
 from mixtrain.typing import Tensor, Tree
 
 
 class Trace:
-    """A function that is being traced; supports weak references.
+    """A function that is being traced; supports weak references."""
 
-    Attributes:
-        finished: Whether its trace ran to the end.
-    """
-
-    finished = False
-
-
-class _Open(threading.local):
-    """The open scopes of this thread, the outermost first."""
-
-    def __init__(self) -> None:
-        self.scopes: list[StateScope] = []
-
-
-_open = _Open()
+    finished = False  # Whether its trace ran to the end.
 
 
 class StateScope(keras.StatelessScope):
     """A stateless scope that records which variables are read and written.
 
-    Args:
-        variables: The variables that have values of their own in the scope.
-        values: Their values, of their stored dtypes.
-        trace: The function that is being traced, for a scope around one; None for a scope inside of one.
-
-    Attributes:
-        read: The other variables that were read, by identity.
-        used: The identities of all variables that were read.
-        written: The variables that were assigned, by identity.
+    `variables`: The variables that have values of their own, of their stored dtypes, in the scope. `trace`: The
+    function that is being traced, for a scope around one; None for a scope inside of one.
     """
 
-    def __init__(
-        self, variables: Sequence[keras.Variable] = (), values: Sequence[Tensor] = (), trace: Trace | None = None
-    ) -> None:
+    def __init__(self, variables: Variables = (), values: Sequence[Tensor] = (), trace: Trace | None = None) -> None:
         super().__init__(collect_losses=True, initialize_variables=False)
         self.state_mapping = {id(variable): value for variable, value in zip(variables, values, strict=True)}
         self.trace = trace
-        self.read: dict[int, keras.Variable] = {}
-        self.used: set[int] = set()
-        self.written: dict[int, keras.Variable] = {}
+        self.used: set[int] = set()  # The identities of the variables that were read.
+        self.read: dict[int, keras.Variable] = {}  # Those without a value of their own, by identity.
+        self.written: dict[int, keras.Variable] = {}  # The variables that were assigned, by identity.
         self._outer: StateScope | None = None
 
     def __enter__(self) -> StateScope:
-        self._outer = _open.scopes[-1] if _open.scopes else None
-        _open.scopes.append(self)
+        self._outer = now.scopes[-1] if now.scopes else None
+        now.scopes.append(self)
         super().__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
-        _open.scopes.pop()
+        now.scopes.pop()
 
     def get_current_value(self, variable: keras.Variable) -> Tensor | None:
         """Return a variable's value in this scope, in its stored dtype; None for one that has no value yet."""
@@ -90,38 +70,33 @@ class StateScope(keras.StatelessScope):
         self.written[id(variable)] = variable
         self.state_mapping[id(variable)] = value
 
-    def values_of(self, variables: Sequence[keras.Variable]) -> list[Tensor]:
+    def values_of(self, variables: Variables) -> list[Tensor]:
         """Return the values of variables in this scope, as arrays."""
         return [jnp.asarray(self.get_current_value(variable)) for variable in variables]
 
 
 def current(variable: keras.Variable) -> Any:
     """Return a variable's value in the innermost scope, in its stored dtype."""
-    return _open.scopes[-1].get_current_value(variable) if _open.scopes else stored(variable)
+    return now.scopes[-1].get_current_value(variable) if now.scopes else stored(variable)
 
 
 def tracing() -> bool:
     """Whether a scope is open, as in a function that is being traced."""
-    return bool(_open.scopes)
+    return bool(now.scopes)
 
 
 def put(variable: keras.Variable, value: Tensor) -> None:
     """Assign a variable a value of its stored dtype in the innermost scope."""
-    if _open.scopes:
-        _open.scopes[-1].add_update((variable, value))
+    if now.scopes:
+        now.scopes[-1].add_update((variable, value))
     else:
         store(variable, value)
-
-
-def open_traces() -> tuple[Trace, ...]:
-    """Return the functions that are being traced in this thread, the innermost first."""
-    return tuple(scope.trace for scope in reversed(_open.scopes) if scope.trace is not None)
 
 
 @contextlib.contextmanager
 def outside_scopes() -> Iterator[None]:
     """Run the code inside eagerly, on concrete values, as if nothing were being traced."""
-    scopes, _open.scopes = _open.scopes, []
+    scopes, now.scopes = now.scopes, []
     for scope in reversed(scopes):
         keras.StatelessScope.__exit__(scope)
     try:
@@ -130,19 +105,20 @@ def outside_scopes() -> Iterator[None]:
     finally:
         for scope in scopes:
             keras.StatelessScope.__enter__(scope)
-        _open.scopes = scopes
+        now.scopes = scopes
 
 
 class TraceEnded(Exception):
     """A function must be retraced.
 
-    Attributes:
-        trace: JAX's trace of it.
+    `scope`: The scope around the function, if it uses variables that are not among its arguments; None if it
+    communicates with other processes, and is not traced for all of them.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, scope: StateScope | None = None) -> None:
         super().__init__(reason)
-        self.trace: Any = core.trace_ctx.trace
+        self.scope = scope
+        self._trace: Any = core.trace_ctx.trace  # JAX's trace of it.
 
     def release(self) -> None:
         """Free what was traced; called from outside of the function.
@@ -150,29 +126,10 @@ class TraceEnded(Exception):
         JAX (0.10.2) frees a trace that ran to its end. The finalizers of its own constants keep one that an exception
         ended alive until the process ends.
         """
-        trace = self.trace
+        trace = self._trace
         while trace is not None and trace is not core.trace_ctx.trace:
             trace.invalidate()
             trace = getattr(trace, "parent_trace", None)
-
-
-class MoreState(TraceEnded):
-    """A traced function uses variables that are not among its arguments.
-
-    Args:
-        scope: The scope around the function.
-    """
-
-    def __init__(self, scope: StateScope) -> None:
-        super().__init__("a traced function uses variables that are not among its arguments")
-        self.scope = scope
-
-
-class NeedsGroup(TraceEnded):
-    """A traced function communicates with other processes, and is not traced for all of them."""
-
-    def __init__(self) -> None:
-        super().__init__("a traced function communicates with other processes")
 
 
 def _reference_counts(values: Sequence[Any]) -> list[int]:
@@ -195,15 +152,9 @@ class Stateful:
     The first trace shows which variables the function uses; the second one is compiled. The arrays of written variables
     are donated, except those that something else refers to.
 
-    Args:
-        function: Takes and returns structures of tensors; reads and writes variables.
-        wrap: Transforms the pure function ``(constants, state, *tensors) -> (state, results)`` to the compiled one of
-            the same signature; `constants` are the values that are only read.
-
-    Attributes:
-        traces: The number of traces.
-        read: The variables that it only reads.
-        written: The variables that it writes.
+    `function`: Takes and returns structures of tensors. `wrap`: Transforms the pure function
+    ``(constants, state, *tensors) -> (state, results)`` to the compiled one of the same signature; `constants` are the
+    values that are only read.
     """
 
     def __init__(
@@ -211,10 +162,10 @@ class Stateful:
         wrap: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda pure: pure,
     ) -> None:
         self._function = function
-        self.traces = 0
-        self.read: list[keras.Variable] = []
+        self.traces = 0  # The number of traces.
+        self.read: list[keras.Variable] = []  # The variables that it only reads.
         self.written: list[keras.Variable] = []
-        # Kept as long as the function: others cache by these traces with weak references (see trace.py).
+        # Kept as long as the function: others cache by these traces with weak references.
         self._finished: list[Trace] = []
         self._wrapped = wrap(self._pure)
         self._jitted = jax.jit(self._wrapped, donate_argnums=1)
@@ -223,15 +174,9 @@ class Stateful:
         # Whether it communicates with other processes, as its trace shows: then it is one program of all processes.
         self._spans = False
 
-    def __call__(self, *tensors: Tensor) -> Any:
-        return self._run(tensors, donate=True)
-
-    def without_donation(self, *tensors: Tree) -> Any:
-        """Call without donation: the old values of variables stay valid, and are not copied."""
-        return self._run(tensors, donate=False)
-
-    def _run(self, tensors: Sequence[Tree], *, donate: bool) -> Any:
-        inside = bool(_open.scopes)
+    def __call__(self, *tensors: Tree, donate: bool = True) -> Any:
+        """Call the function; without donation the old values of variables stay valid, and are not copied."""
+        inside = bool(now.scopes)
         while True:
             constants = [current(variable) for variable in self.read]
             donate = not inside and (donate or self._spans)
@@ -243,13 +188,10 @@ class Stateful:
                     state, results = from_group(self._jitted(*to_group((constants, state, *tensors))))
                 else:
                     state, results = self._jitted(constants, state, *tensors)
-            except MoreState as error:
-                self._add_variables(error)
-                continue
-            except NeedsGroup as error:
-                if inside:
+            except TraceEnded as error:
+                if inside and error.scope is None:
                     raise
-                self._compile_for_group(error)
+                self._expect(error)
                 continue
             write = put if inside else store
             for variable, value in zip(self.written, state, strict=True):
@@ -261,11 +203,8 @@ class Stateful:
         while True:
             try:
                 self._jitted.eval_shape([stored(variable) for variable in self.read], self._donated_values(), *tensors)
-            except MoreState as error:
-                self._add_variables(error)
-                continue
-            except NeedsGroup as error:
-                self._compile_for_group(error)
+            except TraceEnded as error:
+                self._expect(error)
                 continue
             return [(variable, stored(variable)) for variable in self.written]
 
@@ -275,35 +214,62 @@ class Stateful:
         counted = zip(values, _reference_counts(values), strict=True)
         return [value if count <= _SOLE_OWNER_COUNT else jnp.copy(value) for value, count in counted]
 
-    def _compile_for_group(self, error: NeedsGroup) -> None:
+    def _expect(self, error: TraceEnded) -> None:
+        """Prepare for the next trace what the last one lacked."""
         error.release()
-        self._spans = True
-        self._jitted = jax.jit(spanned(self._wrapped), donate_argnums=1)
-
-    def _add_variables(self, error: MoreState) -> None:
-        scope = error.scope
-        error.release()
-        known = {id(variable) for variable in self.written}
-        self.written += [variable for key, variable in scope.written.items() if key not in known]
-        known = {id(variable) for variable in (*self.written, *self.read)}
-        self.read += [variable for key, variable in scope.read.items() if key not in known]
-        written = {id(variable) for variable in self.written}
-        self.read = [variable for variable in self.read if id(variable) not in written]
+        if error.scope is None:
+            self._spans = True
+            self._jitted = jax.jit(spanned(self._wrapped), donate_argnums=1)
+            return
+        written = {id(variable): variable for variable in self.written} | error.scope.written
+        read = {id(variable): variable for variable in self.read} | error.scope.read
+        self.written = list(written.values())
+        self.read = [variable for key, variable in read.items() if key not in written]
 
     def _pure(self, constants: list[Tensor], state: list[Tensor], *tensors: Tree) -> tuple[list[Tensor], Any]:
-        results = in_all_paths(lambda: self._run_function(constants, state, *tensors), (constants, state, tensors))
+        first = first_path((constants, state, tensors))
+        for path in first.explored():
+            trace = Trace()
+            with path, StateScope([*self.read, *self.written], [*constants, *state], trace) as scope:
+                results = jax.tree.map(
+                    backend_value, self._function(*tensors), is_leaf=lambda value: isinstance(value, TensorBase)
+                )
+                if scope.read or not set(scope.written) <= {id(variable) for variable in self.written}:
+                    raise TraceEnded("a traced function uses variables that are not among its arguments", scope)
+                path.result = scope.values_of(self.written), results
+            trace.finished = True
+            self._finished.append(trace)
         self.traces += 1
-        return results
+        return first.result  # type: ignore[no-any-return]
 
-    def _run_function(self, constants: list[Tensor], state: list[Tensor], *tensors: Tree) -> tuple[list[Tensor], Any]:
-        trace = Trace()
-        with StateScope([*self.read, *self.written], [*constants, *state], trace) as scope:
-            results = jax.tree.map(
-                backend_value, self._function(*tensors), is_leaf=lambda value: isinstance(value, TensorBase)
-            )
-            if scope.read or not set(scope.written) <= {id(variable) for variable in self.written}:
-                raise MoreState(scope)
-            state = scope.values_of(self.written)
-        trace.finished = True
-        self._finished.append(trace)
-        return state, results
+
+@dataclasses.dataclass(frozen=True)
+class _Slot:
+    """The position of a tensor in a structure."""
+
+    index: int
+
+
+def split_tensors(structure: Tree) -> tuple[list[Tensor], Callable[[list[Tensor]], Tree]]:
+    """Return the tensors of a structure, and a function that fills it with other ones.
+
+    Example:
+        >>> tensors, fill = split_tensors({"loss": jax.numpy.ones(()), "name": "first"})
+        >>> fill([2.0])
+        {'loss': 2.0, 'name': 'first'}
+    """
+    tensors: list[Tensor] = []
+
+    def take(value: Any) -> Any:
+        value = backend_value(value)
+        if not isinstance(value, (jax.Array, np.ndarray)):
+            return value
+        tensors.append(value)
+        return _Slot(len(tensors) - 1)
+
+    template = keras.tree.map_structure(take, structure)
+
+    def fill(values: list[Tensor]) -> Tree:
+        return keras.tree.map_structure(lambda leaf: values[leaf.index] if isinstance(leaf, _Slot) else leaf, template)
+
+    return tensors, fill

@@ -11,19 +11,19 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 
-from mixtrain import context
+from mixtrain import execution
 from mixtrain.backend.class_labels import ClassLabels, LabelOutOfRange
 from mixtrain.backend.info import GroupInfo, JitChoice
 from mixtrain.backend.jax.compile import compile_function
 from mixtrain.backend.jax.device import describe_device
 from mixtrain.backend.jax.elements import DevicePut, Stacked
+from mixtrain.backend.jax.rewrite import run_rewritten
 from mixtrain.backend.jax.state import Stateful
-from mixtrain.backend.jax.variables import store, stored
-from mixtrain.backend.jax.windows import with_fast_windows
+from mixtrain.backend.jax.tensor import store, stored
+from mixtrain.backend.jax.windows import fast_forms
 from mixtrain.backend.refused_batch import RefusedBatch, refuse_empty
+from mixtrain.backend.signatures import IsLast, Row
 from mixtrain.typing import Tensor, Tree
-
-Row = tuple[Any, ...]
 
 # XLA recompiles for each number of steps, which takes seconds: one number only, and only in runs that are not short.
 GROUPS: Final = GroupInfo(after=500, size=32, early=True)
@@ -34,14 +34,15 @@ _ONE_STEP: Final = np.array([0, 1], np.int32)
 
 
 class CompiledSteps:
-    def __init__(self, function: Callable[..., Row], *, choice: JitChoice) -> None:
-        self._labels = function if isinstance(function, ClassLabels) else ClassLabels(function)
-        self._function = compile_function(self._labels, choice=choice)
-        self._eager = not context.graph_mode()
+    def __init__(self, function: Callable[..., Row], *, choice: JitChoice, labels: ClassLabels | None = None) -> None:
+        self._labels = labels or ClassLabels(())
+        self._step = function
+        self._function = compile_function(function, choice=choice)
+        self._eager = not execution.current.graph_mode
         self._on_cpu = describe_device().kind == "CPU"
-        loop = _fori_loop if self._on_cpu else _scan_loop
-        self._one = Stateful(self._labels, wrap=functools.partial(_single_step, loop))
-        self._many = Stateful(self._labels, wrap=loop)
+        loop = functools.partial(_loop, on_cpu=self._on_cpu)
+        self._one = Stateful(function, wrap=functools.partial(loop, single=True))
+        self._many = Stateful(function, wrap=loop)
         self._until: Stateful | None = None
         self._put_rows, self._put_batch = DevicePut(), DevicePut()
         # Shapes and dtypes of batches for which the variables that a step writes are known.
@@ -49,7 +50,6 @@ class CompiledSteps:
         self.sizes: np.ndarray | None = None
 
     def run(self, *batch: Tree) -> Row:
-        refuse_empty(batch)
         if self._eager:
             return self._function(*batch)  # type: ignore[no-any-return]
         if self._labels.rules_of(batch) is None:
@@ -61,7 +61,7 @@ class CompiledSteps:
         parts, _, _ = self._run_chunks(iterator, count, None)
         return self._concatenate_on_host(parts) if self._on_cpu else _concatenate(parts)
 
-    def run_stream_until(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
+    def run_stream_until(self, iterator: Any, count: int, last: IsLast) -> tuple[Row, Row]:
         parts, columns, index = self._run_chunks(iterator, count, last)
         results = self._concatenate_on_host(parts)
         if not self._on_cpu:
@@ -71,9 +71,7 @@ class CompiledSteps:
         batch = self._put_batch(tuple(np.asarray(column)[index] for column in leaves))
         return results, jax.tree.unflatten(treedef, batch)
 
-    def run_batches(
-        self, batches: Sequence[Row], last: Callable[[Row], Tensor] | None = None
-    ) -> tuple[Row, Callable[[], None]]:
+    def run_batches(self, batches: Sequence[Row], last: IsLast | None = None) -> tuple[Row, Callable[[], None]]:
         if isinstance(batches, Stacked):
             columns, first = batches.columns, batches.first
         else:
@@ -96,7 +94,7 @@ class CompiledSteps:
             return self._one.values_before(_ONE_STEP, *_row_at(columns, 0))
         return [(variable, stored(variable)) for variable in self._one.written]
 
-    def _in_groups(self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None) -> Iterator[Row]:
+    def _in_groups(self, columns: Row, first: int, end: int, last: IsLast | None) -> Iterator[Row]:
         """Run steps on stacked batches in groups of the compiled size.
 
         On a CPU the remaining ones run in a group too, elsewhere one by one. Nothing is donated: the caller holds the
@@ -121,22 +119,19 @@ class CompiledSteps:
             if is_last:
                 return
 
-    def _run_group(self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None) -> tuple[Row, bool]:
+    def _run_group(self, columns: Row, first: int, end: int, last: IsLast | None) -> tuple[Row, bool]:
         """Run steps on some rows of a whole group; return their results and whether one was the last."""
         if last is not None:
             return self._run_until(columns, first, end, last, keep=True)
-        return _slice_results(self._many.without_donation(_bounds(first, end), *columns), first, end), False
+        return _slice_results(self._many(_bounds(first, end), *columns, donate=False), first, end), False
 
     def traces(self) -> int:
         return max(self._one.traces, self._many.traces)
 
-    def _run_chunks(
-        self, iterator: Any, count: int, last: Callable[[Row], Tensor] | None
-    ) -> tuple[list[Row], Row, int]:
+    def _run_chunks(self, iterator: Any, count: int, last: IsLast | None) -> tuple[list[Row], Row, int]:
         """Run steps on the batches of an iterator, chunk by chunk, and set `sizes`.
 
-        Returns:
-            The results of each chunk, the last chunk, and the row of the last step's batch in it.
+        Returns: The results of each chunk, the last chunk, and the row of the last step's batch in it.
         """
         parts: list[Row] = []
         sizes: list[int] = []
@@ -151,11 +146,12 @@ class CompiledSteps:
             num_steps = _num_rows(rows)
             iterator.consume(num_steps)
             parts.append(rows)
-            sizes += [_batch_size(columns)] * num_steps
+            batch_size = (*jax.tree.leaves(columns)[0].shape, 1)[1]  # 1 for scalars, which have no rows.
+            sizes += [int(batch_size)] * num_steps
         self.sizes = np.array(sizes)
         return parts, columns, first + num_steps - 1
 
-    def _run_chunk(self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None) -> tuple[Row, bool]:
+    def _run_chunk(self, columns: Row, first: int, end: int, last: IsLast | None) -> tuple[Row, bool]:
         """Run steps on stacked batches, up to the last step or the first batch that has a label out of range."""
         refuse_empty(columns, stacked=True)
         if self._eager:
@@ -171,8 +167,7 @@ class CompiledSteps:
     def _valid_end(self, run: Stateful, columns: Row, first: int, end: int) -> int:
         """Check the labels of stacked batches; return the end of the rows that may run.
 
-        Raises:
-            LabelOutOfRange: The first of them has a label out of range.
+        Raises: LabelOutOfRange if the first of them has a label out of range.
         """
         if self._labels.rules_of(columns) is None:
             run.values_before(_bounds(first, end), *columns)
@@ -186,15 +181,12 @@ class CompiledSteps:
                 return first + error.index
         return end
 
-    def _run_until(
-        self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor], *, keep: bool = False
-    ) -> tuple[Row, bool]:
+    def _run_until(self, columns: Row, first: int, end: int, last: IsLast, *, keep: bool = False) -> tuple[Row, bool]:
         """Run steps on stacked batches until one is the last; return their results and whether one was."""
         if self._until is None:
-            self._until = Stateful(self._labels, wrap=functools.partial(_while_loop, last, self._on_cpu))
+            self._until = Stateful(self._step, wrap=functools.partial(_while_loop, last))
         end = self._valid_end(self._until, columns, first, end)
-        run = self._until.without_donation if keep else self._until
-        rows, stop, is_last = run(_bounds(first, end), *columns)
+        rows, stop, is_last = self._until(_bounds(first, end), *columns, donate=not keep)
         end = int(stop)
         if first > 0 or end < _num_rows(columns):
             # Sliced by NumPy, since the results are computed: JAX would compile a slice for each length.
@@ -207,7 +199,7 @@ class CompiledSteps:
             return parts[0]
         return self._put_rows(tuple(np.concatenate([*map(np.asarray, rows)]) for rows in zip(*parts, strict=True)))
 
-    def _run_one_by_one(self, columns: Row, first: int, end: int, last: Callable[[Row], Tensor] | None = None) -> Row:
+    def _run_one_by_one(self, columns: Row, first: int, end: int, last: IsLast | None = None) -> Row:
         rows: list[Row] = []
         for index in range(first, end):
             rows.append(self.run(*_row_at(columns, index)))
@@ -217,41 +209,37 @@ class CompiledSteps:
 
 
 # ---- compiled loops -------------------------------------------------------------------------------------------
-def _scan_loop(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a pure step as a `lax.scan` over the first axis of its tensors."""
+def _loop(step: Callable[..., Any], *, on_cpu: bool, single: bool = False) -> Callable[..., Any]:
+    """Return a pure step as a loop over some rows of its tensors; a `single` one takes and returns a row.
 
-    def run(constants: list[Tensor], state: list[Tensor], bounds: Any, *columns: Any) -> Any:
-        del bounds
-        run_step, _ = _trace_step(step, constants, state, columns)
-        if _num_rows(columns) == 1:  # Faster without a loop where the host launches the kernels.
-            state, results = run_step(state, _row_at(columns, 0))
-            return state, jax.tree.map(lambda value: value[None], results)
-        return jax.lax.scan(run_step, state, columns)
-
-    return run
-
-
-def _fori_loop(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a pure step as a `lax.fori_loop` over some rows of its tensors.
-
-    XLA does not know the number of rows, so a single one stays a loop too. On CPU the last bit of a step's results
-    depends on whether it is compiled as the body of a loop; as the body of this one it has the same results in every
-    call. (A GPU would ask the host before each iteration of such a loop.)
+    On CPU the last bit of a step's results depends on whether it is compiled as the body of a loop. XLA does not know
+    the number of rows of a `lax.fori_loop`, so a single one stays a loop too, with the same results in every call. A
+    GPU would ask the host before each of its iterations, so there the loop is a `lax.scan` over all rows.
     """
 
     def run(constants: list[Tensor], state: list[Tensor], bounds: Any, *columns: Any) -> Any:
-        run_step, stacked = _loop_step(with_fast_windows(step), constants, state, columns)
-        return jax.lax.fori_loop(*bounds, lambda index, carry: run_step(index, *carry)[:2], (state, stacked))
+        if single:
+            columns = jax.tree.map(lambda value: jnp.asarray(value)[None], columns)
+        run_row, shapes = _trace_step(step, constants, state, columns)
+        if on_cpu:
+            run_step, stacked = _collecting(run_row, shapes, columns)
+            state, rows = jax.lax.fori_loop(*bounds, lambda index, carry: run_step(index, *carry)[:2], (state, stacked))
+        elif _num_rows(columns) == 1:  # Faster without a loop where the host launches the kernels.
+            state, results = run_row(state, _row_at(columns, 0))
+            rows = jax.tree.map(lambda value: value[None], results)
+        else:
+            state, rows = jax.lax.scan(run_row, state, columns)
+        return state, jax.tree.map(lambda value: value[0], rows) if single else rows
 
     return run
 
 
-def _while_loop(last: Callable[[Row], Tensor], on_cpu: bool, step: Callable[..., Any]) -> Callable[..., Any]:
+def _while_loop(last: IsLast, step: Callable[..., Any]) -> Callable[..., Any]:
     """Return a pure step as a `lax.while_loop` over some rows of its tensors, which ends after the last step."""
 
     def run(constants: list[Tensor], state: list[Tensor], bounds: Any, *columns: Any) -> Any:
         first, end = bounds
-        run_step, stacked = _loop_step(with_fast_windows(step) if on_cpu else step, constants, state, columns)
+        run_step, stacked = _collecting(*_trace_step(step, constants, state, columns), columns)
 
         def cond(carry: Any) -> Any:
             index, is_last, *_ = carry
@@ -268,14 +256,12 @@ def _while_loop(last: Callable[[Row], Tensor], on_cpu: bool, step: Callable[...,
     return run
 
 
-def _loop_step(step: Callable[..., Any], constants: list[Tensor], state: list[Tensor], columns: Row) -> tuple[Any, Any]:
-    """Trace a pure step for the body of a loop over the first axis of its tensors.
+def _collecting(run_row: Callable[..., Any], shapes: Any, columns: Row) -> tuple[Any, Any]:
+    """Return the body of a loop over the first axis of tensors, from what `_trace_step` returns for them.
 
-    Returns:
-        ``(run_step, stacked)``: a function ``(index, state, stacked) -> (state, stacked, results)``, and the initial
-        value of `stacked`, which collects the results.
+    Returns: ``(run_step, stacked)``: a function ``(index, state, stacked) -> (state, stacked, results)``, and the
+    initial value of `stacked`, which collects the results.
     """
-    run_row, shapes = _trace_step(step, constants, state, columns)
 
     def run_step(index: Any, state: Any, stacked: Any) -> tuple[Any, Any, Any]:
         state, results = run_row(state, _row_at(columns, index))
@@ -289,28 +275,16 @@ def _trace_step(
 ) -> tuple[Any, Any]:
     """Trace a pure step by itself, so that all its arguments may decide branches in it, constants too.
 
-    Returns:
-        ``(run_row, shapes)``: a function ``(state, row) -> (state, results)``, and the specs of the results.
+    Returns: ``(run_row, shapes)``: a function ``(state, row) -> (state, results)``, and the specs of the results.
     """
     program, shapes = jax.make_jaxpr(step, return_shape=True)(constants, state, *_row_at(columns, 0))
     treedef = jax.tree.structure(shapes)
 
     def run_row(state: Any, row: Row) -> Any:
         leaves = jax.tree.leaves((constants, state, row))
-        return jax.tree.unflatten(treedef, jax.core.eval_jaxpr(program.jaxpr, program.consts, *leaves))
+        return jax.tree.unflatten(treedef, run_rewritten(program, leaves, fast_forms()))
 
     return run_row, shapes[1]
-
-
-def _single_step(loop: Callable[..., Any], step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a pure step as a loop of one iteration."""
-    run_loop = loop(step)
-
-    def run(constants: list[Tensor], state: list[Tensor], bounds: Any, *row: Any) -> Any:
-        state, rows = run_loop(constants, state, bounds, *jax.tree.map(lambda value: jnp.asarray(value)[None], row))
-        return state, jax.tree.map(lambda value: value[0], rows)
-
-    return run
 
 
 # ---- stacked batches ------------------------------------------------------------------------------------------
@@ -363,11 +337,6 @@ def _padded(column: Any, start: int, size: int) -> np.ndarray:
 
 def _num_rows(columns: Row) -> int:
     return int(jax.tree.leaves(columns)[0].shape[0])
-
-
-def _batch_size(columns: Row) -> int:
-    """Return the number of rows of each of the stacked batches; 1 where they have none."""
-    return int((*jax.tree.leaves(columns)[0].shape, 1)[1])
 
 
 def _bounds(first: int, end: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""JAX arrays: conversions and queries."""
+"""JAX arrays and variables: conversions, queries and writes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,10 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 
-# JAX's tracers do not accept attributes, so Keras keeps their masks in a table, which has no public name;
-# tests/backend/test_tensor.py fails if the name changes.
-from keras.src.backend.common.masking import get_keras_mask, set_keras_mask
-
-from mixtrain.backend.jax.code_paths import decided
-from mixtrain.backend.layout import ChannelsFirstView, channels_first
-from mixtrain.backend.tensor_base import TensorBase, backend_value
-from mixtrain.backend.unstorable import text_for_numbers, wrapping_integer
-from mixtrain.typing import BackendTensor, Tensor
+from mixtrain.backend.jax.tracing import now
+from mixtrain.backend.refused_batch import text_for_numbers, wrapping_integer
+from mixtrain.backend.tensor_base import LayoutView, TensorBase, backend_value
+from mixtrain.typing import BackendTensor, Tensor, TensorLike
 
 BACKEND_TENSORS: tuple[type, ...] = (jax.Array, keras.KerasTensor)
 TENSOR_TYPES: tuple[type, ...] = (TensorBase, *BACKEND_TENSORS)
@@ -96,7 +91,7 @@ def to_tensor(value: Any, dtype: str | None = None) -> Tensor:
     if dtype is None and type(value) is np.ndarray:
         # With None instead of the array's own dtype JAX takes half the time.
         return jnp.asarray(value, _narrowed(value.dtype))
-    if dtype is None and isinstance(value, ChannelsFirstView):
+    if dtype is None and isinstance(value, LayoutView):
         return value
     value = backend_value(value)
     if isinstance(value, keras.Variable):
@@ -137,8 +132,8 @@ def double_precision() -> contextlib.AbstractContextManager[Any]:
     return jax.enable_x64(True)  # type: ignore[no-any-return]
 
 
-def from_channels_last(tensor: Tensor) -> Tensor:
-    return channels_first(tensor, view=isinstance(tensor, jax.core.Tracer))
+def prunes(tensor: Tensor) -> bool:
+    return isinstance(tensor, jax.core.Tracer)
 
 
 def register_tensor(kind: type, make: Callable[[BackendTensor], Any]) -> None:
@@ -149,12 +144,19 @@ def register_tensor(kind: type, make: Callable[[BackendTensor], Any]) -> None:
 
 
 def truth(tensor: Tensor) -> bool:
-    return decided(tensor)
+    if now.path is None or not isinstance(tensor, jax.core.Tracer) or tensor.shape != ():
+        return bool(tensor)
+    return now.path.decide(tensor)
 
 
-def mask_of(tensor: Tensor) -> Tensor | None:
-    return get_keras_mask(backend_value(tensor))
+def stored(variable: keras.Variable) -> Any:
+    """Return the array that a variable holds, in its stored dtype; None for one that has no value yet.
+
+    Keras has no public way to bypass the scopes of state and autocast through which it shows values;
+    tests/backend/test_storage.py fails if the name changes.
+    """
+    return variable._value
 
 
-def set_mask(tensor: Tensor, mask: Tensor | None) -> None:
-    set_keras_mask(backend_value(tensor), mask)
+def store(variable: keras.Variable, value: TensorLike) -> None:
+    variable._value = value

@@ -87,11 +87,7 @@ def is_traced(*values: Any) -> bool:
 
 
 def known_size(value: Any) -> int:
-    """Return a size as an int.
-
-    Raises:
-        SizeUnknown: It is traced.
-    """
+    """Return a size as an int. Raises: SizeUnknown if it is traced."""
     if is_traced(value):
         raise SizeUnknown("expected a size that is fixed; got one that depends on the row")
     return int(value)

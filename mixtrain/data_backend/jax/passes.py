@@ -20,7 +20,7 @@ import numpy as np
 from mixtrain.backend.jax.device import describe_device
 from mixtrain.backend.jax.elements import DevicePut, Row, Stacked, StackedPart, bytes_of, on_device, power_of_two
 from mixtrain.backend.jax.tensor import refuse_unstorable
-from mixtrain.backend.unstorable import Unstorable
+from mixtrain.backend.refused_batch import Unstorable
 from mixtrain.data_backend.ahead import THREAD_NAME, read_ahead
 from mixtrain.data_backend.jax.rows import Source, gathered
 from mixtrain.data_backend.rows import Failure
@@ -79,12 +79,9 @@ class Pass(Iterator[Row]):
 
     A thread makes them. While the reader works on some, the thread prepares as many as it is likely to read next.
 
-    Args:
-        source: Makes the elements.
-        like: An element whose structure the returned elements have; by default a tuple of columns.
-        failure: Stores an exception of the source too, besides raising it.
-        singles: The maximum number of single elements made ahead; fewer where they are large.
-        names: The names of the columns, for errors.
+    `source`: Makes the elements. `like`: An element whose structure the returned elements have; by default a tuple of
+    columns. `failure`: Stores an exception of the source too, besides raising it. `singles`: The maximum number of
+    single elements made ahead; fewer where they are large. `names`: The names of the columns, for errors.
 
     Attributes:
         element_bytes: Size of an element in bytes; None where it is unknown. Elements may differ.
@@ -123,17 +120,13 @@ class Pass(Iterator[Row]):
         The length of chunks depends on the largest `count` so far, so that a reader that takes parts of a chunk gets
         chunks of one length, for which it is compiled.
 
-        Args:
-            count: The maximum number of elements; there are fewer at the end of a chunk or of the pass, before an
-                element of another shape, and where `count` would need much memory.
+        `count`: The maximum number of elements; there are fewer at the end of a chunk or of the pass, before an element
+        of another shape, and where `count` would need much memory.
 
-        Returns:
-            ``(columns, first, count)``: the row of the next element in the columns, and the number of elements from
-            there on.
+        Returns: ``(columns, first, count)``: the row of the next element in the columns, and the number of elements
+        from there on.
 
-        Raises:
-            StopIteration: The pass has ended.
-            Exception: Raised while the next element was made.
+        Raises: StopIteration if the pass has ended. Exception raised while the next element was made.
         """
         chunk = self._stacked_chunk(count)
         available = min(chunk.remaining, count)
@@ -157,9 +150,7 @@ class Pass(Iterator[Row]):
 
         On a GPU their number is a power of two, so that functions are compiled for few different numbers.
 
-        Args:
-            count: The maximum number of elements.
-            following: The number of elements that are likely to be read next.
+        `count`: The maximum number of elements. `following`: The number of elements that are likely to be read next.
         """
         length = (lambda count: count) if self._any_length else power_of_two
         max_length = length(count)
@@ -244,8 +235,7 @@ class Pass(Iterator[Row]):
 def refuse_unstorable_columns(columns: Row, names: Sequence[str] | None) -> None:
     """Refuse elements with integers that do not fit where the device stores them; text stays on the host.
 
-    Raises:
-        Unstorable: There is one; the error has the name, or else the index, of its column.
+    Raises: Unstorable if there is one; the error has the name, or else the index, of its column.
     """
     for index, column in enumerate(columns):
         try:

@@ -27,8 +27,7 @@ class _Scopes(threading.local):
 class _Scope:
     """The requirements in a traced function.
 
-    Args:
-        messages: The list to which messages are added; they are numbered from 1.
+    `messages`: The list to which messages are added; they are numbered from 1.
 
     Attributes:
         failure: The first failed requirement.
@@ -84,8 +83,7 @@ def collected_in_branches(
 ) -> Any:
     """Return the result of the branch that `choose` runs; its requirements are added to those of the calling function.
 
-    Raises:
-        SizeUnknown: Their results differ in size.
+    Raises: SizeUnknown if their results differ in size.
     """
     messages = _current.scopes[-1].messages if _current.scopes else []
 
@@ -110,10 +108,8 @@ def collected_in_branches(
 def raise_failure(messages: Sequence[str], numbers: np.ndarray, values: np.ndarray) -> None:
     """Raise a ValueError for the first failed requirement, if there is one.
 
-    Args:
-        messages: The messages, numbered from 1.
-        numbers: The number of the message of each row or block, or 0.
-        values: The values in each message.
+    `messages`: The messages, numbered from 1. `numbers`: The number of the message of each row or block, or 0.
+    `values`: The values in each message.
     """
     failed = np.flatnonzero(numbers)
     if len(failed):
