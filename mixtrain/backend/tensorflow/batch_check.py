@@ -22,9 +22,7 @@ _NO_ROWS_MESSAGE: Final = re.compile(rf"\[{_NO_ROWS}\] \[([\d ]+)\] \[(\d+)\]")
 def row_assertions(batch: Sequence[Tensor], index: Any) -> list[Any]:
     """Return operations of the current graph that fail where a batch has no rows; none where it is known to have some.
 
-    Args:
-        batch: The columns of a batch.
-        index: The index of the step in the loop.
+    `index`: The index of the step in the loop.
     """
     first = keras.tree.flatten(batch)[0]
     if not isinstance(first, tf.Tensor) or not first.shape.rank or first.shape[0]:
@@ -38,11 +36,6 @@ def label_assertions(rules: Sequence[ClassRule], batch: Sequence[Tensor], index:
     """Return operations of the current graph that fail where a label is not a class number.
 
     Weights are ignored: TensorFlow's own kernels fail on such a label too, whatever its weight.
-
-    Args:
-        rules: The rules for labels.
-        batch: The columns of a batch.
-        index: The index of the step in the loop.
     """
     columns, assertions = keras.tree.flatten(batch), []
     # The labels come from the host: checked there, no device waits for them.

@@ -13,8 +13,8 @@ from typing import Any
 import tensorflow as tf
 
 from mixtrain.backend.tensor_base import backend_value, public_tensor
+from mixtrain.backend.tensorflow.graph_writes import TraceAgain
 from mixtrain.backend.tensorflow.returns import returning_in_branches, with_code
-from mixtrain.backend.tensorflow.rollback import TraceAgain
 from mixtrain.backend.user_code import users_code
 
 # Rewriting everything would slow down compilation and change tracebacks, so only functions in which a tensor decided a
@@ -36,17 +36,11 @@ def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclasses.dataclass(frozen=True)
 class _Rewriting:
-    """Code that AutoGraph generated for a function; it has no reference to the function, which may hold a network.
-
-    Args:
-        code: The generated code.
-        cells: The cells that AutoGraph adds to the function's own, by name.
-        notes: Attributes by which AutoGraph maps errors to the original lines.
-    """
+    """Code that AutoGraph generated for a function; it has no reference to the function, which may hold a network."""
 
     code: types.CodeType
-    cells: Mapping[str, types.CellType]
-    notes: Mapping[str, Any]
+    cells: Mapping[str, types.CellType]  # Those that AutoGraph adds to the function's own, by name.
+    notes: Mapping[str, Any]  # Attributes by which AutoGraph maps errors to the original lines.
 
     def of(self, function: types.FunctionType) -> Callable[..., Any]:
         """Return the rewritten version of a function that has the original code."""
@@ -85,11 +79,7 @@ def _rewriting(function: types.FunctionType) -> _Rewriting | None:
 
 
 class _Operators:
-    """AutoGraph's operators for code with mixtrain's Tensors: they unwrap and wrap the backend's tensors.
-
-    Args:
-        own: AutoGraph's module.
-    """
+    """AutoGraph's operators, of its own module, for code with mixtrain's Tensors, which they unwrap and wrap."""
 
     def __init__(self, own: Any) -> None:
         self._own = own
@@ -204,19 +194,15 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
             # All callers too: only rewritten code rewrites what it calls.
             codes = users_code(error, tf.__file__)
             if _needed.issuperset(codes):
-                raise _branch_error(codes[-1] if codes else None) from error
+                where = codes[-1].co_qualname if codes else "a compiled call"
+                raise TypeError(
+                    f"{where}: expected a Python value to decide an if or while of a compiled call; got a tensor, in "
+                    "code that is not rewritten. Write the branch in construct or in a function under @mixtrain.jit, "
+                    "whose source can be read, or ops.select(condition, one, other), or run in PYNATIVE_MODE."
+                ) from error
             _needed.update(codes)
 
 
 def tensor_decided() -> bool:
     """AutoGraph has made them tensors."""
     return False
-
-
-def _branch_error(code: types.CodeType | None) -> TypeError:
-    where = code.co_qualname if code is not None else "a compiled call"
-    return TypeError(
-        f"{where}: expected a Python value to decide an if or while of a compiled call; got a tensor, in code that "
-        "is not rewritten. Write the branch in construct or in a function under @mixtrain.jit, whose source can be "
-        "read, or ops.select(condition, one, other), or run in PYNATIVE_MODE."
-    )

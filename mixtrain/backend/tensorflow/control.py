@@ -1,21 +1,24 @@
-"""Control flow of compiled functions: a branch, an order of operations, and calls of Python."""
+"""Control flow of compiled functions: a branch, a loop, an order of operations, and calls of Python."""
 
 from __future__ import annotations
 
+import collections
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import tensorflow as tf
 
-from mixtrain.backend.tensorflow.python_functions import numpy_function
-from mixtrain.backend.tensorflow.rollback import written_resources
+from mixtrain.backend.tensorflow.graph_writes import written_resources
 from mixtrain.typing import Tensor, Tree, Variable
 
 # In an update of at least so many weights only the writes wait: if all its operations waited, more of the backward pass
 # would be in memory at a time (28 MiB of 371, CIFAR CNN, batch 512). In a smaller update all operations wait: those
 # that are ready at the start of a step delay the first product (6 of 91 microseconds, three dense layers of 64).
 _MIN_LARGE_UPDATE: Final = 2**16
+_COLLECTION: Final = "mixtrain_python_functions"
+# TensorFlow's threads may still call these just after Python released a pass over data.
+_latest: Final[collections.deque[Any]] = collections.deque(maxlen=24)
 
 
 def cond(
@@ -57,3 +60,31 @@ def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> Non
         function(*(value.numpy() for value in values))
     else:
         numpy_function(function, values, [])
+
+
+def scan(step: Callable[[Tree, Tree], Tree], initial: Tree, elements: Tree) -> Tree:
+    # Not keras.ops.scan, whose loop has no maximum number of steps: XLA could not differentiate it.
+    return tf.scan(step, elements, initializer=initial)
+
+
+def numpy_function(function: Callable[..., Any], values: Sequence[Any], dtypes: Any) -> Any:
+    """Call a Python function on NumPy arrays like `tf.numpy_function`; the current graph keeps the function alive.
+
+    In TensorFlow (2.21) the default graph of the process does: data that was read once would stay in memory until
+    `keras.backend.clear_session()`, which would also delete functions still in use.
+    """
+
+    def call(*arrays: Any) -> Any:
+        return function(*arrays)
+
+    results = tf.numpy_function(call, values, dtypes)
+    registered = getattr(call, "ag_dnc_wrapper__", call)
+    _latest.append(registered)
+    graph = tf.compat.v1.get_default_graph()
+    while graph.building_function:
+        graph.add_to_collection(_COLLECTION, registered)
+        graph = graph.outer_graph
+    functions = getattr(graph, "_py_funcs_used_in_graph", [])
+    if registered in functions:
+        functions.remove(registered)
+    return results

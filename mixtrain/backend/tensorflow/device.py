@@ -7,8 +7,7 @@ import functools
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from mixtrain.backend.info import DeviceInfo
-from mixtrain.backend.processor import cpu_info, fast_bfloat16, peak_resident
+from mixtrain.backend.info import DeviceInfo, cpu_info, fast_bfloat16, peak_resident
 from mixtrain.typing import BackendTensor
 
 
@@ -33,6 +32,10 @@ def peak_memory(*, restart: bool = False) -> int | None:
     if restart:
         tf.config.experimental.reset_memory_stats("GPU:0")
     return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
+
+
+def version() -> str:
+    return f"tensorflow {tf.__version__}"
 
 
 def tf32_products() -> str:

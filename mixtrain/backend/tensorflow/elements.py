@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from mixtrain.backend.tensorflow.repeat import Row
+from mixtrain.backend.signatures import Row
 
 
 class Stacked(Sequence[Row]):
@@ -44,3 +44,4 @@ class DevicePut:
 
     def take_back(self) -> None:
         """Do nothing: `lend` has copied them."""
+

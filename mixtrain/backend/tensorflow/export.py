@@ -37,16 +37,14 @@ def _traced(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Any, A
         outputs = keras.tree.flatten(function(*arguments))
         return {f"output_{index}": output for index, output in enumerate(outputs)}
 
+    def traced(shapes: Sequence[Any]) -> tuple[Any, Any]:
+        indexed = enumerate(zip(shapes, inputs, strict=True))
+        specs = [tf.TensorSpec(shape, value.dtype, f"input_{index}") for index, (shape, value) in indexed]
+        graph = tf.function(named, specs, autograph=False)
+        return graph, graph.get_concrete_function()
+
+    shapes = [value.shape for value in inputs]
     try:
-        graph = tf.function(named, _specs(inputs, any_size=True), autograph=False)
-        return graph, graph.get_concrete_function()
-    except (TypeError, ValueError, tf.errors.OpError):
-        # The network requires the batch size of the inputs.
-        graph = tf.function(named, _specs(inputs, any_size=False), autograph=False)
-        return graph, graph.get_concrete_function()
-
-
-def _specs(inputs: Sequence[Any], *, any_size: bool) -> list[tf.TensorSpec]:
-    shapes = [(None, *value.shape[1:]) if any_size and value.shape.rank > 0 else value.shape for value in inputs]
-    indexed = enumerate(zip(shapes, inputs, strict=True))
-    return [tf.TensorSpec(shape, value.dtype, f"input_{index}") for index, (shape, value) in indexed]
+        return traced([(None, *shape[1:]) if shape.rank > 0 else shape for shape in shapes])
+    except (TypeError, ValueError, tf.errors.OpError):  # The network requires the batch size of the inputs.
+        return traced(shapes)

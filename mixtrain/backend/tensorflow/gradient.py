@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from mixtrain.backend.next_value import takes_next_value
+from mixtrain.backend.signatures import BackwardRule, Differentiable, Gradients, Variables
 from mixtrain.backend.tensor_base import backend_value
 from mixtrain.typing import Tensor, Tree
 
@@ -18,20 +19,32 @@ _MAX_SMALL_SIZE: Final = 2**13
 
 
 def value_and_gradient(
-    function: Callable[..., tuple[Tensor, Tree]], variables: Sequence[keras.Variable], tensors: Sequence[Tensor] = (),
-    factor: Tensor | None = None,
+    function: Differentiable, variables: Variables, tensors: Sequence[Tensor] = (), factor: Tensor | None = None
 ) -> tuple[Tensor, Tree, list[Tensor]]:
     tensors = [backend_value(tensor) for tensor in tensors]
     with _sources(variables) as values:
-        return _differentiated(lambda _: function(*tensors), [*values, *tensors], factor)
+        sources = [*values, *tensors]
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            value, auxiliary = function(*tensors)
+        return value, auxiliary, tape.gradient(backend_value(value), sources, factor)
 
 
 def tapped_gradients(
-    function: Callable[[Callable[[Tensor], Tensor]], tuple[Tensor, Tree]], variables: Sequence[keras.Variable],
-    factor: Tensor | float,
+    function: Differentiable, variables: Variables, factor: Tensor | float
 ) -> tuple[Tensor, Tree, list[Tensor]]:
     with _sources(variables) as values:
-        return _differentiated(function, values, factor)
+        sources = list(values)
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+
+            def tap(tensor: Tensor) -> Tensor:
+                tape.watch(tensor)
+                sources.append(tensor)
+                return tensor
+
+            value, auxiliary = function(tap)
+        return value, auxiliary, tape.gradient(backend_value(value), sources, factor)
 
 
 class _WrittenScope(keras.StatelessScope):  # type: ignore[misc]
@@ -47,7 +60,7 @@ class _WrittenScope(keras.StatelessScope):  # type: ignore[misc]
 
 
 @contextlib.contextmanager
-def _sources(variables: Sequence[keras.Variable]) -> Iterator[list[Any]]:
+def _sources(variables: Variables) -> Iterator[list[Any]]:
     """Yield the values of variables to differentiate with respect to, as the code inside reads them.
 
     In eager code TensorFlow takes the Keras variables that a float8 layer passes to its `custom_gradient` for captured
@@ -63,25 +76,7 @@ def _sources(variables: Sequence[keras.Variable]) -> Iterator[list[Any]]:
         variable.assign(value)
 
 
-def _differentiated(
-    function: Callable[[Callable[[Tensor], Tensor]], tuple[Tensor, Tree]], sources: list[Any], factor: Tensor | None
-) -> tuple[Tensor, Tree, list[Tensor]]:
-    sources = list(sources)
-    with tf.GradientTape() as tape:
-        tape.watch(sources)
-
-        def tap(tensor: Tensor) -> Tensor:
-            tape.watch(tensor)
-            sources.append(tensor)
-            return tensor
-
-        value, auxiliary = function(tap)
-    return value, auxiliary, tape.gradient(backend_value(value), sources, factor)
-
-
-def with_backward_hook(
-    values: Sequence[Tensor], hook: Callable[[tuple[Tensor, ...]], Sequence[Tensor | None]]
-) -> tuple[Tensor, ...]:
+def with_backward_hook(values: Sequence[Tensor], hook: Callable[[tuple[Tensor, ...]], Gradients]) -> tuple[Tensor, ...]:
     @tf.custom_gradient
     def identity(*tensors: Tensor) -> tuple[Any, Any]:
         return tuple(map(tf.identity, tensors)), lambda *gradients: tuple(hook(gradients))
@@ -89,10 +84,7 @@ def with_backward_hook(
     return tuple(identity(*values))
 
 
-def with_backward_rule(
-    values: Sequence[Tensor], outputs: Sequence[Tensor],
-    rule: Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]],
-) -> tuple[Tensor, ...]:
+def with_backward_rule(values: Sequence[Tensor], outputs: Sequence[Tensor], rule: BackwardRule) -> tuple[Tensor, ...]:
     count = len(values)
 
     @tf.custom_gradient
@@ -119,7 +111,7 @@ def map_values(function: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor
     return function(gradient)
 
 
-def all_finite(gradients: Sequence[Tensor | None]) -> Tensor:
+def all_finite(gradients: Gradients) -> Tensor:
     values = [g.values if isinstance(g, tf.IndexedSlices) else g for g in gradients if g is not None]
     floats = [tf.convert_to_tensor(v) for v in values]
     floats = [v for v in floats if v.dtype.is_floating]
@@ -129,7 +121,7 @@ def all_finite(gradients: Sequence[Tensor | None]) -> Tensor:
     return results[0] if len(results) == 1 else tf.reduce_all(results)
 
 
-def non_finite_counts(gradients: Sequence[Tensor | None], all_finite: Tensor) -> Tensor:
+def non_finite_counts(gradients: Gradients, all_finite: Tensor) -> Tensor:
     """If all are finite, nothing is counted on any device."""
 
     def count(gradient: Tensor) -> Tensor:
@@ -142,14 +134,17 @@ def non_finite_counts(gradients: Sequence[Tensor | None], all_finite: Tensor) ->
     return tf.cond(all_finite, lambda: zeros, lambda: tf.stack([count(gradient) for gradient in gradients]))
 
 
-def global_norm(gradients: Sequence[Tensor | None]) -> Tensor:
+def global_norm(gradients: Gradients) -> Tensor:
     values = [_summed_rows(g) if is_sparse(g) else tf.convert_to_tensor(g) for g in gradients if g is not None]
     halves = [tf.nn.l2_loss(v) for v in _merge_small(values)]
     return tf.sqrt(2.0 * (halves[0] if len(halves) == 1 else tf.add_n(halves)))
 
 
-def finite_and_norm(gradients: Sequence[Tensor | None]) -> tuple[Tensor, Tensor]:
-    return all_finite(gradients), global_norm(gradients)
+def check_gradients(
+    gradients: Gradients, variables: Variables, *, finite: bool = True
+) -> tuple[list[Tensor | None], Tensor, Tensor]:
+    del variables
+    return list(gradients), all_finite(gradients) if finite else tf.constant(True), global_norm(gradients)
 
 
 def _summed_rows(gradient: Tensor) -> Tensor:

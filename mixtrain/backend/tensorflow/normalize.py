@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from mixtrain.backend.tensorflow.by_float32 import has_kernels, widened
 from mixtrain.backend.tensorflow.device import describe_device
+from mixtrain.backend.tensorflow.kernels import has_kernels, widened
 from mixtrain.typing import Tensor
 
 

@@ -11,17 +11,17 @@ import functools
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-import keras
 import tensorflow as tf
 
 from mixtrain import checks, process_group
 from mixtrain.backend.info import JitChoice
 from mixtrain.backend.share import Written, lost_process, merge_of
+from mixtrain.backend.signatures import Likely
 from mixtrain.backend.tensorflow.device import has_started
-from mixtrain.backend.tensorflow.rollback import Writes, places_of
+from mixtrain.backend.tensorflow.graph_writes import Writes, places_of
 from mixtrain.backend.tensorflow.tensor import snapshot
 from mixtrain.typing import Tensor
 
@@ -135,7 +135,8 @@ def _gather_all(value: Tensor) -> Tensor:
         start = process_group.current().rank * size
         return _sum_all(upstream)[0][start : start + size]
 
-    return _gather_in_replica(tf.stop_gradient(value)), gradient
+    summable = tf.stop_gradient(value if value.dtype in _SUMMABLE else tf.cast(value, tf.int64))
+    return tf.cast(_in_replica("gather", summable)[0], value.dtype), gradient
 
 
 def _sum_all(*values: Tensor) -> list[Tensor]:
@@ -144,15 +145,8 @@ def _sum_all(*values: Tensor) -> list[Tensor]:
     for dtype in dict.fromkeys(value.dtype for value in summable):  # The strategy packs tensors of one dtype.
         indices = [index for index, value in enumerate(summable) if value.dtype == dtype]
         for index, value in zip(indices, _in_replica("sum", *(summable[index] for index in indices)), strict=True):
-            original = values[index].dtype
-            sums[index] = value if dtype == original else tf.cast(value, original)
+            sums[index] = tf.cast(value, values[index].dtype)
     return sums
-
-
-def _gather_in_replica(value: Tensor) -> Tensor:
-    if value.dtype in _SUMMABLE:
-        return _in_replica("gather", value)[0]
-    return tf.cast(_in_replica("gather", tf.cast(value, tf.int64))[0], value.dtype)
 
 
 def _in_replica(name: str, *values: Tensor) -> list[Tensor]:
@@ -181,7 +175,7 @@ def _collective(name: str, *values: Tensor) -> list[Tensor]:
 
 
 class RecordedWrites:
-    def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None:
+    def __init__(self, likely: Likely) -> None:
         self._likely = likely
         self._writes = Writes(likely)
 
@@ -195,7 +189,8 @@ class RecordedWrites:
         merges = {
             id(place.handle): merge_of(variable) for variable in self._likely() for place in places_of(variable)
         }
-        result, written = self._writes.of(function)
+        with self._writes.recorded() as written:
+            result = function()
         writes = []
         for place, value in written:
             merge = merges.get(id(place.handle)) or ("mean" if place.dtype.is_floating else "first")

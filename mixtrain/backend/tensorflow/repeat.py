@@ -7,22 +7,18 @@ from typing import Any
 
 import tensorflow as tf
 
+from mixtrain.backend.signatures import Row
 from mixtrain.typing import Tensor
-
-Row = tuple[Any, ...]
 
 
 def repeated(step: Callable[[Tensor], Row], count: Any) -> Row:
     """Run a step for each index in ``range(count)``, in order, in a graph that is being traced.
 
-    Args:
-        step: Takes an index, an int32 scalar; returns tensors of fixed shapes.
-        count: The number of steps, at least one, an int32 scalar.
+    `step`: Takes an index, an int32 scalar; returns tensors of fixed shapes. `count`: At least one, an int32 scalar.
 
-    Returns:
-        The results, each stacked on a new first axis.
+    Returns: The results, each stacked on a new first axis.
     """
-    return _repeated(lambda index: (step(index), (), ()), count)[0]
+    return repeated_until(lambda index: (step(index), (), ()), count)[0]
 
 
 def once(step: Callable[[], Row]) -> Row:
@@ -30,12 +26,6 @@ def once(step: Callable[[], Row]) -> Row:
 
     It runs in a loop all the same: outside of one TensorFlow rewrites it differently (which sums are grouped), and the
     last bit of its results would depend on how many steps a call runs.
-
-    Args:
-        step: Returns tensors.
-
-    Returns:
-        The results.
     """
     specs = tf.function(step, autograph=False).get_concrete_function().structured_outputs
     begin = True, *map(_empty, specs)
@@ -44,26 +34,14 @@ def once(step: Callable[[], Row]) -> Row:
     return outputs[1:]  # type: ignore[no-any-return]
 
 
-def repeated_until(step: Callable[[Tensor], tuple[Row, Row, Tensor]], count: Any) -> tuple[Row, Row]:
-    """Run a step as `repeated` does, up to and including the first one that is the last.
+def repeated_until(step: Callable[[Tensor], tuple[Row, Row, Row]], count: Any) -> tuple[Row, Row]:
+    """Run a step as `repeated` does, at most `count` times, up to and including the first one that is the last.
 
-    Args:
-        step: Takes an index; returns its results, tensors of which only those of the last step are returned, and
-            whether it is the last, a bool scalar.
-        count: The maximum number of steps, at least one.
+    `step`: Takes an index; returns its results, tensors of which only those of the last step are returned, and a tuple
+    of whether it is the last, a bool scalar; () if none is.
 
-    Returns:
-        The results of the steps that ran, stacked; and the other tensors of the last step.
+    Returns: The results of the steps that ran, stacked; and the other tensors of the last step.
     """
-    def step_and_last(index: Any) -> tuple[Row, Row, Row]:
-        results, final, last = step(index)
-        return results, final, (last,)
-
-    return _repeated(step_and_last, count)
-
-
-def _repeated(step: Callable[[Tensor], tuple[Row, Row, Row]], count: Any) -> tuple[Row, Row]:
-    """Run a step that returns results, tensors of the last step, and a tuple of whether it is the last, or ()."""
     # All steps run in the loop, so that all are compiled alike; a trace tells what they return.
     trace = tf.function(step, autograph=False).get_concrete_function(tf.TensorSpec((), tf.int32))
     specs, final, last = trace.structured_outputs

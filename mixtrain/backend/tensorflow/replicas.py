@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -18,8 +17,9 @@ from mixtrain import checks
 from mixtrain.backend.class_labels import noting_shards
 from mixtrain.backend.info import JitChoice
 from mixtrain.backend.share import SEED_STRIDE, Merge, Share, divide, has_rows, is_one_number, merge_of, rows_of_all
+from mixtrain.backend.signatures import Likely
 from mixtrain.backend.tensor_base import backend_value
-from mixtrain.backend.tensorflow.rollback import Place, Writes, places_of
+from mixtrain.backend.tensorflow.graph_writes import Place, Writes, places_of
 from mixtrain.typing import Tensor, Tree
 
 
@@ -65,9 +65,7 @@ def devices_in_force() -> list[Any] | None:
 
 
 class Replicas:
-    def __init__(
-        self, devices: Sequence[Any], likely: Callable[[], Iterable[keras.Variable]], whole: bool = False
-    ) -> None:
+    def __init__(self, devices: Sequence[Any], likely: Likely, whole: bool = False) -> None:
         self._devices = list(devices)
         self._likely = likely
         self._writes = Writes(likely)
@@ -104,16 +102,11 @@ class Replicas:
             with tf.device(device):
                 shards = division.shards(index)
                 offset = division.unless_whole(np.int64(index * SEED_STRIDE % 2**31), np.int64(0))
-
-                def replica(shards: list[Any] = shards, offset: Any = offset) -> Any:
+                with self._writes.recorded() as places:
                     _shift(seeds, offset)
                     with noting_shards(tf.nest.flatten(tuple(columns)), shards):
-                        result = part(division.share, *tf.nest.pack_sequence_as(tuple(columns), shards))
+                        results.append(part(division.share, *tf.nest.pack_sequence_as(tuple(columns), shards)))
                     _shift(seeds, -offset)
-                    return result
-
-                result, places = self._writes.of(replica)
-                results.append(result)
                 for place, before in places:
                     written.setdefault(id(place.handle), (place, before, []))[2].append(place.read())
                     place.write(before)  # Every replica starts from the same values.
@@ -131,15 +124,9 @@ class Replicas:
 
 
 class _Division:
-    """How the rows of one batch are divided: evenly, or all of them to each replica.
+    """How the rows of the tensors of a batch are divided: evenly, or all of them to each of `count` replicas.
 
-    Args:
-        tensors: The tensors of the batch.
-        rows: The number of rows, known to be divisible; None where it is unknown.
-        count: The number of replicas.
-
-    Attributes:
-        share: Each replica's share.
+    `rows`: The number of rows, known to be divisible; None where it is unknown.
     """
 
     def __init__(self, tensors: Sequence[Tensor], rows: int | None, count: int) -> None:

@@ -23,12 +23,8 @@ def returning_in_branches(function: types.FunctionType) -> Callable[..., Any]:
     AutoGraph refuses ``if a: return x`` and ``elif b: return y`` followed by ``return z``, where a tensor decides: "the
     else branch must also have a return statement". It accepts them with ``else: return z``.
 
-    Args:
-        function: A function whose source can be read.
-
-    Returns:
-        The rewritten function, with the same globals, defaults and closure; or `function`, where there is no such
-        ``if``, or where it uses private names of a class (``self.__x``), which would not be mangled.
+    Returns: The rewritten function, with the same globals, defaults and closure; or the function itself, where there is
+    no such ``if``, or where it uses private names of a class (``self.__x``), which would not be mangled.
     """
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     definition = tree.body[0]

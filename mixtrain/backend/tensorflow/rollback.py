@@ -1,151 +1,177 @@
-"""Undo the variable writes of a step's forward pass where the step is skipped."""
+"""Undo the variable writes of a skipped step: of a forward pass, and of Keras's own train step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+import contextlib
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
 
-from mixtrain.backend.tensorflow.live_values import is_live
+# TensorFlow has no public name for the class of all variables; tests/backend/test_rollback.py fails if it moves.
+from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable
+
+from mixtrain.backend.instances import weakly_all
+from mixtrain.backend.signatures import Likely, Variables
+from mixtrain.backend.tensorflow.control import cond
+from mixtrain.backend.tensorflow.graph_writes import READERS, Place, TraceAgain, Writes, place_of, places_of
+from mixtrain.backend.tensorflow.operations import observed
+from mixtrain.backend.tensorflow.storage import is_live
 from mixtrain.backend.tensorflow.tensor import snapshot
-from mixtrain.backend.tensorflow.variables import copies_of, initializing_eagerly
 from mixtrain.typing import Tensor
 
-# TensorFlow marks the inputs that an operation only reads by this attribute, but not those of `_READERS`.
-_READ_ONLY: Final = "_read_only_resource_inputs"
-# (The resource of a collective is a token that orders it relative to others.)
-_READERS: Final = frozenset((
-    "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "CollectiveReduceV2",
-    "CollectiveGatherV2",
-))
-
-
-class TraceAgain(Exception):
-    """A traced function writes unexpected variables, which the next trace expects. Nothing has run."""
-
-
-class Place(NamedTuple):
-    """Location of a variable's value.
-
-    Attributes:
-        handle: The variable's resource.
-        dtype: The dtype of its value.
-    """
-
-    handle: Any
-    dtype: Any
-
-    def read(self) -> Tensor:
-        """Read the value."""
-        return tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self.dtype)
-
-    def write(self, value: Tensor) -> None:
-        """Write a value."""
-        tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
-
-
-class Writes:
-    """Detects which variables a function writes in a graph, and keeps their previous values.
-
-    The operations show what is written, but a value must be read before. So a write to a variable that `likely` does
-    not name (one that a layer creates in its first call, a weight that a layer normalizes in place) ends the trace, and
-    the next trace expects it: one object serves all traces of a function.
-
-    Args:
-        likely: Returns the variables that the function is likely to write.
-        own: A name scope whose operations are left out; None for no such scope.
-    """
-
-    def __init__(self, likely: Callable[[], Iterable[keras.Variable]], *, own: str | None = None) -> None:
-        self._likely = likely
-        self._own = own
-        self._unnamed: dict[int, Place] = {}
-
-    def of(self, function: Callable[[], Any]) -> tuple[Any, list[tuple[Place, Any]]]:
-        """Run a function in a graph; return its result, and the places it writes with their previous values.
-
-        Raises:
-            TraceAgain: The function must be retraced.
-        """
-        graph = tf.compat.v1.get_default_graph()
-        named = [place for variable in self._likely() for place in places_of(variable)]
-        places = {id(place.handle): place for place in named} | self._unnamed
-        values = {key: place.read() for key, place in places.items()}
-        count = len(graph.get_operations())
-        with initializing_eagerly():
-            result = function()
-        operations = graph.get_operations()[count:]
-        if self._own is not None:
-            operations = [operation for operation in operations if not _in_scope(operation.name, self._own)]
-        written = _written(graph, operations)
-        unnamed = {key: place for key, place in written.items() if key not in places}
-        if unnamed:
-            self._unnamed |= unnamed
-            raise TraceAgain("a step writes variables that its trace did not expect: it is traced again")
-        return result, [(places[key], values[key]) for key in written]
+# By the identity of a variable's resource, which its place keeps alive: the value.
+_Values = dict[int, tuple[Place, Tensor]]
 
 
 class Rollback:
-    def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None:
-        self._likely = likely
+    def __init__(self, likely: Likely) -> None:
         self._writes = Writes(likely)
+        self._eager_writes = EagerWrites(likely)
 
-    def run(self, function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
-        if tf.executing_eagerly():
-            saved = [(variable, snapshot(variable)) for variable in self._likely()]
-            return function(), lambda: _assign(saved)
-        result, written = self._writes.of(function)
+    def recorded(self) -> contextlib.AbstractContextManager[Callable[[], None]]:
+        return self._eager_writes.recorded() if tf.executing_eagerly() else self._writes.restorable()
 
+
+def without_skipped_steps(
+    model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable], *, own: str,
+    likely: Likely, on_skip: Callable[[], None], noted: keras.Variable,
+) -> Callable[..., Any]:
+    """The operations show what is written: no layer need list it."""
+    del noted
+
+    eager_writes = EagerWrites(likely, lambda: model.optimizer.variables)
+    writes = Writes(lambda: [*model.non_trainable_variables, *model.metrics_variables], own=own)
+
+    def restored_step(recorded: contextlib.AbstractContextManager[Callable[[], None]], data: Any) -> Any:
         def undo() -> None:
-            for place, value in written:
-                place.write(value)
+            on_skip()
+            restore()
 
-        return result, undo
+        count = snapshot(skipped())[-1]
+        with recorded as restore:
+            logs = train_step(data)
+        cond(snapshot(skipped())[-1] > count, undo, lambda: None)
+        return logs
 
+    # A function of its own: where a trace shows an unexpected write, only this function is traced again.
+    @tf.function(autograph=False, reduce_retracing=True)  # type: ignore[untyped-decorator]
+    def graph_step(data: Any) -> Any:
+        return restored_step(writes.restorable(), data)
 
-def _assign(values: Iterable[tuple[keras.Variable, Tensor]]) -> None:
-    for variable, value in values:
-        variable.assign(value)
+    def step(data: Any) -> Any:
+        if _makes_metrics(model):
+            # Values are saved before the step, so the metrics' variables must exist: a trace creates them.
+            tf.function(train_step, autograph=False).get_concrete_function(data)
+        if tf.executing_eagerly():
+            return restored_step(eager_writes.recorded(), data)
+        while True:
+            try:
+                return graph_step(data)
+            except TraceAgain:
+                continue
 
-
-def places_of(variable: keras.Variable) -> list[Place]:
-    """Return the place of each copy of a variable's value."""
-    return [Place(copy.handle, copy.dtype) for copy in copies_of(variable)]
-
-
-def _written(graph: Any, operations: Iterable[Any]) -> dict[int, Place]:
-    """Return the captured variables of a graph that operations write, by the identity of their resource."""
-    inputs: set[int] = set()
-    for operation in operations:
-        inputs |= set(map(id, written_resources(operation)))
-    places: dict[int, Place] = {}
-    for outer, inner in graph.captures:
-        if id(inner) in inputs and not is_live(outer):
-            # A resource that is not a variable (a lookup table) has no dtype.
-            data = outer._handle_data
-            if data is not None and data.is_set and len(data.shape_and_type) == 1:
-                places[id(outer)] = Place(outer, tf.as_dtype(data.shape_and_type[0].dtype))
-    return places
+    return step
 
 
-def _in_scope(name: str, scope: str) -> bool:
-    """Whether an operation's name has a scope among its parts; a scope that is entered again has a number added."""
-    return any(part == scope or part.startswith(f"{scope}_") for part in name.split("/")[:-1])
+def _makes_metrics(model: keras.Model) -> bool:
+    """Whether the first step creates variables, of compiled metrics or for the losses of several outputs."""
+    unbuilt = any(not getattr(metric, "built", True) for metric in model.metrics)
+    return unbuilt or (len(model.metrics) == 1 and keras.tree.is_nested(model.loss))
 
 
-def written_resources(operation: Any) -> list[Any]:
-    """Return the resource tensors that an operation of a graph writes."""
-    if operation.type in _READERS:
-        return []
-    read_only = _read_only(operation)
-    inputs = enumerate(operation.inputs)
-    return [tensor for index, tensor in inputs if tensor.dtype == tf.resource and index not in read_only]
+def with_values(function: Callable[[], Any], variables: Variables, values: Sequence[Tensor]) -> list[Any]:
+    del function, variables, values
+    raise ValueError(
+        "stateless_apply: the backend must be JAX; got TensorFlow, whose variables are written in place. "
+        "Write optimizer.apply(gradients, variables)."
+    )
 
 
-def _read_only(operation: Any) -> Sequence[int]:
-    try:
-        return operation.get_attr(_READ_ONLY)  # type: ignore[no-any-return]
-    except ValueError:
-        return ()
+class EagerWrites:
+    """Detects which variables an eager function writes, and keeps their previous values.
+
+    The operations are observed as they run, but a value must be read before. So all variables of the process are read:
+    reading copies nothing before the variable is written. They are searched for once; of those that the function
+    creates, the first value counts.
+
+    `likely`: Returns variables that are restored in any case: another thread may write them. `own`: Returns variables
+    whose writes stay.
+    """
+
+    def __init__(self, likely: Likely, own: Likely = tuple) -> None:
+        self._likely, self._own = likely, own
+        self._known: list[weakref.ref[Any]] | None = None
+
+    @contextlib.contextmanager
+    def recorded(self) -> Iterator[Callable[[], None]]:
+        """Yield a function that, called afterwards, restores what the code inside wrote."""
+        if self._known is None:
+            self._known = weakly_all(BaseResourceVariable)
+        likely = [place for variable in self._likely() for place in places_of(variable)]
+        before: _Values = {}
+        _read_new(before, (*likely, *_places_of_living(self._known)))
+        written = {id(place.handle): place for place in likely}
+
+        def restore() -> None:
+            own = {id(place.handle) for variable in self._own() for place in places_of(variable)}
+            for key, place in written.items():
+                if key in own or is_live(place.handle):
+                    continue
+                if key not in before:
+                    raise RuntimeError(
+                        "a skipped step of eager execution: the variables that it writes must be known before it, to "
+                        "be restored; got a variable that was created between two steps and that the model does not "
+                        "refer to. Write it to an attribute of a layer, or compile the step."
+                    )
+                place.write(before[key][1])
+
+        with _created_in(self._known, before), observed(_noting(before, written)):
+            yield restore
+
+
+def _read_new(values: _Values, places: Iterable[Place]) -> None:
+    """Read the values of places that are not known yet and have one."""
+    for place in places:
+        if id(place.handle) not in values:
+            with contextlib.suppress(tf.errors.FailedPreconditionError, tf.errors.NotFoundError):
+                values[id(place.handle)] = place, place.read()
+
+
+def _places_of_living(references: Iterable[weakref.ref[Any]]) -> Iterator[Place]:
+    for variable in (reference() for reference in references):
+        if variable is not None and isinstance(variable.handle, tf.__internal__.EagerTensor):
+            yield Place(variable.handle, variable.dtype)
+
+
+@contextlib.contextmanager
+def _created_in(known: list[weakref.ref[Any]], before: _Values) -> Iterator[None]:
+    """Note the first values of variables that are created inside."""
+
+    def create(next_creator: Callable[..., Any], **options: Any) -> Any:
+        variable = next_creator(**options)
+        if isinstance(variable, BaseResourceVariable):
+            known.append(weakref.ref(variable))
+            _read_new(before, _places_of_living(known[-1:]))
+        return variable
+
+    with tf.variable_creator_scope(create):
+        yield
+
+
+def _noting(before: _Values, written: dict[int, Place]) -> Callable[[str, Sequence[Any], Sequence[Any]], None]:
+    """Return an observer of operations that notes the resources that they may write, and the values they read."""
+
+    def observe(kind: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        for handle in inputs:
+            if handle.dtype != tf.resource:
+                continue
+            if kind not in READERS:
+                if place := place_of(handle):
+                    written[id(handle)] = place
+            elif kind == "ReadVariableOp" and id(handle) not in before:
+                before[id(handle)] = Place(handle, outputs[0].dtype), outputs[0]
+
+    return observe

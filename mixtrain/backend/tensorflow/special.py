@@ -1,4 +1,4 @@
-"""Special functions that Keras, or some of its versions, lack."""
+"""Special functions, bits and random numbers that Keras, or some of its versions, lack."""
 
 from __future__ import annotations
 
@@ -6,30 +6,27 @@ import tensorflow as tf
 
 from mixtrain.typing import Tensor
 
-
-def igamma(a: Tensor, x: Tensor) -> Tensor:
-    return tf.math.igamma(a, x)
-
-
-def igammac(a: Tensor, x: Tensor) -> Tensor:
-    return tf.math.igammac(a, x)
-
-
-def zeta(x: Tensor, q: Tensor) -> Tensor:
-    return tf.math.zeta(x, q)
-
-
-def polygamma(n: Tensor, x: Tensor) -> Tensor:
-    return tf.math.polygamma(n, x)
-
-
-def betainc(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-    return tf.math.betainc(a, b, x)
-
-
-def nextafter(x: Tensor, y: Tensor) -> Tensor:
-    return tf.math.nextafter(x, y)
+igamma = tf.math.igamma
+igammac = tf.math.igammac
+zeta = tf.math.zeta
+polygamma = tf.math.polygamma
+betainc = tf.math.betainc
+nextafter = tf.math.nextafter
 
 
 def float32_bits(x: Tensor) -> Tensor:
     return tf.bitcast(x, "int32")
+
+
+def bitcast(x: Tensor, dtype: str) -> Tensor:
+    return tf.bitcast(x, dtype)
+
+
+def random_bits(shape: tuple[int, ...], seed: Tensor, index: int) -> Tensor:
+    # The state has two int64 numbers, the first below 2**31.
+    key = tf.stack([seed[0] + (index << 32), seed[1]])
+    return tf.random.stateless_uniform(shape, key, None, None, tf.uint32, alg="philox")
+
+
+def poisson(seed: Tensor, rate: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return tf.random.stateless_poisson(shape, seed, rate, dtype=tf.float32)

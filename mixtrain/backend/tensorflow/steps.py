@@ -10,15 +10,15 @@ from typing import Any, Final
 
 import tensorflow as tf
 
-from mixtrain import context
+from mixtrain import execution
 from mixtrain.backend.class_labels import ClassLabels
 from mixtrain.backend.info import GroupInfo, JitChoice
 from mixtrain.backend.refused_batch import RefusedBatch, refuse_empty
+from mixtrain.backend.signatures import IsLast, Row
 from mixtrain.backend.tensorflow.batch_check import label_assertions, read_refusal, row_assertions
-from mixtrain.backend.tensorflow.compile import REFUSALS, Compilation, graph_function, log_choice, trace_count
-from mixtrain.backend.tensorflow.direct import DirectCall
+from mixtrain.backend.tensorflow.compile import REFUSALS, Compilation, DirectCall, graph_function, trace_count
 from mixtrain.backend.tensorflow.elements import Stacked
-from mixtrain.backend.tensorflow.repeat import Row, once, repeated, repeated_until
+from mixtrain.backend.tensorflow.repeat import once, repeated, repeated_until
 from mixtrain.typing import Tensor, Tree, Variable
 
 # A group calls the step that the first call of all has compiled.
@@ -29,16 +29,15 @@ class CompiledSteps:
     # The three ways share one compiled function.
     sizes: Any = None
 
-    def __init__(self, function: Callable[..., Row], *, choice: JitChoice) -> None:
-        graph = context.graph_mode()
+    def __init__(self, function: Callable[..., Row], *, choice: JitChoice, labels: ClassLabels | None = None) -> None:
+        graph = execution.current.graph_mode
         if graph:
-            log_choice(choice)
-        jit = choice.jit and graph
-        labels = function if isinstance(function, ClassLabels) else ClassLabels(function)
-        self._compilation = Compilation(functools.partial(_Steps, labels), dataclasses.replace(choice, jit=jit))
+            choice.log()
+        self._labels = labels or ClassLabels(())
+        make = functools.partial(_Steps, function, self._labels)
+        self._compilation = Compilation(make, dataclasses.replace(choice, jit=choice.jit and graph))
 
     def run(self, *batch: Tree) -> Row:
-        refuse_empty(batch)
         compilation = self._compilation
         # `Compilation.run` written out, as each step calls this: tests/train/test_call_depth.py counts the frames.
         try:
@@ -71,18 +70,17 @@ class CompiledSteps:
         self._compilation.compiled.traced(spec)
         batch = iterator.get_next()
         refuse_empty(batch)
-        results = self._compilation.run(lambda steps: steps.first_streamed(spec, batch))
+        self._labels.check(batch)
+        results = self._compilation.run(lambda steps: steps.traced(spec)(*batch))
         return tuple(value[None] for value in results), batch
 
-    def run_stream_until(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
+    def run_stream_until(self, iterator: Any, count: int, last: IsLast) -> tuple[Row, Row]:
         """The very first call runs a single step."""
         if not self._compilation.untried:
             return self._compilation.compiled.run_stream_until(iterator, count, last)  # type: ignore[no-any-return]
         return self._first_streamed(iterator)
 
-    def run_batches(
-        self, batches: Sequence[Row], last: Callable[[Row], Tensor] | None = None
-    ) -> tuple[Row, Callable[[], None]]:
+    def run_batches(self, batches: Sequence[Row], last: IsLast | None = None) -> tuple[Row, Callable[[], None]]:
         return self._compilation.run(lambda steps: steps.several(batches, last))  # type: ignore[no-any-return]
 
     def traces(self) -> int:
@@ -90,26 +88,16 @@ class CompiledSteps:
 
 
 class _Steps:
-    """A step compiled with XLA or in the plain graph, or eager in PYNATIVE_MODE.
+    """A step compiled with XLA or in the plain graph, or eager in PYNATIVE_MODE; its streams as in `CompiledSteps`."""
 
-    Args:
-        labels: The step, with the rules for the labels in its batches.
-        jit: Whether XLA compiles it.
-
-    Attributes:
-        step: The compiled step.
-        call: The fastest call of it, for a batch whose labels were checked.
-        streamed: As in `CompiledSteps`.
-        run_stream_until: Likewise.
-    """
-
-    def __init__(self, labels: ClassLabels, jit: bool) -> None:
-        graph = context.graph_mode()
+    def __init__(self, function: Callable[..., Row], labels: ClassLabels, jit: bool) -> None:
+        graph = execution.current.graph_mode
         self._labels = labels
         self._eager = not graph
-        self.step: Any = graph_function(labels, jit=jit, inline=True) if graph else labels
+        self.step: Any = graph_function(function, jit=jit, inline=True) if graph else function
         # XLA compiles a step alike inside a loop and outside; the plain graph does not.
         single_step = self.step if jit else graph_function(self._single_step)
+        # The fastest call of the step, for a batch whose labels were checked.
         self.call: Any = DirectCall(single_step) if graph else self.step
         self.run_stream: Callable[..., Row] = self._stream if graph else self._stream_eagerly
         self.run_stream_until: Callable[..., Any] = self._stream_until if graph else self._stream_until_eagerly
@@ -120,25 +108,20 @@ class _Steps:
     def check(self, batch: Row) -> None:
         """Check the labels of a batch; in eager mode losses check them themselves."""
         if not self._eager:
-            self._ensure_rules(batch)
+            if self._labels.rules_of(batch) is None:
+                self.step.get_concrete_function(*batch)
             self._labels.check(batch)
 
     def traced(self, spec: Any) -> Callable[..., Row]:
         """Return the step, traced for batches of a spec, as the loop over an iterator calls it."""
         return self.step.get_concrete_function(*spec)  # type: ignore[no-any-return]
 
-    def first_streamed(self, spec: Any, batch: Row) -> Row:
-        """Run the step on a batch that was read from an iterator, as the loop does."""
-        step = self.traced(spec)
-        self._labels.check(batch)
-        return step(*batch)
-
     def _ensure_rules(self, batch: Row) -> None:
         """Trace the step if it has not been traced, which notes the rules for labels."""
         if self._labels.rules_of(batch) is None:
             self.step.get_concrete_function(*batch)
 
-    def several(self, batches: Sequence[Row], last: Callable[[Row], Tensor] | None) -> tuple[Row, Callable[[], None]]:
+    def several(self, batches: Sequence[Row], last: IsLast | None) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches, as `CompiledSteps.run_batches` says."""
         if isinstance(batches, Stacked):
             columns = batches.columns
@@ -152,7 +135,9 @@ class _Steps:
         if key not in self._several:
             compiled: Any = graph_function(functools.partial(self._stacked_loop, last))
             run = compiled.get_concrete_function(*specs)
-            self._several[key] = run, run.variables, _reader(run.variables)
+            # Values share their memory until the next step writes them.
+            reader = DirectCall(graph_function(lambda: tuple(variable.read_value() for variable in run.variables)))
+            self._several[key] = run, run.variables, reader
         run, variables, read = self._several[key]
         saved = read()
         try:
@@ -169,7 +154,7 @@ class _Steps:
         with _raise_refusals():
             return self._loop.of_iterator(iterator, tf.constant(count))  # type: ignore[no-any-return]
 
-    def _stream_until(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
+    def _stream_until(self, iterator: Any, count: int, last: IsLast) -> tuple[Row, Row]:
         if self._loop_until is None:
             # Not an argument: each method object would be retraced.
             self._loop_until = graph_function(functools.partial(self._stream_loop_until, last))
@@ -179,11 +164,11 @@ class _Steps:
     def _stream_loop(self, iterator: Any, count: Any) -> Row:
         return repeated(lambda index: self._checked_step(index, next(iterator)), count)
 
-    def _stream_loop_until(self, last: Callable[[Row], Tensor], iterator: Any, count: Any) -> tuple[Row, Row]:
-        def step(index: Any) -> tuple[Row, Row, Any]:
+    def _stream_loop_until(self, last: IsLast, iterator: Any, count: Any) -> tuple[Row, Row]:
+        def step(index: Any) -> tuple[Row, Row, Row]:
             batch = next(iterator)
             results = self._checked_step(index, batch)
-            return results, batch, last(results)
+            return results, batch, (last(results),)
 
         return repeated_until(step, count)
 
@@ -206,31 +191,23 @@ class _Steps:
             raise
 
     def _stream_eagerly(self, iterator: Any, count: int) -> Row:
-        rows = [self._step_eagerly(index, next(iterator)) for index in range(count)]
-        return tuple(tf.stack(column) for column in zip(*rows, strict=True))
+        return self._stream_until_eagerly(iterator, count, lambda results: False)[0]
 
-    def _stream_until_eagerly(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
+    def _stream_until_eagerly(self, iterator: Any, count: int, last: IsLast) -> tuple[Row, Row]:
         rows: list[Row] = []
         while len(rows) < count and not (rows and bool(last(rows[-1]))):
             batch = next(iterator)
             rows.append(self._step_eagerly(len(rows), batch))
         return tuple(tf.stack(column) for column in zip(*rows, strict=True)), batch
 
-    def _stacked_loop(self, last: Callable[[Row], Tensor] | None, *columns: Any) -> Row:
+    def _stacked_loop(self, last: IsLast | None, *columns: Any) -> Row:
         count = tf.shape(tf.nest.flatten(columns)[0])[0]
 
-        def step(index: Any) -> Row:
-            batch = tf.nest.map_structure(lambda column: column[index], columns)
-            return self.step(*batch)  # type: ignore[no-any-return]
+        def step(index: Any) -> tuple[Row, Row, Row]:
+            results = self.step(*tf.nest.map_structure(lambda column: column[index], columns))
+            return results, (), () if last is None else (last(results),)
 
-        if last is None:
-            return repeated(step, count)
-
-        def step_and_last(index: Any) -> tuple[Row, Row, Any]:
-            results = step(index)
-            return results, (), last(results)
-
-        return repeated_until(step_and_last, count)[0]
+        return repeated_until(step, count)[0]
 
 
 @contextlib.contextmanager
@@ -243,11 +220,6 @@ def _raise_refusals() -> Iterator[None]:
         if refusal is None:
             raise
         raise refusal from None
-
-
-def _reader(variables: Sequence[Variable]) -> Callable[[], Row]:
-    """Return a compiled function that reads variables; values share their memory until the next step writes them."""
-    return DirectCall(graph_function(lambda: tuple(variable.read_value() for variable in variables)))
 
 
 def _assign(variables: Sequence[Variable], values: Sequence[Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""TensorFlow tensors: conversions and queries."""
+"""TensorFlow tensors and variables: conversions, queries and writes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from mixtrain.backend.layout import ChannelsFirstView, channels_first
-from mixtrain.backend.tensor_base import TensorBase, backend_value
-from mixtrain.typing import BackendTensor, Tensor
+from mixtrain.backend.tensor_base import LayoutView, TensorBase, backend_value
+from mixtrain.typing import BackendTensor, Tensor, TensorLike
 
 BACKEND_TENSORS: tuple[type, ...] = (tf.Tensor, keras.KerasTensor)
 TENSOR_TYPES: tuple[type, ...] = (TensorBase, *BACKEND_TENSORS)
@@ -57,7 +56,7 @@ def refuse_unstorable(value: Any) -> Any:
 
 
 def to_tensor(value: Any, dtype: str | None = None) -> Tensor:
-    if dtype is None and isinstance(value, ChannelsFirstView):
+    if dtype is None and isinstance(value, LayoutView):
         return value
     value = backend_value(value)
     if isinstance(value, keras.Variable):
@@ -93,8 +92,8 @@ def double_precision() -> contextlib.AbstractContextManager[Any]:
     return contextlib.nullcontext()
 
 
-def from_channels_last(tensor: Tensor) -> Tensor:
-    return channels_first(tensor, view=not tf.executing_eagerly())
+def prunes(tensor: Tensor) -> bool:
+    return not tf.executing_eagerly()
 
 
 def truth(tensor: Tensor) -> bool:
@@ -105,9 +104,24 @@ def register_tensor(kind: type, make: Callable[[BackendTensor], Any]) -> None:
     """Do nothing: TensorFlow supports `TensorBase` by its protocols."""
 
 
-def mask_of(tensor: Tensor) -> Tensor | None:
-    return getattr(backend_value(tensor), "_keras_mask", None)
+def store(variable: keras.Variable, value: TensorLike) -> None:
+    for copy in copies_of(variable):
+        tf.raw_ops.AssignVariableOp(resource=copy.handle, value=value)
 
 
-def set_mask(tensor: Tensor, mask: Tensor | None) -> None:
-    backend_value(tensor)._keras_mask = mask
+def initializing_eagerly() -> contextlib.AbstractContextManager[Any]:
+    """Initialize variables that are created inside at once; `tf.function` would wait for its first call.
+
+    A failed trace has no first call and would leave them uninitialized.
+    """
+    return tf.variable_creator_scope(_without_lifting)  # type: ignore[no-any-return]
+
+
+def _without_lifting(next_creator: Callable[..., Any], **options: Any) -> Any:
+    return next_creator(**{**options, "experimental_enable_variable_lifting": False})
+
+
+def copies_of(variable: keras.Variable) -> Sequence[Any]:
+    """Return the TensorFlow variables of a Keras variable: several if a strategy of `tf.distribute` mirrors it."""
+    value = variable.value
+    return value.values if isinstance(value, tf.distribute.DistributedValues) else [value]

@@ -12,17 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from mixtrain.backend.aligned import aligned_empty
-from mixtrain.backend.tensorflow.python_functions import numpy_function
+from mixtrain.backend.tensorflow.control import numpy_function
 
 Row = tuple[np.ndarray, ...]
 
 
 class _Passes:
-    """The generators of the passes in progress, by number.
-
-    Args:
-        factory: Called at the start of each pass.
-    """
+    """The generators of the passes in progress, by number. `factory`: Called at the start of each pass."""
 
     def __init__(self, factory: Callable[[], Iterator[Row]]) -> None:
         self._factory = factory
@@ -55,9 +51,7 @@ def dataset_of(factory: Callable[[], Iterator[Row]], specs: tuple[tf.TensorSpec,
     And it registers a generator when the first row is read, so an iterator that ends just before, as one that reads
     ahead may at any time, logs a KeyError.
 
-    Args:
-        factory: Called at the start of each pass.
-        specs: The specs of the columns.
+    `factory`: Called at the start of each pass. `specs`: The specs of the columns.
 
     Example:
         >>> specs = (tf.TensorSpec([None], tf.int64),)

@@ -9,9 +9,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from mixtrain.backend.signatures import Row
 from mixtrain.backend.tensorflow.compile import graph_function
 from mixtrain.backend.tensorflow.elements import Stacked
-from mixtrain.backend.tensorflow.repeat import Row, repeated
+from mixtrain.backend.tensorflow.repeat import repeated
 
 
 class _Gathered(Stacked):
@@ -35,8 +36,7 @@ def element_bytes(spec: Any) -> int | None:
 def element_reader(iterator: Any) -> Callable[[], Any]:
     """Return a function like ``next(iterator)``, which takes a quarter of the time for elements of plain tensors.
 
-    Args:
-        iterator: An iterator of `tf.data`, which the caller keeps alive; its element may have any structure.
+    `iterator`: An iterator of `tf.data`, which the caller keeps alive; its element may have any structure.
     """
     spec = iterator.element_spec
     parts = tf.nest.flatten(spec)
@@ -64,10 +64,8 @@ def element_reader(iterator: Any) -> Callable[[], Any]:
 class Pass(Iterator[Row]):
     """The elements of one pass.
 
-    Args:
-        iterator: The backend's own iterator.
-        size: Number of elements, or None where it is unknown.
-        raise_pending: Raises the pending exception of Python code in the stream, if there is one.
+    `iterator`: The backend's own iterator. `size`: Number of elements, or None where it is unknown. `raise_pending`:
+    Raises the pending exception of Python code in the stream, if there is one.
 
     Attributes:
         iterator, raise_pending: The arguments.
@@ -90,11 +88,9 @@ class Pass(Iterator[Row]):
     def reserve(self, count: int) -> int:
         """Skip the next elements, which the caller reads from `iterator`.
 
-        Args:
-            count: The maximum number of elements; the last element of the pass is never among them.
+        `count`: The maximum number of elements; the last element of the pass is never among them.
 
-        Returns:
-            The number of elements, 0 or at least 2; 0 where elements may differ.
+        Returns: The number of elements, 0 or at least 2; 0 where elements may differ.
         """
         if self.element_bytes is None or not self._remaining:
             return 0
@@ -107,12 +103,10 @@ class Pass(Iterator[Row]):
     def take_stacked(self, count: int, following: int) -> Stacked | None:
         """Return the next elements, stacked; None at the end of the pass and where elements may differ.
 
-        Args:
-            count: The maximum number of elements; None is returned for fewer than 2.
-            following: The number of elements that are likely to be read next. (Nothing is prepared here.)
+        `count`: The maximum number of elements; None is returned for fewer than 2. `following`: The number of elements
+        that are likely to be read next. (Nothing is prepared here.)
 
-        Raises:
-            Exception: Raised while one of them was made; those before it are lost.
+        Raises: Exception raised while one of them was made; those before it are lost.
         """
         del following
         if self.element_bytes is None or not self._remaining or count < 2:

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from mixtrain.backend.aligned import aligned_copy
-from mixtrain.backend.tensorflow.python_functions import numpy_function
+from mixtrain.backend.tensorflow.control import numpy_function
 from mixtrain.data_backend.ahead import read_ahead
 from mixtrain.data_backend.rows import Failure, Row, as_tuple
 from mixtrain.data_backend.tensorflow.iterators import cached, start, start_prefetching, untuned
