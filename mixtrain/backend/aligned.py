@@ -11,12 +11,7 @@ _ALIGNMENT: Final = 64
 
 
 def aligned_empty(count: int, value: np.ndarray) -> np.ndarray:
-    """Return an uninitialized array for `count` values, aligned if they are numeric; its `base` owns the memory.
-
-    Args:
-        count: The number of values.
-        value: An array with the shape and dtype of a value.
-    """
+    """Return an uninitialized array for `count` arrays like `value`, aligned if numeric; its `base` owns the memory."""
     if value.dtype.kind in "USO":
         return np.empty((count, *value.shape), value.dtype)
     size = count * value.nbytes

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
 
 import keras
 import numpy as np
@@ -16,44 +15,24 @@ from mixtrain.typing import Tensor, Tree
 
 
 class LabelOutOfRange(RefusedBatch):
-    """A label is not a class number.
+    """A label is not a class number."""
 
-    Args:
-        where: The function that checked it.
-        label: The label.
-        classes: The number of classes.
-        index: The index of its batch among those that were checked together.
-        place: The position of that batch in words; "" where it is unknown.
-    """
-
-    def __init__(self, where: str, label: int, classes: int, index: int = 0, place: str = "") -> None:
+    def __init__(self, where: str, label: int, classes: int, index: int = 0) -> None:
         super().__init__(
-            f"{where}: labels must be from 0 to {classes - 1}; got {label}{place}, where there are {classes} classes. "
-            "Write labels in that range, or a network with an output for each class.",
-            index,
+            f"labels must be from 0 to {classes - 1}; got {label}{{}}, where there are {classes} classes. Write labels "
+            "in that range, or a network with an output for each class.",
+            where, index,
         )
-        self.label, self.classes = label, classes
-
-    def located(self, where: str, place: str) -> LabelOutOfRange:
-        """Return the error with the function that ran the batches, and the position of the batch in words."""
-        return LabelOutOfRange(where, self.label, self.classes, self.index, f" in {place}")
 
 
 @dataclasses.dataclass(frozen=True)
 class ClassRule:
-    """The valid labels of one column.
+    """The valid labels of one column."""
 
-    Attributes:
-        column: Index of the column among the tensors of a batch.
-        classes: The number of classes.
-        ignored: The label that is ignored, or None.
-        weights: Index of the column of their weights, of which 0 ignores a label; None without weights.
-    """
-
-    column: int
+    column: int  # The index of the column among the tensors of a batch.
     classes: int
-    ignored: int | None = None
-    weights: int | None = None
+    ignored: int | None = None  # The label that is ignored.
+    weights: int | None = None  # The index of the column of their weights, of which 0 ignores a label.
 
 
 class _Noting(threading.local):
@@ -70,13 +49,7 @@ def note_class_labels(
     """Note, while a function is traced, that a tensor holds class numbers.
 
     They are checked before the function runs if the tensor is a column of the batch: a computed tensor has no value
-    yet.
-
-    Args:
-        labels: The tensor.
-        classes: The number of classes; None where it is unknown.
-        ignored: The label that is ignored.
-        weights: The weights of the labels.
+    yet. `classes`: The number of classes; None where it is unknown. `ignored`: The label that is ignored.
     """
     if _noting.rules is None or classes is None:
         return
@@ -87,12 +60,7 @@ def note_class_labels(
 
 @contextlib.contextmanager
 def noting_shards(columns: Sequence[Tensor], shards: Sequence[Tensor]) -> Iterator[None]:
-    """Let labels noted for shards count as labels of the whole columns.
-
-    Args:
-        columns: Tensors of the batch.
-        shards: The rows of each of them that the code inside sees.
-    """
+    """Let labels noted for shards, the rows that the code inside sees, count as labels of the whole columns."""
     shard_of = {id(column): shard for column, shard in zip(columns, shards, strict=True)}
     previous = _noting.columns
     _noting.columns = [shard_of.get(id(column), column) for column in previous]
@@ -107,52 +75,42 @@ def _index_of(tensor: Tensor) -> int | None:
 
 
 class ClassLabels:
-    """A function of a batch with the rules for its labels, which are known once it was traced.
+    """The rules for the labels in the batches of a function: those of all batches; without, a trace notes them."""
 
-    A call, in a trace, runs the function and notes the rules.
-
-    Args:
-        function: Takes the columns of a batch.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
+    def __init__(self, rules: tuple[ClassRule, ...] | None = None) -> None:
+        self._known = rules
         self._flat = False  # Whether the columns of a batch have no parts.
         # By the number of columns: batches with and without weights have different traces.
         self._rules: dict[int, tuple[ClassRule, ...]] = {}
 
     def rules_of(self, batch: Sequence[Tensor]) -> tuple[ClassRule, ...] | None:
         """Return the rules for the labels in a batch; None before a trace for a batch of its structure."""
-        return self._rules.get(len(batch))
+        return self._rules.get(len(batch), self._known)
 
     def forget(self) -> None:
         """Clear the rules, as the function is retraced."""
         self._rules.clear()
 
-    def __call__(self, *batch: Tree) -> Any:
+    @contextlib.contextmanager
+    def noting(self, batch: Sequence[Tree]) -> Iterator[None]:
+        """Note the rules for the labels in the columns of a batch, while the code inside is traced with it."""
         previous = _noting.columns, _noting.rules
         _noting.columns, _noting.rules = keras.tree.flatten(batch), []
         self._flat = all(column is leaf for column, leaf in zip(batch, _noting.columns, strict=False))
         try:
-            result = self._function(*batch)
+            yield
             self._rules[len(batch)] = tuple(dict.fromkeys(_noting.rules))
         finally:
             _noting.columns, _noting.rules = previous
-        return result
 
     def ignored(self) -> set[int]:
         """Return the labels that any rule ignores."""
         return {rule.ignored for rules in self._rules.values() for rule in rules if rule.ignored is not None}
 
     def check(self, batch: Sequence[Tensor], *, stacked: bool = False) -> None:
-        """Check the labels of a batch.
+        """Check the labels, with known values, of a batch, or of several ones, stacked on a first axis.
 
-        Args:
-            batch: The columns, with known values.
-            stacked: Whether they are several batches, stacked on a first axis.
-
-        Raises:
-            LabelOutOfRange: A label is not a class number.
+        Raises: LabelOutOfRange if a label is not a class number.
         """
         rules = self.rules_of(batch)
         if not rules:
@@ -172,11 +130,8 @@ def first_outside(
 ) -> tuple[int, int] | None:
     """Return the first label that is not a class number, as ``(index on the first axis, label)``; None without one.
 
-    Args:
-        labels: The labels, an array or a tensor with known values.
-        classes: The number of classes.
-        ignored: Labels that are ignored.
-        weights: The weights of the labels, one for each or one for each row; labels of weight 0 are ignored.
+    `labels`: An array or a tensor with known values. `weights`: One for each label or one for each row; labels of
+    weight 0 are ignored.
 
     Example:
         >>> first_outside(np.array([[0, 2], [-1, 5]]), 3, ignored=[-1])

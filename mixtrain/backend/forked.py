@@ -11,11 +11,7 @@ class _Fork:
 
 
 def note_forks(has_started: Callable[[], bool]) -> None:
-    """Note in each process that is forked from now on whether the backend had started before.
-
-    Args:
-        has_started: Whether the backend has computed anything.
-    """
+    """Note in each process that is forked from now on whether the backend had started before."""
 
     def note() -> None:
         _Fork.after_start = _Fork.after_start or has_started()

@@ -20,15 +20,10 @@ Merge = Literal["seed", "sum", "mean", "first"]
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """The part of a batch that one replica computes.
+    """The part of a batch that one replica computes."""
 
-    Attributes:
-        rows: The number of its rows; None for a batch without rows.
-        weight: The weight of a mean over these rows in the mean over the batch, a float or a scalar tensor; None for 1,
-            where they are all rows.
-    """
-
-    rows: Tensor | int | None = None
+    rows: Tensor | int | None = None  # The number of its rows; None for a batch without rows.
+    # That of a mean over these rows in the mean over the batch, a float or a scalar tensor; None for 1: they are all.
     weight: Tensor | None = None
 
     def weighted(self, mean: Tensor) -> Tensor:
@@ -37,19 +32,12 @@ class Share:
 
 
 class Written(NamedTuple):
-    """A write of a replica to a variable.
+    """A write of a replica to a variable."""
 
-    Attributes:
-        merge: How the values of the replicas are merged.
-        before: The value before the write.
-        value: The written value.
-        write: Writes another value.
-    """
-
-    merge: Merge
-    before: Any
+    merge: Merge  # How the values of the replicas are merged.
+    before: Any  # The value before the write.
     value: Any
-    write: Callable[[Any], Any]
+    write: Callable[[Any], Any]  # Writes another value.
 
 
 def is_one_number(value: Any) -> bool:
@@ -78,12 +66,7 @@ def has_rows(value: Any, rows: Any) -> bool:
 
 
 def lost_process(where: str, ranks: Sequence[int]) -> str:
-    """Return the sentence that ends a process when another one has ended.
-
-    Args:
-        where: The function that it was running.
-        ranks: The ranks of the processes that have ended, as far as they are known.
-    """
+    """Return the sentence that ends a process when others, of known or unknown ranks, have ended."""
     who = f"the process of rank {', '.join(map(str, ranks))}" if ranks else "one of them"
     return (
         f"{where}: all processes must live until the end; {who} has ended, and this one ends with it. Write resume=... "

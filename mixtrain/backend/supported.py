@@ -11,11 +11,7 @@ SUPPORTED: Final = ("tensorflow", "jax")
 
 
 def check_backend(name: str) -> None:
-    """Refuse a Keras backend that is not supported.
-
-    Raises:
-        UnsupportedBackendError: `name` is not supported.
-    """
+    """Refuse a Keras backend that is not supported. Raises: UnsupportedBackendError if `name` is not supported."""
     if name not in SUPPORTED:
         raise UnsupportedBackendError(
             f'mixtrain: the Keras backend must be {" or ".join(SUPPORTED)}; got "{name}". '
@@ -26,8 +22,7 @@ def check_backend(name: str) -> None:
 def check_asked_backend() -> None:
     """Refuse an unsupported backend in the environment before Keras is imported, which fails if it is not installed.
 
-    Raises:
-        UnsupportedBackendError: It is not supported.
+    Raises: UnsupportedBackendError if it is not supported.
     """
     name = os.environ.get("KERAS_BACKEND")
     if name:

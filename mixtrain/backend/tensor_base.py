@@ -8,6 +8,10 @@ from typing import Any
 import keras
 import numpy as np
 
+# JAX's tracers do not accept attributes, so Keras keeps their masks in a table, which has no public name;
+# tests/backend/test_tensor.py fails if the name changes.
+from keras.src.backend.common.masking import get_keras_mask, set_keras_mask
+
 from mixtrain.typing import BackendTensor
 
 
@@ -55,10 +59,17 @@ class TensorBase:
         return array if dtype is None or array.dtype == dtype else array.astype(dtype)
 
 
+class LayoutView(TensorBase):
+    """Base of channels-first tensors that also have the channels-last backend tensor that they were made of."""
+
+    __slots__ = ()
+
+
 class _Public:
-    """The conversion of backend tensors to public ones."""
+    """The conversion of backend tensors to public ones, and of channels-last ones to views."""
 
     make: Callable[[BackendTensor], Any] = staticmethod(lambda value: value)
+    view: Callable[[BackendTensor], LayoutView]
 
 
 def wrap_with(make: Callable[[BackendTensor], Any]) -> None:
@@ -74,3 +85,34 @@ def public_tensor(value: BackendTensor) -> Any:
 def backend_value(value: Any) -> Any:
     """Return the backend tensor of a `TensorBase`, and any other value unchanged."""
     return value.backend_tensor() if isinstance(value, TensorBase) else value
+
+
+def mask_of(tensor: Any) -> Any:
+    """Return the Keras mask of a tensor; None without one."""
+    return get_keras_mask(backend_value(tensor))
+
+
+def set_mask(tensor: Any, mask: Any) -> None:
+    """Set the Keras mask of a tensor."""
+    set_keras_mask(backend_value(tensor), mask)
+
+
+def make_views_with(make: Callable[[BackendTensor], LayoutView]) -> None:
+    """Set the function that makes a channels-first view of a channels-last tensor; `ops` sets its class."""
+    _Public.view = staticmethod(make)
+
+
+def nhwc_of(tensor: Any) -> Any:
+    """Return the channels-last tensor that a channels-first tensor is a view of; None if it is not a view."""
+    return tensor.nhwc if isinstance(tensor, TensorBase) else None
+
+
+def cast_keeping_layout(tensor: Any, dtype: str) -> Any:
+    """Cast a tensor, for a view the channels-last tensor."""
+    return tensor if tensor.dtype == dtype else on_layout(lambda x: keras.ops.cast(x, dtype), tensor)
+
+
+def on_layout(function: Callable[[BackendTensor], BackendTensor], tensor: Any) -> Any:
+    """Apply an elementwise function to a tensor, for a view to the channels-last tensor, which gives a view."""
+    nhwc = nhwc_of(tensor)
+    return function(backend_value(tensor)) if nhwc is None else _Public.view(function(nhwc))

@@ -14,12 +14,10 @@ THREAD_NAME: Final = "mixtrain-read-ahead"
 def read_ahead(produce: Callable[[], Iterator[Any]], *, depth: int = 4) -> Iterator[Any]:
     """Yield the elements of a generator that runs in a thread of its own.
 
-    Args:
-        produce: A generator function; called, run and closed in the thread.
-        depth: The maximum number of elements that wait for the reader.
+    `produce`: A generator function; called, run and closed in the thread. `depth`: The maximum number of elements that
+    wait for the reader.
 
-    Raises:
-        BaseException: Raised by `produce`, after the elements before it.
+    Raises: BaseException raised by `produce`, after the elements before it.
     """
     ready: queue.Queue[tuple[bool, Any]] = queue.Queue(depth)
     stop = threading.Event()

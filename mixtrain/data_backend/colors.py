@@ -118,9 +118,7 @@ def posterize(image: Tensor, bits: Tensor) -> Tensor:
 def equalize(image: Tensor, *, like_pillow: bool = False) -> Tensor:
     """Equalize the histogram of each channel of a uint8 image.
 
-    Args:
-        image: (H, W, C).
-        like_pillow: Whether to round like Pillow instead of OpenCV.
+    `image`: (H, W, C). `like_pillow`: Whether to round like Pillow instead of OpenCV.
     """
     levels = numbers_to(256)
 
@@ -146,10 +144,8 @@ def equalize(image: Tensor, *, like_pillow: bool = False) -> Tensor:
 def auto_contrast(image: Tensor, cutoff: float, ignore: Sequence[int]) -> Tensor:
     """Stretch each channel of a uint8 image to the range from 0 to 255.
 
-    Args:
-        image: (H, W, C).
-        cutoff: Percentage of the darkest and of the lightest pixels to ignore.
-        ignore: Values to ignore.
+    `image`: (H, W, C). `cutoff`: Percentage of the darkest and of the lightest pixels to ignore. `ignore`: Values to
+    ignore.
     """
     levels = numbers_to(256)
 

@@ -60,9 +60,8 @@ class CheckedRows:
     def rows(self) -> Iterator[Row]:
         """Yield the rows of one pass.
 
-        Raises:
-            TypeError: A row has another dtype than the example.
-            ValueError: A row has another number of columns or another rank, or there are more or fewer than `size`.
+        Raises: TypeError if a row has another dtype than the example. ValueError if a row has another number of columns
+        or another rank, or there are more or fewer than `size`.
         """
         count = 0
         specs = [(np.asarray(value).dtype, np.ndim(value)) for value in self.example]

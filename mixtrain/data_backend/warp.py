@@ -24,12 +24,9 @@ def warp(
 
     Positions between pixels are rounded to 1/32 of a pixel, as in OpenCV.
 
-    Args:
-        image: (H, W, C).
-        places: The two rows (6,) of the map from (x, y, 1) in the result to x, and to y, in the image.
-        sampling: The nearest pixel, or bilinear interpolation.
-        fill: The value outside of the image: one value, or one per channel.
-        size: Height and width of the result; by default those of the image.
+    `image`: (H, W, C). `places`: The two rows (6,) of the map from (x, y, 1) in the result to x, and to y, in the
+    image. `sampling`: The nearest pixel, or bilinear interpolation. `fill`: The value outside of the image: one value,
+    or one per channel. `size`: Height and width of the result; by default those of the image.
     """
     xp, image, places = space(image, places)
     height, width = size_of(image) if size is None else size

@@ -10,7 +10,7 @@ import pytest
 from mixtrain import backend
 
 tf = pytest.importorskip("tensorflow")
-DirectCall = pytest.importorskip("mixtrain.backend.tensorflow.direct").DirectCall
+DirectCall = pytest.importorskip("mixtrain.backend.tensorflow.compile").DirectCall
 
 pytestmark = pytest.mark.tensorflow
 

@@ -43,7 +43,7 @@ def test_a_gpu_finds_the_norm_and_the_same_counts_without_a_branch(
         gradients[2] = gradients[2].at[1, :2, 0].set(bad)
 
     def found(*gradients: Any) -> Any:
-        finite, norm = backend.finite_and_norm(gradients)
+        _, finite, norm = backend.check_gradients(gradients, [])
         return finite, norm, backend.non_finite_counts([None, *gradients], finite)
 
     results = {}

@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from mixtrain.backend import processor
+from mixtrain.backend import info as processor
 
 INFO = "processor\t: 0\nvendor_id\t: {vendor}\nmodel name\t: A CPU\nflags\t\t: fpu {flags} avx2\n"
 

@@ -23,7 +23,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Any:
     if not ON_TENSORFLOW:
         return lambda device: None
     return lambda device: monkeypatch.setattr(
-        "mixtrain.backend.tensorflow.products.describe_device", lambda: device
+        "mixtrain.backend.tensorflow.kernels.describe_device", lambda: device
     )
 
 
@@ -43,7 +43,7 @@ def _pair(dtype: str) -> list[Any]:
     ],
 )
 def test_a_device_multiplies_what_it_has_kernels_for(device: DeviceInfo, own: dict[str, bool]) -> None:
-    from mixtrain.backend.tensorflow.products import multiplies
+    from mixtrain.backend.tensorflow.kernels import multiplies
 
     assert {dtype: multiplies(dtype, device) for dtype in own} == own
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from mixtrain.backend.tensorflow import python_functions
+from mixtrain.backend.tensorflow import control
 from mixtrain.backend.tensorflow.compile import graph_function
-from mixtrain.backend.tensorflow.python_functions import numpy_function
+from mixtrain.backend.tensorflow.control import numpy_function
 
 pytestmark = pytest.mark.tensorflow
 
@@ -34,7 +34,7 @@ def compiled(function: Any) -> Any:
 
 def test_a_function_is_still_there_after_the_session_was_cleared() -> None:
     calling = compiled(Doubling())
-    python_functions._latest.clear()
+    control._latest.clear()
     keras.backend.clear_session()
     assert calling(tf.constant([1.0, 2.0])).numpy().tolist() == [2, 4]
 
@@ -46,6 +46,6 @@ def test_a_function_ends_with_its_graph_but_for_the_latest() -> None:
     gc.collect()
     assert alive() is not None
     del calling
-    python_functions._latest.clear()
+    control._latest.clear()
     gc.collect()
     assert alive() is None

@@ -21,7 +21,8 @@ def undone(write: Callable[[], Any], named: Any = (), *, compiled: bool = True) 
     rollback = Rollback(lambda: named)
 
     def run() -> Any:
-        result, undo = rollback.run(write)
+        with rollback.recorded() as undo:
+            result = write()
         undo()
         return result
 
@@ -43,9 +44,10 @@ def test_variables_that_were_named_are_as_before(compiled: bool) -> None:
     assert (backend.to_numpy(one).tolist(), int(other)) == ([1.0, 2.0], 3)
 
 
-def test_a_compiled_call_puts_back_what_nobody_named() -> None:
+@COMPILED
+def test_what_nobody_named_is_put_back(compiled: bool) -> None:
     variable = keras.Variable(1.0)
-    call = undone(lambda: variable.assign(variable + 1.0))
+    call = undone(lambda: variable.assign(variable + 1.0), compiled=compiled)
     call()
     call()
     assert float(variable) == 1.0
@@ -95,8 +97,80 @@ def test_what_a_summary_keeps_is_not_put_back() -> None:
     assert taken is not None and taken[1].tolist() == [1.0, 1.0]
 
 
+def test_an_eager_call_puts_back_what_it_creates_in_later_calls() -> None:
+    made: list[keras.Variable] = []
+
+    def write() -> Any:
+        if not made:
+            made.append(keras.Variable(1.0))
+        made[0].assign(made[0] + 1.0)
+        return made[0] + 0.0
+
+    call = undone(write, compiled=False)
+    call()
+    first = float(made[0])  # On JAX nothing shows the first value.
+    assert [float(call()), float(call())] == [first + 1.0] * 2
+    assert float(made[0]) == first
+
+
 @pytest.mark.tensorflow
-def test_variables_and_generators_of_tensorflow_itself_are_put_back() -> None:
+@pytest.mark.parametrize("how", ["in place", "in a function"])
+def test_eager_writes_that_read_no_value_are_put_back(how: str) -> None:
+    import tensorflow as tf
+
+    variable, later = tf.Variable(1.0), []
+    add = tf.function(lambda: variable.assign_add(1.0))
+
+    def write() -> Any:
+        add() if how == "in a function" else variable.assign_add(1.0)
+        later.append(tf.Variable(3.0))
+        later[-1].assign_add(1.0)
+
+    call = undone(write, compiled=False)
+    call()
+    call()
+    assert variable.numpy() == 1.0
+    assert [value.numpy() for value in later] == [3.0, 3.0]
+
+
+@pytest.mark.tensorflow
+def test_an_eager_call_that_writes_an_unknown_variable_is_not_undone_in_silence() -> None:
+    import tensorflow as tf
+
+    made: list[Any] = []
+
+    def write() -> Any:
+        for variable in made:
+            variable.assign_add(1.0)
+
+    call = undone(write, compiled=False)
+    call()
+    made.append(tf.Variable(1.0))
+    with pytest.raises(RuntimeError, match="created between two steps"):
+        call()
+
+
+@pytest.mark.tensorflow
+def test_an_eager_call_puts_back_only_what_it_writes_itself() -> None:
+    import threading
+
+    import tensorflow as tf
+
+    variable = tf.Variable(1.0)
+
+    def write() -> Any:
+        # A thread that prepares the next batch moves the random state of the data set.
+        thread = threading.Thread(target=lambda: variable.assign_add(1.0))
+        thread.start()
+        thread.join()
+
+    undone(write, compiled=False)()
+    assert variable.numpy() == 2.0
+
+
+@pytest.mark.tensorflow
+@COMPILED
+def test_variables_and_generators_of_tensorflow_itself_are_put_back(compiled: bool) -> None:
     import tensorflow as tf
 
     variable, generator = tf.Variable(1.0), tf.random.Generator.from_seed(3)
@@ -105,7 +179,7 @@ def test_variables_and_generators_of_tensorflow_itself_are_put_back() -> None:
         variable.assign_add(1.0)
         return generator.normal((2,))
 
-    call = undone(write)
+    call = undone(write, compiled=compiled)
     assert call().numpy().tolist() == call().numpy().tolist()
     assert variable.numpy() == 1.0
 

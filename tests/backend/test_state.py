@@ -12,8 +12,8 @@ from mixtrain import backend
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="about the JAX backend")
 if keras.backend.backend() == "jax":
-    from mixtrain.backend.jax.state import Stateful, StateScope, current, open_traces, outside_scopes, put
-    from mixtrain.backend.jax.variables import stored
+    from mixtrain.backend.jax.state import Stateful, StateScope, current, outside_scopes, put
+    from mixtrain.backend.jax.tensor import stored
 
 
 def variable(value: float, **options: Any) -> keras.Variable:
@@ -115,7 +115,7 @@ def test_a_failed_call_leaves_variables_as_they_were() -> None:
 
     with pytest.raises(KeyError, match="it fails"):
         Stateful(fails)(ONES)
-    assert values(held) == [1.0] * 3 and open_traces() == ()
+    assert values(held) == [1.0] * 3 and backend.traces() == ()
 
 
 def test_values_before_a_call_are_returned_without_running_it() -> None:
@@ -148,9 +148,9 @@ def test_outside_of_all_scopes_variables_have_their_own_values_and_computing_giv
     def run(x: Any) -> Any:
         held.assign(x)
         with outside_scopes():
-            assert open_traces() == () and not backend.is_symbolic(current(held) * 2.0)
+            assert backend.traces() == () and not backend.is_symbolic(current(held) * 2.0)
             seen.append((float(keras.ops.sum(held)), keras.Variable(ONES)))
-        assert len(open_traces()) == 1 and backend.is_symbolic(current(held))
+        assert len(backend.traces()) == 1 and backend.is_symbolic(current(held))
         return x
 
     Stateful(run)(ONES * 4)

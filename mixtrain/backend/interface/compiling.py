@@ -14,22 +14,18 @@ from mixtrain.typing import Tensor, Tree, Variable
 EAGER_COMPILES: bool
 # Whether a compiled function becomes a part of the compiled function that calls it.
 INLINES_COMPILED: bool
+# Whether a compiled function writes variables after it has computed everything.
+WRITES_AT_END: bool
 # What an eager operation raises, beside Python's own errors, for values, shapes or dtypes that it does not support.
 VALUE_ERRORS: tuple[type[Exception], ...]
 
 def choose_jit(
     dtypes: Collection[DType], device: DeviceInfo, compilable: bool = True, products: bool = False
 ) -> JitChoice:
-    """Decide between XLA and the plain graph, where the backend has both.
+    """Decide between XLA and the plain graph, where the backend has both; `set_context(jit_level=...)` overrides it.
 
-    Args:
-        dtypes: The compute dtypes of the layers.
-        device: The device in use.
-        compilable: Whether XLA has every operation of the layers.
-        products: Whether all products of the layers are computed by `product`.
-
-    Returns:
-        The choice and its reason; `set_context(jit_level=...)` overrides it.
+    `dtypes`: The compute dtypes of the layers. `compilable`: Whether XLA has every operation of the layers. `products`:
+    Whether all products of the layers are computed by `product`.
     """
 
 def is_tracing() -> bool:
@@ -39,24 +35,12 @@ def eager_scope() -> AbstractContextManager[None]:
     """Run the code inside eagerly, even in a trace: to create variables that outlive the trace."""
 
 def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Callable[..., Any]:
-    """Compile `function`; return it unchanged in PYNATIVE_MODE.
-
-    Args:
-        function: Takes and returns structures of tensors; writes variables by `assign`.
-        choice: Whether to use XLA.
-
-    Returns:
-        The compiled function; `trace_count` returns the number of its traces.
-    """
+    """Compile a function of tensors that writes variables by `assign`; return it as it is in PYNATIVE_MODE."""
 
 def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of `compile_function` with less overhead per call.
+    """Return a function of `compile_function` with less overhead per call; itself where it is not compiled.
 
-    Args:
-        compiled: Takes tensors and returns a tuple of tensors; nothing differentiates through it.
-
-    Returns:
-        The function; itself where it is not compiled.
+    `compiled`: Takes tensors and returns a tuple of tensors; nothing differentiates through it.
     """
 
 def trace_for(compiled: Callable[..., Any], *args: Any) -> None:
@@ -66,14 +50,10 @@ def trace_count(compiled: Callable[..., Any]) -> int:
     """Return the number of traces of a compiled function; 0 for one that runs eagerly."""
 
 def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Callable[..., Any]:
-    """Compile a function of tensors of fixed shapes, in every mode.
+    """Compile a function of tensors of fixed shapes to a structure of tensors, in every mode.
 
-    Args:
-        function: Takes tensors and returns a structure of tensors.
-        jit: Whether XLA compiles it; None to decide by `choose_jit` from the dtypes in the function's graph.
-
-    Returns:
-        The compiled function; traced in its first call, and again if XLA is needed or refuses it.
+    It is traced in its first call, and again if XLA is needed or refuses it. `jit`: Whether XLA compiles it; None to
+    decide by `choose_jit` from the dtypes in the function's graph.
     """
 
 def traces() -> tuple[Any, ...]:
@@ -100,11 +80,7 @@ def without_autograph(function: Callable[..., Any]) -> Callable[..., Any]:
 def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function whose ``if``, ``while`` and ``for`` may depend on tensors when it is compiled.
 
-    Args:
-        function: A plain Python function or method; only its own code is concerned, not that of functions it calls.
-
-    Returns:
-        The function; `function` itself where nothing has to be, or can be, rewritten.
+    Only its own code is concerned, not that of functions it calls. It is returned itself where nothing is rewritten.
     """
 
 def branching(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,9 +89,8 @@ def branching(method: Callable[..., Any]) -> Callable[..., Any]:
 def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
     """Call a compiled function, in whose code tensors may decide branches, with arguments; return its results.
 
-    Raises:
-        TypeError: A tensor decides a branch where that is not possible, or a layer needs the value of a tensor in
-            Python.
+    Raises: TypeError if a tensor decides a branch where that is not possible, or a layer needs the value of a tensor in
+    Python.
     """
 
 def tensor_decided() -> bool:
@@ -124,12 +99,9 @@ def tensor_decided() -> bool:
 def cond(
     predicate: Tensor, on_true: Callable[[], Tree], on_false: Callable[[], Tree], *, writes: Sequence[Variable] = ()
 ) -> None:
-    """Run one of two functions for their writes; their results are not used.
+    """Run one of two functions, by a scalar bool tensor, for their writes; their results are not used.
 
-    Args:
-        predicate: A scalar bool tensor.
-        on_true, on_false: The functions.
-        writes: The variables that either function may assign, for a backend that does not detect them.
+    `writes`: The variables that either function may assign, for a backend that does not detect them.
     """
 
 def write_after(tensor: Tensor, function: Callable[[], None], weights: Sequence[Variable]) -> None:
@@ -138,31 +110,21 @@ def write_after(tensor: Tensor, function: Callable[[], None], weights: Sequence[
 def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> None:
     """Call a Python function for its side effect when this point is reached, in a compiled function too.
 
-    Args:
-        function: Takes the tensors' values as NumPy arrays (bfloat16 as float32).
-        tensors: The tensors.
+    `function`: Takes the tensors' values as NumPy arrays (bfloat16 as float32).
     """
 
 def scan(step: Callable[[Tree, Tree], Tree], initial: Tree, elements: Tree) -> Tree:
     """Run ``state = step(state, element)`` for each slice of `elements` along their first axis.
 
-    Args:
-        step: Takes the state and one slice of each element, and returns the next state, of the same structure.
-        initial: The state before the first step: a tensor or a tuple of tensors.
-        elements: A tensor or a tuple of tensors with a common first axis.
+    The state and the elements are a tensor or a tuple of tensors each.
 
-    Returns:
-        The states after each step, stacked along a new first axis, in the structure of `initial`.
+    Returns: The states after each step, stacked along a new first axis, in the structure of `initial`.
     """
 
 def naming_layers(where: str) -> AbstractContextManager[None]:
     """Convert the backend's errors of values that do not match to a ValueError that names the layer, if it is known.
 
-    Args:
-        where: The function that runs the call, for the message.
-
-    Raises:
-        ValueError: Shapes or values inside the call did not match.
+    `where`: The function that runs the call, for the message.
     """
 
 def error_reason(error: Exception) -> str:
@@ -177,20 +139,15 @@ def error_reason(error: Exception) -> str:
 def write_saved_model(function: Callable[..., Any], inputs: Sequence[Any], folder: str) -> None:
     """Write a function of tensors as a SavedModel, with the signature ``serving_default``.
 
-    Args:
-        function: Takes tensors and returns a tensor or a structure of them, named ``output_0``, ``output_1`` ...
-        inputs: An example of each input, named ``input_0``, ``input_1`` ...; the size of the first axis is left open if
-            the function allows it.
-        folder: The folder to write.
+    `function`: Takes tensors and returns a tensor or a structure of them, named ``output_0``, ``output_1`` ...
+    `inputs`: An example of each input, named ``input_0``, ``input_1`` ...; the size of the first axis is left open if
+    the function allows it. `folder`: The folder to write.
 
-    Raises:
-        UnsupportedBackendError: The backend cannot write it.
+    Raises: UnsupportedBackendError if the backend cannot write it.
     """
 
 def write_onnx(function: Callable[..., Any], inputs: Sequence[Any], file: str) -> None:
     """Write a function of tensors as an ONNX model; arguments as in `write_saved_model`.
 
-    Raises:
-        ImportError: tf2onnx or onnx is not installed.
-        UnsupportedBackendError: The backend cannot write it.
+    Raises: ImportError if tf2onnx or onnx is not installed. UnsupportedBackendError if the backend cannot write it.
     """

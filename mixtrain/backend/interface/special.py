@@ -1,27 +1,31 @@
-"""Special functions that Keras, or some of its versions, lack."""
+"""Special functions, bits and random numbers that Keras, or some of its versions, lack."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mixtrain.typing import Tensor
 
-
-def igamma(a: Tensor, x: Tensor) -> Tensor:
-    """Return the regularized lower incomplete gamma function."""
-
-def igammac(a: Tensor, x: Tensor) -> Tensor:
-    """Return the regularized upper incomplete gamma function."""
-
-def zeta(x: Tensor, q: Tensor) -> Tensor:
-    """Return the Hurwitz zeta function."""
-
-def polygamma(n: Tensor, x: Tensor) -> Tensor:
-    """Return the derivative of order `n` of the digamma function at `x`."""
-
-def betainc(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-    """Return the regularized incomplete beta function."""
-
-def nextafter(x: Tensor, y: Tensor) -> Tensor:
-    """Return the next representable number after `x` towards `y`."""
+# The regularized lower and upper incomplete gamma functions of ``(a, x)``.
+igamma: Callable[[Tensor, Tensor], Tensor]
+igammac: Callable[[Tensor, Tensor], Tensor]
+# The Hurwitz zeta function of ``(x, q)``.
+zeta: Callable[[Tensor, Tensor], Tensor]
+# The derivative of order `n` of the digamma function at `x`, of ``(n, x)``.
+polygamma: Callable[[Tensor, Tensor], Tensor]
+# The regularized incomplete beta function of ``(a, b, x)``.
+betainc: Callable[[Tensor, Tensor, Tensor], Tensor]
+# The next representable number after `x` towards `y`, of ``(x, y)``.
+nextafter: Callable[[Tensor, Tensor], Tensor]
 
 def float32_bits(x: Tensor) -> Tensor:
     """Return the bits of float32 values as int32."""
+
+def bitcast(x: Tensor, dtype: str) -> Tensor:
+    """Return the bits of values as those of another dtype of the same size."""
+
+def random_bits(shape: tuple[int, ...], seed: Tensor, index: int) -> Tensor:
+    """Return random uint32 numbers that depend on the state of a `keras.random.SeedGenerator` and an index alone."""
+
+def poisson(seed: Tensor, rate: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return float32 numbers of Poisson distributions whose means, `rate`, are the last axes of `shape`."""

@@ -42,8 +42,7 @@ def canonical_dtype(dtype: str) -> str:
 def refuse_unstorable(value: Any) -> Any:
     """Return an array or number as it is, if its values are stored as themselves.
 
-    Raises:
-        Unstorable: It is text, or an integer does not fit: `to_tensor` would wrap it around without a word.
+    Raises: Unstorable if it is text, or an integer does not fit: `to_tensor` would wrap it around without a word.
     """
 
 def to_tensor(value: Any, dtype: str | None = None) -> Tensor:
@@ -64,47 +63,35 @@ def name_scope(name: str) -> Any:
 def double_precision() -> contextlib.AbstractContextManager[Any]:
     """Enable float64 in the code inside."""
 
-def from_channels_last(tensor: Tensor) -> Tensor:
-    """Return a tensor (N, H, W, C) as (N, C, H, W); in a trace, as a view that keeps the channels-last tensor."""
+def prunes(tensor: Tensor) -> bool:
+    """Whether an operation on a tensor becomes part of a program, from which it is pruned if nothing uses it."""
 
 def truth(tensor: Tensor) -> bool:
     """Return the outcome of a branch: a tensor's value, or the outcome on the path that is being traced.
 
-    Raises:
-        TypeError: The tensor has no value yet, and the function is not traced along all paths; an error of the backend.
+    Raises: The backend's TypeError if the tensor has no value yet, and the function is not traced along all paths.
     """
 
 def register_tensor(kind: type, make: Callable[[BackendTensor], Any]) -> None:
-    """Register a class that stands for tensors, if the backend has to know it.
-
-    Args:
-        kind: A subclass of `TensorBase`.
-        make: Creates an object of the class from a backend tensor.
-    """
-
-def mask_of(tensor: Tensor) -> Tensor | None:
-    """Return the Keras mask of a tensor; None without one."""
-
-def set_mask(tensor: Tensor, mask: Tensor | None) -> None:
-    """Set the Keras mask of a tensor."""
+    """Register a subclass of `TensorBase`, if the backend has to know it; `make` creates one from a backend tensor."""
 
 def store(variable: keras.Variable, value: TensorLike) -> None:
     """Set the value of a variable to a tensor of its dtype and shape, without the conversions of `assign`."""
 
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:
-    """Return new storage with a variable's current value, cast.
-
-    Args:
-        variable: Any variable that has its value.
-        dtype: The dtype of the storage.
-    """
+    """Return new storage of a dtype with a variable's current value, cast."""
 
 def exchange_storage(variable: keras.Variable, storage: Any) -> Any:
-    """Switch a variable to other storage and its dtype; return the previous storage.
+    """Switch a variable, which stays the same object, to other storage and its dtype; return the previous storage.
 
-    Args:
-        variable: The variable, which stays the same object.
-        storage: A result of `storage_in` or of this function, of the same shape.
+    `storage`: A result of `storage_in`, `temporary_storage` or this function, of the same shape.
+    """
+
+def temporary_storage(variable: keras.Variable, value: Tensor) -> Any:
+    """Return storage for a variable that is no memory of its own, but a tensor, which a write replaces.
+
+    For some code of a step that writes the variable: it must exchange the storage back, and no branch or loop inside
+    may write it.
     """
 
 def read_storage(storage: Any) -> Any:
@@ -113,9 +100,8 @@ def read_storage(storage: Any) -> Any:
 class LiveValue:
     """The last value that was put here by a compiled step (by XLA too) or by Python.
 
-    Args:
-        value: A tensor with the dtype and shape of those that will be put here. With XLA, values put between two calls
-            of `take` have one size.
+    `value`: A tensor with the dtype and shape of those that will be put here. With XLA, values put between two calls of
+    `take` have one size.
 
     Example:
         >>> from mixtrain import backend
@@ -144,12 +130,14 @@ def has_started() -> bool:
 def peak_memory(*, restart: bool = False) -> int | None:
     """Return the peak memory of the device in bytes, on a CPU that of the process; None where it is unknown.
 
-    Args:
-        restart: Whether to reset the peak to the current usage first, where the device supports that.
+    `restart`: Whether to reset the peak to the current usage first, where the device supports that.
     """
 
 def tf32_products() -> str:
     """Return the code that disables TF32, if the device computes float32 products in TF32; else ""."""
+
+def version() -> str:
+    """Return the name and the version of the library that computes."""
 
 def device_of(tensor: BackendTensor) -> str:
     """Return the device that holds a tensor, in MindSpore's words: "CPU", "GPU:0"."""

@@ -2,75 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import types
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import keras
 import numpy as np
 
+from mixtrain.backend.class_labels import ClassLabels
 from mixtrain.backend.info import GroupInfo, JitChoice
 from mixtrain.backend.share import Written
+from mixtrain.backend.signatures import BackwardRule, Differentiable, Gradients, IsLast, Likely, Row, Variables
+from mixtrain.backend.user_code import Operation
 from mixtrain.typing import Tensor, Tree
 
-Row = tuple[Any, ...]
 # How many steps a compiled call runs best.
 GROUPS: GroupInfo
 
 def value_and_gradient(
-    function: Callable[..., tuple[Tensor, Tree]], variables: Sequence[keras.Variable], tensors: Sequence[Tensor] = (),
-    factor: Tensor | None = None,
+    function: Differentiable, variables: Variables, tensors: Sequence[Tensor] = (), factor: Tensor | None = None
 ) -> tuple[Tensor, Tree, list[Tensor]]:
-    """Run `function` and differentiate its first result.
+    """Run a function of tensors, which reads variables, and differentiate its value times a scalar factor; None for 1.
 
-    Args:
-        function: Takes `tensors` and returns ``(value, auxiliary)``; `value` is the tensor to differentiate.
-        variables: Variables that it reads.
-        tensors: Arguments of `function`.
-        factor: Factor of the gradients, the seed of the backward pass: a scalar tensor; None for 1.
-
-    Returns:
-        ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value` does
-        not depend on it, and may be sparse where the backend has that.
+    Returns: ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value`
+    does not depend on it, and may be sparse where the backend has that.
     """
 
 def tapped_gradients(
-    function: Callable[[Callable[[Tensor], Tensor]], tuple[Tensor, Tree]], variables: Sequence[keras.Variable],
-    factor: Tensor | float,
+    function: Differentiable, variables: Variables, factor: Tensor | float
 ) -> tuple[Tensor, Tree, list[Tensor]]:
-    """Run `function` and differentiate its first result times a factor, with respect to tensors inside it too.
+    """Differentiate as `value_and_gradient` does, with respect to tensors inside the function instead of its arguments.
 
-    Args:
-        function: Takes `tap` and returns ``(value, auxiliary)``. `tap` takes a floating-point tensor and returns the
-            tensor to use in its place. The function may run more than once.
-        variables: Variables that it reads.
-        factor: A scalar tensor.
-
-    Returns:
-        As `value_and_gradient`: the gradients of the variables, then those of the tapped tensors in their order.
+    `function`: Takes `tap`, which takes a floating-point tensor and returns the one to use in its place. It may run
+    more than once. The gradients are those of the variables, then of the tapped tensors in their order.
     """
 
-def with_backward_hook(
-    values: Sequence[Tensor], hook: Callable[[tuple[Tensor, ...]], Sequence[Tensor | None]]
-) -> tuple[Tensor, ...]:
-    """Return tensors unchanged, with a hook that transforms their gradients.
+def run_operations(function: Callable[[], Tree], inside: types.CodeType) -> tuple[Tree, list[Operation]]:
+    """Run a function operation by operation; return its results and the operations inside another that it calls.
 
-    Args:
-        values: Floating-point tensors.
-        hook: Takes the tuple of their gradients, zeros where nothing depends on a tensor, and returns the gradients to
-            use. In eager code they have values.
+    `function`: Returns a structure of tensors. `inside`: The code of the other function: operations count that have its
+    frame on their stack, and lines of the user's code above that frame. Only operations with float outputs count.
+    TensorFlow sees none inside compiled functions; on JAX the function is traced, and may not read values.
     """
 
-def with_backward_rule(
-    values: Sequence[Tensor], outputs: Sequence[Tensor],
-    rule: Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]],
-) -> tuple[Tensor, ...]:
-    """Return tensors that were computed, with another function for the gradients of what they depend on.
+def finite_gradients(
+    function: Callable[[], Tensor], factor: Tensor | float, inside: types.CodeType
+) -> tuple[list[Operation], Tensor]:
+    """Run a function and its backward pass; return whether the gradients of its operations are finite.
 
-    Args:
-        values: Floating-point tensors that the outputs were computed from.
-        outputs: The computed floating-point tensors, through which no gradient passes.
-        rule: Takes the values, the outputs and the outputs' gradients, and returns the values' gradients.
+    `function`: Returns a scalar. `factor`: The seed of the backward pass. `inside`: As of `run_operations`.
+
+    Returns: The operations, and for each whether the gradients of its outputs are finite, and then those that it passes
+    to its inputs: bool (n, 2). On TensorFlow what an operation passes to an input may be by way of earlier operations,
+    which are among the operations then.
+    """
+
+def with_backward_hook(values: Sequence[Tensor], hook: Callable[[tuple[Tensor, ...]], Gradients]) -> tuple[Tensor, ...]:
+    """Return floating-point tensors unchanged, with a hook that takes their gradients and returns those to use.
+
+    The gradients are zeros where nothing depends on a tensor. In eager code they have values.
+    """
+
+def with_backward_rule(values: Sequence[Tensor], outputs: Sequence[Tensor], rule: BackwardRule) -> tuple[Tensor, ...]:
+    """Return tensors that were computed from values, with a rule for the gradients of the values.
+
+    All are floating-point tensors. No other gradient passes through the outputs.
     """
 
 def is_sparse(gradient: Any) -> bool:
@@ -82,89 +79,74 @@ def densified(gradient: Any) -> Any:
 def map_values(function: Callable[[Tensor], Tensor], gradient: Tensor) -> Tensor:
     """Apply `function`, which must keep zeros and shapes, to a gradient's values, dense or sparse."""
 
-def all_finite(gradients: Sequence[Tensor | None]) -> Tensor:
+def all_finite(gradients: Gradients) -> Tensor:
     """Whether every value of every gradient is finite, a scalar bool tensor; None entries are ignored."""
 
-def non_finite_counts(gradients: Sequence[Tensor | None], all_finite: Tensor) -> Tensor:
+def non_finite_counts(gradients: Gradients, all_finite: Tensor) -> Tensor:
     """Count the non-finite values of each gradient, int32 (n,); 0 for None entries.
 
-    Args:
-        gradients: The gradients.
-        all_finite: Whether all are finite, a scalar bool tensor: if so, a CPU skips the count.
+    A CPU counts nothing if all are finite.
     """
 
-def global_norm(gradients: Sequence[Tensor | None]) -> Tensor:
-    """Compute the L2 norm of all gradients as one vector, a float32 scalar; None entries are ignored.
+def check_gradients(
+    gradients: Gradients, variables: Variables, *, finite: bool = True
+) -> tuple[list[Tensor | None], Tensor, Tensor]:
+    """Check the gradients of variables, in as few operations of the device as possible.
 
-    It is infinite where the sum of squares overflows float32, even if every value is finite.
+    Returns: The same gradients, to be used from here on; whether every value is finite, a scalar bool tensor, True
+    without `finite`; and the L2 norm of all gradients as one vector, a float32 scalar, which is infinite where the sum
+    of squares overflows float32, even if every value is finite. None entries are ignored.
     """
-
-def finite_and_norm(gradients: Sequence[Tensor | None]) -> tuple[Tensor, Tensor]:
-    """Return whether every value of every gradient is finite, a scalar bool tensor, and their `global_norm`."""
 
 class Rollback:
-    """Runs a function and undoes its variable writes on request.
+    """Undoes the variable writes of some code on request.
 
-    In a compiled function, the written variables are detected.
-
-    Args:
-        likely: Returns the variables that the function is likely to write; in eager mode only these can be undone.
+    In a compiled function, the written variables are detected. In eager mode all variables of the process are kept in
+    mind, which are searched for before the first run, and the `likely` ones, also those created after it.
 
     Example:
         >>> from mixtrain import backend
         >>> variable = keras.Variable(1.0)
-        >>> _, undo = backend.Rollback(lambda: [variable]).run(lambda: variable.assign(2.0))
+        >>> with backend.Rollback(lambda: [variable]).recorded() as undo:
+        ...     _ = variable.assign(2.0)
         >>> undo()
         >>> float(variable)
         1.0
     """
 
-    def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None: ...
+    def __init__(self, likely: Likely) -> None: ...
 
-    def run(self, function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
-        """Run a function; return its result, and a function that restores the variables that it wrote.
+    def recorded(self) -> AbstractContextManager[Callable[[], None]]:
+        """Yield a function that, called afterwards, restores the variables that the code inside wrote.
 
-        Raises:
-            TraceAgain: In a graph of TensorFlow: the function must be retraced.
+        Raises: TraceAgain in a graph of TensorFlow: the function must be retraced.
         """
 
 def without_skipped_steps(
     model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable], *, own: str,
-    likely: Callable[[], Iterable[keras.Variable]], on_skip: Callable[[], None], noted: keras.Variable,
+    likely: Likely, on_skip: Callable[[], None], noted: keras.Variable,
 ) -> Callable[..., Any]:
     """Return a train step that restores what it wrote if its optimizer skipped the step.
 
-    Args:
-        model: The compiled model.
-        train_step: Its train step, from ``data`` to ``logs``; on JAX from ``(state, data)`` to ``(logs, state)``.
-        skipped: Returns the variable of the model's optimizer whose last element counts the skipped steps.
-        own: The name scope of the optimizer's update, which itself writes nothing in a skipped step.
-        likely: Returns the variables that a step may write; in eager mode only these are restored.
-        on_skip: Called in a skipped step before its writes are undone; reads metrics, writes `noted`.
-        noted: A variable of the model's optimizer.
+    `model`: The compiled model. `train_step`: Its train step, from ``data`` to ``logs``; on JAX from ``(state, data)``
+    to ``(logs, state)``. `skipped`: Returns the variable of the model's optimizer whose last element counts the skipped
+    steps. `own`: The name scope of the optimizer's update, which itself writes nothing in a skipped step. `on_skip`:
+    Called in a skipped step before its writes are undone; reads metrics, writes `noted`, a variable of the optimizer.
     """
 
-def with_values(
-    function: Callable[[], Any], variables: Sequence[keras.Variable], values: Sequence[Tensor]
-) -> list[Any]:
+def with_values(function: Callable[[], Any], variables: Variables, values: Sequence[Tensor]) -> list[Any]:
     """Run a function that reads and writes variables with given values of them; return their values after it.
 
-    Raises:
-        ValueError: The backend writes variables in place, as TensorFlow does; it refuses as Keras does.
+    Raises: ValueError if the backend writes variables in place, as TensorFlow does.
     """
 
 class Stacked(Sequence[Row]):
     """Elements of one spec, kept as stacked columns; a single element is sliced out on access.
 
-    Args:
-        columns: The columns, in the structure of an element, each with one row per element.
+    `columns`: The columns, in the structure of an element, each with one row per element.
     """
 
     def __init__(self, columns: Any) -> None: ...
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: Any) -> Any: ...
 
 class DevicePut:
     """Copies elements to the device, one at a time."""
@@ -185,14 +167,8 @@ class DevicePut:
 class CompiledSteps:
     """A compiled training step that can be called in three ways.
 
-    Args:
-        function: Takes the columns of a batch, tensors, and returns a tuple of tensors of fixed shapes; it writes
-            variables by `assign`.
-        choice: How the step is compiled.
-
-    Attributes:
-        sizes: The number of rows of each batch of the last call of `run_stream`, int (n,); None where only the function
-            knows, because it may be compiled for batches of any size.
+    `function`: Takes the columns of a batch, tensors, and returns a tuple of tensors of fixed shapes; it writes
+    variables by `assign`. `labels`: The class labels in the batches, which a trace of the function notes.
 
     Example:
         >>> from mixtrain import backend
@@ -202,58 +178,42 @@ class CompiledSteps:
         [[8.0], [2.0, 4.0, 6.0]]
     """
 
+    # The number of rows of each batch of the last call of `run_stream`, int (n,); None where only the function knows,
+    # because it may be compiled for batches of any size.
     sizes: Any
 
-    def __init__(self, function: Callable[..., Row], *, choice: JitChoice) -> None: ...
+    def __init__(
+        self, function: Callable[..., Row], *, choice: JitChoice, labels: ClassLabels | None = None
+    ) -> None: ...
 
     def run(self, *batch: Tree) -> Row:
-        """Run the step on a batch; return its results.
+        """Run the step on a batch that `refuse_empty` accepts; return its results.
 
-        Raises:
-            RefusedBatch: The batch has no rows, or a label that is not a class number; nothing has run.
+        Raises: RefusedBatch if a label is not a class number; nothing has run.
         """
 
     def run_stream(self, iterator: Any, count: int) -> Row:
-        """Run `count` steps on batches read from an iterator of the backend.
+        """Run `count` steps on batches of the backend's iterator; return their results, stacked on a new first axis.
 
-        Returns:
-            The results of the steps, stacked on a new first axis of length `count`.
-
-        Raises:
-            RefusedBatch: A batch has no rows, or a label that is not a class number; the steps before it have run.
+        Raises: RefusedBatch if a batch has no rows, or a label that is not a class number; the steps before it have
+        run.
         """
 
-    def run_stream_until(self, iterator: Any, count: int, last: Callable[[Row], Tensor]) -> tuple[Row, Row]:
-        """Run steps as `run_stream` does, up to and including the first one that is the last.
+    def run_stream_until(self, iterator: Any, count: int, last: IsLast) -> tuple[Row, Row]:
+        """Run at most `count` steps as `run_stream` does, up to and including the first one that is the last.
 
-        Args:
-            iterator: The backend's iterator.
-            count: The maximum number of steps.
-            last: Takes the results of a step and returns whether it is the last, a scalar bool tensor. Every call must
-                pass the same function.
-
-        Returns:
-            The results of the steps that ran, stacked; and the batch of the last of them.
-
-        Raises:
-            RefusedBatch: As `run_stream`.
+        Returns: The results of the steps that ran, stacked; and the batch of the last of them. Every call must pass the
+        same `last`.
         """
 
-    def run_batches(
-        self, batches: Sequence[Row], last: Callable[[Row], Tensor] | None = None
-    ) -> tuple[Row, Callable[[], None]]:
-        """Run a step on each of several batches.
+    def run_batches(self, batches: Sequence[Row], last: IsLast | None = None) -> tuple[Row, Callable[[], None]]:
+        """Run a step on each of one or more batches of one spec, up to and including the first one that is the last.
 
-        Args:
-            batches: Batches of the same structure, shapes and dtypes; at least one.
-            last: Whether a step is the last one to run, as for `run_stream_until`.
+        Returns: The results of the steps that ran, stacked on a new first axis; and a function that restores all
+        variables.
 
-        Returns:
-            The results of the steps that ran, stacked on a new first axis; and a function that restores all variables.
-
-        Raises:
-            RefusedBatch: The batch has no rows, or a label that is not a class number; nothing has run.
-            Exception: Raised by a step; all variables are restored.
+        Raises: RefusedBatch if the batch has no rows, or a label that is not a class number; nothing has run. What a
+        step raises; all variables are restored.
         """
 
     def traces(self) -> int:
@@ -262,36 +222,28 @@ class CompiledSteps:
 def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
     """Return the given devices, the first `devices` ones of this process, or all of them.
 
-    Args:
-        devices: Names of logical devices or, on JAX, devices; a number of them; or None.
+    `devices`: Names of logical devices or, on JAX, devices; a number of them; or None.
 
-    Raises:
-        TypeError: One is not a device or its name.
-        ValueError: There are fewer, or `devices` is empty or has duplicates.
+    Raises: TypeError if one is not a device or its name. ValueError if there are fewer, or `devices` is empty or has
+    duplicates.
     """
 
 def devices_in_force() -> list[Any] | None:
     """Return the devices of the user's `tf.distribute` strategy or `keras.distribution.DataParallel`; None without one.
 
-    Raises:
-        ValueError: The strategy does not mirror its variables on the devices of this process.
+    Raises: ValueError if the strategy does not mirror its variables on the devices of this process.
     """
 
 class Replicas:
     """Devices that run replicas of one part of a training step.
 
-    Args:
-        devices: What `find_devices` returned.
-        likely: Returns the variables that the part is likely to write, for a backend that does not detect them.
-        whole: Whether one of them runs the part on all rows, since it computes statistics of the whole batch.
-
-    Attributes:
-        count: The number of replicas.
+    `devices`: What `find_devices` returned. `likely`: For a backend that does not detect which variables the part
+    writes. `whole`: Whether one of them runs the part on all rows, since it computes statistics of the whole batch.
     """
 
-    def __init__(
-        self, devices: Sequence[Any], likely: Callable[[], Iterable[keras.Variable]], whole: bool = False
-    ) -> None: ...
+    count: int  # The number of replicas.
+
+    def __init__(self, devices: Sequence[Any], likely: Likely, whole: bool = False) -> None: ...
 
     def jit_choice(self, choice: JitChoice) -> JitChoice:
         """Return how a step of these replicas is compiled, given the choice for a single device."""
@@ -304,31 +256,24 @@ class Replicas:
         Where the number of rows is not divisible by the number of devices, one device computes all rows, or each does
         and the results are averaged. In PYNATIVE_MODE the part runs once, on all rows.
 
-        Args:
-            part: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
-            columns: The columns of the batch.
-            largest: The indexes of `totals` whose largest value over the replicas is taken instead of the sum.
+        `part`: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
+        `largest`: The indexes of `totals` whose largest value over the replicas is taken instead of the sum.
 
-        Returns:
-            The sum of `totals` over the replicas, None where they are None; and `others`, of which tensors with one
-            entry per row are concatenated, other floats averaged, and everything else is that of the first replica.
-            Writes to variables are merged: see `share.merge_of`.
+        Returns: The sum of `totals` over the replicas, None where they are None; and `others`, of which tensors with
+        one entry per row are concatenated, other floats averaged, and everything else is that of the first replica.
+        Writes to variables are merged: see `share.merge_of`.
 
-        Raises:
-            ValueError: A strategy of `tf.distribute` is in force.
-            TraceAgain: The calling function must be retraced.
+        Raises: ValueError if a strategy of `tf.distribute` is in force. TraceAgain if the calling function must be
+        retraced.
         """
 
 def join_processes() -> tuple[int, int]:
     """Connect to the other processes, if the environment or the user has configured some.
 
-    Returns:
-        ``(rank, size)``; ``(0, 1)`` without others.
+    Returns: ``(rank, size)``; ``(0, 1)`` without others.
 
-    Raises:
-        RuntimeError: The backend has already started.
-        ValueError: The environment does not say which processes there are and which this is, or this process has more
-            GPUs than the backend lets it use.
+    Raises: RuntimeError if the backend has already started. ValueError if the environment does not say which processes
+    there are and which this is, or this process has more GPUs than the backend lets it use.
     """
 
 def leave_processes() -> None:
@@ -337,16 +282,13 @@ def leave_processes() -> None:
 def naming_lost_process(where: str) -> AbstractContextManager[None]:
     """Raise the backend's error after another process has ended as one that names that process, if it is known.
 
-    Raises:
-        RuntimeError: Another process has ended while it was needed.
+    Raises: RuntimeError if another process has ended while it was needed.
     """
 
 def all_reduce(values: Sequence[Tensor], op: str = "sum") -> list[Tensor]:
     """Reduce each of the tensors over all processes.
 
-    Args:
-        values: Tensors of the same shapes and dtypes in each process.
-        op: "sum", "max", "min" or "prod".
+    `values`: Tensors of the same shapes and dtypes in each process. `op`: "sum", "max", "min" or "prod".
     """
 
 def all_gather(value: Tensor) -> Tensor:
@@ -362,17 +304,12 @@ def process_jit(choice: JitChoice) -> JitChoice:
     """Return how a step with collectives is compiled, given the choice for a single process."""
 
 class RecordedWrites:
-    """Detects which variables a function writes.
+    """Detects which variables a function writes; in eager mode, those that `likely` returns."""
 
-    Args:
-        likely: Returns the variables that the function is likely to write; in eager mode, all of them.
-    """
-
-    def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None: ...
+    def __init__(self, likely: Likely) -> None: ...
 
     def of(self, function: Callable[[], Any]) -> tuple[Any, list[Written]]:
         """Run a function; return its result and its writes.
 
-        Raises:
-            TraceAgain: In a graph of TensorFlow: the function must be retraced.
+        Raises: TraceAgain in a graph of TensorFlow: the function must be retraced.
         """

@@ -18,27 +18,22 @@ def decode(contents: Any) -> Tensor:
 def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Return the images, uint8 (H, W, 3), of encoded files, each a vector of uint8.
 
-    Raises:
-        ImportError: The backend needs Pillow to decode, which is not installed.
-        ValueError: A file is not an image that can be decoded.
+    Raises: ImportError if the backend needs Pillow to decode, which is not installed. ValueError if a file is not an
+    image that can be decoded.
     """
 
 def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Tensor:
     """Return a part of the image of an encoded file.
 
-    Args:
-        contents: A vector of uint8.
-        choose: Takes the image's height and width; returns the part's top, left, height and width.
+    `contents`: A vector of uint8. `choose`: Takes the image's height and width; returns the part's top, left, height
+    and width.
     """
 
 def resize(image: Tensor, height: Tensor | int, width: Tensor | int, method: Method) -> Tensor:
     """Resize an image; the dtype stays the same.
 
-    Args:
-        image: (..., H, W, C).
-        height: The new height, an int or a tensor.
-        width: The new width, an int or a tensor.
-        method: The interpolation of OpenCV, or with "pil_" that of Pillow, which averages when it shrinks.
+    `image`: (..., H, W, C). `height`: The new height, an int or a tensor. `width`: The new width, an int or a tensor.
+    `method`: The interpolation of OpenCV, or with "pil_" that of Pillow, which averages when it shrinks.
     """
 
 def crop(image: Tensor, top: Tensor | int, left: Tensor | int, height: Tensor | int, width: Tensor | int) -> Tensor:

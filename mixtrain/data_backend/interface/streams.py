@@ -62,9 +62,8 @@ class Pipeline:
     def map(self, function: Callable[..., Any], *, columns: tuple[str, ...] | None = None) -> Pipeline:
         """Apply a function of tensors to the columns, compiled and in parallel.
 
-        Args:
-            function: Takes one tensor per column and returns a tensor or a tuple of tensors.
-            columns: Names of the results, by default the same names.
+        `function`: Takes one tensor per column and returns a tensor or a tuple of tensors. `columns`: Names of the
+        results, by default the same names.
         """
 
     def map_python(
@@ -72,10 +71,8 @@ class Pipeline:
     ) -> Pipeline:
         """Apply a function of NumPy arrays to the columns.
 
-        Args:
-            function: Takes one array per column and returns an array or a tuple of arrays.
-            example: A result of `function`: all results have its dtypes and ranks.
-            columns: Names of the results, by default the same names.
+        `function`: Takes one array per column and returns an array or a tuple of arrays. `example`: A result of
+        `function`: all results have its dtypes and ranks. `columns`: Names of the results, by default the same names.
         """
 
     def first(self) -> tuple[Any, ...]:
@@ -93,8 +90,7 @@ class Pipeline:
     def iterate(self) -> Iterator[tuple[Any, ...]]:
         """Yield the elements of one pass as tensors, reading ahead.
 
-        Raises:
-            Exception: Raised by Python code in the stream, as itself.
+        Raises: Exception raised by Python code in the stream, as itself.
         """
 
     def graph_iterator(
@@ -102,13 +98,11 @@ class Pipeline:
     ) -> Any:
         """Return an iterator for `CompiledSteps`; on TensorFlow any compiled function reads it by ``next(iterator)``.
 
-        Args:
-            shapes: The shape of each column in the first batch, if the backend needs it; every dimension is then fixed,
-                the first only where the pipeline is `uniform`. Columns of several parts have one shape for each part.
-            like: Where columns have several parts, an element whose structure (tuples and dicts) those read have.
+        `shapes`: The shape of each column in the first batch, if the backend needs it; every dimension is then fixed,
+        the first only where the pipeline is `uniform`. Columns of several parts have one shape for each part. `like`:
+        Where columns have several parts, an element whose structure (tuples and dicts) those read have.
 
-        Returns:
-            The iterator. At its end it raises `EndOfStream`; after another error, call `raise_pending`.
+        Returns: The iterator. At its end it raises `EndOfStream`; after another error, call `raise_pending`.
         """
 
     def raise_pending(self) -> None:
@@ -120,12 +114,10 @@ def is_pipeline_source(value: Any) -> bool:
 def wrap_pipeline(value: Any, *, whole_dicts: bool = False) -> Pipeline:
     """Return a dataset of the backend as a pipeline; a single tensor becomes the one column.
 
-    Args:
-        value: The dataset, a `tf.data.Dataset`.
-        whole_dicts: Whether elements that are dicts become the one column; otherwise their keys become the columns.
+    `value`: The dataset, a `tf.data.Dataset`. `whole_dicts`: Whether elements that are dicts become the one column;
+    otherwise their keys become the columns.
 
-    Raises:
-        TypeError: The backend has no datasets.
+    Raises: TypeError if the backend has no datasets.
     """
 
 def pipeline_from_arrays(arrays: Sequence[np.ndarray], columns: Sequence[str] | None = None) -> Pipeline:
@@ -137,15 +129,12 @@ def pipeline_from_rows(
 ) -> Pipeline:
     """Return the rows made by Python code.
 
-    Args:
-        factory: Called at the start of each pass; returns the rows, tuples of arrays.
-        example: One row: all rows have its dtypes and ranks; sizes may differ from row to row.
-        size: Number of rows of a pass, where it is known; `math.inf` where it does not end.
-        columns: Names of the columns.
+    `factory`: Called at the start of each pass; returns the rows, tuples of arrays. `example`: One row: all rows have
+    its dtypes and ranks; sizes may differ from row to row. `size`: Number of rows of a pass, where it is known;
+    `math.inf` where it does not end. `columns`: Names of the columns.
 
-    Raises:
-        TypeError: On reading: a row has another dtype than `example`.
-        ValueError: On reading: a row has another number of columns or another rank, or `size` was wrong.
+    Raises: On reading, TypeError if a row has another dtype than `example`. ValueError if it has another number of
+    columns or another rank, or `size` was wrong.
     """
 
 class RowFunction:
@@ -153,10 +142,8 @@ class RowFunction:
 
     A block of rows is one call of a compiled function, in which a part of single rows is a loop.
 
-    Args:
-        parts: The parts, in order.
-        parallel: How many rows of a block are computed in parallel, where the backend can.
-        files: The indices of the columns that `call_files` takes as encoded images.
+    `parts`: The parts, in order. `parallel`: How many rows of a block are computed in parallel, where the backend can.
+    `files`: The indices of the columns that `call_files` takes as encoded images.
 
     Attributes:
         opens: Whether `call_files` is supported.
@@ -169,25 +156,20 @@ class RowFunction:
     def __call__(self, keys: np.ndarray, block: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
         """Return the results for the rows of a block, stacked.
 
-        Args:
-            keys: One int64 per row, the seed of its random numbers.
-            block: One array per column, rows along the first axis.
+        `keys`: One int64 per row, the seed of its random numbers. `block`: One array per column, rows along the first
+        axis.
 
-        Raises:
-            ValueError: A row does not fulfill a requirement of the function; see `require`.
+        Raises: ValueError if a row does not fulfill a requirement of the function; see `require`.
         """
 
     def call_files(self, keys: np.ndarray, columns: Sequence[Sequence[np.ndarray]]) -> tuple[np.ndarray, ...] | None:
         """Return the results for rows with columns of encoded images, which are decoded in the same call.
 
-        Args:
-            keys: One int64 per row, the seed of its random numbers.
-            columns: The values of the rows of each column.
+        `keys`: One int64 per row, the seed of its random numbers. `columns`: The values of the rows of each column.
 
-        Returns:
-            The results, stacked. None where the images must be decoded first: one is broken or has another size than
-            those of earlier blocks, there were too few blocks with this number of rows, which needs its own graph, or
-            the backend decodes no images.
+        Returns: The results, stacked. None where the images must be decoded first: one is broken or has another size
+        than those of earlier blocks, there were too few blocks with this number of rows, which needs its own graph, or
+        the backend decodes no images.
         """
 
 def call_row(function: Callable[..., Any], seed: Sequence[int], *columns: Any) -> Any:
@@ -196,18 +178,13 @@ def call_row(function: Callable[..., Any], seed: Sequence[int], *columns: Any) -
 def require(condition: Tensor, message: str, *values: Any) -> None:
     """Raise a ValueError where the condition, a bool or a tensor, is false.
 
-    Args:
-        condition: The condition.
-        message: The message, with ``{}`` for each value.
-        values: Python numbers or tensors.
+    `message`: The message, with ``{}`` for each value. `values`: Python numbers or tensors.
     """
 
 def first_example(path: str, compression: str) -> dict[str, Kind]:
     """Return the names of the features of the first example of a file, and their kinds.
 
-    Raises:
-        UnreadableRecord: There is no such record.
-        UnsupportedBackendError: The backend has no reader for them.
+    Raises: UnreadableRecord if there is no such record. UnsupportedBackendError if the backend has no reader for them.
     """
 
 class Examples:
@@ -226,12 +203,9 @@ class Examples:
     def read(self, paths: Sequence[str], *, start: int = 0, count: int) -> Iterator[tuple[np.ndarray, ...]]:
         """Yield the rows of some files, one after the other.
 
-        Args:
-            paths: The files.
-            start: The first row to read.
-            count: The number of rows to read; after the last file the first one follows again.
+        `paths`: The files. `start`: The first row to read. `count`: The number of rows to read; after the last file the
+        first one follows again.
 
-        Raises:
-            UnreadableRecord: The next record is damaged, or lacks an expected feature.
-            UnsupportedBackendError: The backend has no reader for them.
+        Raises: UnreadableRecord if the next record is damaged, or lacks an expected feature. UnsupportedBackendError if
+        the backend has no reader for them.
         """
