@@ -1,10 +1,12 @@
 """Make the report that the pages show: `python docs/make_report.py` trains LeNet-5 from a loss scale of 2**24.
 
-It writes `report.txt`, the text of the page, and with Chromium `report.png`, a picture of how the page begins.
+It writes with Chromium `report.png`, a picture of how the page begins, and `report.txt`: which picture and style sheet
+it belongs to, and the text of the page.
 """
 
 from __future__ import annotations
 
+import hashlib
 import html
 import pathlib
 import re
@@ -46,8 +48,14 @@ def text_of(page: str) -> str:
     return "".join(f"{html.unescape(' '.join(line.split()))}\n" for line in lines if line.split())
 
 
+def origin() -> str:
+    """Return the line that ties the text to a picture, and to the style sheet that the picture was drawn with."""
+    files = {"picture": DOCS / "report.png", "style sheet": DOCS.parent / "mixtrain/diagnostics/report.css"}
+    return ", ".join(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()[:16]}" for name, file in files.items())
+
+
 def main() -> None:
-    """Write the text and the picture beside the pages, both or neither."""
+    """Write the picture and the text beside the pages, both or neither."""
     if BROWSER is None:
         raise SystemExit("make_report: Chromium draws the page and is not installed. Write: apt-get install chromium")
     with tempfile.TemporaryDirectory() as folder:
@@ -55,11 +63,11 @@ def main() -> None:
         write_report(page)
         command = [
             BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-            f"--user-data-dir={folder}/profile", "--window-size=1000,1290", f"--screenshot={DOCS / 'report.png'}",
-            page.as_uri(),
+            f"--user-data-dir={folder}/profile", "--window-size=1000,1180", "--blink-settings=preferredColorScheme=1",
+            f"--screenshot={DOCS / 'report.png'}", page.as_uri(),
         ]
         subprocess.run(command, check=True, timeout=120)
-        (DOCS / "report.txt").write_text(text_of(page.read_text(encoding="utf-8")), encoding="utf-8")
+        (DOCS / "report.txt").write_text(f"{origin()}\n{text_of(page.read_text(encoding='utf-8'))}", encoding="utf-8")
 
 
 if __name__ == "__main__":

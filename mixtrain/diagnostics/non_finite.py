@@ -12,9 +12,10 @@ import keras
 import numpy as np
 
 from mixtrain import backend
+from mixtrain.diagnostics.cure import explained
 from mixtrain.diagnostics.finding import Finding, Kind
 from mixtrain.diagnostics.layer_calls import called_path, is_float_tensor
-from mixtrain.diagnostics.replay import CallInfo, GradientInfo, PassInfo, Replay, TensorInfo, tensor_info
+from mixtrain.diagnostics.replay import CallInfo, GradientInfo, PassInfo, Replay, all_finite, tensor_info
 from mixtrain.dtype import float_format
 from mixtrain.typing import Tensor, Tree
 
@@ -27,10 +28,11 @@ StepCounts = Mapping[str, Sequence[int | None]]
 
 @dataclasses.dataclass(frozen=True)
 class _Overflow:
-    """A gradient that overflows, and how many of its values are not finite."""
+    """A gradient that overflows, how many of its values are not finite, and how many of these are NaN, if known."""
 
     key: _Key
     count: int
+    nan: int | None
 
 
 def find_non_finite(
@@ -39,23 +41,23 @@ def find_non_finite(
 ) -> Finding:
     """Run a batch forward and backward, and find the first tensor that is not finite and what would help.
 
-    If `replay` can run in float32, it finds magnitudes of outputs beyond the range of half. Smaller scales are
-    `loss_scale` divided by powers of `factor`. With `step_counts`, the counts of non-finite gradients from the step, a
-    pass at the next smaller scale is mostly enough.
+    If `replay` can run in float32, it finds magnitudes of outputs beyond the range of half, and which layers must be
+    kept in float32. Smaller scales are `loss_scale` divided by powers of `factor`. With `step_counts`, the counts of
+    non-finite gradients from the step, a pass at the next smaller scale is mostly enough.
     """
     for index, column in enumerate(batch):
         for part in keras.tree.flatten(column):
             info = tensor_info(part)
-            if not info.finite:
-                return Finding("input", column=index, count=info.non_finite, size=info.size, forward_finite=False)
+            if not info.finite and _spreads(replay, batch):
+                return Finding(
+                    "input", column=index, count=info.non_finite, nan=info.nan, size=info.size, forward_finite=False
+                )
     # The next smaller scale is the likeliest to help: a scale has most often grown one time too many.
     next_scale = max(loss_scale / factor, minimum)
     result = smaller = replay.run(batch, next_scale, loss_scale / next_scale)
     culprit = _first_output(result.calls, replay, batch)
     if not result.loss.finite:
-        if culprit is None:
-            return Finding("loss", count=result.loss.non_finite, size=result.loss.size, forward_finite=False)
-        return _forward_finding(culprit, result.calls, replay, batch)
+        return _forward_finding(culprit, result, replay, batch)
     overflow = None
     if step_counts is not None and next_scale != loss_scale:
         overflow = _predicted_overflow(smaller, loss_scale / next_scale, step_counts)
@@ -65,15 +67,29 @@ def find_non_finite(
     finding = Finding("none")
     if overflow is not None:
         scale, finite_pass = _largest_finite_scale(replay, batch, loss_scale, smaller, factor, minimum)
-        finding = _gradient_finding(result, overflow, finite_pass, loss_scale, scale, culprit is None)
+        finding = _gradient_finding(replay, result, overflow, finite_pass, loss_scale, scale, culprit is None)
     # A non-finite output that is masked out later is not the cause if a smaller scale helps.
-    if culprit is not None and finding.scale is None:
-        return _forward_finding(culprit, result.calls, replay, batch)
-    return finding
+    if finding.scale is not None:
+        return finding
+    if culprit is None and overflow is not None:
+        culprit = _cast_input(result.calls, replay, batch)
+    if culprit is not None:
+        return _forward_finding(culprit, result, replay, batch)
+    if overflow is None:
+        return finding
+    kind, call_index, index = overflow.key
+    return explained(finding, replay, batch, call_index if kind == "gradient" else None, index, loss_scale)
 
 
-def _all_finite(tensors: Sequence[TensorInfo | GradientInfo]) -> bool:
-    return all(tensor.finite for tensor in tensors)
+def _spreads(replay: Replay, batch: Sequence[Tree]) -> bool:
+    """Whether what is not finite in a batch is the cause, and not missing values that the network or its loss masks."""
+    result = replay.run(batch, 1.0)
+    filled = keras.tree.map_structure(lambda part: keras.ops.nan_to_num(part, 0.0, 0.0, 0.0), batch)
+    if result.finite or replay.run(filled, 1.0).finite:
+        return not result.finite
+    # Something else is not finite either: what comes first in the forward pass counts.
+    first = next((call for call in result.calls if not all_finite(call.outputs)), None)
+    return not result.loss.finite if first is None else not all_finite(first.inputs)
 
 
 def _first_output(calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]) -> tuple[int, int | None] | None:
@@ -81,10 +97,10 @@ def _first_output(calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tre
 
     With it comes the index of a column that overflowed when it was cast to half, or None.
     """
-    non_finite = [index for index, call in enumerate(calls) if not _all_finite(call.outputs)]
+    non_finite = [index for index, call in enumerate(calls) if not all_finite(call.outputs)]
     tensors = None
     for index in non_finite:
-        if _all_finite(calls[index].inputs):
+        if all_finite(calls[index].inputs):
             return index, None
         # An input is not finite because the layer casts it, or because an operation outside of layers computed it.
         tensors = tensors or replay.tensors(batch)
@@ -102,39 +118,54 @@ def _source(value: Tensor, finite: Sequence[Tree]) -> int | None:
     """Return the index of the finite tensor that `value` is a cast of; None if there is none."""
     for index, other in enumerate(finite):
         for part in keras.tree.flatten(other):
-            if is_float_tensor(part) and part.dtype != value.dtype and tuple(part.shape) == tuple(value.shape):
+            casts = is_float_tensor(part) and part.dtype != value.dtype and tuple(part.shape) == tuple(value.shape)
+            if casts and tensor_info(part).finite:
                 expected, cast = (backend.to_numpy(keras.ops.cast(tensor, value.dtype)) for tensor in (value, part))
                 if np.array_equal(cast, expected, equal_nan=True):
                     return index
     return None
 
 
+def _cast_input(calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]) -> tuple[int, int | None] | None:
+    """Return the first call that casts a column to values that are not finite, with the column's index, or None."""
+    if all(all_finite(call.inputs) for call in calls):
+        return None
+    for index, call in enumerate(replay.tensors(batch)):
+        for value in call.inputs:
+            column = None if tensor_info(value).finite else _source(value, batch)
+            if column is not None:
+                return index, column
+    return None
+
+
 def _forward_finding(
-    culprit: tuple[int, int | None], calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]
+    culprit: tuple[int, int | None] | None, result: PassInfo, replay: Replay, batch: Sequence[Tree]
 ) -> Finding:
-    """Return the finding of a forward pass with the info of the tensor that is not finite."""
+    """Return the finding of a forward pass with the info of the tensor that is not finite; without one, the loss."""
+    if culprit is None:
+        path, info = next((row for row in result.added if not row[1].finite), (None, result.loss))
+        finding = Finding(
+            "loss", path, count=info.non_finite, nan=info.nan, size=info.size, dtype=info.dtype, forward_finite=False
+        )
+        return explained(finding, replay, batch)
     call_index, column = culprit
+    calls = result.calls
     call = calls[call_index]
     if column is not None:
         info = next(tensor for tensor in call.inputs if not tensor.finite)
         parts = [tensor_info(part) for part in keras.tree.flatten(batch[column]) if is_float_tensor(part)]
         largest = max(part.largest or 0.0 for part in parts)
-        return Finding(
-            "input", column=column, count=info.non_finite, size=info.size, dtype=info.dtype, largest=largest,
-            forward_finite=False,
+        finding = Finding(
+            "input", call.path, column=column, count=info.non_finite, nan=info.nan, size=info.size, dtype=info.dtype,
+            largest=largest, forward_finite=False,
         )
+        return dataclasses.replace(explained(finding, replay, batch), layer=None)
     index, info = next((index, tensor) for index, tensor in enumerate(call.outputs) if not tensor.finite)
-    float32_calls = None if info.dtype == "float32" else replay.in_float32(batch)
-    magnitude = None
-    if float32_calls is not None and [other.path for other in float32_calls] == [other.path for other in calls]:
-        if index < len(float32_calls[call_index].outputs):
-            magnitude = float32_calls[call_index].outputs[index].largest
-    if magnitude is not None and not float_format(info.dtype).max < magnitude < math.inf:
-        magnitude = None
-    return Finding(
-        "forward", call.path, count=info.non_finite, size=info.size, dtype=info.dtype, largest=magnitude,
-        forward_finite=False,
+    dtype = info.dtype if info.dtype != "float32" else replay.half_of(call.path) or "float32"
+    finding = Finding(
+        "forward", call.path, count=info.non_finite, nan=info.nan, size=info.size, dtype=dtype, forward_finite=False
     )
+    return explained(finding, replay, batch, call_index, index)
 
 
 def _backward_order(result: PassInfo) -> Iterator[tuple[_Key, GradientInfo]]:
@@ -173,7 +204,11 @@ def _backward_order(result: PassInfo) -> Iterator[tuple[_Key, GradientInfo]]:
 def _first_overflow(result: PassInfo) -> _Overflow | None:
     """Return the first gradient, in the order of the backward pass, that overflows."""
     gradients = _backward_order(result)
-    return next((_Overflow(key, gradient.overflowing) for key, gradient in gradients if gradient.overflowing), None)
+    return next((_overflow(*row) for row in gradients if row[1].overflowing), None)
+
+
+def _overflow(key: _Key, gradient: GradientInfo) -> _Overflow:
+    return _Overflow(key, gradient.overflowing, gradient.nan)
 
 
 def _predicted_overflow(smaller: PassInfo, factor: float, step_counts: StepCounts) -> _Overflow | None:
@@ -195,9 +230,9 @@ def _predicted_overflow(smaller: PassInfo, factor: float, step_counts: StepCount
         if count is not None and bool(count) != bool(gradient.overflowing):
             # All gradients of a layer's parameters derive from that of its output: if one is finite, so is that.
             only_this = count and first is None and 0 in step_counts[path]
-            return _Overflow(key, count) if only_this else None
+            return _Overflow(key, count, None) if only_this else None
         if first is None and gradient.overflowing:
-            first = _Overflow(key, gradient.overflowing)
+            first = _overflow(key, gradient)
     return first
 
 
@@ -208,22 +243,25 @@ def _gradient_at(result: PassInfo, key: _Key) -> GradientInfo:
 
 
 def _gradient_finding(
-    result: PassInfo, overflow: _Overflow, finite_pass: PassInfo | None, loss_scale: float, scale: float,
-    forward_finite: bool,
+    replay: Replay, result: PassInfo, overflow: _Overflow, finite_pass: PassInfo | None, loss_scale: float,
+    scale: float, forward_finite: bool,
 ) -> Finding:
     """Return the finding of a gradient, with the magnitude computed from the pass at a scale that helps."""
     kind, call_or_path, _ = overflow.key
     info = _gradient_at(result, overflow.key)
     path = result.calls[call_or_path].path if kind == "gradient" else call_or_path
     around = called_path(path, {call.path for call in result.calls})
-    dtypes = [tensor.dtype for call in result.calls if call.path == around for tensor in call.outputs]
+    outputs = [tensor.dtype for call in result.calls if call.path == around for tensor in call.outputs]
+    dtypes = [*filter(None, [replay.half_of(around)]), *outputs]
     largest = None
     if finite_pass is not None:
         largest = (_gradient_at(finite_pass, overflow.key).largest or 0.0) * (loss_scale / scale)
     # Parameters are cast to half in the forward pass: a float32 gradient is a cast of a half gradient.
     exceeded = [name for name in dtypes if largest is not None and largest > float_format(name).max]
+    # What overflowed on the way to a value may have become inf or NaN; only a pass at the scale of the step knows.
+    nan = overflow.nan if largest is None or exceeded else None
     return Finding(
-        kind, path, count=overflow.count, size=info.size, dtype=[*exceeded, *dtypes, "float32"][0],
+        kind, path, count=overflow.count, nan=nan, size=info.size, dtype=[*exceeded, *dtypes, "float32"][0],
         largest=largest, forward_finite=forward_finite, scale=None if finite_pass is None else scale,
     )
 
@@ -244,12 +282,12 @@ def _largest_finite_scale(
         return max(loss_scale / factor**power, minimum)
 
     # Powers of the factor: the largest that overflows, the smallest that is finite, and the pass at the latter.
-    overflowing, finite, finite_pass = (0, 1, smaller) if _all_finite(smaller.gradients) else (1, last, None)
+    overflowing, finite, finite_pass = (0, 1, smaller) if all_finite(smaller.gradients) else (1, last, None)
 
     def try_power(power: int) -> bool:
         nonlocal overflowing, finite, finite_pass
         trial = replay.run(batch, scale_of(power))
-        if not _all_finite(trial.gradients):
+        if not all_finite(trial.gradients):
             overflowing = power
             return False
         finite, finite_pass = power, trial

@@ -205,6 +205,30 @@ class TensorRanges:
         zero = int(self.classes[0])
         return FormatCounts(zero, self.size - zero - nonzero, nonzero - normal, normal - overflow, overflow)
 
+    def scaled_counts(self, name: str) -> FormatCounts:
+        """Count what the values become in a format if they are first scaled so that the largest just fits.
+
+        So float8 products scale them. Values are known by their power of two, and are scaled by one.
+
+        Example:
+            >>> TensorRanges.of("activation", "fc", np.float32([1e-6, 0.01, 1.0])).scaled_counts("float8_e4m3fn")
+            FormatCounts(zero=0, flushed=1, subnormal=0, normal=2, overflow=0)
+        """
+        form, exponents = float_format(name), self.exponents()
+        finite = sum(exponents.values())
+        # Of values that are not finite the largest one that is has some number below the next power of two.
+        largest = self.largest if math.isfinite(self.largest) else 2.0 ** (max(exponents, default=0) + 1)
+        shift = math.floor(math.log2(form.max / largest)) if largest else 0
+        # Half of the smallest number rounds up to it, but for the tie itself.
+        kept, normal = (
+            sum(count for exponent, count in exponents.items() if exponent + shift >= bound)
+            for bound in (math.log2(form.smallest_subnormal) - 1, math.log2(form.smallest_normal))
+        )
+        zero, flushed_before = int(self.classes[0]), int(_exponents(self.classes)[0] - self.classes[0])
+        return FormatCounts(
+            zero, finite - kept + flushed_before, kept - normal, normal, self.size - zero - flushed_before - finite
+        )
+
     def headroom(self, name: str) -> float:
         """Return how many powers of two the largest value is below the maximum of a format; infinite if all are 0."""
         if not math.isfinite(self.largest):
@@ -225,6 +249,7 @@ class TensorRanges:
         formats = {
             name: dataclasses.asdict(self.counts(name))
             | {"headroom": self.headroom(name) if finite and self.largest else None}
+            | ({"scaled": dataclasses.asdict(self.scaled_counts(name))} if name.startswith("float8") else {})
             for name in FORMATS
         }
         return {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import keras
@@ -16,6 +16,7 @@ from mixtrain import backend
 from mixtrain.diagnostics.counting import in_one_program
 from mixtrain.diagnostics.layer_calls import (
     LayerCall,
+    as_tuples,
     called_path,
     is_float_tensor,
     layer_gradients,
@@ -29,12 +30,13 @@ from mixtrain.typing import Network, Tensor, TensorLike, Tree
 
 @dataclasses.dataclass(frozen=True)
 class TensorInfo:
-    """The values of a tensor in numbers: how many there are, and how many are not finite.
+    """The values of a tensor in numbers: how many there are, how many are not finite, and how many of these are NaN.
 
     `largest`: The largest magnitude; not finite if a value is not; None if it was not computed.
     """
 
     non_finite: int
+    nan: int
     size: int
     dtype: str
     largest: float | None
@@ -58,11 +60,13 @@ class GradientInfo:
     """The values of a gradient in numbers, at the loss scale of a pass and at a larger one.
 
     Backward passes are linear: a scale that is larger by a power of two multiplies each value by that power, exactly,
-    unless one of them overflows. `overflowing` counts values that are not finite at the larger scale; `largest` is the
-    largest magnitude at the scale of the pass.
+    unless one of them overflows. `overflowing` counts values that are not finite at the larger scale, `nan` those that
+    are NaN; `largest` is the largest magnitude at the scale of the pass. `dtype`: Its dtype, or that which it is cast
+    to next.
     """
 
     overflowing: int
+    nan: int
     size: int
     dtype: str
     largest: float
@@ -70,20 +74,23 @@ class GradientInfo:
     @property
     def finite(self) -> bool:
         """Whether every value is finite at the scale of the pass."""
-        return math.isfinite(self.largest)
+        return self.largest <= float_format(self.dtype).max
 
 
 @dataclasses.dataclass(frozen=True)
 class PassInfo:
     """Result of a forward and backward pass over a batch.
 
-    `of_outputs`: The gradients of each call's outputs, None for one that the loss does not depend on. `of_parameters`:
+    `added`: The losses that layers added, with the layers' paths. `of_outputs`: The gradients of each call's outputs,
+    None for one that the loss does not depend on. `of_inputs`: Those of its inputs, if requested. `of_parameters`:
     Likewise those of the parameters that each layer owns, by its path.
     """
 
     calls: list[CallInfo]
     loss: TensorInfo
+    added: list[tuple[str, TensorInfo]]
     of_outputs: list[list[GradientInfo | None]]
+    of_inputs: list[list[GradientInfo | None]]
     of_parameters: dict[str, list[GradientInfo | None]]
 
     @property
@@ -91,49 +98,100 @@ class PassInfo:
         groups = (*self.of_outputs, *self.of_parameters.values())
         return [gradient for group in groups for gradient in group if gradient is not None]
 
+    @property
+    def finite(self) -> bool:
+        """Whether the loss and every gradient are finite."""
+        return self.loss.finite and all_finite(self.gradients)
+
 
 class Replay:
     """Runs batches again; variables that the forward pass writes (moving statistics, random states) are restored.
 
     `network`: The network to inspect. `loss_of`: Takes the columns of a batch, runs `network` and returns the loss.
-    `float32`: A context manager in which the network computes in float32; None if that is not possible. `compiled`:
-    Compiles a function of tensors; None to run layer by layer, which is faster for the first few batches.
+    `float32`: Takes paths of layers, "" for the whole network, and returns a context manager in which these compute in
+    float32; None if that is not possible. `compiled`: Compiles a function of tensors; None to run layer by layer, which
+    is faster for the first few batches. `computes_in`: The dtype that each layer computes in, by its path, where it may
+    be another than that of its outputs. `cures`: The layers to keep in float32, by kind and layer of a finding; what is
+    found is added.
 
     `parameters`: The parameters whose gradients are measured, by the path of the layer that owns them.
     """
 
     def __init__(
         self, network: Network, loss_of: Callable[..., Tensor], *,
-        float32: Callable[[], contextlib.AbstractContextManager[Any]] | None = None,
+        float32: Callable[[Sequence[str]], contextlib.AbstractContextManager[Any]] | None = None,
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+        computes_in: Mapping[str, str] = MappingProxyType({}),
+        cures: dict[tuple[str, str | None], tuple[str, ...]] | None = None,
     ) -> None:
         self.parameters = parameters_by_path(network)
+        self.computes_in = computes_in
+        self.cures = {} if cures is None else cures
         self._network = network
         self._loss_of = loss_of
         self._float32 = float32
+        self._compiled = compiled
         self._measured_pass = _Measured(self._pass, compiled)
-        self._measured_forward = _Measured(self._forward, compiled)
+        self._float32_forward = _Measured(self._forward, compiled)
+        self._float32_pass = _Measured(functools.partial(self._pass, kept=("",), in_detail=True), compiled)
 
     def run(self, batch: Sequence[Tree], loss_scale: float, factor: float = 1.0) -> PassInfo:
         """Run a batch forward and backward; overflows are counted at `factor` times `loss_scale`."""
-        scales = backend.to_tensor(np.array([loss_scale, factor], np.float32))
-        calls, loss, of_outputs, *of_parameters = self._measured_pass(scales, *batch)
-        by_path = dict(zip(self.parameters, of_parameters, strict=True))
-        return PassInfo([CallInfo(*call) for call in calls], loss, of_outputs, by_path)
+        return self._info(self._measured_pass, batch, loss_scale, factor)
 
-    def in_float32(self, batch: Sequence[Tree]) -> list[CallInfo] | None:
-        """Run a batch forward in float32, and return magnitudes; None if the network cannot compute in float32."""
-        return None if self._float32 is None else [CallInfo(*call) for call in self._measured_forward(*batch)[0]]
+    def in_float32(self, batch: Sequence[Tree], loss_scale: float = 1.0) -> PassInfo | None:
+        """Run a batch in float32, with the magnitudes of inputs and outputs and the gradients of inputs; None if the
+        network cannot compute in float32."""
+        if self._float32 is None:
+            return None
+        with self._float32([""]):
+            return self._info(self._float32_pass, batch, loss_scale)
+
+    def forward_in_float32(self, batch: Sequence[Tree]) -> PassInfo | None:
+        """Do the same as `in_float32` without the backward pass, so without gradients."""
+        if self._float32 is None:
+            return None
+        with self._float32([""]):
+            calls, loss, added = self._float32_forward(*batch)
+        return PassInfo([CallInfo(*call) for call in calls], loss, [tuple(row) for row in added], [], [], {})
+
+    def keeping_float32(self, paths: Sequence[str], batch: Sequence[Tree], loss_scale: float) -> PassInfo:
+        """Run a batch with some layers in float32."""
+        if self._float32 is None:
+            raise RuntimeError("Replay: a network that cannot compute in float32")
+        with self._float32(paths):
+            return self._info(_Measured(functools.partial(self._pass, kept=paths), self._compiled), batch, loss_scale)
+
+    def _info(
+        self, measured: _Measured, batch: Sequence[Tree], loss_scale: float, factor: float = 1.0
+    ) -> PassInfo:
+        scales = backend.to_tensor(np.array([loss_scale, factor], np.float32))
+        calls, loss, added, of_inputs, *of_tensors = measured(scales, *batch)
+        of_outputs, of_parameters = of_tensors[: len(calls)], of_tensors[len(calls) :]
+        by_path = dict(zip(self.parameters, of_parameters, strict=True))
+        return PassInfo(
+            [CallInfo(*call) for call in calls], loss, [tuple(row) for row in added], of_outputs, of_inputs, by_path
+        )
 
     def tensors(self, batch: Sequence[Tree]) -> list[LayerCall]:
-        return record_calls(self._network, lambda: self._loss_of(*batch))[0]
+        return record_calls(self._network, lambda: self._loss_of(*batch)).calls
 
-    def _pass(self, scales: Tensor, *batch: Tensor) -> list[_Query]:
+    def half_of(self, path: str, kept: Sequence[str] = ()) -> str | None:
+        """Return the half dtype that a layer computes in; None if it is another, unknown, or kept in float32."""
+        name = self.computes_in.get(path)
+        return name if name in ("float16", "bfloat16") and not any(is_within(path, other) for other in kept) else None
+
+    def _pass(
+        self, scales: Tensor, *batch: Tensor, kept: Sequence[str] = (), in_detail: bool = False
+    ) -> list[_Query]:
         loss_scale, factor = scales[0], scales[1]
-        gradients = layer_gradients(self._network, lambda: self._loss_of(*batch), loss_scale)
+        gradients = layer_gradients(
+            self._network, lambda: self._loss_of(*batch), loss_scale, with_inputs=in_detail
+        )
         dtypes: dict[str, list[str]] = {}
         for call in gradients.calls:
-            dtypes.setdefault(call.path, []).extend(as_dtype(value.dtype).name for value in call.outputs)
+            names = (as_dtype(value.dtype).name for value in call.outputs)
+            dtypes.setdefault(call.path, []).extend([*names, *filter(None, [self.half_of(call.path, kept)])])
         # Parameters are cast to half in the forward pass: a float32 gradient is a cast, or a sum, of half gradients.
         of_parameters = [
             _Query(
@@ -142,16 +200,35 @@ class Replay:
             )
             for path in self.parameters
         ]
-        of_outputs = _Query(gradients.of_outputs, GradientInfo, factor, magnitudes=True)
-        return [_Query(_as_tuples(gradients.calls)), _Query(gradients.loss), of_outputs, *of_parameters]
+        # A layer that computes in half casts the float32 gradient of its output, if no layer inside it does.
+        leaves = {path for path in dtypes if not any(other != path and is_within(other, path) for other in dtypes)}
+        of_outputs = [
+            _Query(
+                group, GradientInfo, factor, magnitudes=True,
+                cast=self.half_of(call.path, kept) if call.path in leaves else None,
+            )
+            for call, group in zip(gradients.calls, gradients.of_outputs, strict=True)
+        ]
+        return [
+            _Query(as_tuples(gradients.calls), magnitudes=in_detail), _Query(gradients.loss),
+            _Query(gradients.added, magnitudes=in_detail),
+            _Query(gradients.of_inputs, GradientInfo, factor, magnitudes=True), *of_outputs, *of_parameters,
+        ]
 
     def _forward(self, *batch: Tensor) -> list[_Query]:
-        with self._float32():  # type: ignore[misc]
-            return [_Query(_as_tuples(self.tensors(batch)), magnitudes=True)]
+        recorded = record_calls(self._network, lambda: self._loss_of(*batch))
+        calls, added = as_tuples(recorded.calls), recorded.added
+        return [_Query(calls, magnitudes=True), _Query(recorded.loss), _Query(added, magnitudes=True)]
 
 
-def _as_tuples(calls: Sequence[LayerCall]) -> list[Any]:
-    return [(call.path, call.inputs, call.outputs) for call in calls]
+def all_finite(tensors: Iterable[TensorInfo | GradientInfo | None]) -> bool:
+    """Whether tensors are finite; None, for a gradient that there is not, is."""
+    return all(tensor is None or tensor.finite for tensor in tensors)
+
+
+def is_within(path: str, other: str) -> bool:
+    """Whether a path is another one or inside it."""
+    return not other or path == other or path.startswith((f"{other}/", f"{other}."))
 
 
 class _Query(NamedTuple):
@@ -159,7 +236,7 @@ class _Query(NamedTuple):
 
     `factor`: What values are multiplied by before they are checked to be finite. `dtypes`: If it is more than 1, dtypes
     besides their own in which the products must be finite. `magnitudes`: Whether the largest magnitude is computed, as
-    `GradientInfo` requires.
+    `GradientInfo` requires. `cast`: A dtype that the values are cast to next, in which they must be finite.
     """
 
     tensors: Tree
@@ -167,12 +244,18 @@ class _Query(NamedTuple):
     factor: Tensor | None = None
     dtypes: tuple[str, ...] = ()
     magnitudes: bool = False
+    cast: str | None = None
+
+    def dtype_of(self, value: Tensor) -> str:
+        """Return the dtype in which the values of a tensor must be finite."""
+        name = as_dtype(value.dtype).name
+        return self.cast if self.cast is not None and name == "float32" else name
 
     def limit(self, value: Tensor) -> Tensor:
         """Return the largest magnitude that counts as finite in a tensor, float32."""
         if not is_float_tensor(value):
             return np.float32(np.inf)
-        own, *others = (np.float32(float_format(name).max) for name in (as_dtype(value.dtype).name, *self.dtypes))
+        own, *others = (np.float32(float_format(name).max) for name in (self.dtype_of(value), *self.dtypes))
         if self.factor is None:
             return own
         return keras.ops.where(self.factor > 1, min([own, *others]) / self.factor, own)
@@ -203,19 +286,20 @@ class _Measured:
         """Call the function, and return its results with info in place of tensors."""
         if self._compiled is None:
             return [_map_tensors(functools.partial(_info, query), query.tensors) for query in self._function(*inputs)]
-        non_finite, size, bits = backend.to_numpy(backend.call_with_branches(self._compiled, *inputs))
+        non_finite, nan, size, bits = backend.to_numpy(backend.call_with_branches(self._compiled, *inputs))
         largest = [value if known else None for known, value in zip(bits >= 0, magnitudes(bits).tolist(), strict=True)]
 
         def info(slot: _Slot) -> TensorInfo | GradientInfo:
-            return slot.info_type(int(non_finite[slot.index]), int(size[slot.index]), slot.dtype, largest[slot.index])
+            index = slot.index
+            return slot.info_type(int(non_finite[index]), int(nan[index]), int(size[index]), slot.dtype, largest[index])
 
         return [_map_tensors(info, part) for part in self._structure]
 
     def _numbers(self, *inputs: Tensor) -> Tensor:
-        """Run the function, and return the numbers of each tensor of its queries, int32 (3, tensors).
+        """Run the function, and return the numbers of each tensor of its queries, int32 (4, tensors).
 
-        They are the number of non-finite values, the size, and the result of `largest_bits`, negative if it was not
-        computed.
+        They are the number of non-finite values, that of NaN, the size, and the result of `largest_bits`, negative if
+        it was not computed.
         """
         tensors: list[Tensor] = []
         limits: list[Tensor] = []
@@ -224,9 +308,9 @@ class _Measured:
 
         def slot_of(query: _Query, value: Tensor) -> _Slot:
             # The output of one layer is the input of the next: it is measured once.
-            key = id(value), query.info_type, query.dtypes
+            key = id(value), query.info_type, query.dtypes, query.cast
             if key not in slots:
-                slots[key] = _Slot(len(tensors), as_dtype(value.dtype).name, query.info_type)
+                slots[key] = _Slot(len(tensors), query.dtype_of(value), query.info_type)
                 tensors.append(value)
                 limits.append(keras.ops.cast(query.limit(value), "float32"))
                 with_largest.append(query.magnitudes)
@@ -236,19 +320,20 @@ class _Measured:
         self._structure = [_map_tensors(functools.partial(slot_of, query), query.tensors) for query in queries]
         dense = [backend.densified(value) for value in tensors]
         size = [keras.ops.cast(keras.ops.size(value), "int32") for value in dense]
-        non_finite, largest = in_one_program(_measure(with_largest), [keras.ops.stack(limits), *dense])
-        return keras.ops.stack([non_finite, keras.ops.stack(size), largest])
+        non_finite, nan, largest = in_one_program(_measure(with_largest), [keras.ops.stack(limits), *dense])
+        return keras.ops.stack([non_finite, nan, keras.ops.stack(size), largest])
 
 
-def _measure(with_largest: Sequence[bool]) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Return a function that counts the values of tensors beyond limits, and finds the largest magnitude of some."""
+def _measure(with_largest: Sequence[bool]) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
+    """Return a function that counts the values of tensors beyond limits and NaN, and finds the largest magnitudes."""
 
-    def measure(limits: Tensor, *tensors: Tensor) -> tuple[Tensor, Tensor]:
-        counts, bits = [], []
+    def measure(limits: Tensor, *tensors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        counts, nan_counts, bits = [], [], []
         for index, (value, wants_largest) in enumerate(zip(tensors, with_largest, strict=True)):
             counts.append(_count_beyond(value, limits[index]))
+            nan_counts.append(keras.ops.sum(keras.ops.cast(keras.ops.isnan(value), "int32")))
             bits.append(largest_bits(value) if wants_largest else np.int32(-1))
-        return keras.ops.stack(counts), keras.ops.stack(bits)
+        return keras.ops.stack(counts), keras.ops.stack(nan_counts), keras.ops.stack(bits)
 
     return measure
 
@@ -268,7 +353,7 @@ def _map_tensors(function: Callable[[Tensor], Any], value: Tree) -> Any:
 
 def _info(query: _Query, value: Tensor) -> TensorInfo | GradientInfo:
     info = tensor_info(value, backend.to_numpy(keras.ops.cast(query.limit(value), "float32")))
-    return query.info_type(info.non_finite, info.size, info.dtype, info.largest)
+    return query.info_type(info.non_finite, info.nan, info.size, query.dtype_of(value), info.largest)
 
 
 def tensor_info(value: TensorLike, limit: float | np.ndarray = np.inf) -> TensorInfo:
@@ -282,4 +367,5 @@ def tensor_info(value: TensorLike, limit: float | np.ndarray = np.inf) -> Tensor
     non_finite = 0
     if array.dtype.kind == "f":
         non_finite = array.size - int(np.count_nonzero(magnitude <= min(limit, np.finfo(array.dtype).max)))
-    return TensorInfo(non_finite, array.size, name, float(magnitude.max(initial=0)))
+    nan = int(np.count_nonzero(np.isnan(array))) if array.dtype.kind == "f" else 0
+    return TensorInfo(non_finite, nan, array.size, name, float(magnitude.max(initial=0)))

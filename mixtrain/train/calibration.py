@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Final
 
-import keras
-import numpy as np
-
-from mixtrain import backend, checks
+from mixtrain import checks
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.train.model import Model
-from mixtrain.train.stepper import Stepper
-from mixtrain.typing import Batch, DatasetLike
+from mixtrain.train.trial import MAX_EXPONENT, largest_exponent
+from mixtrain.typing import DatasetLike
 
 _WHERE: Final = "calibrate_loss_scale"
-# The exponent of the largest scale tried: scales are powers of two that float32 can represent.
-_MAX_EXPONENT: Final = 126
 # The scale returned is the largest that did not overflow, divided by this.
 _MARGIN: Final = 2.0
 
@@ -51,38 +45,14 @@ def calibrate_loss_scale(model: Model, dataset: DatasetLike, steps: int = 8) -> 
                 _WHERE, "the model must have loss scaling that skips", model.loss_scale_manager,
                 "Model(..., loss_scale_manager=DynamicLossScaleManager())",
             )
-        previous = backend.to_numpy(scale.variable).copy()
-        largest = _MAX_EXPONENT
-        try:
-            for batch in itertools.islice(feed.batches(), steps):
-                exponent = _largest_exponent(model._compiled.stepper, scale.variable, batch, largest)
-                if exponent is None:
-                    finding = model._compiled.diagnosis(batch, 1.0)
-                    raise ValueError(
-                        f"{_WHERE}: each batch must have finite gradients at some loss scale; one has none at scale 1. "
-                        f"Found: {finding}."
-                    )
-                largest = exponent
-        finally:
-            scale.variable.assign(previous)
+        largest = MAX_EXPONENT
+        for batch in itertools.islice(feed.batches(), steps):
+            exponent = largest_exponent(model._compiled.stepper, scale.variable, batch, largest)
+            if exponent is None:
+                finding = model._compiled.diagnosis(batch, 1.0)
+                raise ValueError(
+                    f"{_WHERE}: each batch must have finite gradients at some loss scale; one has none at scale 1. "
+                    f"Found: {finding}."
+                )
+            largest = exponent
     return DynamicLossScaleManager(max(2.0**largest / _MARGIN, 1.0))
-
-
-def _largest_exponent(stepper: Stepper, scale: keras.Variable, batch: Batch, limit: int) -> int | None:
-    """Return the largest exponent of two, up to `limit`, whose scale does not overflow; None if all do."""
-
-    def overflows(exponent: int) -> bool:
-        scale.assign(np.float32(math.ldexp(1.0, exponent)))
-        return bool(stepper.trial(batch).overflow[0])
-
-    if not overflows(limit):
-        return limit
-    # Binary search: `good` does not overflow, or is -1; `bad` does.
-    good, bad = -1, limit
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if overflows(middle):
-            bad = middle
-        else:
-            good = middle
-    return good if good >= 0 else None

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from mixtrain import backend, context
+from mixtrain import backend, execution
 from mixtrain.diagnostics.finding import Finding
+from mixtrain.diagnostics.float8_scales import float8_scales
 from mixtrain.diagnostics.non_finite import StepCounts, find_non_finite
+from mixtrain.diagnostics.origin import Origins
 from mixtrain.diagnostics.replay import Replay
+from mixtrain.network.walk import tree_of
+from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.train.networks import Networks
 from mixtrain.typing import Tensor
 
@@ -18,6 +24,21 @@ from mixtrain.typing import Tensor
 _FACTOR: Final = 2.0
 # Number of replays before they are compiled, which pays only in a run with many overflows; most runs have few.
 _UNCOMPILED_REPLAYS: Final = 0 if backend.EAGER_COMPILES else 3
+_Compiler: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclasses.dataclass
+class _UnderPlan:
+    """What is known under a plan.
+
+    `origins`: The search for lines. `cures`: The layers to keep in float32, by kind and layer of a finding. `replay`:
+    The compiled replay, once there is one.
+    """
+
+    plan: PrecisionPlan
+    origins: Origins
+    cures: dict[tuple[str, str | None], tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    replay: Replay | None = None
 
 
 class OverflowDiagnosis:
@@ -30,18 +51,15 @@ class OverflowDiagnosis:
         self._networks = networks
         self._last: tuple[Any, float, Finding] | None = None
         self._replays = 0
-        self._compiled: tuple[Any, Replay] | None = None
+        self._known: _UnderPlan | None = None
 
     def __call__(
         self, batch: Sequence[Tensor], loss_scale: float, non_finite_counts: np.ndarray | None = None
     ) -> Finding:
         """Find the layer or input of a batch that is not finite.
 
-        Args:
-            batch: The columns of the batch.
-            loss_scale: The scale that the step used.
-            non_finite_counts: The number of values that are not finite in the gradient of each weight, int
-                (1, weights); None if unknown.
+        `batch`: The columns of the batch. `loss_scale`: The scale that the step used. `non_finite_counts`: The number
+        of values that are not finite in the gradient of each weight, int (1, weights); None if unknown.
         """
         last = self._last
         if last is not None and last[0] is batch and last[1] == loss_scale:
@@ -53,9 +71,19 @@ class OverflowDiagnosis:
             rule_factor = rule.factor if rule.backoff is None else 1.0 / rule.backoff
             factor, minimum = (rule_factor if rule_factor > 1 else _FACTOR), rule.minimum
         networks.precision.enforce()
-        replay = self._replay()
-        counts = None if non_finite_counts is None else self._counts_by_layer(replay, non_finite_counts[-1])
-        finding = find_non_finite(replay, batch, loss_scale, factor=factor, minimum=minimum, step_counts=counts)
+        self._replays += 1
+        graph_mode = execution.current.graph_mode
+        # Compiled, as the step was, where nothing is found: a compiler may compute NaN of 0 * inf, and operations 0.
+        for compiled in dict.fromkeys([graph_mode and self._replays > _UNCOMPILED_REPLAYS, graph_mode]):
+            replay = self._replay(compiled)
+            counts = None if non_finite_counts is None else self._counts_by_layer(replay, non_finite_counts[-1])
+            finding = find_non_finite(replay, batch, loss_scale, factor=factor, minimum=minimum, step_counts=counts)
+            if finding.kind != "none":
+                break
+        broken = {each.path: fault for each in float8_scales(networks.examined) if (fault := each.invalid())}
+        finding = dataclasses.replace(
+            finding, origin=self._origin(finding, batch, loss_scale), float8=broken.get(finding.layer or "")
+        )
         self._last = batch, loss_scale, finding
         return finding
 
@@ -69,17 +97,40 @@ class OverflowDiagnosis:
         counts = {id(weight): int(count) for weight, count in zip(weights, non_finite_counts, strict=True)}
         return {path: [counts.get(id(weight)) for weight in owned] for path, owned in replay.parameters.items()}
 
-    def _replay(self) -> Replay:
-        networks = self._networks
-        self._replays += 1
-        if self._replays <= _UNCOMPILED_REPLAYS or not context.graph_mode():
-            return self._make_replay(None)
-        plan = networks.precision.plan
-        if self._compiled is None or self._compiled[0] is not plan:
-            choice = networks.step.jit_choice()
-            self._compiled = plan, self._make_replay(lambda run: backend.compile_function(run, choice=choice))
-        return self._compiled[1]
+    def _origin(self, finding: Finding, batch: Sequence[Tensor], loss_scale: float) -> str | None:
+        try:
+            return self._under_plan().origins(finding, batch, loss_scale)
+        except Exception:
+            # What runs in a step may fail operation by operation, as code that reads values; the finding stands.
+            return None
 
-    def _make_replay(self, compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None) -> Replay:
+    def _under_plan(self) -> _UnderPlan:
         networks = self._networks
-        return Replay(networks.examined, networks.with_loss, float32=networks.in_float32, compiled=compiled)
+        plan = networks.precision.plan
+        if self._known is None or self._known.plan is not plan:
+            compiles = backend.EAGER_COMPILES and execution.current.graph_mode
+            self._known = _UnderPlan(plan, Origins(
+                networks.examined, networks.with_loss, networks.keeping_float32, self._compiler() if compiles else None
+            ))
+        return self._known
+
+    def _compiler(self) -> _Compiler:
+        return functools.partial(backend.compile_function, choice=self._networks.step.jit_choice())
+
+    def _replay(self, compiled: bool) -> Replay:
+        if not compiled:
+            return self._make_replay(None)
+        known = self._under_plan()
+        if known.replay is None:
+            known.replay = self._make_replay(self._compiler())
+        return known.replay
+
+    def _make_replay(self, compiled: _Compiler | None) -> Replay:
+        networks = self._networks
+        rows = {id(row.target): row.compute_dtype.name for row in networks.precision.plan.rows}
+        nodes = tree_of(networks.examined).walk()
+        return Replay(
+            networks.examined, networks.with_loss, float32=networks.keeping_float32, compiled=compiled,
+            computes_in={node.path: rows[id(node.layer)] for node in nodes if id(node.layer) in rows},
+            cures=self._under_plan().cures,
+        )

@@ -10,19 +10,23 @@ import keras
 
 from mixtrain import checks
 from mixtrain.diagnostics.deviation import (
+    TOLERANCE,
+    LayerError,
     Pass,
+    deviating,
     forward_errors,
     gradient_error,
-    relative_error,
+    layer_errors,
     run_pass,
     run_pass_in_range,
 )
+from mixtrain.diagnostics.layer_calls import DTYPE_ERRORS
 from mixtrain.dtype import float32
 from mixtrain.network.walk import children_of, is_cell, tree_of
 from mixtrain.precision.plan_request import with_to_float
 from mixtrain.train.model import Model
 from mixtrain.train.networks import Networks
-from mixtrain.train.trial import first_batches, restoring_variables
+from mixtrain.train.trial import first_batches, restoring
 from mixtrain.typing import Batch, DatasetLike, Layer, Network
 
 _WHERE: Final = "suggest_rules"
@@ -32,25 +36,15 @@ _MAX_RULES: Final = 16
 
 
 @dataclasses.dataclass(frozen=True)
-class LayerError:
-    """The error of a layer relative to float32: of its outputs, what it adds, and of its parameters' gradients."""
-
-    path: str
-    forward: float
-    added: float
-    gradient: float
-
-
-@dataclasses.dataclass(frozen=True)
 class Suggestion:
     """Result of `suggest_rules`. Printed, it is code to paste.
 
     `paths`: The layers to keep in float32. `lines`: The same as code, with `network` as the network. `tolerance`: The
-    allowed relative error of gradients. `error`: The error without the lines. `error_with`: The error with them.
-    `layers`: The error of each layer without them. `steps`: Number of steps that were trained, without and with the
-    lines, and undone. `skipped`: Number of skipped steps without the lines. `skipped_with`: Number of skipped steps
-    with them. `loss`: The loss of the last of these steps without the lines. `loss_with`: The loss of the last step
-    with them.
+    allowed relative error, of all gradients as one vector and of what a layer adds to its outputs. `error`: The larger
+    of the two without the lines. `error_with`: The error with them. `layers`: The error of each layer without them.
+    `steps`: Number of steps that were trained, without and with the lines, and undone. `skipped`: Number of skipped
+    steps without the lines. `skipped_with`: Number of skipped steps with them. `loss`: The loss of the last of these
+    steps without the lines. `loss_with`: The loss of the last step with them.
     """
 
     paths: tuple[str, ...]
@@ -66,7 +60,7 @@ class Suggestion:
     loss_with: float
 
     def __str__(self) -> str:
-        head = f"# gradients differ from float32's by {self.error:.2g}"
+        head = f"# gradients or outputs differ from float32's by {self.error:.2g}"
         if not self.lines:
             return f"{head}, within {self.tolerance:g}: no rule is needed"
         trained = f"# of {self.steps} steps {self.skipped} were skipped, the last loss was {self.loss:.4g}"
@@ -76,7 +70,7 @@ class Suggestion:
         ])
 
 
-def suggest_rules(model: Model, dataset: DatasetLike, tolerance: float = 0.1, steps: int = 50) -> Suggestion:
+def suggest_rules(model: Model, dataset: DatasetLike, tolerance: float = TOLERANCE, steps: int = 50) -> Suggestion:
     """Find the fewest `to_float` lines that bring a network in half precision near float32.
 
     The first batch is run in float32 and under the model's plan, layer by layer, forward and backward. Layers are kept
@@ -86,7 +80,7 @@ def suggest_rules(model: Model, dataset: DatasetLike, tolerance: float = 0.1, st
     Args:
         model: A `Model` at a level of half precision; it is left unchanged.
         dataset: Batches, as for `Model.train`.
-        tolerance: Maximum relative error of all gradients as one vector.
+        tolerance: Maximum relative error of all gradients as one vector, and of what a layer adds to its outputs.
         steps: Number of steps to train for the comparison; 0 for none.
 
     Raises: TypeError if `model` is not a Model, or an argument is not a number. ValueError if the model has no
@@ -130,26 +124,35 @@ class _Search:
     def _pass(self, paths: tuple[str, ...]) -> Pass:
         networks = self._networks
         if paths not in self._passes:
-            with with_to_float(self.layers_at(paths), float32):
+            try:
+                with with_to_float(self.layers_at(paths), float32):
+                    networks.precision.apply()
+                    # Gradients that overflow only at one scale are a matter of the scale, not of a layer.
+                    self._passes[paths], self._scale = run_pass_in_range(
+                        networks.examined, networks.with_loss, self._batch, self._scale
+                    )
+            finally:
                 networks.precision.apply()
-                # Gradients that overflow only at one scale are a matter of the scale, not of a layer.
-                self._passes[paths], self._scale = run_pass_in_range(
-                    networks.examined, networks.with_loss, self._batch, self._scale
-                )
-            networks.precision.apply()
         return self._passes[paths]
 
     def error(self, paths: tuple[str, ...]) -> float:
-        return gradient_error(self._pass(paths), self._reference)
+        """Return the error of the gradients, or of what a layer adds to its outputs, if that is larger."""
+        result = self._pass(paths)
+        added = (layer.added for layer in deviating(layer_errors(result, self._reference), 0.0))
+        return max(gradient_error(result, self._reference), *added, 0.0)
 
     def _cost(self, paths: tuple[str, ...], tolerance: float) -> tuple[float, ...]:
         """Return a sort key of rules, the best first.
 
         Rules within the tolerance come first, by the number of layers that they cover. Others are sorted by their
-        error, then by how late the first value that is not finite comes.
+        error, then by how late the first value that is not finite comes. Last are those with whose float32 the code of
+        a layer around them does not run.
         """
         covered = sum(1 for path in paths for _ in self._nodes[path].walk())
-        error = self.error(paths)
+        try:
+            error = self.error(paths)
+        except DTYPE_ERRORS:
+            return (2,)
         if error <= tolerance:
             return 0, covered, error
         return 1, error, -self._pass(paths).first_non_finite(), covered
@@ -179,19 +182,13 @@ class _Search:
         return ordered or ([""] if "" not in chosen else [])
 
     def layer_errors(self) -> tuple[LayerError, ...]:
-        half = self._pass(())
-        gradients = {
-            path: relative_error(group, self._reference.parameters[path]) for path, group in half.parameters.items()
-            if group
-        }
-        forward = forward_errors(half, self._reference)
-        return tuple(LayerError(path, *errors, gradients.get(path, 0.0)) for path, errors in forward.items())
+        return layer_errors(self._pass(()), self._reference)
 
 
 def _train(model: Model, batches: Sequence[Batch], layers: Sequence[Layer]) -> tuple[int, float]:
     """Train with layers kept in float32, and undo the steps; return the number of skipped steps and the last loss."""
     networks = model._networks
-    with with_to_float(layers, float32), restoring_variables(networks):
+    with with_to_float(layers, float32), restoring(networks.step.variables()):
         networks.precision.apply()
         records = [model._compiled.stepper.step(batch).records for batch in batches]
         skipped = sum(int(step.overflow.sum()) for step in records)

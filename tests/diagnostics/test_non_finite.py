@@ -74,8 +74,10 @@ def _step_counts(replay: Replay, with_loss: Any, batch: Any, loss_scale: float) 
 def test_an_input_that_is_not_finite_is_found_first(value: float) -> None:
     finding = _find(_chain(1.0), value)
     assert (finding.kind, finding.layer) == ("input", None)
+    name = "NaN" if np.isnan(value) else "inf"
     assert str(finding) == (
-        "column 0 of the batch: 1 of 1 values not finite; a smaller loss scale cannot help: look at the data"
+        f"column 0 of the batch: 1 of 1 values not finite (1 {name}); a smaller loss scale cannot help: look at the "
+        "data"
     )
     assert _find(_chain(1.0), 1.0, label=np.full((1, 1), value, np.float32)).kind == "input"
 
@@ -86,8 +88,8 @@ def test_the_first_layer_whose_output_is_not_finite_is_named(make: Any, path: st
     finding = _find(make(1.0, 1e30, 1.0), 1e10)
     assert (finding.kind, finding.layer) == ("forward", path)
     assert str(finding) == (
-        f"output of layer {path}: 1 of 1 values not finite; a smaller loss scale cannot help: look at its weights and "
-        "its inputs"
+        f"output of layer {path}: 1 of 1 values not finite (1 inf); a smaller loss scale cannot help: look at its "
+        "weights and its inputs"
     )
 
 
@@ -127,15 +129,15 @@ def test_the_network_itself_is_named_where_no_layer_below_it_is_to_blame() -> No
 
     finding = _find(Direct(), 1e10)
     assert (finding.kind, finding.layer) == ("forward", "")
-    assert str(finding).startswith("output of the network itself: 1 of 1 values not finite")
+    assert str(finding).startswith("output of the network itself: 1 of 1 values not finite (1 inf)")
 
 
 def test_a_loss_that_alone_is_not_finite_is_told_apart() -> None:
     finding = _find(_chain(1.0), 1e30, loss="mse")
     assert (finding.kind, finding.layer) == ("loss", None)
     assert str(finding) == (
-        "the loss: 1 of 1 values not finite, every layer's output is finite; a smaller loss scale cannot help: look at "
-        "the loss function and the labels"
+        "the loss: 1 of 1 values not finite (1 inf), every layer's output is finite; a smaller loss scale cannot help: "
+        "look at the loss function and the labels"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import math
 import pathlib
@@ -106,3 +107,19 @@ def test_of_a_tensor_that_is_counted_in_part_all_channels_are_counted_alike(shap
     counts = np.asarray(class_counts([value], most))[0]
     assert most / 2 < counts.sum() <= most
     assert (counts.sum() - counts[0]) / counts.sum() == pytest.approx(1 / shape[-1], abs=2 / counts.sum())
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("size", [2.0**-40, 1.0, 2.0**60])
+def test_scaled_counts_are_those_of_values_that_are_scaled_to_the_format(name: str, size: float) -> None:
+    form = float_format(name)
+    values = np.float32(np.exp2(np.random.default_rng(0).uniform(-24, 0, 4096)) * np.float32(size))
+    values[0] = 0.0
+    scaled = values[1:] * 2.0 ** np.floor(np.log2(form.max / values.max()))
+    counts = TensorRanges.of("activation", "fc", values).scaled_counts(name)
+    assert counts.zero == 1 and counts.overflow == 0
+    broken = TensorRanges.of("activation", "fc", np.float32([0.0, np.inf, np.nan, 1.0])).scaled_counts(name)
+    assert dataclasses.astuple(broken) == (1, 0, 0, 1, 2)
+    assert counts.flushed == (scaled < form.smallest_subnormal / 2).sum()
+    assert counts.normal == (scaled >= form.smallest_normal).sum()
+    assert sum(dataclasses.astuple(counts)) == 4096
