@@ -8,14 +8,16 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+import keras
+
+from mixtrain.network.marks import APPLIED, LEASE
 from mixtrain.network.walk import tree_of
 from mixtrain.precision.claims import claimants_of, claims_on
+from mixtrain.precision.half_storage import HalfStorage, keep_in_float32
 from mixtrain.precision.keras_functions import rebuild_functions, record_network
 from mixtrain.precision.plan import PlanRow, PrecisionPlan
 from mixtrain.typing import Layer, Network
 
-_ATTRIBUTE: Final = "_mixtrain_applied"
-_LEASE: Final = "_plan_lease"
 _numbers = itertools.count(1)
 
 
@@ -30,35 +32,34 @@ class AppliedPlan:
         plan: The plan.
         lasting: Whether it stays in force under Models without a level; False for a Model's, which ends with it.
         planning: Makes the plan again, for a network that has changed since; None to leave it as it is.
+        storage: How it stores parameters.
 
     Attributes:
         network, plan: As passed.
         number: Counts the plans in the order in which they were applied.
+        undone: Whether the plan was undone, or replaced by another one of the network.
     """
 
     def __init__(
         self, network: Network, plan: PrecisionPlan, *, lasting: bool = True,
-        planning: Callable[[], PrecisionPlan] | None = None,
+        planning: Callable[[], PrecisionPlan] | None = None, storage: HalfStorage = HalfStorage(),
     ) -> None:
         self.network = network
         self.plan = plan
         self.lasting = lasting
         self.planning = planning
+        self.storage = storage
+        self.stored: list[keras.Variable] = []
         self.number = next(_numbers)
         self.covered: dict[int, PlanRow] = {}
-        self._undone = False
+        self.undone = False
         # The lasting plan of the same network, which is in force again when this one is undone.
         self._below: AppliedPlan | None = None
 
     @property
-    def undone(self) -> bool:
-        """Whether the plan was undone, or replaced by another one of the network."""
-        return self._undone
-
-    @property
     def in_force(self) -> bool:
         """Whether every layer computes as planned: the plan was not undone, and no later plan changed a layer."""
-        return not self._undone and not self.covered
+        return not self.undone and not self.covered
 
     def enforce(self) -> None:
         """Apply the plan again to the layers that a later plan of another network changed."""
@@ -71,9 +72,9 @@ class AppliedPlan:
             changed |= self._drop()
         above = applied_plan(self.network)
         if above is self and self._below is not None:
-            object.__setattr__(self.network, _ATTRIBUTE, self._below)
+            APPLIED.put(self.network, self._below)
         elif above is self:
-            object.__delattr__(self.network, _ATTRIBUTE)
+            APPLIED.remove(self.network)
         elif above is not None and above._below is self:
             above._below = None
 
@@ -87,9 +88,11 @@ class AppliedPlan:
 
     def _drop(self) -> set[int]:
         """Remove the plan from its layers; return the ids of the layers that changed."""
-        if self._undone:
+        if self.undone:
             return set()
-        self._undone = True
+        self.undone = True
+        if self.stored:
+            keep_in_float32(self.network, self.stored)
         return {id(row.target) for row in self.plan.rows if claims_on(row.target).drop(self)}
 
 
@@ -155,13 +158,14 @@ def put_in_force(applied: AppliedPlan) -> AppliedPlan:
         # The previous plan goes last, so that a layer with the same row in both plans does not change.
         for plan in replaced:
             changed |= plan._drop()
-    object.__setattr__(network, _ATTRIBUTE, applied)
+        applied.stored = applied.storage.store(network, applied.plan)
+    APPLIED.put(network, applied)
     return applied
 
 
 def applied_plan(network: Network) -> AppliedPlan | None:
     """Return the plan in force on a network, or None."""
-    return vars(network).get(_ATTRIBUTE)
+    return APPLIED.of(network)
 
 
 class Lease:
@@ -175,7 +179,7 @@ class Lease:
     def with_cell(self, cell: Layer, network: Network) -> Layer:
         """Attach the lease to a cell that wraps the network; return the cell."""
         if cell is not network:
-            object.__setattr__(cell, _LEASE, self)
+            LEASE.put(cell, self)
         return cell
 
 
@@ -187,7 +191,7 @@ def kept_plans(network: Network) -> list[AppliedPlan]:
     plans: dict[int, AppliedPlan] = {}
     for node in tree_of(network).walk():
         plans |= {id(plan): plan for plan in claimants_of(node.layer) if plan.lasting}
-        lease = vars(node.layer).get(_LEASE)
+        lease = LEASE.of(node.layer)
         leased = None if lease is None else applied_plan(lease.network)
         if leased is not None:
             plans[id(leased)] = leased

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import keras
 
 from mixtrain import backend
-from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.autocast.state import keep_mask
 from mixtrain.boundary import UserTensor
 from mixtrain.dtype import DType, is_float
@@ -46,11 +44,3 @@ def cast_floats(values: Tree, dtype: DType | None) -> Tree:
         return value
 
     return keras.tree.map_structure(cast, values)
-
-
-def run_under(rule: CastRule, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
-    """Run the forward function of a Cell with inputs, parameters and outputs cast according to a rule."""
-    args, kwargs = cast_floats(args, rule.inputs), cast_floats(kwargs, rule.inputs)
-    with parameters_read_as(rule.parameters):
-        outputs = forward(*args, **kwargs)
-    return cast_floats(outputs, rule.outputs)

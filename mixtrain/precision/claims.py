@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
+from mixtrain.network.marks import CLAIMS
 from mixtrain.precision.plan import PlanRow
 from mixtrain.precision.row_effect import UNCHANGED, Undo, apply_row, effect_of, undo_row
 from mixtrain.trace_version import effect_changed
 from mixtrain.typing import Layer, Network
-
-_ATTRIBUTE: Final = "_mixtrain_claims"
 
 
 class Claimant(Protocol):
@@ -45,7 +44,7 @@ class Claims:
         claimant.covered.pop(id(self._layer), None)
         changed = self._update()
         if not self._rows:
-            object.__delattr__(self._layer, _ATTRIBUTE)
+            CLAIMS.remove(self._layer)
         return changed
 
     def _update(self) -> bool:
@@ -75,13 +74,13 @@ class Claims:
 
 def claimants_of(layer: Layer) -> list[Any]:
     """Return the plans that have a row for a layer, the last one in force."""
-    claims = vars(layer).get(_ATTRIBUTE)
+    claims = CLAIMS.of(layer)
     return [] if claims is None else [claimant for claimant, _ in claims._rows]
 
 
 def claims_on(layer: Layer) -> Claims:
-    claims = vars(layer).get(_ATTRIBUTE)
+    claims = CLAIMS.of(layer)
     if claims is None:
         claims = Claims(layer)
-        object.__setattr__(layer, _ATTRIBUTE, claims)
+        CLAIMS.put(layer, claims)
     return claims

@@ -9,12 +9,12 @@ import keras
 from mixtrain import backend
 from mixtrain.dtype import DType, as_dtype, float32, is_float
 from mixtrain.network.keras_own import keras_owns
-from mixtrain.network.walk import is_cell, tree_of
+from mixtrain.network.marks import REQUEST, STORED_BY_PLAN
+from mixtrain.network.walk import is_cell, tree_of, variables_of
 from mixtrain.precision.families import family_of
 from mixtrain.precision.half_products import covered
 from mixtrain.precision.own_policy import own_policy
-from mixtrain.precision.plan_request import request_of
-from mixtrain.typing import DTypeLike, Layer, Network
+from mixtrain.typing import DTypeLike, Layer, Network, Variable
 
 _ATTENTION: Final = tuple(
     getattr(keras.layers, name)
@@ -29,7 +29,7 @@ def own_dtype(layer: Layer) -> DType:
         policy = own_policy(layer)
         # A policy map has no dtype of its own; the layer looks its policy up by path.
         return _float_format(layer.compute_dtype if policy is layer.dtype_policy else policy.compute_dtype)
-    request = request_of(layer)
+    request = REQUEST.of(layer)
     return float32 if request is None else request.dtype
 
 
@@ -75,11 +75,18 @@ def compilable(network: Network) -> bool:
 
 
 def parameter_dtype_of(layer: Layer) -> DType | None:
-    """Return the dtype in which the parameters of a layer and its sublayers are stored; None if it has none."""
-    first = next(iter(layer.get_parameters() if is_cell(layer) else getattr(layer, "weights", ())), None)
-    if first is None:
-        return None
-    return as_dtype(getattr(first, "stored_dtype", first.dtype))
+    """Return the dtype in which the parameters of a layer are stored without a plan; None if it has none."""
+    return next(map(own_storage_of, variables_of(layer)), None)
+
+
+def own_storage_of(variable: Variable) -> DType:
+    """Return the dtype in which a variable is stored without a plan."""
+    return float32 if STORED_BY_PLAN.of(variable) else stored_dtype_of(variable)
+
+
+def stored_dtype_of(variable: Variable) -> DType:
+    """Return the dtype in which a variable is stored, which a Parameter that is read in another one knows."""
+    return as_dtype(getattr(variable, "stored_dtype", variable.dtype))
 
 
 def reason_to_stay(layer: Layer) -> str | None:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Final, Literal
 
 from mixtrain import backend, checks
-from mixtrain.dtype import DType, as_dtype, bfloat16, float16
+from mixtrain.dtype import FLOAT8_RULES, HALF_DTYPES, DType, as_precision, bfloat16, float16
 from mixtrain.precision.families import Family
 
 AmpLevel = Literal["O0", "O1", "O2", "O3", "auto"]
@@ -17,10 +17,12 @@ LEVEL_NAMES: Final = ("O0", "O1", "O2", "O3", "auto")
 
 # Names of precisions in Keras and PyTorch, with what to write for them.
 _O2_FLOAT16: Final = 'amp_level="O2"'
+_O2_FLOAT8: Final = 'amp_level="O2", cast_model_type="float8"'
 _O2_BFLOAT16: Final = 'amp_level="O2", cast_model_type="bfloat16"'
 _OTHER_NAMES: Final = {
     **dict.fromkeys(("mixed_float16", "float16", "fp16", "half", "16", "16-mixed", "mixed", "true"), _O2_FLOAT16),
     **dict.fromkeys(("mixed_bfloat16", "bfloat16", "bf16", "bf16-mixed"), _O2_BFLOAT16),
+    **dict.fromkeys(("float8", "fp8", "mixed_float8", "fp8-mixed"), _O2_FLOAT8),
     **dict.fromkeys(("float32", "fp32", "32", "32-true", "none", "no", "off", "false"), 'amp_level="O0"'),
 }
 
@@ -56,11 +58,15 @@ LEVELS: Final = {
 
 @dataclasses.dataclass(frozen=True)
 class Resolved:
-    """A level and half dtype, with the reason for the choice."""
+    """A level and half dtype, with the reason for the choice.
+
+    `float8`: The rule by which products are computed in float8, or None.
+    """
 
     level: Level
     half: DType
     reason: str
+    float8: DType | None = None
 
 
 def check_level(where: str, amp_level: AmpLevel) -> None:
@@ -80,11 +86,15 @@ def resolve_level(
     are so small that on a CPU casts cost more than half precision gains.
     """
     check_level(where, amp_level)
-    half = None if cast_model_type is None else as_dtype(cast_model_type)
-    if half not in (None, float16, bfloat16):
+    half = None if cast_model_type is None else as_precision(cast_model_type)
+    if half not in (None, *HALF_DTYPES, *FLOAT8_RULES):
         raise checks.fail_value(
-            where, "cast_model_type must be float16 or bfloat16", half.name, "cast_model_type=mixtrain.float16"
+            where, "cast_model_type must be float16, bfloat16 or float8", half.name, "cast_model_type=mixtrain.float16"
         )
+    if half in FLOAT8_RULES:
+        # What is not a product of dense layers computes in bfloat16, which has the range of float32.
+        resolved = resolve_level(where, amp_level, bfloat16, small=small)
+        return dataclasses.replace(resolved, float8=half)
     if amp_level != "auto":
         return Resolved(LEVELS[amp_level], half or float16, "as requested")
     device = backend.describe_device()

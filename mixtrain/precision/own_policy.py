@@ -11,11 +11,10 @@ from typing import Any, Final
 import keras
 
 from mixtrain.network.keras_own import keras_owns
+from mixtrain.network.marks import OWN_POLICY
 from mixtrain.network.walk import Node
 from mixtrain.typing import Layer
 
-# Attribute in which a Keras layer keeps the user's policy while a plan is in force.
-OWN_POLICY: Final = "_mixtrain_own_policy"
 # Layers whose sublayers Keras creates from a configuration or with their dtype: those tell nothing about the user.
 _MAKERS: Final = (keras.layers.RNN, keras.layers.Bidirectional)
 # Layers whose arguments are other layers or functions, which Keras does not record.
@@ -24,7 +23,7 @@ _UNRECORDED: Final = (*_MAKERS, keras.layers.Wrapper, keras.layers.StackedRNNCel
 
 def own_policy(layer: keras.Layer) -> keras.dtype_policies.DTypePolicy:
     """Return the dtype policy of a layer without any plan."""
-    return vars(layer).get(OWN_POLICY) or layer.dtype_policy
+    return OWN_POLICY.of(layer) or layer.dtype_policy
 
 
 def chosen_policies(root: Node) -> frozenset[int]:

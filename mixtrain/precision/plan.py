@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable
 from typing import Final
 
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, float16, float32
 from mixtrain.precision.cast import CastRule
+from mixtrain.precision.float8_state import AmaxHistories
 from mixtrain.precision.levels import LEVELS
 from mixtrain.text_table import aligned
 from mixtrain.typing import Layer
 
-_PLANNED: Final = "_mixtrain_planned_rule"
-_LISTS: Final = ("white_list", "black_list")
+LISTS: Final = ("white_list", "black_list")
 # Rules that a user sets layer by layer: a call of `to_float`, and a Keras layer's own `dtype`.
 TO_FLOAT: Final = "to_float"
 DTYPE_POLICY: Final = "dtype policy"
@@ -24,7 +22,7 @@ _HEAD: Final = ("layer", "class", "computes in", "parameters", "output", "rule",
 
 @dataclasses.dataclass(frozen=True)
 class PlannedRule:
-    """The rule of a plan's row, stored on the layer while the plan is in force.
+    """The rule of a plan's row, by which the plan casts the layer; stored on it while the plan is in force.
 
     `by_user`: Whether a user set it (`to_float`, a layer's own dtype, an entry of a list), so that it covers all inside
     the layer.
@@ -49,6 +47,9 @@ class PlanRow:
         cast: What is cast when the layer is called; None if the layer is left as it is.
         target: The layer itself.
         fused: Whether a Keras batch normalization runs in the backend's fused kernel.
+        float8: The rule by which the layer's products are computed in float8, and their results returned in
+            `compute_dtype`; None for none.
+        histories: The magnitudes of earlier steps by which they are scaled; None for those of each step.
     """
 
     path: str
@@ -61,11 +62,18 @@ class PlanRow:
     cast: CastRule | None = dataclasses.field(repr=False)
     target: Layer = dataclasses.field(repr=False, compare=False)
     fused: bool = False
+    float8: DType | None = None
+    histories: AmaxHistories | None = dataclasses.field(default=None, repr=False, compare=False)
+
+    @property
+    def computes_in(self) -> str:
+        """What the layer computes in, in words."""
+        return self.compute_dtype.name if self.float8 is None else f"{self.float8.name} (e4m3, gradients e5m2)"
 
     @property
     def by_user(self) -> bool:
         """Whether a user set the rule for this layer."""
-        return self.rule in (TO_FLOAT, DTYPE_POLICY) or (self.rule in _LISTS and self.why.startswith("matches"))
+        return self.rule in (TO_FLOAT, DTYPE_POLICY) or (self.rule in LISTS and self.why.startswith("matches"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,12 +85,14 @@ class PrecisionPlan:
         half: The half dtype in use.
         reason: Why this level was chosen.
         rows: A row for each layer, parents first.
+        storage: Sentences about weights that are stored in half.
     """
 
     level: str
     half: DType
     reason: str
     rows: tuple[PlanRow, ...]
+    storage: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return _as_table(self)
@@ -110,7 +120,7 @@ def _as_table(plan: PrecisionPlan) -> str:
     """Format a plan as aligned columns, between a title with the level and a count of layers by dtype."""
     rows = [
         (
-            row.path or "(network)", row.layer, row.compute_dtype.name,
+            row.path or "(network)", row.layer, row.computes_in,
             row.parameter_dtype.name if row.parameter_dtype else "-", row.output_dtype.name, row.rule, row.why,
         )
         for row in plan.rows
@@ -119,20 +129,11 @@ def _as_table(plan: PrecisionPlan) -> str:
     separator = "-" * max(len(line) for line in lines)
     count = {dtype: sum(row.compute_dtype == dtype for row in plan.rows) for dtype in sorted(plan.compute_dtypes())}
     total = ", ".join(f"{number} in {dtype.name}" for dtype, number in count.items())
+    float8 = sum(row.float8 is not None for row in plan.rows)
+    total += f"; products of {float8} in float8" if float8 else ""
     half = f", half is {plan.half.name}" if plan.half in count else ""
     title = f"precision plan: {plan.level}{half} ({plan.reason})"
     setting = backend.tf32_products() if float32 in count else ""
     note = [f"float32 products run in TF32 on this device: {setting} changes that"] if setting else []
     summary = f"{len(rows)} layers: {total}"
-    return "\n".join([title, separator, lines[0], separator, *lines[1:], separator, summary, *note])
-
-
-def planned_rule(layer: Layer) -> PlannedRule | None:
-    """Return the rule by which the plan in force casts a layer, or None."""
-    return getattr(layer, _PLANNED, None)
-
-
-def store_rule(row: PlanRow) -> Callable[[], None]:
-    """Store the rule of a row on its layer; return a function that removes it."""
-    object.__setattr__(row.target, _PLANNED, PlannedRule(row.rule, row.by_user))
-    return functools.partial(object.__delattr__, row.target, _PLANNED)
+    return "\n".join([title, separator, lines[0], separator, *lines[1:], separator, summary, *plan.storage, *note])

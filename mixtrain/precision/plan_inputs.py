@@ -24,15 +24,12 @@ class PlanInputs:
     def unchanged(self) -> bool:
         """Whether a plan made now would be the same: no layer was added or built, and no rule or policy changed."""
         return (
-            self._versions.unchanged() and not self._keras_layers_changed(also_built=True)
+            self._versions.unchanged() and not self.keras_layers_changed(also_built=True)
             and keras.config.dtype_policy() is self._default
         )
 
-    def keras_layers_changed(self) -> bool:
+    def keras_layers_changed(self, *, also_built: bool = False) -> bool:
         """Whether the sublayers or the policy of a Keras layer changed; a Cell counts its changes in its version."""
-        return self._keras_layers_changed(also_built=False)
-
-    def _keras_layers_changed(self, *, also_built: bool) -> bool:
         for entry in self._layers:
             layer, previous, policy = entry
             if (layer.built, layer.dtype_policy, sublayers(layer)) != previous:

@@ -10,19 +10,22 @@ from typing import Final
 import keras
 
 from mixtrain import checks
-from mixtrain.dtype import DType, float32
+from mixtrain.dtype import DType, float8_delayed, float32
 from mixtrain.errors import PrecisionRuleError
 from mixtrain.network.keras_own import overrides
+from mixtrain.network.marks import FLOAT8_REQUEST, REQUEST
 from mixtrain.network.output_calls import CallSite, output_calls
-from mixtrain.network.walk import Node, is_cell, tree_of
+from mixtrain.network.walk import Node, tree_of, variables_of
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.dtypes import own_dtype, parameter_dtype_of, reason_to_stay
 from mixtrain.precision.families import Family, computes_only_in_float32, family_of, rule_giver
-from mixtrain.precision.fused_norm import reason_not_fused
+from mixtrain.precision.float8_layers import has_matrix, reason_not_float8, reason_not_recommended
+from mixtrain.precision.float8_state import AmaxHistories
 from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
+from mixtrain.precision.norms import reason_not_fused
 from mixtrain.precision.own_policy import chosen_policies, own_policy
-from mixtrain.precision.plan import DTYPE_POLICY, TO_FLOAT, PlanRow, PrecisionPlan
-from mixtrain.precision.plan_request import Request, request_of
+from mixtrain.precision.plan import DTYPE_POLICY, LISTS, TO_FLOAT, PlanRow, PrecisionPlan
+from mixtrain.precision.plan_request import Request
 from mixtrain.precision.probabilities import FinalProbabilities
 from mixtrain.precision.rules import Entry, LayerList, Match
 from mixtrain.typing import Layer, Network
@@ -39,7 +42,7 @@ class _Decision:
     """The outcome of the rules for one layer. A `dtype` of None leaves the layer as it is.
 
     `returns_float32`: Whether float outputs are cast to float32. `covers_below`: Whether it holds for the sublayers
-    too.
+    too. `float8`: The rule for products in float8 that is asked for, or None.
     """
 
     dtype: DType | None
@@ -47,6 +50,7 @@ class _Decision:
     why: str
     returns_float32: bool = False
     covers_below: bool = False
+    float8: DType | None = None
 
 
 def plan_precision(
@@ -62,7 +66,8 @@ def plan_precision(
             half; "O2" everything except normalization; "O3" everything; "auto" chooses for the device. A softmax,
             sigmoid or the like that ends the network stays in float32. A Keras layer's own dtype beats the level.
         keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
-        cast_model_type: float16 or bfloat16; None for the level's (float16).
+        cast_model_type: float16 or bfloat16; None for the level's (float16). "float8": bfloat16, with the products of
+            dense layers between the first and the last layer in float8.
         white_list: Instead of a level: compute only these in half (see `custom_mixed_precision`).
         black_list: Instead of a level: compute everything except these in half.
 
@@ -107,8 +112,7 @@ def plan_keeping(network: Network, plans: Sequence[PrecisionPlan]) -> PrecisionP
 
 def _has_small_products(network: Network) -> bool:
     """Whether all products of a network are by small matrices; False if it has no weights yet."""
-    weights = network.get_parameters() if is_cell(network) else getattr(network, "weights", ())
-    shapes = [tuple(weight.shape) for weight in weights]
+    shapes = [tuple(weight.shape) for weight in variables_of(network)]
     products = [shape for shape in shapes if len(shape) > 1]
     return bool(products) and all(len(shape) == 2 and math.prod(shape) < _SMALL_PRODUCT for shape in products)
 
@@ -127,7 +131,7 @@ class _Planner:
     ) -> None:
         self._root = root
         self._level: Level = resolved.level
-        self._half = resolved.half
+        self._half, self._float8 = resolved.half, resolved.float8
         self._keep_norm = keep_norm
         self._lists = lists
         self._kept = kept or {}
@@ -140,22 +144,34 @@ class _Planner:
         self._final = FinalProbabilities(root.layer, *models)
         self._decided: dict[int, tuple[Node, _Decision]] = {}
         self._outputs: dict[int, tuple[DType, bool]] = {}
+        # The ids of the layers whose products the user wants in float8.
+        self._asked: set[int] = set()
+        # The first and the last layer with a weight matrix, by their ids.
+        self._ends: dict[int, str] = {}
 
     def rows(self) -> Iterator[PlanRow]:
         """Yield the rows of the plan, parents first."""
         # All decisions come before the first row: the dtype of a layer's outputs depends on the layers inside it. A
         # shared layer is visited once for each path, and the last decision is kept.
-        for node, decision in self._visit(self._root, None, None):
+        for node, decision in self._visit(self._root, None, None, None):
             self._decided[id(node.layer)] = node, decision
+        weighted = [node.layer for node, _ in self._decided.values() if has_matrix(node)]
+        self._ends = {id(layer): "last" for layer in weighted[-1:]} | {id(layer): "first" for layer in weighted[:1]}
         for node, decision in self._decided.values():
             yield self._row(node, decision)
 
     def _visit(
-        self, node: Node, covering: _Decision | None, inherited: Request | None
+        self, node: Node, covering: _Decision | None, inherited: Request | None, float8: Request | None
     ) -> Iterator[tuple[Node, _Decision]]:
         """Decide for a node and all below it, under the decision and the latest `to_float` of the layers above."""
-        request = _later(_later(request_of(node.layer), request_of(rule_giver(node.layer))), inherited)
+        request = _later(_later(REQUEST.of(node.layer), REQUEST.of(rule_giver(node.layer))), inherited)
+        float8 = _later(_later(FLOAT8_REQUEST.of(node.layer), FLOAT8_REQUEST.of(rule_giver(node.layer))), float8)
         decision = self._decide(node, covering, request)
+        if float8 is not None and (request is None or float8.stamp > request.stamp):
+            decision = dataclasses.replace(decision, float8=float8.dtype, why=f"{decision.why}; {TO_FLOAT}")
+            self._asked.add(id(node.layer))
+        elif decision.dtype == self._half and decision.rule not in (TO_FLOAT, DTYPE_POLICY):
+            decision = dataclasses.replace(decision, float8=self._float8)
         if isinstance(node.layer, keras.Operation) and not isinstance(node.layer, keras.Layer):
             if self._casts_operation(node, decision):
                 yield node, decision
@@ -163,7 +179,7 @@ class _Planner:
         yield node, decision
         below = decision if decision.covers_below else covering
         for child in node.children:
-            yield from self._visit(child, below, request)
+            yield from self._visit(child, below, request, float8)
 
     def _casts_operation(self, node: Node, decision: _Decision) -> bool:
         """Whether an operation of a functional model has a row; any other computes in the dtype of its inputs."""
@@ -223,19 +239,15 @@ class _Planner:
 
     def _by_list(self, listed: Match | None, covering: _Decision | None) -> _Decision:
         """Decide by a white or black list, whose entries cover the layers below them."""
-        white = self._lists is not None and self._lists.name == "white_list"
-        if covering is not None and listed is None:
+        name = "" if self._lists is None else self._lists.name
+        white = name == "white_list"
+        if listed is not None:
+            dtype = self._half if white else float32
+            return _Decision(dtype, name, f"matches {listed.entry}", returns_float32=white, covers_below=True)
+        if covering is not None:
             # Only the outermost layer that is covered casts its outputs back.
             return dataclasses.replace(covering, returns_float32=False)
-        if white:
-            if listed is None:
-                return _Decision(float32, "white_list", "not in the list")
-            return _Decision(
-                self._half, "white_list", f"matches {listed.entry}", returns_float32=True, covers_below=True
-            )
-        if listed is None:
-            return _Decision(self._half, "black_list", "not in the list")
-        return _Decision(float32, "black_list", f"matches {listed.entry}", covers_below=True)
+        return _Decision(float32 if white else self._half, name, "not in the list")
 
     def _by_level(self, node: Node, family: Family, covering: _Decision | None) -> _Decision:
         """Decide by the row of the level: final probabilities and normalization first, then the layer's family."""
@@ -253,9 +265,7 @@ class _Planner:
             why = "recurrent layers compute in half" if family == "recurrent" else "matrix products compute in half"
             # A recurrent layer and its cells share the loop that runs them, so the cells follow.
             return _Decision(self._half, level.name, why, returns_float32=True, covers_below=family == "recurrent")
-        if level.default == "half":
-            return _Decision(self._half, level.name, "the level's default")
-        return _Decision(float32, level.name, "the level's default")
+        return _Decision(self._half if level.default == "half" else float32, level.name, "the level's default")
 
     def _normalization(self, level: Level) -> _Decision:
         """Decide for a normalization in a network that computes in half; its arithmetic is float32 in any case."""
@@ -287,12 +297,24 @@ class _Planner:
             if id(layer) in self._called and decision.rule != TO_FLOAT:
                 cast = dataclasses.replace(cast, step_outputs=float32)
         kernel = _kernel(layer)
+        left_out = self._reason_not_float8(node, decision) if decision.float8 else ""
+        float8 = decision.float8 if left_out is None else None
+        notes = (("in separate operations: ", kernel), ("not in float8: ", left_out))
         return PlanRow(
             path=node.path, layer=type(layer).__name__, rule=decision.rule,
-            why=f"{decision.why}; in separate operations: {kernel}" if kernel else decision.why,
+            why="; ".join([decision.why, *(label + reason for label, reason in notes if reason)]),
             compute_dtype=decision.dtype or own_dtype(layer), parameter_dtype=parameter_dtype_of(layer),
             output_dtype=output, cast=cast, target=layer, fused=kernel == "",
+            float8=float8, histories=AmaxHistories() if float8 == float8_delayed else None,
         )
+
+    def _reason_not_float8(self, node: Node, decision: _Decision) -> str | None:
+        """Return why the products of a layer are not computed in float8; "" if it has none, None if they are."""
+        reason = reason_not_float8(node.layer)
+        if reason is None and decision.rule not in LISTS and id(node.layer) not in self._asked:
+            end = self._ends.get(id(node.layer))
+            return f"it is the {end} layer" if end is not None else reason_not_recommended(node.layer)
+        return reason
 
     def _kept_row(self, node: Node, decision: _Decision) -> PlanRow | None:
         """Return the row of another plan that holds for a layer, or None."""

@@ -12,15 +12,14 @@ import keras
 
 from mixtrain.dtype import float32
 from mixtrain.network.interpose import Forward, interpose
+from mixtrain.network.marks import OWN_POLICY, PLANNED_RULE
 from mixtrain.network.walk import is_cell
 from mixtrain.precision.cast import CastRule, cast_floats
-from mixtrain.precision.fused_norm import fused
+from mixtrain.precision.float8_layers import multiply_in_float8
 from mixtrain.precision.half_errors import advising, runs_user_code
 from mixtrain.precision.half_products import by_backend_products
-from mixtrain.precision.lean_norm import is_lean, lean
-from mixtrain.precision.own_config import keep_own_config
-from mixtrain.precision.own_policy import OWN_POLICY
-from mixtrain.precision.plan import PlanRow, store_rule
+from mixtrain.precision.norms import fused, is_lean, lean
+from mixtrain.precision.plan import PlannedRule, PlanRow
 
 Undo = Callable[[], object]
 UNCHANGED: Final = None
@@ -28,16 +27,19 @@ UNCHANGED: Final = None
 
 def effect_of(row: PlanRow) -> Hashable:
     """Return a key for the computation that a row makes of its layer; `UNCHANGED` if it changes nothing."""
-    if row.cast is None and not row.fused and not is_lean(row.target):
+    if row.cast is None and row.float8 is None and not row.fused and not is_lean(row.target):
         return UNCHANGED
-    return row.cast, row.compute_dtype, row.output_dtype, row.fused, row.by_user
+    return row.cast, row.compute_dtype, row.output_dtype, row.fused, row.by_user, row.float8
 
 
 def apply_row(row: PlanRow, undo: list[Undo]) -> None:
     """Apply a row to its layer; `undo` receives what reverts it, last in, first out, also if this raises."""
+    if row.float8 is not None:
+        undo.append(multiply_in_float8(row.target, row.histories))
     if row.cast is not None:
         _apply_cast(row, row.cast, undo)
-        undo.append(store_rule(row))
+        PLANNED_RULE.put(row.target, PlannedRule(row.rule, row.by_user))
+        undo.append(functools.partial(PLANNED_RULE.remove, row.target))
     if row.fused:
         undo.append(interpose(row.target, lambda forward: fused(row.target, forward)))
     if is_lean(row.target):
@@ -58,9 +60,9 @@ def _apply_cast(row: PlanRow, cast: CastRule, undo: list[Undo]) -> None:
 def _apply_to_layer(row: PlanRow, cast: CastRule, undo: list[Undo]) -> None:
     """Apply a row to a Keras layer: by its dtype policy, which casts inputs and reads variables in that dtype."""
     layer, previous = row.target, row.target.dtype_policy
-    object.__setattr__(layer, OWN_POLICY, previous)
-    undo.append(lambda: object.__delattr__(layer, OWN_POLICY))
-    undo.append(keep_own_config(layer, previous))
+    OWN_POLICY.put(layer, previous)
+    undo.append(lambda: OWN_POLICY.remove(layer))
+    undo.append(interpose(layer, lambda own: _with_own_policy(own, previous), method="get_config"))
     # A fused batch normalization takes half inputs and computes in float32 by itself.
     input_dtype = row.output_dtype if row.fused else row.compute_dtype
     policy = "float32" if input_dtype == float32 else f"mixed_{input_dtype.name}"
@@ -78,6 +80,18 @@ def _apply_to_layer(row: PlanRow, cast: CastRule, undo: list[Undo]) -> None:
     if cast.step_outputs is not None:
         step_outputs = CastRule(outputs=cast.step_outputs)
         undo.append(interpose(layer, lambda forward: _casting_for_step(forward, step_outputs)))
+
+
+def _with_own_policy(own: Forward, policy: keras.dtype_policies.DTypePolicy) -> Forward:
+    """Let `get_config`, and so Keras's save and clone, return the user's own policy, so that Keras saves no plan."""
+
+    # Keras marks its default `get_config` by an attribute of the function, which `wraps` copies.
+    @functools.wraps(own)
+    def get_config() -> dict[str, Any]:
+        config: dict[str, Any] = own()
+        return config | {"dtype": keras.dtype_policies.serialize(policy)} if "dtype" in config else config
+
+    return get_config
 
 
 def _casting(forward: Forward, cast: CastRule) -> Forward:

@@ -9,7 +9,7 @@ from unittest import mock
 
 import tensorflow as tf
 
-from mixtrain.backend.tensorflow import normalize, pooling, products
+from mixtrain.backend.tensorflow import kernels, normalize
 
 # Operations that do a layer's arithmetic; casts, shapes and reads are not among them.
 ARITHMETIC = {
@@ -23,7 +23,7 @@ ARITHMETIC = {
 def half_units() -> Iterator[None]:
     """Trace for a device that has half kernels; others get float32 ones, fed with half values."""
     with contextlib.ExitStack() as patches:
-        for file, name in ((products, "multiplies"), (pooling, "has_kernels"), (normalize, "has_kernels")):
+        for file, name in ((kernels, "multiplies"), (kernels, "has_kernels"), (normalize, "has_kernels")):
             patches.enter_context(mock.patch.object(file, name, return_value=True))
         yield
 

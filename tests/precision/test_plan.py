@@ -96,7 +96,7 @@ def test_to_float_works_on_keras_layers_and_at_once_on_cells() -> None:
 
 @pytest.mark.parametrize("bad", ["float64", np.int32, 16, "half"])
 def test_to_float_refuses_other_formats(bad: Any) -> None:
-    with pytest.raises(ValueError, match="to_float: dst_type must be float16, bfloat16 or float32; got"):
+    with pytest.raises(ValueError, match="to_float: dst_type must be float16, bfloat16, float32 or float8; got"):
         nn.Dense(2, 2).to_float(bad)
 
 
@@ -222,7 +222,7 @@ def test_auto_leaves_small_matrices_in_float32_on_a_cpu(
     [
         ({"amp_level": "o2"}, r'amp_level must be one of O0, O1, O2, O3, auto; got .o2.. Write amp_level="O2"'),
         ({"amp_level": "O4"}, r"amp_level must be one of"),
-        ({"cast_model_type": "float32"}, r"cast_model_type must be float16 or bfloat16; got .float32."),
+        ({"cast_model_type": "float32"}, r"cast_model_type must be float16, bfloat16 or float8; got .float32."),
     ],
 )
 def test_unknown_levels_and_formats_are_errors_that_say_what_to_write(options: Any, message: str) -> None:

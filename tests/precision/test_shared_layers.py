@@ -124,7 +124,7 @@ def test_a_row_that_cannot_be_put_in_force_leaves_all_as_it_was(monkeypatch: pyt
     def refuse(*_: Any) -> Any:
         raise RuntimeError("no cast here")
 
-    monkeypatch.setattr("mixtrain.precision.row_effect.keep_own_config", refuse)
+    monkeypatch.setattr("mixtrain.precision.row_effect._with_own_policy", refuse)
     with pytest.raises(RuntimeError, match="no cast here"):
         amp.apply_plan(auto, plan)
     monkeypatch.undo()

@@ -181,7 +181,8 @@ def model_of(network: Any, column: str) -> mixtrain.Model:
     manager = mixtrain.FixedLossScaleManager(8.0) if level != "O0" and half == "float16" else None
     optimizer = keras.optimizers.SGD(1e-3)
     return mixtrain.Model(
-        network, loss, optimizer, amp_level=level, cast_model_type=half, loss_scale_manager=manager
+        network, loss, optimizer, amp_level=level, cast_model_type=half, loss_scale_manager=manager,
+        explain_overflow=False,  # No step is tried in float32.
     )
 
 
