@@ -71,11 +71,9 @@ class Batch(Stage):
 class FunctionBatch(Stage):
     """Batches whose size or contents are computed by a function.
 
-    Args:
-        batch_size: A number of rows, or a function from `BatchInfo` to one.
-        per_batch_map: Takes one list of arrays per input column, then `BatchInfo`; returns such lists, or dicts
-            for whole batches.
-        padding: Pads the rows of a batch to one shape, after `per_batch_map`.
+    `batch_size`: A number of rows, or a function from `BatchInfo` to one. `per_batch_map`: Takes one list of arrays per
+    input column, then `BatchInfo`; returns such lists, or dicts for whole batches. `padding`: Pads the rows of a batch
+    to one shape, after `per_batch_map`.
     """
 
     def __init__(

@@ -20,12 +20,10 @@ Buckets = tuple[tuple[int | None, int], ...]
 class BucketBatch(Stage):
     """Batches of the rows of one bucket, yielded when it is full; incomplete batches come at the end, by bucket.
 
-    Args:
-        columns: The columns that the length is computed from.
-        buckets: The exclusive upper boundary of lengths (None: any length) and the batch size of each bucket.
-        length: A function of these columns; None: the length of the one column.
-        padding: Pads the rows of a batch to one shape.
-        to_boundary: Whether sizes that are None in `padding` are one less than the boundary.
+    `columns`: The columns that the length is computed from. `buckets`: The exclusive upper boundary of lengths (None:
+    any length) and the batch size of each bucket. `length`: A function of these columns; None: the length of the one
+    column. `padding`: Pads the rows of a batch to one shape. `to_boundary`: Whether sizes that are None in `padding`
+    are one less than the boundary.
     """
 
     def __init__(

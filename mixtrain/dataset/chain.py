@@ -48,9 +48,8 @@ class Step:
 class Chain:
     """Steps compiled together.
 
-    Args:
-        steps: The steps, in order.
-        workers: How many rows or blocks are processed at a time; None: the setting, at most one for each processor.
+    `steps`: The steps, in order. `workers`: How many rows or blocks are processed at a time; None: the setting, at most
+    one for each processor.
 
     Attributes:
         positions: Positions of the columns that a step transforms.
@@ -227,11 +226,8 @@ def _grouped(
 ) -> Iterator[list[RowInContext]]:
     """Yield groups of rows: the first of `count` rows, for which the reader waits, then larger ones.
 
-    Args:
-        items: The rows, each with its context.
-        count: A group ends where this number of rows ends, or a multiple of it.
-        signature_of: Returns what must be equal for all rows of a group.
-        size_of: Returns the bytes of a row.
+    `items`: The rows, each with its context. `count`: A group ends where this number of rows ends, or a multiple of it.
+    `signature_of`: Returns what must be equal for all rows of a group. `size_of`: Returns the bytes of a row.
     """
     limit = min(count, _MAX_ROWS)
     period = count * max(1, _MAX_ROWS // count)

@@ -20,9 +20,8 @@ from mixtrain.dtype import as_dtype
 class ListedBatches(Stage):
     """Batches of a random-access source, whose rows' indices are listed in `batches`.
 
-    Args:
-        dtypes: The dtype that each column of a row must have; None: not checked.
-        collate: From one list of arrays per column to a tuple of batches; None: the arrays are stacked.
+    `dtypes`: The dtype that each column of a row must have; None: not checked. `collate`: From one list of arrays per
+    column to a tuple of batches; None: the arrays are stacked.
     """
 
     def __init__(

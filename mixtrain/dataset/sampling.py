@@ -29,10 +29,7 @@ def choose_sampler(
     where: str, *, sampler: SamplerLike | None, shuffle: bool | Shuffle | None, num_samples: int | None,
     num_shards: int | None, shard_id: int | None,
 ) -> BuiltinSampler:
-    """Return the sampler for the arguments of a source.
-
-    Raises: ValueError: The arguments contradict each other.
-    """
+    """Return the sampler for the arguments of a source. Raises: ValueError: The arguments contradict each other."""
     shuffled = read_shuffle(where, shuffle) is Shuffle.GLOBAL
     check_shards(where, num_shards, shard_id)
     if num_samples is not None:

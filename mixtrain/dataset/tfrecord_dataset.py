@@ -89,10 +89,9 @@ class TFRecordDataset(Dataset):
 class RecordSource(Stage):
     """The rows of one shard of TFRecord files; `shards` are the number of shards and the index of this one.
 
-    Args:
-        workers, max_rows: How many records are parsed at a time, and the maximum number of rows in a pass; 0: all.
-        equal_rows: Whether rows are divided among shards instead of files.
-        shuffle_files: Whether the files are read in random order, a new one in each pass.
+    `workers`, `max_rows`: How many records are parsed at a time, and the maximum number of rows in a pass; 0: all.
+    `equal_rows`: Whether rows are divided among shards instead of files. `shuffle_files`: Whether the files are read in
+    random order, a new one in each pass.
     """
 
     def __init__(

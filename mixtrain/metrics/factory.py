@@ -32,43 +32,17 @@ def register_metrics(
 ) -> None:
     """Add metrics to those that can be named.
 
-    Args:
-        by_name: Classes of metrics by name; a function can be called by its name, but is not a metric of a `Model`.
-        required_arguments: For a class that cannot be created without an argument, an example of its call.
+    `by_name`: Classes of metrics by name; a function can be called by its name, but is not a metric of a `Model`.
+    `required_arguments`: For a class that cannot be created without an argument, an example of its call.
     """
     _BY_NAME.update(by_name)
     _REQUIRED_ARGUMENTS.update(required_arguments)
 
 
-def _metrics_by_name() -> Mapping[str, Callable[..., Any]]:
+def metrics_by_name() -> Mapping[str, Callable[..., Any]]:
+    """Return what `register_metrics` was called with, after loading the package that does so."""
     importlib.import_module(_NAMED_METRICS)
     return _BY_NAME
-
-
-def names() -> list[str]:
-    """Return the sorted names that `get_metric_fn` accepts.
-
-    Example:
-        >>> names()[:4]
-        ['F1', 'acc', 'accuracy', 'auc']
-    """
-    return sorted(_metrics_by_name())
-
-
-def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
-    """Create a metric by name; "auc" calls the function.
-
-    Args:
-        name: One of `names`.
-        *args: Positional arguments of its class.
-        **kwargs: Keyword arguments of its class.
-
-    Example:
-        >>> type(get_metric_fn("topk", 3)).__name__
-        'TopKCategoricalAccuracy'
-    """
-    checks.one_of("get_metric_fn", "name", name, names())
-    return _metrics_by_name()[name](*args, **kwargs)
 
 
 def as_metrics(metrics: Any) -> dict[str, MetricLike]:
@@ -120,7 +94,7 @@ def _as_metric(item: Any) -> MetricLike:
         raise checks.fail_type("metrics", "each must be a metric or its name", item, _WRITE)
     # Names of MindSpore take precedence: Keras's class Accuracy compares values instead of classes. A function such as
     # "auc" is no metric, so the name resolves to Keras's AUC.
-    by_lowercase = {name.lower(): kind for name, kind in _metrics_by_name().items() if isinstance(kind, type)}
+    by_lowercase = {name.lower(): kind for name, kind in metrics_by_name().items() if isinstance(kind, type)}
     metric = by_lowercase.get(item.lower())
     if metric is None:
         return KerasMetric(_keras_metric(item))
@@ -138,7 +112,8 @@ def _keras_metric(name: str) -> keras.metrics.Metric:
     except ValueError:
         metric = None
     if metric is None:
-        known = [*names(), *(item for item, value in vars(keras.metrics).items() if inspect.isfunction(value))]
+        functions = (item for item, value in vars(keras.metrics).items() if inspect.isfunction(value))
+        known = [*sorted(metrics_by_name()), *functions]
         checks.one_of("metrics", "name", name, [item for item in known if item not in _NOT_METRICS])
     if isinstance(metric, keras.metrics.Metric):
         return metric

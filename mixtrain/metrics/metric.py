@@ -22,15 +22,12 @@ class MetricLike(Protocol):
 
     def clear(self) -> None:
         """Reset the metric."""
-        ...
 
     def update(self, *inputs: TensorLike) -> Any:
         """Update the metric with one batch."""
-        ...
 
     def eval(self) -> Any:
         """Compute the value over the batches since `clear`."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,27 +123,6 @@ class Metric:
             f"{type(self).__name__}.update", "each input must be a tensor, array or list", data, "a mixtrain.Tensor"
         )
 
-    def _pair(self, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """Check that there are two inputs, predictions and labels, and convert them to arrays."""
-        if len(inputs) != 2:
-            raise checks.fail_value(
-                f"{type(self).__name__}.update", "it takes 2 inputs, predictions and labels", f"{len(inputs)} inputs",
-                "update(predictions, labels), or set_indexes([...]) to choose two",
-            )
-        return self._convert_data(inputs[0]), self._convert_data(inputs[1])
-
-    def _check_updated(self, count: int) -> None:
-        """Raise a RuntimeError if `count`, the number of batches or rows since `clear`, is 0."""
-        if count == 0:
-            raise RuntimeError(
-                f"{type(self).__name__}.eval: expected at least one batch; got none. Write update(...) before eval()."
-            )
-
-    def _mean(self, total: float, count: int) -> float:
-        """Return the mean over `count` rows or batches; a RuntimeError if there are none."""
-        self._check_updated(count)
-        return float(total) / count
-
 
 def rearrange_inputs(func: _FunctionT) -> _FunctionT:
     """Decorate `update` so that it receives the inputs selected by `set_indexes`.
@@ -176,9 +152,3 @@ def class_indices(predictions: np.ndarray, labels: np.ndarray, axis: int = 1) ->
     classes = shape.pop(axis) if len(shape) > 1 else 0
     is_sparse = classes > 1 and list(labels.shape) in (shape, [*shape, 1])
     return SparseLabels(labels, classes) if is_sparse else None
-
-
-def is_one_hot(labels: np.ndarray) -> bool:
-    """Whether labels (N, C, ...) are one-hot along axis 1."""
-    binary = labels.ndim > 1 and bool(np.all((labels == 0) | (labels == 1)))
-    return binary and bool(np.all(labels.sum(axis=1) == 1))

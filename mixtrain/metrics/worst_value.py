@@ -23,14 +23,11 @@ def worst_like(value: Tree, name: str, metric: keras.metrics.Metric | None) -> A
 
     Unlike a first nan, which no later value compares better than, it is never kept as the best of a run.
 
-    Args:
-        value: A result of the metric: a number, a tensor, or a dict of them by name.
-        name: The name of the result.
-        metric: The metric; None if it is unknown.
+    `value`: A result of the metric: a number, a tensor, or a dict of them by name. `name`: The name of the result.
+    `metric`: The metric; None if it is unknown.
 
-    Returns:
-        -inf where higher is better, inf where lower is better and for the losses of outputs, nan where that is unknown:
-        Keras's callbacks then require a mode.
+    Returns: -inf where higher is better, inf where lower is better and for the losses of outputs, nan where that is
+    unknown: Keras's callbacks then require a mode.
 
     Example:
         >>> import keras

@@ -9,6 +9,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import float32, wider
+from mixtrain.ops import nhwc
 from mixtrain.ops.elementwise import binary, binary_function, renamed
 from mixtrain.ops.inputs import is_number, pair, tensor
 from mixtrain.ops.primitive import primitives
@@ -73,7 +74,7 @@ def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = Non
     quotient = binary("ops.div", keras.ops.true_divide, input, other, floats=True)
     if rounding_mode is None:
         return quotient
-    truncated = backend.elementwise(keras.ops.trunc, quotient)
+    truncated = nhwc.elementwise(keras.ops.trunc, quotient)
     dtype = pair("ops.div", input, other)[1 if is_number(input) else 0].dtype
     return backend.cast_keeping_layout(truncated, keras.backend.standardize_dtype(dtype))
 

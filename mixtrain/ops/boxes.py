@@ -9,9 +9,9 @@ from functools import partial
 import keras
 
 from mixtrain import checks
-from mixtrain.dtype import promoted
 from mixtrain.ops.inputs import as_floats, rank_of, tensor_dtype
 from mixtrain.ops.primitive import Primitive, as_primitive
+from mixtrain.ops.promotion import promoted
 from mixtrain.typing import Tensor, TensorLike
 
 

@@ -8,10 +8,11 @@ from typing import Final
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import promoted
+from mixtrain.ops import nhwc
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.inputs import rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive, as_primitive
+from mixtrain.ops.promotion import promoted
 from mixtrain.ops.windows import check_data_format, check_fits, image, mode_of, pads_of, window
 from mixtrain.typing import Tensor, TensorLike
 
@@ -48,13 +49,13 @@ def conv2d(
         height, width = ((size - 1) * rate + 1 for size, rate in zip(kernel.shape[2:], rates, strict=True))
         check_fits(where, x, (height, width), sides)
     dtype, strides = promoted(tensor_dtype(x), tensor_dtype(kernel)), window(where, "stride", stride)
-    last = backend.to_channels_last(backend.cast_keeping_layout(x, dtype))
+    last = nhwc.to_channels_last(backend.cast_keeping_layout(x, dtype))
     y = convolve(
         last, keras.ops.cast(kernel, dtype), stride=strides, pad_mode=mode, pads=sides, dilation=rates, groups=count
     )
     if bias is not None:
         y = keras.ops.add(y, keras.ops.cast(_bias(where, bias, y.shape[-1]), dtype))
-    return backend.from_channels_last(y)
+    return nhwc.from_channels_last(y)
 
 
 def _check_weight(where: str, x: Tensor, weight: Tensor, groups: int) -> None:
@@ -86,7 +87,7 @@ def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
     dtype = promoted(tensor_dtype(x), tensor_dtype(values))
     x, values = backend.cast_keeping_layout(x, dtype), keras.ops.cast(values, dtype)
     if rank_of(x) == 4:
-        return backend.from_channels_last(keras.ops.add(backend.to_channels_last(x), values))
+        return nhwc.from_channels_last(keras.ops.add(nhwc.to_channels_last(x), values))
     return keras.ops.add(x, keras.ops.reshape(values, (-1, *(1,) * (rank_of(x) - 2))))
 
 

@@ -60,9 +60,12 @@ def nll_loss(
 
 
 def classes_last(
-    where: str, logits: Tensor, labels: Tensor, weights: Tensor | None, ignored: int
+    where: str, logits: Tensor, labels: Tensor, weights: Tensor | None, ignored: int, *, numbers_only: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return logits (..., C) in float32 with their labels: class numbers (...) or probabilities (..., C)."""
+    """Return logits (..., C) in float32 with their labels: class numbers (...) or probabilities (..., C).
+
+    `numbers_only`: what to write for one-hot labels, where probabilities are not accepted.
+    """
     logits, labels = as_float32(logits), backend.to_tensor(labels)
     shape = shape_of(logits)
     if not shape:
@@ -73,11 +76,11 @@ def classes_last(
             where, f"weight must have shape ({shape[axis]},)", shape_of(weights), "one weight for each class"
         )
     last = keras.ops.moveaxis(logits, axis, -1)
-    if is_float(labels.dtype):
+    if numbers_only is None and is_float(labels.dtype):
         check_same_shape(where, logits, labels)
         return last, keras.ops.moveaxis(as_float32(labels), axis, -1)
     expected = shape[:axis] + shape[axis + 1 :]
-    one_hot = "one-hot labels as float32"
+    one_hot = numbers_only or "one-hot labels as float32"
     return last, check_class_numbers(where, labels, expected, shape, one_hot, classes=shape[axis], ignored=ignored)
 
 

@@ -18,12 +18,9 @@ from mixtrain.typing import Tensor, Tree
 def custom_backward(where: str, function: Callable[..., Tree], backward: Callable[..., Any]) -> Callable[..., Tree]:
     """Return a function with the gradients that `backward` computes, as the `bprop` of MindSpore's cells does.
 
-    Args:
-        where: Who has the two functions, for errors.
-        function: Takes positional arguments and returns a tensor or a tree of them. Variables that it reads get no
-            gradients.
-        backward: Takes the arguments, what the function returned and the gradients of that, and returns the tuple of
-            the arguments' gradients; None, or 0, where there is none.
+    `where`: Who has the two functions, for errors. `function`: Takes positional arguments and returns a tensor or a
+    tree of them. Variables that it reads get no gradients. `backward`: Takes the arguments, what the function returned
+    and the gradients of that, and returns the tuple of the arguments' gradients; None, or 0, where there is none.
 
     Example:
         >>> import mixtrain

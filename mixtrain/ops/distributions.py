@@ -89,7 +89,7 @@ def random_poisson(
     where = "ops.random_poisson"
     mean = keras.ops.cast(tensor(where, rate), float32)
     sizes = (*sizes_of(where, shape), *mean.shape)
-    return keras.ops.cast(backend.row_random.poisson(_stream(where, seed).next(), mean, sizes), as_dtype(dtype))
+    return keras.ops.cast(backend.special.poisson(_stream(where, seed).next(), mean, sizes), as_dtype(dtype))
 
 
 def _class_weights(where: str, input: TensorLike) -> Tensor:

@@ -6,7 +6,8 @@ from functools import partial
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.ops import nhwc
 from mixtrain.ops.inputs import as_floats, rank_of
 from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.seed import stream_of
@@ -68,11 +69,11 @@ def _keep_mask(x: Tensor, keep: float, seed: int) -> Tensor:
     # Sampled channels-last for both layouts, so that compiled and eager runs drop the same elements.
     batch, channels, height, width = keras.ops.shape(x)
     uniform = keras.random.uniform((batch, height, width, channels), dtype="float32", seed=stream)
-    return backend.from_channels_last(uniform < keep)
+    return nhwc.from_channels_last(uniform < keep)
 
 
 def _drop(x: Tensor, mask: Tensor, keep: float) -> Tensor:
-    return backend.elementwise(lambda value, kept: _apply_mask(value, kept, keep), x, mask)
+    return nhwc.elementwise(lambda value, kept: _apply_mask(value, kept, keep), x, mask)
 
 
 def _apply_mask(x: Tensor, mask: Tensor, keep: float) -> Tensor:
@@ -92,7 +93,7 @@ def Dropout(x: TensorLike, *, keep_prob: float = 0.5, Seed0: int = 0, Seed1: int
     """
     x = as_floats("Dropout", x)
     mask = _keep_mask(x, keep_prob, Seed0 * 65537 + Seed1)
-    return _drop(x, mask, keep_prob), backend.elementwise(lambda value: keras.ops.cast(value, x.dtype), mask)
+    return _drop(x, mask, keep_prob), nhwc.elementwise(lambda value: keras.ops.cast(value, x.dtype), mask)
 
 
 class Dropout2D(Primitive):

@@ -10,6 +10,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.dtype import bool_, float32, int32, is_float
+from mixtrain.ops import nhwc
 from mixtrain.ops.inputs import as_floats, is_number, pair, tensor, tensor_dtype
 from mixtrain.typing import Tensor, TensorLike, Tree
 
@@ -17,7 +18,7 @@ from mixtrain.typing import Tensor, TensorLike, Tree
 def unary(where: str, compute: Callable[[Tensor], Tensor], x: TensorLike, *, floats: bool = False) -> Tensor:
     """Apply `compute` to every element; with `floats`, integers are cast to float32 first."""
     x = as_floats(where, x) if floats else tensor(where, x)
-    return backend.elementwise(compute, x) if isinstance(x, backend.TensorBase) else compute(x)
+    return nhwc.elementwise(compute, x) if isinstance(x, backend.TensorBase) else compute(x)
 
 
 def binary(
@@ -39,10 +40,10 @@ def binary(
     if tensors and is_number(x):
         x = backend.to_tensor(x, tensor_dtype(y))
     if is_number(y):
-        return backend.elementwise(lambda value: compute(value, y), x)
+        return nhwc.elementwise(lambda value: compute(value, y), x)
     if is_number(x):
-        return backend.elementwise(lambda value: compute(x, value), y)
-    return backend.elementwise(compute, x, y)
+        return nhwc.elementwise(lambda value: compute(x, value), y)
+    return nhwc.elementwise(compute, x, y)
 
 
 def _is_bool(x: Any) -> bool:

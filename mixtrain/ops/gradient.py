@@ -10,10 +10,10 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.autocast.casting import parameter_read_dtype, parameters_read_as
 from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors, wants_tensors
 from mixtrain.dtype import float32, is_float, wider
 from mixtrain.ops.inputs import tensor_dtype
+from mixtrain.ops.parameter_reads import parameter_read_dtype, parameters_read_as
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.repeated_forward import run_gradient
 from mixtrain.typing import Tensor, Tree, Variable
@@ -75,16 +75,11 @@ def differentiate(
 ) -> tuple[Tree, tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Run a function and return ``(outputs, gradients of inputs, gradients of weights)``.
 
-    Args:
-        where: Name of the caller, for errors.
-        fn: A Cell or a function.
-        inputs: Its arguments; NumPy arrays become tensors.
-        named: Its keyword arguments.
-        positions: The inputs to differentiate by: tensors or tuples of tensors; numbers are skipped. The gradient of
-            an integer tensor is zeros.
-        weights: The variables to differentiate by, or None.
-        sens: The gradient of the outputs: None for 1 everywhere, a number, a tensor, or one for each output.
-        only_first: Whether to differentiate only the first output.
+    `where`: Name of the caller, for errors. `fn`: A Cell or a function. `inputs`: Its arguments; NumPy arrays become
+    tensors. `named`: Its keyword arguments. `positions`: The inputs to differentiate by: tensors or tuples of tensors;
+    numbers are skipped. The gradient of an integer tensor is zeros. `weights`: The variables to differentiate by, or
+    None. `sens`: The gradient of the outputs: None for 1 everywhere, a number, a tensor, or one for each output.
+    `only_first`: Whether to differentiate only the first output.
     """
     wants = wants_tensors(inputs, named)
     passed = (*inputs, *named.values())

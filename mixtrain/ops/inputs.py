@@ -12,7 +12,8 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.boundary import tensor as tensor
-from mixtrain.dtype import DType, as_dtype, bool_, complex64, float32, int64, is_complex, is_float, is_half, promoted
+from mixtrain.dtype import DType, as_dtype, bool_, complex64, float32, int64, is_complex, is_float, is_half
+from mixtrain.ops.promotion import promoted
 from mixtrain.typing import Tensor, TensorLike
 
 

@@ -9,9 +9,10 @@ from functools import partial
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import promoted
+from mixtrain.ops import nhwc
 from mixtrain.ops.inputs import an_int, axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import as_primitive
+from mixtrain.ops.promotion import promoted
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -56,7 +57,7 @@ def _concat(where: str, tensors: Sequence[TensorLike], axis: int) -> Tensor:
         raise ValueError(f"{where}: expected tensors with axes; got a scalar. Write ops.stack((x, y)).")
     axis = axis_of(where, axis, rank_of(values[0]))
     _check_shapes(where, values, axis)
-    return backend.join_along(keras.ops.concatenate, values, axis)
+    return nhwc.join_along(keras.ops.concatenate, values, axis)
 
 
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:

@@ -8,7 +8,8 @@ from typing import Any
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks
+from mixtrain.ops import nhwc
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.pool_formula import avg_pool, max_pool, max_pool_by_windows, padded_avg_pool
 from mixtrain.ops.primitive import Primitive
@@ -107,15 +108,15 @@ def _geometry(
 
 def _channels_last(pool: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Apply a pooling of channels-last images to (N, C, H, W)."""
-    return backend.from_channels_last(pool(backend.to_channels_last(x)))
+    return nhwc.from_channels_last(pool(nhwc.to_channels_last(x)))
 
 
 def _max_pool_with_indices(x: Tensor, kernel_size: Pair, stride: Pair, sides: Pads) -> tuple[Tensor, Tensor]:
     """Return the maxima of windows of (N, C, H, W) and their flat indices in H * W, int64."""
     values, indices = max_pool_by_windows(
-        backend.to_channels_last(x), kernel_size, stride, (1, 1), sides, NO_PADS, return_indices=True
+        nhwc.to_channels_last(x), kernel_size, stride, (1, 1), sides, NO_PADS, return_indices=True
     )
-    return backend.from_channels_last(values), backend.from_channels_last(indices)
+    return nhwc.from_channels_last(values), nhwc.from_channels_last(indices)
 
 
 class _Pool(Primitive):

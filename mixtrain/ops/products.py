@@ -8,10 +8,10 @@ from typing import ClassVar
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import promoted
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.inputs import rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.promotion import promoted
 from mixtrain.typing import Tensor, TensorLike
 
 # Bound at import: an autocast replaces the functions in `keras.ops` by ones that cast, but dtypes are settled here.

@@ -10,6 +10,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, float32, int64, is_complex, is_float
+from mixtrain.ops import nhwc
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import as_floats, axes_of, rank_of, tensor, tensor_dtype, widened
 from mixtrain.ops.primitive import Primitive, as_primitive
@@ -21,7 +22,7 @@ _Reduce = Callable[..., Any]
 def reduce(where: str, compute: _Reduce, x: TensorLike, axis: int | Sequence[int] | None, keep_dims: bool) -> Tensor:
     """Apply a Keras reduction over checked axes."""
     checks.boolean(where, "keep_dims", keep_dims)
-    return backend.reduce_axes(compute, x, axes_of(where, axis, rank_of(x)), keep_dims)
+    return nhwc.reduce_axes(compute, x, axes_of(where, axis, rank_of(x)), keep_dims)
 
 
 def _accumulated(

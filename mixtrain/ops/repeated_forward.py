@@ -21,8 +21,7 @@ from mixtrain.boundary import UserTensor
 class _LastCall:
     """The last call of a network: its inputs, which it does not keep alive, and its mode.
 
-    Args:
-        state: Returns the variables that a call may write.
+    `state`: Returns the variables that a call may write.
     """
 
     def __init__(self, state: Callable[[], Iterable[keras.Variable]]) -> None:
@@ -71,7 +70,8 @@ def run_gradient(network: Any, inputs: Sequence[Any], gradient: Callable[[], Any
     call.inputs = ()  # A call is repeated once: a later gradient of the same inputs is a step of its own.
     call.differentiating = True
     try:
-        result, undo = call.rollback.run(gradient)
+        with call.rollback.recorded() as undo:
+            result = gradient()
     finally:
         call.differentiating = False
     undo()

@@ -11,6 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import float32, is_float
+from mixtrain.ops import nhwc
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.inputs import rank_of, tensor
 from mixtrain.ops.primitive import Primitive
@@ -51,7 +52,7 @@ def interpolate(
 
 def _resized(where: str, x: Tensor, sizes: tuple[int, ...], mode: str, align_corners: bool) -> Tensor:
     if mode == "area":
-        return backend.from_channels_last(pool_to(backend.to_channels_last(x), sizes, keras.ops.mean))
+        return nhwc.from_channels_last(pool_to(nhwc.to_channels_last(x), sizes, keras.ops.mean))
     if mode in ("linear", "bilinear"):
         return bilinear(where, x, sizes, "corners" if align_corners else "centers")
     return nearest(where, x, sizes, "centers" if mode == "nearest-exact" else "starts")
@@ -102,11 +103,11 @@ def nearest(where: str, x: TensorLike, sizes: tuple[int, ...], grid: Grid) -> Te
 def _by_axis(where: str, resize_axis: Callable[..., Tensor], x: Tensor, sizes: tuple[int, ...], grid: Grid) -> Tensor:
     if None in x.shape[2:]:
         raise checks.fail_value(where, "images must be of one known size", tuple(x.shape), "images of one size")
-    value = backend.to_channels_last(x)
+    value = nhwc.to_channels_last(x)
     for axis, size in enumerate(sizes, start=1):
         if value.shape[axis] != size:
             value = resize_axis(value, axis, _coordinates(value.shape[axis], size, grid))
-    return backend.from_channels_last(value)
+    return nhwc.from_channels_last(value)
 
 
 def _coordinates(old: int, new: int, grid: Grid) -> np.ndarray:

@@ -17,11 +17,7 @@ from mixtrain.typing import Tensor, TensorLike
 
 
 def _indices(where: str, value: TensorLike) -> Tensor:
-    """Return a tensor of integers.
-
-    Raises:
-        TypeError: It holds floats or bools.
-    """
+    """Return a tensor of integers. Raises: TypeError if it holds floats or bools."""
     x = tensor(where, value)
     if is_float(x.dtype) or x.dtype == bool_:
         raise TypeError(

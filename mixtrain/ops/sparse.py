@@ -216,8 +216,7 @@ _to_csr = operator("coo_to_csr", _coo_to_csr)
 def _values_of(where: str, x: Any) -> np.ndarray:
     """Return a tensor's values as an array; they determine the size of the result.
 
-    Raises:
-        TypeError: The tensor is part of a function that is being compiled.
+    Raises: TypeError if the tensor is part of a function that is being compiled.
     """
     if backend.is_symbolic(x):
         raise TypeError(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import struct
+import tracemalloc
+import zlib
+
 import numpy as np
 import pytest
 
-from mixtrain.dataset import DatasetCache, Schema, Shuffle, TFRecordDataset
+from mixtrain.dataset import DatasetCache, Schema, Shuffle, TFRecordDataset, record_files
 from tests.backends import quick_every
 from tests.dataset import samples
 
@@ -155,6 +160,47 @@ def test_a_cut_off_compressed_file_is_named(compression, tmp_path):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ValueError, match=f"compressed by {compression} in {path}"):
         TFRecordDataset(str(path), compression_type=compression).get_dataset_size()
+
+
+def peak_memory(function):
+    """Return the largest number of bytes that Python allocates during a call."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+def test_a_compressed_file_is_expanded_in_parts(compression, tmp_path):
+    import tensorflow as tf
+
+    path, rows = tmp_path / "file", 64
+    image = tf.train.Feature(bytes_list=tf.train.BytesList(value=[bytes(2**20)]))
+    record = tf.train.Example(features=tf.train.Features(feature={"image": image})).SerializeToString()
+    with tf.io.TFRecordWriter(str(path), compression) as writer:
+        for _ in range(rows):
+            writer.write(record)
+    assert path.stat().st_size < 2**18
+    dataset = TFRecordDataset(str(path), shuffle=False, compression_type=compression, num_samples=2)
+    assert peak_memory(lambda: record_files.count_records(str(path), compression)) < 2**23
+    assert record_files.count_records(str(path), compression) == rows
+    assert len(list(dataset.create_tuple_iterator(output_numpy=True))) == 2
+
+
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+@pytest.mark.parametrize("length", [2**27, 2**62])
+def test_a_record_longer_than_its_compressed_file_is_refused_before_memory_is_taken(length, compression, tmp_path):
+    path = tmp_path / "file"
+    expanded = struct.pack("<Q", length) + bytes(2**26)
+    path.write_bytes(gzip.compress(expanded) if compression == "GZIP" else zlib.compress(expanded))
+
+    def refused():
+        with pytest.raises(ValueError, match=f"{2**26 + 8} bytes that end inside record 0: it is cut off"):
+            TFRecordDataset(str(path), compression_type=compression)
+
+    assert peak_memory(refused) < 2**23
 
 
 def schema(dtype, name="i"):

@@ -10,7 +10,8 @@ import pytest
 
 import mixtrain as ms
 from mixtrain import Parameter, Tensor, backend, boundary, nn, ops
-from mixtrain.dtype import promoted
+from mixtrain.ops import nhwc
+from mixtrain.ops.promotion import promoted
 from tests.backends import compiled_for_users, held_as
 
 # The formats of ops.mul of two tensors, measured on MindSpore 2.10 (its row and column order).
@@ -114,7 +115,7 @@ def test_a_parameter_is_read_in_the_format_of_the_running_cell() -> None:
 def test_elementwise_operations_keep_channels_last_views_while_compiling() -> None:
     def check(x: Any) -> Any:
         x = x.backend_tensor()
-        view = boundary.to_tensors(backend.from_channels_last(backend.to_channels_last(x)))
+        view = boundary.to_tensors(nhwc.from_channels_last(nhwc.to_channels_last(x)))
         kept = [
             ops.exp(view), ops.add(view, view), ops.mul(view, 2.0), ops.cast(view, ms.float16), ops.greater(view, 0),
             ops.add(view, ops.cast(view, ms.float16)), ops.clip_by_value(view, 0.0, 1.0), view.astype("float16"),

@@ -50,6 +50,7 @@ class MultiheadAttention(Cell):
     """
 
     precision_family = "matmul"
+    product_equation = "...k,nk->...n"
 
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, has_bias: bool = True, add_bias_kv: bool = False,
@@ -114,11 +115,20 @@ class MultiheadAttention(Cell):
             weights = keras.ops.squeeze(weights, 0)
         return output, weights if need_weights else None
 
+    @property
+    def product_shape(self) -> tuple[int, int]:
+        """Shape of the weight of each projection in `product_equation`."""
+        return self.embed_dim, self.embed_dim
+
+    def multiply(self, x: Tensor, weight: Tensor) -> Tensor:
+        """Return ``x @ weight.T``, a projection; a plan may replace it."""
+        return matmul(x, keras.ops.transpose(weight))
+
     def _project(self, x: Tensor, index: int) -> Tensor:
         """Apply the query (0), key (1) or value (2) projection; return (N, heads, L, features)."""
         rows = slice(index * self.embed_dim, (index + 1) * self.embed_dim)
         weight = keras.ops.convert_to_tensor(self.in_proj_weight.value)[rows]
-        projected = matmul(x, keras.ops.transpose(weight))
+        projected = self.multiply(x, weight)
         if self.in_proj_bias is not None:
             projected = projected + keras.ops.cast(
                 keras.ops.convert_to_tensor(self.in_proj_bias.value)[rows], projected.dtype

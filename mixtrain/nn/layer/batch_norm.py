@@ -7,12 +7,13 @@ from typing import ClassVar
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.cell.cell import Cell
 from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
+from mixtrain.ops import nhwc
+from mixtrain.ops.parameter_reads import parameters_read_as
 from mixtrain.typing import DTypeLike, Tensor
 
 
@@ -61,7 +62,7 @@ class BatchNorm(Cell):
         """Normalize a half or float32 tensor whose channels are on axis 1."""
         ops = keras.ops
         if len(x.shape) == 4:
-            return backend.from_channels_last(self._normalize_channels_last(backend.to_channels_last(x)))
+            return nhwc.from_channels_last(self._normalize_channels_last(nhwc.to_channels_last(x)))
         if len(x.shape) == 2:
             return ops.squeeze(self._normalize_channels_last(x[:, None, None, :]), (1, 2))
         y = self._normalize_channels_last(ops.transpose(x, (0, 2, 1))[:, None])

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import check_rank, float_tensor
+from mixtrain.ops import nhwc
 from mixtrain.seed import next_seed
 from mixtrain.typing import Tensor
 
@@ -37,8 +38,8 @@ class _ChannelDropout(Cell):
         # The maximum avoids a division by zero where p is 1.
         scale = keras.ops.cast(mask, x.dtype) / max(self.keep_prob, 1e-7)
         if len(x.shape) == 4 and channel_axis:
-            last = backend.to_channels_last(x)
-            return backend.from_channels_last(last * keras.ops.transpose(scale, (0, 2, 3, 1)))
+            last = nhwc.to_channels_last(x)
+            return nhwc.from_channels_last(last * keras.ops.transpose(scale, (0, 2, 3, 1)))
         return x * scale
 
     def extend_repr(self) -> str:

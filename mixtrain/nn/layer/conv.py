@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
-from mixtrain.nn.layer.convolution import Convolution
+from mixtrain.nn.layer.convolution import Convolution, SequenceConvolution
 from mixtrain.nn.layer.inputs import check_fits
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.typing import DTypeLike, Tensor
@@ -27,7 +27,7 @@ class _Conv(Convolution):
         )
 
 
-class Conv1d(_Conv):
+class Conv1d(SequenceConvolution, _Conv):
     """Convolve a sequence with a learned kernel.
 
     Args:
@@ -49,19 +49,6 @@ class Conv1d(_Conv):
         >>> tuple(nn.Conv1d(2, 4, 3)(mixtrain.Tensor(np.ones((1, 2, 8), np.float32))).shape)
         (1, 4, 8)
     """
-
-    _rank = 1
-
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, pad_mode: str = "same",
-        padding: int = 0, dilation: int = 1, group: int = 1, has_bias: bool = False,
-        weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
-        dtype: DTypeLike = float32,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
-            bias_init, dtype,
-        )
 
 
 class Conv2d(_Conv):

@@ -11,7 +11,7 @@ from mixtrain import checks
 from mixtrain.cell.tree import name_of
 from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
-from mixtrain.nn.layer.convolution import Convolution
+from mixtrain.nn.layer.convolution import Convolution, SequenceConvolution
 from mixtrain.nn.layer.windows import window
 from mixtrain.ops.conv_formula import transposed_convolve
 from mixtrain.ops.windows import Window, pad
@@ -75,7 +75,7 @@ class _ConvTranspose(Convolution):
         return values
 
 
-class Conv1dTranspose(_ConvTranspose):
+class Conv1dTranspose(SequenceConvolution, _ConvTranspose):
     """Upsample a sequence with a learned kernel: the transpose of `Conv1d`.
 
     Args:
@@ -93,19 +93,6 @@ class Conv1dTranspose(_ConvTranspose):
         >>> tuple(nn.Conv1dTranspose(2, 4, 3, 2)(mixtrain.Tensor(np.ones((1, 2, 8), np.float32))).shape)
         (1, 4, 16)
     """
-
-    _rank = 1
-
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, pad_mode: str = "same",
-        padding: int = 0, dilation: int = 1, group: int = 1, has_bias: bool = False,
-        weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
-        dtype: DTypeLike = float32,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
-            bias_init, dtype,
-        )
 
 
 class Conv2dTranspose(_ConvTranspose):

@@ -12,14 +12,8 @@ from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.common.initializer import HeUniform, InitializerLike, Uniform, fans, initializer
 from mixtrain.common.parameter import Parameter
-from mixtrain.nn.layer.inputs import (
-    channels_first,
-    channels_last,
-    check_rank,
-    check_width,
-    float_tensor,
-    promote,
-)
+from mixtrain.dtype import float32
+from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, check_width, float_tensor, promote
 from mixtrain.nn.layer.windows import conv_padding, window
 from mixtrain.ops.windows import Pads, Window
 from mixtrain.typing import DTypeLike, Tensor
@@ -130,4 +124,21 @@ class Convolution(Cell):
             f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}, "
             f"padding={self.padding}, dilation={self.dilation}, group={self.group}, has_bias={self.has_bias}, "
             f"weight_init={self.weight_init}, bias_init={self.bias_init}, format={self.data_format}"
+        )
+
+
+class SequenceConvolution(Convolution):
+    """The arguments of convolutions of sequences; see `Conv1d`. Example: ``nn.Conv1d(2, 4, 3)``."""
+
+    _rank = 1
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, pad_mode: str = "same",
+        padding: int = 0, dilation: int = 1, group: int = 1, has_bias: bool = False,
+        weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
+        dtype: DTypeLike = float32,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
+            bias_init, dtype,
         )

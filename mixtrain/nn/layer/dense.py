@@ -39,6 +39,7 @@ class Dense(Cell):
     """
 
     precision_family = "matmul"
+    product_equation = "...k,nk->...n"
 
     def __init__(
         self, in_channels: int, out_channels: int, weight_init: InitializerLike | None = None,
@@ -60,6 +61,15 @@ class Dense(Cell):
         self.activation = activation_of(where, activation)
         self.activation_flag = self.activation is not None
 
+    @property
+    def product_shape(self) -> tuple[int, int]:
+        """Shape of the weight in `product_equation`."""
+        return self.out_channels, self.in_channels
+
+    def multiply(self, x: Tensor, weight: Tensor) -> Tensor:
+        """Return ``x @ weight.T``; a plan may replace it."""
+        return backend.times_transposed(x, weight)
+
     def construct(self, x: Tensor) -> Tensor:
         """Compute ``activation(x @ weight.T + bias)``."""
         x = float_tensor(self, x)
@@ -71,7 +81,7 @@ class Dense(Cell):
         lead = keras.ops.shape(x)[:-1]
         if len(lead) != 1:
             x = keras.ops.reshape(x, (-1, self.in_channels))
-        y = backend.times_transposed(x, weight)
+        y = self.multiply(x, weight)
         if bias:
             y = keras.ops.add(y, bias[0])
         if len(lead) != 1:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.inputs import float_tensor
+from mixtrain.ops import nhwc
 from mixtrain.seed import next_seed
 from mixtrain.typing import DTypeLike, Tensor
 
@@ -56,8 +57,8 @@ class Dropout(Cell):
             return self._drop(x, self._sample_mask(keras.ops.shape(x)))
         # Sampled channels-last for both layouts, so that compiled and eager runs drop the same elements.
         batch, channels, height, width = keras.ops.shape(x)
-        mask = backend.from_channels_last(self._sample_mask((batch, height, width, channels)))
-        return backend.elementwise(self._drop, x, mask)
+        mask = nhwc.from_channels_last(self._sample_mask((batch, height, width, channels)))
+        return nhwc.elementwise(self._drop, x, mask)
 
     def _sample_mask(self, shape: int | Sequence[int]) -> Tensor:
         """Return a bool tensor that is True for elements to keep."""

@@ -11,6 +11,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor
+from mixtrain.ops import nhwc
 from mixtrain.seed import next_seed
 from mixtrain.typing import Tensor
 
@@ -35,7 +36,7 @@ class Elementwise(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """Apply the function; the result has the shape and dtype of `x`."""
-        return backend.elementwise(self._function, float_tensor(self, x))
+        return nhwc.elementwise(self._function, float_tensor(self, x))
 
     def _function(self, x: Tensor) -> Tensor:
         return type(self)._of(x)
@@ -48,7 +49,7 @@ class ReLU(Elementwise):
 
     def construct(self, x: Tensor) -> Tensor:
         """Apply the function; the result has the shape and dtype of `x`, which may be integer."""
-        return backend.elementwise(self._function, backend.to_tensor(x))
+        return nhwc.elementwise(self._function, backend.to_tensor(x))
 
 
 def _activation(name: str, function: Callable[[Tensor], Tensor], summary: str) -> type[Elementwise]:

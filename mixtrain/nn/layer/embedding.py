@@ -8,13 +8,13 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.autocast.casting import parameter_read_dtype, parameters_read_as
 from mixtrain.cell.cell import Cell
 from mixtrain.cell.tree import name_of
 from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_float
 from mixtrain.nn.layer.clip_by_norm import clip_by_norm
+from mixtrain.ops.parameter_reads import parameter_read_dtype, parameters_read_as
 from mixtrain.typing import DTypeLike, Tensor
 
 

@@ -9,13 +9,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
-from mixtrain.nn.layer.inputs import (
-    channels_first,
-    channels_last,
-    check_rank,
-    check_width,
-    float_tensor,
-)
+from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, check_width, float_tensor
 from mixtrain.typing import DTypeLike, Tensor
 
 

@@ -7,6 +7,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.cell.tree import name_of
 from mixtrain.dtype import as_dtype, is_float, wider
+from mixtrain.ops import nhwc
 from mixtrain.ops.windows import Pads
 from mixtrain.typing import Layer, Tensor, TensorLike
 
@@ -72,12 +73,12 @@ def check_fits(cell: Layer, x: Tensor, kernel_size: tuple[int, ...], padding: Pa
 
 def channels_last(x: Tensor) -> Tensor:
     """Convert a tensor (N, C, ...) to (N, ..., C); a view of a channels-last tensor returns that tensor."""
-    return backend.to_channels_last(x) if len(x.shape) == 4 else keras.ops.moveaxis(x, 1, -1)
+    return nhwc.to_channels_last(x) if len(x.shape) == 4 else keras.ops.moveaxis(x, 1, -1)
 
 
 def channels_first(y: Tensor) -> Tensor:
     """Convert a tensor (N, ..., C) to (N, C, ...); images become views of the channels-last tensor."""
-    return backend.from_channels_last(y) if len(y.shape) == 4 else keras.ops.moveaxis(y, -1, 1)
+    return nhwc.from_channels_last(y) if len(y.shape) == 4 else keras.ops.moveaxis(y, -1, 1)
 
 
 def promote(x: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:

@@ -8,13 +8,13 @@ from typing import ClassVar
 import keras
 
 from mixtrain import checks
-from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.cell.cell import Cell
 from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.group_norm import normalize_groups
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
+from mixtrain.ops.parameter_reads import parameters_read_as
 from mixtrain.typing import DTypeLike, Tensor
 
 

@@ -42,11 +42,9 @@ from mixtrain.typing import Tensor, Tree
 def operation_cell(name: str, function: Callable[..., Any], summary: str, **settings: Any) -> type[Cell]:
     """Create a Cell class that stores `settings` and computes ``function(*inputs, **settings)``.
 
-    Args:
-        name: Name of the class, as in MindSpore.
-        function: Function of the inputs by position and the settings by name.
-        summary: First sentence of the docstring.
-        settings: Constructor arguments in order, each with its default, or `REQUIRED`.
+    `name`: Name of the class, as in MindSpore. `function`: Function of the inputs by position and the settings by name.
+    `summary`: First sentence of the docstring. `settings`: Constructor arguments in order, each with its default, or
+    `REQUIRED`.
     """
     bind = argument_reader(settings)
 

@@ -10,6 +10,7 @@ from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.cell.tree import name_of
 from mixtrain.nn.layer.windows import is_integral
+from mixtrain.ops import nhwc
 from mixtrain.typing import Tensor
 
 _MODES: Final = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric"}
@@ -60,5 +61,5 @@ class Pad(Cell):
             )
         if self.mode == "CONSTANT" and len(self.paddings) == 4:
             paddings = [self.paddings[axis] for axis in (0, 2, 3, 1)]
-            return backend.from_channels_last(keras.ops.pad(backend.to_channels_last(x), paddings))
+            return nhwc.from_channels_last(keras.ops.pad(nhwc.to_channels_last(x), paddings))
         return keras.ops.pad(x, self.paddings, mode=_MODES[self.mode])

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.cell.tree import name_of
 from mixtrain.nn.layer.inputs import check_fits, check_rank, float_tensor
 from mixtrain.nn.layer.windows import pair, pool_padding
+from mixtrain.ops import nhwc
 from mixtrain.ops.windows import NO_PADS, Pads, Pair, ceil_padding
 from mixtrain.typing import Tensor
 
@@ -19,12 +20,9 @@ from mixtrain.typing import Tensor
 class Pool(Cell):
     """Base class of poolings; a sequence is pooled as an image of height 1.
 
-    Args:
-        kernel_size, stride: Size and stride of the window: an int or (height, width).
-        pad_mode: "valid", "same" or "pad", case-insensitive.
-        padding: With "pad": an int or (height, width).
-        ceil_mode: Whether the output includes a partial window at the end.
-        data_format: "NCHW".
+    `kernel_size`, `stride`: Size and stride of the window: an int or (height, width). `pad_mode`: "valid", "same" or
+    "pad", case-insensitive. `padding`: With "pad": an int or (height, width). `ceil_mode`: Whether the output includes
+    a partial window at the end. `data_format`: "NCHW".
 
     Example:
         >>> import mixtrain.nn as nn
@@ -79,7 +77,7 @@ class Pool(Cell):
         return self._pool_channels_first(x)
 
     def _pool_channels_first(self, x: Tensor) -> Tensor:
-        return keras.tree.map_structure(backend.from_channels_last, self._pool(backend.to_channels_last(x)))
+        return keras.tree.map_structure(nhwc.from_channels_last, self._pool(nhwc.to_channels_last(x)))
 
     def _effective_kernel_size(self) -> Pair:
         """Return the (height, width) of the window, including dilation."""

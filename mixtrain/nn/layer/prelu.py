@@ -13,6 +13,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32, is_float
 from mixtrain.nn.layer.inputs import check_width, float_tensor, promote
+from mixtrain.ops import nhwc
 from mixtrain.typing import Tensor
 
 
@@ -58,9 +59,9 @@ class PReLU(Cell):
         if self.channel > 1:
             slopes = keras.ops.reshape(slopes, (1, -1) + (1,) * (len(x.shape) - 2))
         if self.channel > 1 and len(x.shape) == 4:
-            last = backend.to_channels_last(x)
-            return backend.from_channels_last(_rectify(last, keras.ops.transpose(slopes, (0, 2, 3, 1))))
-        return backend.elementwise(lambda value: _rectify(value, slopes), x)
+            last = nhwc.to_channels_last(x)
+            return nhwc.from_channels_last(_rectify(last, keras.ops.transpose(slopes, (0, 2, 3, 1))))
+        return nhwc.elementwise(lambda value: _rectify(value, slopes), x)
 
 
 def _rectify(x: Tensor, slopes: Tensor) -> Tensor:

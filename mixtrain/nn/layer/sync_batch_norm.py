@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import backend, checks, process_group
-from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.common.initializer import InitializerLike
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.batch_norm import BatchNorm
+from mixtrain.ops.parameter_reads import parameters_read_as
 from mixtrain.typing import DTypeLike, Tensor
 
 

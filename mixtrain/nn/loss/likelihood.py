@@ -10,7 +10,8 @@ from mixtrain import checks
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.nn.loss.base import LossBase
-from mixtrain.ops.labels import as_float32, check_class_numbers, check_same_shape, shape_of
+from mixtrain.ops.cross_entropy import classes_last, of_class_numbers
+from mixtrain.ops.labels import as_float32, check_same_shape
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -44,30 +45,14 @@ class NLLLoss(LossBase):
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the loss from log-probabilities and labels."""
-        ops, where, logits = keras.ops, self.cls_name, as_float32(logits)
-        shape = shape_of(logits)
-        if not shape:
-            raise checks.fail_value(where, "logits must have a class axis", shape, "logits (N, C)")
-        axis = min(1, len(shape) - 1)
-        classes = shape[axis]
-        if self.weight is not None and shape_of(self.weight) != (classes,):
-            raise checks.fail_value(
-                where, f"weight must have shape ({classes},)", shape_of(self.weight), "one weight for each class"
-            )
-        label_shape = shape[:axis] + shape[axis + 1 :]
-        labels = check_class_numbers(
-            where, labels, label_shape, shape, "class numbers, the argmax of the one-hot labels",
-            classes=classes, ignored=self.ignore_index,
+        logits, labels = classes_last(
+            self.cls_name, logits, labels, self.weight, self.ignore_index,
+            numbers_only="class numbers, the argmax of the one-hot labels",
         )
-        valid = labels != self.ignore_index
-        # Replace ignored labels, which may be out of range, by class 0; their weight is 0.
-        labels = ops.where(valid, labels, ops.zeros_like(labels))
-        weights = ops.cast(valid, float32)
-        if self.weight is not None:
-            weights = weights * ops.take(self.weight, labels)
-        logits = ops.moveaxis(logits, axis, -1)
-        losses = -ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0] * weights
-        return ops.sum(losses) / ops.sum(weights) if self.reduction == "mean" else self.get_loss(losses)
+        losses, weights = of_class_numbers(logits, labels, self.weight, self.ignore_index, 0.0, are_logs=True)
+        if self.reduction == "mean":
+            return keras.ops.sum(losses) / keras.ops.sum(weights)
+        return self.get_loss(losses)
 
 
 class KLDivLoss(LossBase):

@@ -1,7 +1,7 @@
 """Evaluation metrics under MindSpore's names, and an adapter of Keras's metrics."""
 
 from mixtrain.lazy_names import serve_names
-from mixtrain.metrics import KerasMetric, Metric, MetricLike, as_metrics, get_metric_fn, names, rearrange_inputs
+from mixtrain.metrics import KerasMetric, Metric, MetricLike, as_metrics, rearrange_inputs
 from mixtrain.metrics.factory import register_metrics
 from mixtrain.nn.metrics.accuracy import Accuracy
 from mixtrain.nn.metrics.bleu_score import BleuScore
@@ -9,6 +9,7 @@ from mixtrain.nn.metrics.class_counts import F1, Fbeta, Precision, Recall
 from mixtrain.nn.metrics.confusion_matrix import ConfusionMatrix
 from mixtrain.nn.metrics.confusion_matrix_metric import ConfusionMatrixMetric
 from mixtrain.nn.metrics.error import MAE, MSE
+from mixtrain.nn.metrics.lookup import get_metric_fn, names
 from mixtrain.nn.metrics.loss import Loss
 from mixtrain.nn.metrics.occlusion_sensitivity import OcclusionSensitivity
 from mixtrain.nn.metrics.perplexity import Perplexity

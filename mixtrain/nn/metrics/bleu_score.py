@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import rearrange_inputs
+from mixtrain.nn.metrics.host_metric import HostMetric
 
 
-class BleuScore(Metric):
+class BleuScore(HostMetric):
     """The BLEU score: the geometric mean of the precisions of 1- to `n_gram`-grams (1 to 4), times a brevity penalty.
 
     Args: smooth: Whether to add 1 to the counts.

@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import rearrange_inputs
+from mixtrain.nn.metrics.host_metric import HostMetric
 from mixtrain.typing import TensorLike
 
 Normalize = Literal["no_norm", "target", "prediction", "all"]
@@ -15,7 +16,7 @@ Normalize = Literal["no_norm", "target", "prediction", "all"]
 _AXES: dict[str, Any] = {"target": 1, "prediction": 0, "all": None}
 
 
-class ConfusionMatrix(Metric):
+class ConfusionMatrix(HostMetric):
     """Counts by label (rows) and prediction (columns).
 
     Args:

@@ -8,14 +8,15 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import rearrange_inputs
 from mixtrain.nn.metrics.confusion_ratios import Counts, ratio_by_name
+from mixtrain.nn.metrics.host_metric import HostMetric
 from mixtrain.typing import TensorLike
 
 Decrease = Literal["none", "mean", "sum", "mean_batch", "sum_batch", "mean_channel", "sum_channel"]
 
 
-class ConfusionMatrixMetric(Metric):
+class ConfusionMatrixMetric(HostMetric):
     """A ratio such as sensitivity, computed from total counts or averaged over images.
 
     Args:

@@ -8,11 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import rearrange_inputs
+from mixtrain.nn.metrics.host_metric import HostMetric
 from mixtrain.typing import TensorLike
 
 
-class _ErrorPerRow(Metric):
+class _ErrorPerRow(HostMetric):
     """An error summed over all elements and divided by the number of rows, as in MindSpore, not of elements."""
 
     _error: ClassVar[Callable[..., np.ndarray]]

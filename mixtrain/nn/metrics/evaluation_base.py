@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.metrics.metric import Metric, is_one_hot
+from mixtrain.nn.metrics.host_metric import HostMetric, is_one_hot
 
 EvalType = Literal["classification", "multilabel"]
 
 
-class EvaluationBase(Metric):
+class EvaluationBase(HostMetric):
     """Base class of classification and multilabel metrics; `eval_type` is that of `Accuracy`.
 
     Example:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from mixtrain import checks
-from mixtrain.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import rearrange_inputs
+from mixtrain.nn.metrics.host_metric import HostMetric
 from mixtrain.typing import TensorLike
 
 
-class Loss(Metric):
+class Loss(HostMetric):
     """The mean loss over batches, each with the same weight.
 
     Example:

@@ -7,11 +7,12 @@ import math
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.metrics.metric import Metric, SparseLabels, rearrange_inputs
+from mixtrain.metrics.metric import SparseLabels, rearrange_inputs
+from mixtrain.nn.metrics.host_metric import HostMetric
 from mixtrain.typing import TensorLike
 
 
-class Perplexity(Metric):
+class Perplexity(HostMetric):
     """The exponential of the mean negative log-likelihood of labels.
 
     Args: ignore_label: Label whose rows are ignored; None for none.

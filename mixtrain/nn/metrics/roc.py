@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import rearrange_inputs
+from mixtrain.nn.metrics.host_metric import HostMetric
 from mixtrain.typing import TensorLike
 
 Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-class ROC(Metric):
+class ROC(HostMetric):
     """The receiver operating characteristic over all batches.
 
     Args:

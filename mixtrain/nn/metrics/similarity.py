@@ -7,11 +7,12 @@ from typing import Literal
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.metrics.metric import Metric, rearrange_inputs
+from mixtrain.metrics.metric import rearrange_inputs
+from mixtrain.nn.metrics.host_metric import HostMetric
 from mixtrain.typing import TensorLike
 
 
-class CosineSimilarity(Metric):
+class CosineSimilarity(HostMetric):
     """The pairwise similarity of the rows of the last input.
 
     Args:
@@ -56,7 +57,7 @@ class CosineSimilarity(Metric):
         return matrix.mean(axis=-1) if self.reduction == "mean" else matrix.sum(axis=-1)
 
 
-class Dice(Metric):
+class Dice(HostMetric):
     """The Dice coefficient ``2 * sum(p * y) / (sum(p * p) + sum(y * y) + smooth)`` of each batch.
 
     As in MindSpore, the sum over batches is divided by the number of rows; with batches of one row it is the mean.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.metrics.metric import Metric, SparseLabels, class_indices, is_one_hot, rearrange_inputs
+from mixtrain.metrics.metric import SparseLabels, class_indices, rearrange_inputs
+from mixtrain.nn.metrics.host_metric import HostMetric, is_one_hot
 from mixtrain.typing import TensorLike
 
 
-class TopKCategoricalAccuracy(Metric):
+class TopKCategoricalAccuracy(HostMetric):
     """The fraction of rows whose label is among the k largest predictions; ties are resolved by index.
 
     Args: k: Number of predictions to consider, at least 1.

@@ -10,8 +10,7 @@ from mixtrain import checks, faces
 from mixtrain.boundary import is_any_tensor
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
-from mixtrain.loss_scale.arguments import STATIC
-from mixtrain.loss_scale.rule import LossScaleState
+from mixtrain.loss_scale.rule import STATIC, LossScaleState
 from mixtrain.loss_scale.step_scale import StepScale
 from mixtrain.nn.wrap.update_cell import LossScaleUpdateCell
 from mixtrain.typing import Tensor, TensorLike
@@ -22,9 +21,7 @@ class CellScale(StepScale):
 
     `state` mirrors that scale and keeps the counters.
 
-    Args:
-        where: Name of the caller, for errors.
-        update: The update cell.
+    `where`: Name of the caller, for errors. `update`: The update cell.
     """
 
     def __init__(self, where: str, update: Any) -> None:
@@ -48,13 +45,10 @@ class CellScale(StepScale):
 def step_scale(where: str, scale_sense: Any) -> StepScale:
     """Return the loss scale of a train cell.
 
-    Args:
-        where: Name of the caller, for errors.
-        scale_sense: A loss-scale update cell, or a scalar tensor for a constant loss scale.
+    `where`: Name of the caller, for errors. `scale_sense`: A loss-scale update cell, or a scalar tensor for a constant
+    loss scale.
 
-    Raises:
-        TypeError: `scale_sense` is neither.
-        ValueError: `scale_sense` is a tensor that is not a scalar.
+    Raises: TypeError if `scale_sense` is neither. ValueError if `scale_sense` is a tensor that is not a scalar.
     """
     if isinstance(scale_sense, LossScaleUpdateCell):
         return StepScale(scale_sense.state)
@@ -69,11 +63,7 @@ def step_scale(where: str, scale_sense: Any) -> StepScale:
 
 
 def scalar(where: str, value: TensorLike) -> Tensor:
-    """Reshape a tensor of shape () or (1,) to a scalar.
-
-    Raises:
-        ValueError: The tensor has another shape.
-    """
+    """Reshape a tensor of shape () or (1,) to a scalar. Raises: ValueError if the tensor has another shape."""
     if tuple(value.shape) not in ((), (1,)):
         raise checks.fail_value(
             where, "scale_sense must have shape () or (1,)", tuple(value.shape), "mixtrain.Tensor(1024.0)"

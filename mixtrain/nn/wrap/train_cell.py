@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 import keras
 
-from mixtrain import backend, checks, context, faces
+from mixtrain import backend, checks, execution, faces
 from mixtrain.boundary import is_any_tensor, library
 from mixtrain.cell.cell import Cell
 from mixtrain.distribution.processes import ProcessParallel
@@ -118,7 +118,7 @@ class TrainOneStepCell(Cell):
 
     # ---- calling ----------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if backend.is_tracing() or not context.graph_mode() or kwargs:
+        if backend.is_tracing() or not execution.current.graph_mode or kwargs:
             return super().__call__(*args, **kwargs)
         if self.training not in self._compiled:
             choice = self._step.jit_choice

@@ -6,17 +6,14 @@ import keras
 
 from mixtrain import faces
 from mixtrain.cell.cell import Cell
-from mixtrain.loss_scale.arguments import STATIC, checked_rule, checked_scale
-from mixtrain.loss_scale.rule import SMALLEST_SCALE, LossScaleState
+from mixtrain.loss_scale.rule import SMALLEST_SCALE, STATIC, LossScaleState, checked_rule, checked_scale
 from mixtrain.typing import Tensor
 
 
 class LossScaleUpdateCell(Cell):
     """Base class of the update cells: a state, and a call that updates it.
 
-    Args:
-        state: The state to update.
-        start: The loss scale that a run starts with.
+    `state`: The state to update. `start`: The loss scale that a run starts with.
     """
 
     def __init__(self, state: LossScaleState, start: float = SMALLEST_SCALE) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from mixtrain import backend
-from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.backend.info import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32, float64
 from mixtrain.nn.layer import BatchNorm1d, BatchNorm2d, SequentialCell
+from mixtrain.ops.parameter_reads import parameters_read_as
 from tests.backends import held_as, quick_every
 from tests.nn.reference import case
 
