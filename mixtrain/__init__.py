@@ -36,8 +36,9 @@ if TYPE_CHECKING:
         set_ps_context,
     )
     from mixtrain.dtype import (
-        bfloat16, bool_, complex64, complex128, double, dtype_to_nptype, dtype_to_pytype, float16, float32, float64,
-        get_py_obj_dtype, half, int8, int16, int32, int64, pytype_to_dtype, single, uint8, uint16, uint32, uint64,
+        bfloat16, bool_, complex64, complex128, double, dtype_to_nptype, dtype_to_pytype, float8, float8_delayed,
+        float16, float32, float64, get_py_obj_dtype, half, int8, int16, int32, int64, pytype_to_dtype, single, uint8,
+        uint16, uint32, uint64,
     )
     from mixtrain.errors import (
         CheckpointError, LossScaleExhausted, MixtrainError, PrecisionRuleError, UnsupportedBackendError,
@@ -92,7 +93,8 @@ _NAMES = {
     ),
     "mixtrain.dtype": (
         "bfloat16 bool_ complex128 complex64 double dtype_to_nptype dtype_to_pytype float16 float32 float64 "
-        "get_py_obj_dtype half int16 int32 int64 int8 pytype_to_dtype single uint16 uint32 uint64 uint8"
+        "float8 float8_delayed get_py_obj_dtype "
+        "half int16 int32 int64 int8 pytype_to_dtype single uint16 uint32 uint64 uint8"
     ),
     "mixtrain.errors": "CheckpointError LossScaleExhausted MixtrainError PrecisionRuleError UnsupportedBackendError",
     "mixtrain.log": "get_level get_log_config",
@@ -160,6 +162,7 @@ __all__ = [
     "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "UnsupportedBackendError", "__version__", "amp", "auc",
     "bfloat16", "bool_", "build_train_network", "calibrate_loss_scale", "common", "communication", "complex64",
     "complex128", "context", "dataset", "distribution", "double", "dtype", "dtype_to_nptype", "export", "float16",
+    "float8", "float8_delayed",
     "float32", "float64", "get_auto_parallel_context", "get_context", "get_metric_fn", "get_ps_context",
     "get_rng_state", "get_seed", "grad", "half", "int8", "int16", "int32", "int64", "jacfwd", "jacrev", "jit", "jvp",
     "load", "load_checkpoint", "load_latest_checkpoint", "load_param_into_net", "log", "ms_function", "names", "nn",

@@ -61,9 +61,9 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument("file", help="a file of save_checkpoint or ModelCheckpoint")
     inspect.set_defaults(run=_inspect)
 
-    report = commands.add_parser("report", help='an HTML page about a run, from the file of model.report("run.json")')
-    report.add_argument("file", help="the JSON file")
-    report.add_argument("--output", help="the page to write; default: the name of the file with .html")
+    report = commands.add_parser("report", help='an HTML page about runs, from the files of model.report("run.json")')
+    report.add_argument("files", nargs="+", metavar="file", help="JSON file of a run; several are shown side by side")
+    report.add_argument("--output", help="the page to write; default: the names of the files, joined, with .html")
     report.set_defaults(run=_report)
 
     for command in (plan, formats, inspect, report):
@@ -119,21 +119,30 @@ def _inspect(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _report(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    output = options.output or os.path.splitext(options.file)[0] + ".html"
+    stems = [os.path.splitext(os.path.basename(file))[0] for file in options.files]
+    output = options.output or os.path.join(os.path.dirname(options.files[0]), "-".join(stems) + ".html")
+    runs = [_read_run(file) for file in options.files]
+    names = stems if len(set(stems)) == len(stems) else options.files
+    page = report_html(*runs, names=names if len(runs) > 1 else ())
+    with open(output, "w", encoding="utf-8") as page_file:
+        page_file.write(page)
+    return {"output": output}, f"wrote {output}"
+
+
+def _read_run(path: str) -> dict[str, Any]:
+    """Return the data of a run, of which a page can be made."""
     try:
-        with open(options.file, encoding="utf-8") as file:
-            data = json.load(file)
+        with open(path, encoding="utf-8") as file:
+            data: Any = json.load(file)
         if not isinstance(data, dict):
             raise checks.fail_type("mixtrain report", "the file must be a run report", data, 'model.report("run.json")')
-        page = report_html(data)
+        report_html(data)
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ValueError(
-            f"mixtrain report: expected {options.file!r} to be a run report; got one that cannot be read "
+            f"mixtrain report: expected {path!r} to be a run report; got one that cannot be read "
             f'({type(error).__name__}: {printable(str(error)[:300])}). Write the file of model.report("run.json").'
         ) from error
-    with open(output, "w", encoding="utf-8") as file:
-        file.write(page)
-    return {"output": output}, f"wrote {output}"
+    return data
 
 
 def _tensor_info(value: Any) -> dict[str, Any]:

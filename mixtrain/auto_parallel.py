@@ -43,8 +43,6 @@ _PS_DEFAULTS: Final[Mapping[str, Any]] = types.MappingProxyType({
     "enable_ps": False, "config_file_path": "", "enable_ssl": False,
 })
 
-_settings: dict[str, Any] = {}
-
 
 def _fixed_settings() -> dict[str, int]:
     """Return the settings with a single valid value, which the group of processes determines."""
@@ -85,7 +83,7 @@ def set_auto_parallel_context(**settings: Any) -> None:
             if not process_group.has_joined():
                 write = f"communication.init() before, or {write}"
             raise checks.fail_value(where, f"{name} must be {expected}: {reason}", value, write)
-    _settings.update(settings)
+    process_group.settings.update(settings)
 
 
 def get_auto_parallel_context(attr_key: str) -> Any:
@@ -105,21 +103,17 @@ def get_auto_parallel_context(attr_key: str) -> Any:
         1
     """
     checks.one_of("get_auto_parallel_context", "attr_key", attr_key, tuple(_DEFAULTS))
-    return _settings.get(attr_key, _fixed_settings().get(attr_key, _DEFAULTS[attr_key]))
+    return process_group.settings.get(attr_key, _fixed_settings().get(attr_key, _DEFAULTS[attr_key]))
 
 
 def is_set(attr_key: str) -> bool:
-    """Whether `set_auto_parallel_context` was called with a setting.
-
-    Args:
-        attr_key: Name of the setting.
-    """
-    return attr_key in _settings
+    """Whether `set_auto_parallel_context` was called with a setting. `attr_key`: Name of the setting."""
+    return attr_key in process_group.settings
 
 
 def reset_auto_parallel_context() -> None:
     """Reset every setting to its default."""
-    _settings.clear()
+    process_group.settings.clear()
 
 
 def set_ps_context(**settings: Any) -> None:

@@ -7,6 +7,7 @@ import inspect
 import math
 import numbers
 import types
+import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
@@ -135,8 +136,7 @@ def _shown_object(value: Any) -> str:
 def one_of(where: str, name: str, value: Any, allowed: Collection[Any]) -> Any:
     """Return `value` if it is one of `allowed`.
 
-    Raises:
-        ValueError: It is not; the message offers the nearest allowed value.
+    Raises: ValueError if it is not; the message offers the nearest allowed value.
     """
     try:
         hash(value)
@@ -154,11 +154,8 @@ def one_of(where: str, name: str, value: Any, allowed: Collection[Any]) -> Any:
 def nearest(name: str, known: Iterable[str], *, count: int = 1, cutoff: float = 0.0) -> list[str]:
     """Return the names most similar to `name`, the best match first.
 
-    Args:
-        name: The name to look up.
-        known: The existing names.
-        count: Maximum number of names to return.
-        cutoff: Minimum similarity, from 0 (nothing in common) to 1 (equal except for case).
+    `name`: The name to look up. `known`: The existing names. `count`: Maximum number of names to return. `cutoff`:
+    Minimum similarity, from 0 (nothing in common) to 1 (equal except for case).
 
     Example:
         >>> nearest("adam", ["SGD", "Adam", "AdamW"])
@@ -196,29 +193,33 @@ def _near_integer(value: Any, at_least: int) -> int | None:
 def keywords(where: str, unknown: Mapping[str, Any], function: Callable[..., Any], *others: Callable[..., Any]) -> None:
     """Refuse keyword arguments that a function does not have; name the nearest, or another function that has them.
 
-    Args:
-        where: The function, for the error.
-        unknown: The arguments that its signature does not name.
-        function: The function.
-        *others: Methods that may be meant.
+    `where`: The function, for the error. `unknown`: The arguments that its signature does not name; those that an
+    overload names are not refused. `function`: The function. `*others`: Methods that may be meant.
 
-    Raises:
-        TypeError: There is an argument.
+    Raises: TypeError if there is an argument.
     """
-    for name in unknown:
+    known = _argument_names(function) if unknown else []
+    for name in [name for name in unknown if name not in known]:
         for other in others:
-            if name in inspect.signature(other).parameters:
+            if name in _argument_names(other):
                 raise TypeError(
                     f"{where}: there is no argument {name!r}, which {other.__name__} has. "
                     f"Write model.{other.__name__}(x, y, ...)."
                 )
-        kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        known = [item.name for item in inspect.signature(function).parameters.values() if item.kind not in kinds]
         near = nearest(name, known, cutoff=0.5)
         value = unknown[name]
         as_near = f"{near[0]}={value!r}" if near and _is_plain(value) else f"it as {near[0]}" if near else None
         write, got = as_near or f"one of {join_names(known)}", f"{name}={short_repr(value)}"
         raise TypeError(f"{where}: there is no argument {name!r}; got {got}. Write {write}.")
+
+
+def _argument_names(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a function's arguments, in all its overloads."""
+    kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    names: dict[str, None] = {}
+    for form in typing.get_overloads(function) or [function]:
+        names |= {name: None for name, item in inspect.signature(form).parameters.items() if item.kind not in kinds}
+    return [name for name in names if name != "self"]
 
 
 def number(

@@ -11,15 +11,11 @@ def require_classes(
 ) -> None:
     """Check that labels are class numbers: now, or while compiling, in each batch before the compiled step runs.
 
-    Args:
-        where: Name of the caller, for errors.
-        labels: The labels of the batch, unchanged.
-        classes: The number of classes; None if it is not known.
-        ignored: The label to ignore.
-        weights: Weights of the labels; labels of weight 0 are ignored.
+    `where`: Name of the caller, for errors. `labels`: The labels of the batch, unchanged. `classes`: The number of
+    classes; None if it is not known. `ignored`: The label to ignore. `weights`: Weights of the labels; labels of weight
+    0 are ignored.
 
-    Raises:
-        LabelOutOfRange: A label is out of range.
+    Raises: LabelOutOfRange if a label is out of range.
     """
     if backend.is_symbolic(labels):
         backend.note_class_labels(labels, classes, ignored, weights)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-import warnings
 from typing import Any, Final
 
-from mixtrain import checks
+from mixtrain import checks, execution
 from mixtrain.auto_parallel import (  # noqa: F401  MindSpore has these names in `context`, too.
     ParallelMode,
     get_auto_parallel_context,
@@ -31,17 +29,8 @@ _WITHOUT_EFFECT: Final = frozenset({
     "enable_ge",
 })
 _SETTINGS: Final = ("mode", "device_target", "jit_level", *sorted(_WITHOUT_EFFECT))
-
-
-@dataclasses.dataclass
-class _Settings:
-    mode: int = GRAPH_MODE
-    device_target: str | None = None
-    jit_level: str = "auto"
-    ignored: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-
-_settings = _Settings()
+# The values of those without effect.
+_ignored: dict[str, Any] = {}
 
 
 def set_context(**settings: Any) -> None:
@@ -68,14 +57,14 @@ def set_context(**settings: Any) -> None:
                 raise checks.fail_value(
                     "set_context", "mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1)", value, "mode=mixtrain.GRAPH_MODE"
                 )
-            _settings.mode = value
+            execution.current.graph_mode = value == GRAPH_MODE
         elif name == "device_target":
             value = "Ascend" if value == "Davinci" else value  # Its name in the first versions of MindSpore.
-            _settings.device_target = checks.one_of("set_context", name, value, ("CPU", "GPU", "Ascend"))
+            execution.current.device_target = checks.one_of("set_context", name, value, ("CPU", "GPU", "Ascend"))
         elif name == "jit_level":
-            _settings.jit_level = checks.one_of("set_context", name, value, ("auto", "O0", "O1", "O2"))
+            execution.current.jit_level = checks.one_of("set_context", name, value, ("auto", "O0", "O1", "O2"))
         elif name in _WITHOUT_EFFECT:
-            _settings.ignored[name] = value
+            _ignored[name] = value
         else:
             checks.one_of("set_context", "setting", name, _SETTINGS)
 
@@ -97,12 +86,14 @@ def get_context(name: str) -> Any:
         >>> mixtrain.get_context("mode") in (mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE)
         True
     """
-    if name in ("mode", "jit_level"):
-        return getattr(_settings, name)
+    if name == "mode":
+        return GRAPH_MODE if execution.current.graph_mode else PYNATIVE_MODE
+    if name == "jit_level":
+        return execution.current.jit_level
     if name == "device_target":
-        return _settings.device_target or "CPU"
+        return execution.current.device_target or "CPU"
     checks.one_of("get_context", "setting", name, _SETTINGS)
-    return _settings.ignored.get(name)
+    return _ignored.get(name)
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:
@@ -123,23 +114,6 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
     if device_id is not None:
         checks.integer("set_device", "device_id", device_id, at_least=0)
     set_context(device_target=device_target)
-
-
-def graph_mode() -> bool:
-    """Whether steps are compiled (True) or run eagerly (False)."""
-    return bool(_settings.mode == GRAPH_MODE)
-
-
-def warn_missing_device(used: str) -> None:
-    """Warn once if the requested device is not the one in use."""
-    target = _settings.device_target
-    if target is not None and target != used:
-        _settings.device_target = None
-        if target == "CPU":
-            why = f'is not what Keras chose; {used} is used. Hide it before Python starts: CUDA_VISIBLE_DEVICES="".'
-        else:
-            why = f"is not on this machine; {used} is used instead."
-        warnings.warn(f'set_context: device_target="{target}" {why}', stacklevel=3)
 
 
 serve_names(__name__)

@@ -68,7 +68,13 @@ half: Final = float16
 single: Final = float32
 double: Final = float64
 
+# Rules for the products of layers, not dtypes of tensors: float8 operands, scaled by their largest magnitude in this
+# step, or by that in the steps before.
+float8: Final = DType("float8")
+float8_delayed: Final = DType("float8_delayed")
+
 HALF_DTYPES: Final = (float16, bfloat16)
+FLOAT8_RULES: Final = (float8, float8_delayed)
 DTYPES: Final = (
     bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
     complex64, complex128,
@@ -115,6 +121,12 @@ def as_dtype(value: DTypeLike) -> DType:
     return _BY_NAME[name]
 
 
+def as_precision(value: DTypeLike) -> DType:
+    """Convert to what layers can compute in: a dtype, as `as_dtype` does, or a rule for float8 products."""
+    name = value.lower() if type(value) is str else value
+    return next((rule for rule in FLOAT8_RULES if isinstance(name, str) and name == rule), None) or as_dtype(value)
+
+
 @functools.cache
 def _numpy_name(dtype: np.dtype[Any]) -> str:
     # NumPy builds the name at each access, which costs as much as a small product.
@@ -150,37 +162,6 @@ def wider(first: DTypeLike, second: DTypeLike) -> DType:
         return float32
     order = (*HALF_DTYPES, float32, float64)
     return max(first, second, key=order.index)
-
-
-def _kind(dtype: DType) -> int:
-    """Return 0 for bool, 1 for integers, 2 for floats, 3 for complex numbers."""
-    return 3 if "complex" in dtype else 2 if "float" in dtype else int(dtype != bool_)
-
-
-def _bits(dtype: DType) -> int:
-    return int(dtype.lstrip("uint"))
-
-
-def promoted(first: DTypeLike, second: DTypeLike) -> DType:
-    """Promote two dtypes: floats win over integers, integers over bool, and wider dtypes over narrower ones.
-
-    A signed and an unsigned integer dtype give the smallest signed one that holds both.
-
-    Example:
-        >>> promoted("int64", "float16"), promoted("int8", "uint8"), promoted("bool", "int32")
-        (mixtrain.float16, mixtrain.int16, mixtrain.int32)
-    """
-    lower, higher = sorted((as_dtype(first), as_dtype(second)), key=_kind)
-    if is_complex(higher):
-        return complex128 if float64 in (lower, higher) or complex128 in (lower, higher) else complex64
-    if lower == higher or _kind(lower) < _kind(higher):
-        return higher
-    if _kind(lower) == 2:
-        return wider(lower, higher)
-    signed, unsigned = sorted((lower, higher), key=lambda dtype: dtype.startswith("u"))
-    if signed.startswith("u") or not unsigned.startswith("u"):  # Both are of one signedness.
-        return max(lower, higher, key=_bits)
-    return as_dtype(f"int{min(64, max(_bits(signed), 2 * _bits(unsigned)))}")
 
 
 def dtype_to_pytype(type_: DTypeLike) -> type:
@@ -373,6 +354,8 @@ class FloatFormat:
         return int(array.view(f"uint{self.bits}"))
 
 
+# The bits of the exponent of a float32 number: alone, they are those of the power of two below it.
+EXPONENT_BITS: Final = 0x7F800000
 _FLOAT_FORMATS: Final = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
 
 

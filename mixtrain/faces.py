@@ -45,9 +45,7 @@ def use_variables_of(kind: type[keras.Variable]) -> None:
 def visible_variable(value: np.ndarray | np.generic, name: str) -> keras.Variable:
     """Return a new variable, not trained, that a script may read and set, such as the loss scale of a train cell.
 
-    Args:
-        value: Its first value, which determines its dtype.
-        name: Its name.
+    `value`: Its first value, which determines its dtype. `name`: Its name.
     """
     if _variable_classes:
         return _variable_classes[0](value, name=name, requires_grad=False)

@@ -24,10 +24,9 @@ def serve_names(module: str, homes: Mapping[str, str] | None = None) -> None:
 
     It is set from here, as a type checker that saw the module define it would accept every name.
 
-    Args:
-        module: The ``__name__`` of the module.
-        homes: Where each name is defined that is imported when it is used: "package.module" for one of the same name
-            there, "package.module:other" for another one, "package.module:" for the module itself.
+    `module`: The ``__name__`` of the module. `homes`: Where each name is defined that is imported when it is used:
+    "package.module" for one of the same name there, "package.module:other" for another one, "package.module:" for the
+    module itself.
     """
     space, table = sys.modules[module], homes or {}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
+from typing import Any, Final
 
 # MindSpore's names of the group of all processes, one per communication library.
 WORLD_NAMES: Final = ("hccl_world_group", "nccl_world_group", "mccl_world_group")
@@ -24,6 +24,10 @@ class ProcessGroup:
     size: int = 1
     local_rank: int = 0
     local_size: int = 1
+
+
+# How steps are spread over the processes, as set: "parallel_mode" and "gradients_mean", beside what has no effect.
+settings: dict[str, Any] = {}
 
 
 class _Joined:

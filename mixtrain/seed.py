@@ -66,9 +66,7 @@ def get_seed() -> int | None:
 def stream_of(name: str, seed: int = 0) -> keras.random.SeedGenerator:
     """Return the random stream of an operation, eager or compiled; `set_seed` restarts it.
 
-    Args:
-        name: The operation's name.
-        seed: The operation's own seed, 0 for none; each has a stream of its own.
+    `name`: The operation's name. `seed`: The operation's own seed, 0 for none; each has a stream of its own.
     """
     if (name, seed) not in _Streams.of_operations:
         with backend.eager_scope():

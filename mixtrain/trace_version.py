@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from mixtrain.network.marks import VERSION
 from mixtrain.network.walk import tree_of
 from mixtrain.typing import Layer, Network
 
-_ATTRIBUTE: Final = "_mixtrain_version"
 _numbers = itertools.count(1)
 
 
@@ -35,7 +35,7 @@ _UNCHANGED: Final = Version()
 
 def version_of(layer: Layer) -> Version:
     """Return the version of a Cell, Keras layer or operation."""
-    return vars(layer).get(_ATTRIBUTE, _UNCHANGED)
+    return VERSION.of(layer) or _UNCHANGED
 
 
 def layer_changed(layer: Layer) -> None:
@@ -65,10 +65,9 @@ class _Latest:
 
 def _set(layer: Layer, version: Version) -> None:
     if version == _UNCHANGED:
-        layer.__dict__.pop(_ATTRIBUTE, None)
+        VERSION.remove(layer)
     else:
-        # Bypass the attribute tracking of Cells and Keras layers.
-        object.__setattr__(layer, _ATTRIBUTE, version)
+        VERSION.put(layer, version)
     # Last, so that another thread that sees the number sees the version, too.
     _Latest.number = next(_numbers)
 
@@ -76,9 +75,7 @@ def _set(layer: Layer, version: Version) -> None:
 class Versions:
     """Snapshot of the versions of layers, to compare with later ones.
 
-    Args:
-        layers: Cells, Keras layers and operations.
-        plans: Whether the effects of plans are compared, too.
+    `layers`: Cells, Keras layers and operations. `plans`: Whether the effects of plans are compared, too.
     """
 
     def __init__(self, layers: Iterable[Layer], *, plans: bool = True) -> None:
@@ -115,9 +112,8 @@ _tracing = _Tracing()
 class TraceState:
     """The versions and conditions that the trace of a function depends on.
 
-    Args:
-        layers: The layers that the function is known to run.
-        modes: Whether the trace depends on the training modes of these layers, too.
+    `layers`: The layers that the function is known to run. `modes`: Whether the trace depends on the training modes of
+    these layers, too.
     """
 
     def __init__(self, layers: Iterable[Layer], *, modes: bool = False) -> None:

@@ -82,7 +82,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "cast_model_type": (lambda: _model(cast_model_type=ARRAY), "dtype"),
     "loss_scale_manager": (lambda: _model(loss_scale_manager=ARRAY), "LossScaleManager or None; got ndarray"),
     "bad_step_max": (lambda: _model(bad_step_max=NUMBERS), "bad_step_max must be an int; got list"),
-    "epoch": (lambda: _model().train(BATCHES, 1), "epoch must be an int; got list of 2000"),
+    "epoch": (lambda: _model().train(BATCHES, 1), "the number of epochs, and data the second; got list of 2000"),
     "dataset": (lambda: _model().train(1, iter(BATCHES), verbose=0), "got list_iterator"),
     "verbose": (lambda: _model().train(1, BATCHES, verbose=BATCHES), "verbose"),
     "sink_size": (lambda: _model().train(1, BATCHES, sink_size=NUMBERS), "sink_size must be an int"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import checks, context
+from mixtrain import checks, execution
 from mixtrain.dtype import as_dtype, is_float, is_half, wider
 from tests.backends import held_as
 
@@ -85,7 +85,7 @@ def test_unknown_settings_and_values_are_errors(settings: Any, message: str) -> 
 
 def test_settings_are_read_back_and_those_without_effect_are_kept() -> None:
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE, save_graphs=True, device_id=3)
-    assert mixtrain.get_context("mode") == mixtrain.PYNATIVE_MODE and not context.graph_mode()
+    assert mixtrain.get_context("mode") == mixtrain.PYNATIVE_MODE and not execution.current.graph_mode
     assert (mixtrain.get_context("save_graphs"), mixtrain.get_context("device_id")) == (True, 3)
     with pytest.raises(ValueError, match="get_context: setting must be one of"):
         mixtrain.get_context("modes")
@@ -94,16 +94,16 @@ def test_settings_are_read_back_and_those_without_effect_are_kept() -> None:
 def test_a_device_that_is_not_here_is_warned_of_once_naming_the_one_in_use() -> None:
     mixtrain.set_context(device_target="Ascend")
     with pytest.warns(UserWarning, match='device_target="Ascend" is not on this machine; CPU is used instead'):
-        context.warn_missing_device("CPU")
+        execution.warn_missing_device("CPU")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        context.warn_missing_device("CPU")
+        execution.warn_missing_device("CPU")
 
 
 def test_a_cpu_that_keras_did_not_choose_is_warned_of_with_what_to_write() -> None:
     mixtrain.set_context(device_target="CPU")
     with pytest.warns(UserWarning, match='="CPU" is not what Keras chose; GPU is used. Hide .*CUDA_VISIBLE_DEVICES=""'):
-        context.warn_missing_device("GPU")
+        execution.warn_missing_device("GPU")
 
 
 def test_the_seed_repeats_initial_values_and_numpy_s_draws() -> None:

@@ -1,1 +1,1 @@
-"""Autocast: the state in force, the table of operators, and the dtype that Parameters are read in."""
+"""Autocast: the state in force, and the table of operators."""

@@ -39,40 +39,26 @@ class Autocast:
         key = normal(name)
         return dict(self.own_rows).get(key) or TABLE.get(key)
 
-    def class_of(self, name: str) -> OperatorClass:
-        """Return the class by which an operator is cast."""
-        return "inputs" if self.covering else self.listed(name) or "inputs"
-
     def is_recurrent(self, name: str) -> bool:
         """Whether a layer computes entirely in half, including everything inside it."""
         return normal(name) in RECURRENT_ROWS and self.listed(name) == "half"
 
-    def target(self, kind: OperatorClass, dtypes: set[DType]) -> DType | None:
-        """Return the dtype in which an operator computes, by its class and the dtypes of its floating-point arguments.
-
-        None if the arguments are not cast. float64 is never narrowed.
-        """
-        if not dtypes or kind == "inputs" or (float64 in dtypes and kind != "promote"):
-            return None
-        return {"half": self.dtype, "float32": float32, "promote": widest(dtypes)}[kind]
-
     def cast(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, numpy_as_float32: bool = False
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Cast the floating-point arguments of an operator to the dtype of its class.
+        """Cast the floating-point arguments of an operator to the dtype of its class; float64 is never narrowed.
 
-        Args:
-            name: The operator, in any spelling.
-            args: Its arguments; tensors in tuples, lists and dicts are cast too.
-            kwargs: Its keyword arguments.
-            numpy_as_float32: Whether NumPy float64 arrays count as float32, as in `mixtrain.ops`.
+        Tensors in tuples, lists and dicts are cast too. `numpy_as_float32`: Whether NumPy float64 arrays count as
+        float32, as in `mixtrain.ops`.
         """
-        kind = self.class_of(name)
-        if kind == "inputs":
+        kind = self.listed(name) or "inputs"
+        if self.covering or kind == "inputs":
             return args, kwargs
         dtypes = float_dtypes((args, kwargs), numpy_as_float32)
-        dtype = self.target(kind, dtypes)
-        if dtype is None or dtypes == {dtype}:
+        if not dtypes or (float64 in dtypes and kind != "promote"):
+            return args, kwargs
+        dtype = {"half": self.dtype, "float32": float32, "promote": widest(dtypes)}[kind]
+        if dtypes == {dtype}:
             return args, kwargs
         return _cast_all(args, dtype, numpy_as_float32), _cast_all(kwargs, dtype, numpy_as_float32)
 

@@ -9,13 +9,21 @@ from typing import Any, Final
 
 from mixtrain.autocast.state import Autocast, autocasting, float_dtypes, widest
 from mixtrain.dtype import float32, float64
-from mixtrain.precision.cast import CastRule
-from mixtrain.precision.plan import planned_rule
-from mixtrain.precision.plan_request import request_of
-from mixtrain.typing import Layer
+from mixtrain.network.marks import PLANNED_RULE, REQUEST
+from mixtrain.ops.parameter_reads import parameters_read_as
+from mixtrain.precision.cast import CastRule, cast_floats
+from mixtrain.typing import Layer, Tree
 
 _LIBRARY: Final = "mixtrain.nn."
 _UNCHANGED: Final = CastRule()
+
+
+def run_under(rule: CastRule, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    """Run the forward function of a Cell with inputs, parameters and outputs cast according to a rule."""
+    args, kwargs = cast_floats(args, rule.inputs), cast_floats(kwargs, rule.inputs)
+    with parameters_read_as(rule.parameters):
+        outputs = forward(*args, **kwargs)
+    return cast_floats(outputs, rule.outputs)
 
 
 def listed_name(kind: type, state: Autocast, owns: Callable[[type], bool]) -> str | None:
@@ -42,16 +50,12 @@ def under_autocast(
 ) -> tuple[CastRule, contextlib.AbstractContextManager[None]]:
     """Return the cast rule of a cell under an autocast, and a context for the operators inside it.
 
-    Args:
-        cell: The cell.
-        state: The autocast in force.
-        rule: The cell's current rule.
-        args: Positional arguments of the call.
-        kwargs: Keyword arguments of the call.
+    `cell`: The cell. `state`: The autocast in force. `rule`: The cell's current rule. `args`: Positional arguments of
+    the call. `kwargs`: Keyword arguments of the call.
     """
-    planned = planned_rule(cell)
+    planned = PLANNED_RULE.of(cell)
     # Rules of a plan or the user come first; under a rule of the user no operator inside is autocast.
-    if planned is not None or request_of(cell) is not None:
+    if planned is not None or REQUEST.of(cell) is not None:
         by_user = planned is None or planned.by_user
         return rule, autocasting(None) if by_user or _is_leaf(cell) else contextlib.nullcontext()
     name = listed_name(type(cell), state, _owns)

@@ -12,22 +12,23 @@ from typing import Any, ClassVar, TypeVar
 import keras
 import numpy as np
 
-from mixtrain import backend, checks, context
+from mixtrain import backend, checks, execution
 from mixtrain.autocast.state import autocast_in_force
 from mixtrain.boundary import mode, run_library, run_users, to_backend_tensors, to_tensors
-from mixtrain.cell.autocast import rule_of_class, under_autocast
+from mixtrain.cell.autocast import rule_of_class, run_under, under_autocast
 from mixtrain.cell.hooks import CellHooks
 from mixtrain.cell.layer import CellLayer
 from mixtrain.cell.setup import CellSetup
 from mixtrain.cell.state import CellState
 from mixtrain.cell.tree import CellTree, name_of
+from mixtrain.network.marks import REQUEST
 from mixtrain.network.referenced_layers import referenced_variables
 from mixtrain.network.unique_names import unique_names
 from mixtrain.ops.custom_backward import custom_backward
 from mixtrain.ops.repeated_forward import note_forward
-from mixtrain.precision.cast import CastRule, run_under
+from mixtrain.precision.cast import CastRule
 from mixtrain.precision.families import Family
-from mixtrain.precision.plan_request import request_of, to_float
+from mixtrain.precision.plan_request import to_float
 from mixtrain.seed import next_seed, stream_states
 from mixtrain.trace_version import note_layer
 from mixtrain.typing import DTypeLike, Layer, Variable
@@ -127,7 +128,7 @@ class Cell(CellState, CellHooks, CellSetup):
             checks.note_call(error, name_of(self), to_tensors(args), to_tensors(kwargs))
             raise
         # In one graph of MindSpore's, equal calls are one, whether or not `set_grad` was called.
-        if (self.requires_grad or (mode() == "tensors" and context.graph_mode())) and not kwargs:
+        if (self.requires_grad or (mode() == "tensors" and execution.current.graph_mode)) and not kwargs:
             note_forward(self, args, partial(_untrained_state, weakref.ref(self)))
         return outputs
 
@@ -152,7 +153,7 @@ class Cell(CellState, CellHooks, CellSetup):
         """The casts of a call of the cell: by the plan in force, else the user's `to_float`, else autocast."""
         if self._planned_cast is not None:
             return self._planned_cast
-        request = request_of(self)
+        request = REQUEST.of(self)
         if request is not None:
             return CastRule(inputs=request.dtype, parameters=request.dtype)
         state = autocast_in_force()

@@ -137,9 +137,7 @@ class CellHooks(CellTree):
     ) -> tuple[Any, ...]:
         """Return the inputs with the backward hooks on their gradients.
 
-        Args:
-            args: The inputs.
-            output_gradients: Holds the outputs' gradients when the hooks are called.
+        `args`: The inputs. `output_gradients`: Holds the outputs' gradients when the hooks are called.
         """
         # Gradients pass the last of them first.
         for hook, _ in reversed(list(self.__dict__["_hooks"]["backward"].values())):

@@ -76,9 +76,7 @@ INNER_OPERATORS: Final[Mapping[str, Mapping[str, Callable[[Any], Any]]]] = Mappi
 def inner_operator(cell: Any, name: str) -> Any:
     """Return the operator that a layer has as an attribute, or None.
 
-    Args:
-        cell: The layer, of a class in the table or of a subclass.
-        name: The attribute.
+    `cell`: The layer, of a class in the table or of a subclass. `name`: The attribute.
     """
     for cls in type(cell).__mro__:
         make = INNER_OPERATORS.get(cls.__name__, {}).get(name)

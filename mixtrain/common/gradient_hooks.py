@@ -14,10 +14,7 @@ _ids = itertools.count()
 class HookHandle:
     """The handle of a registered hook; `remove` removes the hook.
 
-    Args:
-        hooks: The dict that holds the hook.
-        hook_id: Its key.
-        on_remove: Called after the hook was removed.
+    `hooks`: The dict that holds the hook. `hook_id`: Its key. `on_remove`: Called after the hook was removed.
     """
 
     def __init__(self, hooks: dict[int, Any], hook_id: int, on_remove: Callable[[], None] = lambda: None) -> None:

@@ -12,11 +12,11 @@ from typing import Any, Final, Literal
 import keras
 import numpy as np
 
-from mixtrain import backend, boundary, checks, context
-from mixtrain.autocast.casting import parameter_read_dtype
+from mixtrain import backend, boundary, checks, execution
 from mixtrain.autocast.state import autocast_in_force
 from mixtrain.common.uncompiled import Reason, reasons
 from mixtrain.network.referenced_layers import referenced_layers
+from mixtrain.ops.parameter_reads import parameter_read_dtype
 from mixtrain.trace_version import TraceState
 from mixtrain.typing import BackendTensor, Tree
 
@@ -36,12 +36,8 @@ class _Slot:
 class _Trace:
     """A compiled call for arguments of one structure, with the same constants and tensors of the same shapes.
 
-    Args:
-        function: The function.
-        arguments: Its arguments, with slots for tensors.
-        jit: Whether XLA compiles it; None for the backend's choice.
-        settings: The settings that it is traced under.
-        layers: The layers that it refers to.
+    `function`: The function. `arguments`: Its arguments, with slots for tensors. `jit`: Whether XLA compiles it; None
+    for the backend's choice. `settings`: The settings that it is traced under. `layers`: The layers that it refers to.
     """
 
     def __init__(
@@ -76,9 +72,7 @@ class _Trace:
 class Jitted:
     """A compiled function, as `jit` returns it.
 
-    Args:
-        function: A function, method or Cell.
-        xla: Whether XLA compiles it; None for the backend's choice.
+    `function`: A function, method or Cell. `xla`: Whether XLA compiles it; None for the backend's choice.
     """
 
     def __init__(self, function: Callable[..., Any], xla: bool | None = None) -> None:
@@ -124,7 +118,7 @@ class Jitted:
             tuple(map(_constant_key, constants)),
             tuple((tuple(value.shape), value.dtype) for value in tensors),
         )
-        settings = autocast_in_force(), parameter_read_dtype(), context.get_context("jit_level")
+        settings = autocast_in_force(), parameter_read_dtype(), execution.current.jit_level
         traces = self._traces.get(key, [])
         trace = next((trace for trace in traces if trace.matches(settings)), None)
         if trace is None:

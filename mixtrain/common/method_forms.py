@@ -28,9 +28,7 @@ def _first(*values: Any, default: Any) -> Any:
 def with_aliases(function: Callable[..., Any], **aliases: str) -> Callable[..., Any]:
     """Return a function whose keyword arguments have aliases.
 
-    Args:
-        function: The function.
-        aliases: Keyword arguments by their aliases.
+    `function`: The function. `aliases`: Keyword arguments by their aliases.
 
     Example:
         >>> with_aliases(lambda x, axis: (x, axis), dim="axis")(1, dim=2)

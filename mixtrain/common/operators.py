@@ -13,8 +13,9 @@ import numpy as np
 from mixtrain import backend, ops
 from mixtrain.autocast.state import autocast_in_force
 from mixtrain.boundary import UserTensor, in_mode, to_tensors
-from mixtrain.dtype import DTYPES, is_float, promoted
+from mixtrain.dtype import DTYPES, is_float
 from mixtrain.ops.inputs import dtype_of, is_number, tensor, tensor_dtype
+from mixtrain.ops.promotion import promoted
 from mixtrain.typing import BackendTensor, Tensor, TensorLike
 
 _Operator = Callable[[TensorLike, TensorLike], Tensor]
@@ -53,13 +54,10 @@ def operators(
 ) -> tuple[_Operator, _Operator]:
     """Return an operator and its reflected form.
 
-    Args:
-        name: Its name, without underscores.
-        direct: The backend's own operator, used where it gives what MindSpore's gives: for operands of one dtype, and
-            for Python numbers that do not change the dtype. None where it never does.
-        function: The operator of `mixtrain.ops`, which promotes its operands.
-        supports: The operands that `direct` supports.
-        reflected_function: The operator of `mixtrain.ops` for the reflected form; `function` by default.
+    `name`: Its name, without underscores. `direct`: The backend's own operator, used where it gives what MindSpore's
+    gives: for operands of one dtype, and for Python numbers that do not change the dtype. None where it never does.
+    `function`: The operator of `mixtrain.ops`, which promotes its operands. `supports`: The operands that `direct`
+    supports. `reflected_function`: The operator of `mixtrain.ops` for the reflected form; `function` by default.
     """
     operand_types = _COMPARABLE if name in ("eq", "ne") else _OPERANDS
 

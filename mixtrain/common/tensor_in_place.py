@@ -30,9 +30,8 @@ def assign(self: Tensor, value: TensorLike) -> Tensor:
 def in_place(name: str, method: _Method | None = None) -> _Method:
     """Return the in-place form of a method.
 
-    Args:
-        name: The name, without the underscore.
-        method: The method; by default the one of this name of the tensor's class.
+    `name`: The name, without the underscore. `method`: The method; by default the one of this name of the tensor's
+    class.
     """
 
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:

@@ -17,7 +17,7 @@ from mixtrain.common.tensor_math import MathMethods
 from mixtrain.common.tensor_slicing import SlicingMethods
 from mixtrain.common.views import as_view, as_views
 from mixtrain.dtype import DTYPES, as_dtype
-from mixtrain.ops import products, unary
+from mixtrain.ops import nhwc, products, unary
 from mixtrain.ops.inputs import rank_of, tensor, unpack
 from mixtrain.ops.operator import tensor_method
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -55,8 +55,7 @@ def _type(self: TensorLike, dtype: DTypeLike | None = None) -> Tensor | str:
 def _concrete(self: TensorLike, method: str) -> np.ndarray:
     """Return the values as a NumPy array.
 
-    Raises:
-        TypeError: The tensor belongs to a function that is being compiled, and has no values yet.
+    Raises: TypeError if the tensor belongs to a function that is being compiled, and has no values yet.
     """
     x = tensor(f"Tensor.{method}", self)
     if not backend.is_symbolic(x):
@@ -195,7 +194,7 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     new_ones = tensor_method("new_ones", lambda self, size, dtype=None: ops.ones(size, dtype or ops.dtype(self)))
     new_zeros = tensor_method("new_zeros", lambda self, size, dtype=None: ops.zeros(size, dtype or ops.dtype(self)))
     permute = as_view(tensor_method("permute", lambda self, *axis: ops.transpose(self, unpack(axis))))
-    relu = tensor_method("relu", lambda self: backend.elementwise(keras.ops.relu, tensor("Tensor.relu", self)))
+    relu = tensor_method("relu", lambda self: nhwc.elementwise(keras.ops.relu, tensor("Tensor.relu", self)))
     reshape = as_view(tensor_method("reshape", _reshape))
     reshape_as = as_view(tensor_method("reshape_as", lambda self, other: ops.reshape(self, ops.shape(other))))
     sigmoid = tensor_method("sigmoid", lambda self: unary.unary("Tensor.sigmoid", keras.ops.sigmoid, self, floats=True))

@@ -9,7 +9,7 @@ from typing import Final
 import keras
 import numpy as np
 
-from mixtrain import auto_parallel, backend, checks, process_group
+from mixtrain import backend, checks, process_group
 from mixtrain.dtype import DType, float32
 from mixtrain.typing import Tensor, Tree
 
@@ -36,15 +36,15 @@ class ProcessParallel:
 
 def processes_in_force() -> ProcessParallel | None:
     """Return how steps created here are spread over processes; None if each process trains by itself."""
-    mode = auto_parallel.get_auto_parallel_context("parallel_mode")
-    if process_group.current().size == 1 or mode == auto_parallel.ParallelMode.STAND_ALONE:
+    mode = process_group.settings.get("parallel_mode", "stand_alone")
+    if process_group.current().size == 1 or mode == "stand_alone":
         return None
-    if mode != auto_parallel.ParallelMode.DATA_PARALLEL:
+    if mode != "data_parallel":
         raise checks.fail_value(
             _WHERE, "parallel_mode of several processes must be data_parallel or stand_alone", mode,
             "parallel_mode=ParallelMode.DATA_PARALLEL",
         )
-    return ProcessParallel(bool(auto_parallel.get_auto_parallel_context("gradients_mean")))
+    return ProcessParallel(bool(process_group.settings.get("gradients_mean", False)))
 
 
 class ProcessReplicas:

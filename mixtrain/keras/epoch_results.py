@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
+from mixtrain.keras.nothing_measured import with_bests_checked
 from mixtrain.keras.optimizer import PreparedOptimizer
 from mixtrain.metrics.worst_value import worst_like
 from mixtrain.network.interpose import Forward, interpose
@@ -27,30 +28,24 @@ class EpochResults:
     skipped steps whose loss was finite, as `Model` reports it, and nan if there is none. Each other metric, of which
     nothing was measured, has the worst value of its direction: callbacks that keep the best epoch do not keep this one.
 
-    Args:
-        model: The prepared model, referenced weakly.
-        optimizer: Its optimizer.
+    `model`: The prepared model, referenced weakly.
     """
 
     def __init__(self, model: keras.Model, optimizer: PreparedOptimizer) -> None:
         self._model = weakref.ref(model)
         self._optimizer = optimizer
         self._in_step = False
+        self._nothing_measured = False
         self._counts_at_reset = (0, 0)
 
-    def install(self, model: keras.Model) -> Callable[[], None]:
-        """Replace methods of the model; return a function that restores them."""
-        restores = [
+    def install(self, model: keras.Model) -> list[Callable[[], None]]:
+        """Replace methods of the model; return what restores them, to be called last in, first out."""
+        return [
             interpose(model, self.during_step, method="test_step"),
             interpose(model, self._resetting, method="reset_metrics"),
             interpose(model, self._resulting, method="get_metrics_result"),
+            interpose(model, lambda fit: with_bests_checked(fit, lambda: self._nothing_measured), method="fit"),
         ]
-
-        def restore() -> None:
-            for part in reversed(restores):
-                part()
-
-        return restore
 
     def during_step(self, original: Forward) -> Forward:
         """Return a step of training or evaluation within which the results of metrics are their own."""
@@ -95,7 +90,10 @@ class EpochResults:
             if self._in_step or backend.is_tracing():
                 return results
             before, now = self._counts_at_reset, self._optimizer.step_counts()
-            if now[0] > before[0] or now[1] <= before[1]:
+            applied, skipped = now[0] > before[0], now[1] > before[1]
+            if applied or skipped:  # No evaluation.
+                self._nothing_measured = not applied
+            if applied or not skipped:
                 return results
             total, rows = backend.to_numpy(self._optimizer.skipped_loss)
             loss = float(total) / float(rows) if rows else math.nan

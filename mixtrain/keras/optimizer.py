@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Sequence
 from typing import Any, Final
@@ -76,15 +77,11 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
 
     # ---- the step -------------------------------------------------------------------------------------------------
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Create the slots of the inner optimizer.
+        """Create the slots of the inner optimizer for the variables that it trains.
 
-        Args:
-            variables: The variables that it trains.
-
-        Raises:
-            ValueError: They are not those of the model that was prepared.
+        Raises: ValueError if they are not those of the model that was prepared.
         """
-        model = self._prepared_model()
+        model = None if self._model is None else self._model()
         if model is not None:
             known = set(map(id, model.trainable_variables))
             foreign = [variable.path for variable in variables if id(variable) not in known]
@@ -118,12 +115,10 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
     def apply(self, grads: Sequence[Tensor], trainable_variables: Sequence[keras.Variable] | None = None) -> None:
         """Update the variables if all gradients are finite, and update the scale.
 
-        Args:
-            grads: The gradients of the scaled loss; an entry may be None.
-            trainable_variables: The variables that they belong to, in their order; None for those of `build`.
+        `grads`: The gradients of the scaled loss; an entry may be None. `trainable_variables`: The variables that they
+        belong to, in their order; None for those of `build`.
 
-        Raises:
-            RuntimeError: The model that the optimizer was loaded with is not prepared, or no loss was scaled.
+        Raises: RuntimeError if the model that the optimizer was loaded with is not prepared, or no loss was scaled.
         """
         self._check_prepared()
         self._check_loss_scaled()
@@ -151,13 +146,10 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Do `apply` on values instead of variables, for JAX.
 
-        Args:
-            optimizer_variables: The values of `variables`.
-            grads: The gradients of the scaled loss.
-            trainable_variables: The values of the variables of `build`.
+        `optimizer_variables`: The values of `variables`. `grads`: The gradients of the scaled loss.
+        `trainable_variables`: The values of the variables of `build`.
 
-        Returns:
-            The values of both after the step, the trainable ones first.
+        Returns: The values of both after the step, the trainable ones first.
         """
         count = len(self._trained)
         values = backend.with_values(
@@ -186,8 +178,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
     def get_config(self) -> dict[str, Any]:
         """Return the configuration: the inner optimizer, the manager and the arguments of `prepare`.
 
-        Raises:
-            TypeError: The manager is of a class of the user's own without `get_config`.
+        Raises: TypeError if the manager is of a class of the user's own without `get_config`.
         """
         return {
             "name": self.name,
@@ -200,9 +191,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> PreparedOptimizer:
         """Create an optimizer from a configuration; its model must be prepared afterwards.
 
-        Args:
-            config: The result of `get_config`.
-            custom_objects: Classes of the user's own by name.
+        `config`: The result of `get_config`. `custom_objects`: Classes of the user's own by name.
         """
         inner = keras.saving.deserialize_keras_object(config["inner_optimizer"], custom_objects=custom_objects)
         manager = _manager_of(config["loss_scale_manager"], custom_objects)
@@ -210,16 +199,11 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
 
     # ---- the model ------------------------------------------------------------------------------------------------
     def bind(self, model: keras.Model, plan: PrecisionPlan) -> None:
-        """Bind the optimizer to the model that is prepared.
-
-        Args:
-            model: The model, referenced weakly.
-            plan: Its precision plan.
-        """
+        """Bind the optimizer to the model that is prepared, referenced weakly, and its precision plan."""
         object.__setattr__(self, "_model", weakref.ref(model))
         object.__setattr__(self, "plan", plan)
         if self._scale is not None:
-            self._scale.state.before_reading = _Sync(model)
+            self._scale.state.before_reading = functools.partial(_sync, weakref.ref(model))
 
     @property
     def precision(self) -> dict[str, Any]:
@@ -234,9 +218,6 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
     def scales(self) -> bool:
         """Whether it scales the loss and may skip steps."""
         return self._scale is not None
-
-    def _prepared_model(self) -> keras.Model | None:
-        return None if self._model is None else self._model()
 
     def _check_prepared(self) -> None:
         if self._model is None:
@@ -254,23 +235,14 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
             )
 
 
-class _Sync:
-    """Copies the values of Keras's JAX training loop to the model's variables, between two batches.
-
-    Args:
-        model: The model, referenced weakly.
-    """
-
-    def __init__(self, model: keras.Model) -> None:
-        self._model = weakref.ref(model)
-
-    def __call__(self) -> None:
-        model = self._model()
-        if model is not None:
-            # Keras does so when a callback reads its `model`.
-            callback = keras.callbacks.Callback()
-            callback.set_model(model)
-            callback.model  # noqa: B018
+def _sync(reference: weakref.ref[keras.Model]) -> None:
+    """Copy the values of Keras's JAX training loop to the model's variables, between two batches."""
+    model = reference()
+    if model is not None:
+        # Keras does so when a callback reads its `model`.
+        callback = keras.callbacks.Callback()
+        callback.set_model(model)
+        callback.model  # noqa: B018
 
 
 def _step_scale(manager: LossScaleManager | None) -> StepScale | None:

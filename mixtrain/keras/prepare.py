@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Final
+from typing import Any
 
 import keras
 
@@ -11,19 +11,18 @@ from mixtrain import backend, checks
 from mixtrain.dtype import DType
 from mixtrain.keras.epoch_results import EpochResults
 from mixtrain.keras.optimizer import UPDATE_SCOPE, WHERE, PreparedOptimizer
-from mixtrain.loss_scale.manager import DynamicLossScaleManager, LossScaleManager
+from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.network.interpose import Forward, interpose
+from mixtrain.network.marks import RESTORE_TRAIN_STEP
 from mixtrain.network.referenced_layers import referenced_variables
 from mixtrain.network.walk import all_built
 from mixtrain.precision.apply import AppliedPlan, applied_plan, put_in_force
+from mixtrain.precision.float8_layers import refuse_delayed
 from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planned import planned
 from mixtrain.seed import stream_states
 from mixtrain.step.scaling_choice import LEVEL_DEFAULT, check_manager, default_manager, warn_unscaled
-from mixtrain.typing import Optimizer
-
-_RESTORE: Final = "_mixtrain_restore_train_step"
 
 
 def prepare(
@@ -43,7 +42,7 @@ def prepare(
         loss_scale_manager: A `LossScaleManager`, or None for no loss scaling. By default, if `Model` would scale
             the loss, a dynamic one with the initial scale of Keras's `LossScaleOptimizer`.
         keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
-        cast_model_type: float16 or bfloat16; None for float16.
+        cast_model_type: float16, bfloat16 or "float8" (see `Model`); None for float16.
 
     Returns:
         The optimizer. Its `loss_scale_manager` has the current scale, `skipped_steps` the number of steps that
@@ -75,9 +74,11 @@ def prepare(
     plan = _planned(model, precision)
     manager = loss_scale_manager
     if manager is LEVEL_DEFAULT:
-        manager = _default_manager(plan, optimizer)
+        manager = default_manager(plan, optimizer)
         if manager is None:
             warn_unscaled(WHERE, plan, optimizer)
+        else:
+            manager = DynamicLossScaleManager(init_loss_scale=2**15)  # The initial scale of Keras's.
     check_manager(WHERE, manager, optimizer)
     prepared = PreparedOptimizer(optimizer, manager, precision)
     _install(model, prepared)
@@ -125,23 +126,15 @@ def _name(dtype: DType | str | None) -> str | None:
     return dtype.name if isinstance(dtype, DType) else dtype
 
 
-def _default_manager(plan: PrecisionPlan, optimizer: Optimizer) -> LossScaleManager | None:
-    """Return the default manager of a plan, with the initial scale of Keras's; None for no scaling."""
-    if default_manager(plan, optimizer) is None:
-        return None
-    return DynamicLossScaleManager(init_loss_scale=2**15)
-
-
 def _planned(model: keras.Model, precision: dict[str, Any]) -> PrecisionPlan:
-    return planned(
-        WHERE, model, precision["amp_level"], precision["keep_batchnorm_fp32"], precision["cast_model_type"]
-    )
+    level, keep, half = (precision[name] for name in ("amp_level", "keep_batchnorm_fp32", "cast_model_type"))
+    return refuse_delayed(WHERE, planned(WHERE, model, level, keep, half))
 
 
 def _install(model: keras.Model, optimizer: PreparedOptimizer) -> None:
     """Apply the plan of a prepared optimizer to its model, and make its train step undo skipped steps."""
     _enforce(model, optimizer)
-    restore = vars(model).get(_RESTORE)
+    restore = RESTORE_TRAIN_STEP.of(model)
     if restore is not None:
         restore()
     results = EpochResults(model, optimizer) if optimizer.scales else None
@@ -164,8 +157,8 @@ def _install(model: keras.Model, optimizer: PreparedOptimizer) -> None:
 
     restores = [interpose(model, wrap, method="train_step")]
     if results is not None:
-        restores.append(results.install(model))
-    object.__setattr__(model, _RESTORE, lambda: [restore() for restore in reversed(restores)])
+        restores += results.install(model)
+    RESTORE_TRAIN_STEP.put(model, lambda: [restore() for restore in reversed(restores)])
 
 
 def _state(model: keras.Model) -> list[keras.Variable]:

@@ -9,8 +9,7 @@ import warnings
 from typing import Any, Final, Literal
 
 from mixtrain import backend, checks, faces
-from mixtrain.loss_scale.arguments import STATIC, checked_rule, checked_scale
-from mixtrain.loss_scale.rule import LossScaleState
+from mixtrain.loss_scale.rule import STATIC, LossScaleState, checked_rule, checked_scale
 
 # The scale at which the search of init_loss_scale="auto" starts; it only goes down from there.
 _SEARCHED_FROM: Final = 2.0**24
@@ -153,10 +152,6 @@ class DynamicLossScaleManager(LossScaleManager):
         if value is None or not (isinstance(value, numbers.Number) or hasattr(value, "__bool__")):
             raise checks.fail_type("update_loss_scale", "overflow must be True or False", overflow, "True")
         self._state.advance(not bool(value))
-
-    def get_drop_overflow_update(self) -> bool:
-        """Return True: an overflowing step is always skipped."""
-        return True
 
     def get_update_cell(self) -> Any:
         """Return the update cell of one training run; for another run, one with a new state at the first scale."""

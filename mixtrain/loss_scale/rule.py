@@ -11,7 +11,7 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import backend, faces
+from mixtrain import backend, checks, faces
 from mixtrain.typing import Tensor
 
 SMALLEST_SCALE: Final = 1.0
@@ -69,6 +69,23 @@ class LossScaleRule:
     backoff: Any = None
     minimum: float = SMALLEST_SCALE
     maximum: float = LARGEST_SCALE
+
+
+# The rule of a constant scale: growing and backing off multiply by 1.
+STATIC: Final = LossScaleRule(1.0, 1)
+
+
+def checked_scale(
+    where: str, name: str, value: Any, *, example: float = 1024.0, minimum: float = SMALLEST_SCALE
+) -> float:
+    """Check a loss scale: at least `minimum` and finite in float32. Errors suggest `example`."""
+    return checks.number(where, name, value, at_least=minimum, at_most=LARGEST_SCALE, example=example)
+
+
+def checked_rule(where: str, scale_factor: Any, scale_window: Any) -> LossScaleRule:
+    """Return the rule of a dynamic scale: a factor above 1 and a window of at least one step."""
+    factor = checks.number(where, "scale_factor", scale_factor, above=1.0, at_most=LARGEST_SCALE, example=2)
+    return LossScaleRule(factor, checks.integer(where, "scale_window", scale_window, at_least=1, example=2000))
 
 
 def next_loss_scale(
@@ -136,18 +153,15 @@ def _count(doc: str, count: Count) -> property:
 class LossScaleState:
     """Static or dynamic loss scale of a training run and its counters, as device variables.
 
-    `rule`: The parameters of the scale; set by `change_rule`. `loss_scale`: float32 variable. `counts`: int32 variable
-    with a column for each `Count`. `before_reading`: Called before the host reads a variable; writes back values that a
-    running loop holds.
+    `rule`: The parameters of the scale. `loss_scale`: float32 variable. `counts`: int32 variable with a column for each
+    `Count`. `before_reading`: Called before the host reads a variable; writes back values that a running loop holds.
     """
 
-    def __init__(self, loss_scale: float, rule: LossScaleRule, *, changeable: bool = False) -> None:
+    def __init__(self, loss_scale: float, rule: LossScaleRule) -> None:
         self.rule = rule
-        # A rule that may change is a variable, so that compiled steps follow without being recompiled.
-        self._rule_variable = _variable(_rule_values(rule), "rule") if changeable else None
         # Scripts read and set it, as `scale_sense` of their train cell.
         self.loss_scale = faces.visible_variable(np.float32(loss_scale), "loss_scale")
-        self.counts = _variable(np.zeros(len(Count), np.int32), "counts")
+        self.counts = hidden_variable(np.zeros(len(Count), np.int32), "counts")
         self.before_reading: Callable[[], None] = _nothing
 
     def current_scale(self) -> float:
@@ -176,7 +190,7 @@ class LossScaleState:
         """Update scale and counts after a step, compiled or from Python; `finite` is a bool scalar tensor or a bool."""
         if backend.is_tensor(finite) or backend.is_tracing():
             xp, scale, counts = keras.ops, backend.snapshot(self.loss_scale), backend.to_tensor(self.counts)
-            rule = self.rule if self._rule_variable is None else _rule_from(self._rule_variable, self.rule)
+            rule = self.rule_on_device()
         else:
             rule = self.rule
             # From Python, NumPy computes: single operations of a backend would cost milliseconds.
@@ -186,11 +200,9 @@ class LossScaleState:
         self.loss_scale.assign(scale)
         self.counts.assign(counts)
 
-    def change_rule(self, rule: LossScaleRule) -> None:
-        """Set the factors and the window, also for steps that are already compiled; the bounds of the scale stay."""
-        self.rule = dataclasses.replace(rule, minimum=self.rule.minimum, maximum=self.rule.maximum)
-        if self._rule_variable is not None:
-            self._rule_variable.assign(_rule_values(rule))
+    def rule_on_device(self) -> LossScaleRule:
+        """Return the rule for a step on the device; that of a subclass may change, and be in variables."""
+        return self.rule
 
     def forget_overflows(self) -> None:
         """Reset the overflow counts that end a run."""
@@ -220,26 +232,6 @@ def _next_state(
     return scale, (counts + _select(xp, finite, _ADDED_BY_GOOD_STEP, _ADDED_BY_OVERFLOW)) * kept
 
 
-def _rule_values(rule: LossScaleRule) -> np.ndarray:
-    """Return the factor, backoff and window of a rule as rows of float32 numbers, which sum to the float64 values.
-
-    Three float32 numbers hold a float64; not every backend has float64 variables.
-    """
-    remainder = np.array([rule.factor, rule.backoff, min(rule.window, LARGEST_COUNT)], np.float64)
-    parts = []
-    for _ in range(3):
-        parts.append(remainder.astype(np.float32))
-        remainder = remainder - parts[-1]
-    return np.stack(parts)
-
-
-def _rule_from(values: keras.Variable, rule: LossScaleRule) -> LossScaleRule:
-    """Return a rule with the factor, backoff and window that a variable of `_rule_values` holds now."""
-    with backend.double_precision():
-        first, second, third = keras.ops.unstack(keras.ops.cast(values, "float64"), 3)
-        factor, backoff, window = keras.ops.unstack(first + second + third, 3)
-        return dataclasses.replace(rule, factor=factor, backoff=backoff, window=keras.ops.cast(window, "int32"))
-
-
-def _variable(value: np.ndarray | np.generic, name: str) -> keras.Variable:
+def hidden_variable(value: np.ndarray | np.generic, name: str) -> keras.Variable:
+    """Return a new variable that is not trained, and that no script sees."""
     return keras.Variable(value, trainable=False, dtype=value.dtype.name, autocast=False, name=name)

@@ -32,15 +32,22 @@ def unscaled_gradients(
     ]
 
 
-def finite_and_norm(gradients: Sequence[Tensor | None], variables: Sequence[Variable]) -> tuple[Tensor, Tensor]:
-    """Return whether all gradients of variables are finite, a scalar bool tensor, and their global norm.
+def check_gradients(
+    gradients: Sequence[Tensor | None], variables: Sequence[Variable], *, finite: bool = True
+) -> tuple[list[Tensor | None], Tensor, Tensor]:
+    """Check the gradients of variables, as `backend.check_gradients`.
 
     Next values do not count in the norm. They do in the flag, as in Keras: a float8 layer clips what it quantizes, so
     that a gradient of its output that overflows shows in its amax history alone.
     """
-    finite, norm = backend.finite_and_norm(backend.without_next_values(gradients, variables))
+    checked, flag, norm = backend.check_gradients(
+        backend.without_next_values(gradients, variables), variables, finite=finite
+    )
     values = [value for _, value in backend.next_values(gradients, variables)]
-    return (keras.ops.logical_and(finite, backend.all_finite(values)) if values else finite), norm
+    if finite and values:
+        flag = keras.ops.logical_and(flag, backend.all_finite(values))
+    rows = zip(gradients, variables, checked, strict=True)
+    return [before if backend.takes_next_value(variable) else after for before, variable, after in rows], flag, norm
 
 
 def _in_float32(function: Callable[[Tensor, Tensor], Tensor], value: Tree, loss_scale: Tensor) -> Tree:

@@ -14,13 +14,10 @@ Forward = Callable[..., Any]
 def interpose(layer: Layer, wrap: Callable[[Forward], Forward], *, method: str | None = None) -> Callable[[], None]:
     """Replace the forward function of one layer object by ``wrap(forward)``.
 
-    Args:
-        layer: A Cell (whose `construct` is replaced), Keras layer or operation (whose `call` is).
-        wrap: Takes the current forward function and returns the one to use.
-        method: Name of another method to replace.
+    `layer`: A Cell (whose `construct` is replaced), Keras layer or operation (whose `call` is). `wrap`: Takes the
+    current forward function and returns the one to use. `method`: Name of another method to replace.
 
-    Returns:
-        A function that restores what was replaced; restore several interpositions in reverse order.
+    Returns: A function that restores what was replaced; restore several interpositions in reverse order.
     """
     name = method or ("construct" if is_cell(layer) else "call")
     previous = vars(layer).get(name)

@@ -11,8 +11,7 @@ import keras
 def keras_owns(thing: Any) -> bool:
     """Whether a class or function is Keras's own, not a user's or another library's.
 
-    Args:
-        thing: A class or function; False for anything else.
+    `thing`: A class or function; False for anything else.
 
     Example:
         >>> class Mine(keras.layers.Dense):

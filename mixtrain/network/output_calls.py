@@ -41,8 +41,7 @@ def output_calls(layer: Layer) -> Sequence[CallSite]:
     A functional model is read from its graph, a `call` or `construct` of the user's from its source. Where the source
     cannot be read, the last layer is assumed to be the end.
 
-    Args:
-        layer: A Cell, Keras layer or operation.
+    `layer`: A Cell, Keras layer or operation.
     """
     if isinstance(layer, _WRAPPERS):
         return [_in_order([layer.layer])]

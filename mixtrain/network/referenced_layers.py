@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
+from mixtrain.network.marks import PREFIX
 from mixtrain.network.walk import children_of
 from mixtrain.typing import Layer
 
@@ -21,8 +22,6 @@ _LEAVES: Final = (
     type, types.CodeType, str, bytes, int, float, complex, np.ndarray, np.generic, keras.Variable,
     *backend.TENSOR_TYPES,
 )
-# Prefix of mixtrain's own attributes of a layer, which lead to other networks that share it.
-_OWN_PREFIX: Final = "_mixtrain_"
 # Maximum number of objects searched that are not layers.
 _MAX_OBJECTS: Final = 10_000
 
@@ -30,8 +29,7 @@ _MAX_OBJECTS: Final = 10_000
 def referenced_layers(roots: Iterable[Any]) -> list[Layer]:
     """Return the Cells, Keras layers and operations that functions or other objects refer to, each once.
 
-    Args:
-        roots: Functions, methods, layers, and objects that hold them.
+    `roots`: Functions, methods, layers, and objects that hold them.
 
     Example:
         >>> from mixtrain import nn
@@ -45,8 +43,7 @@ def referenced_layers(roots: Iterable[Any]) -> list[Layer]:
 def referenced_variables(roots: Iterable[Any]) -> list[keras.Variable]:
     """Return the variables that functions or other objects refer to, each once: weights, statistics, random states.
 
-    Args:
-        roots: As for `referenced_layers`.
+    `roots`: As for `referenced_layers`.
 
     Example:
         >>> noise = keras.layers.GaussianNoise(0.1)
@@ -115,7 +112,7 @@ def _references(value: Any) -> list[Any]:
 
 def _attributes(value: Any) -> list[Any]:
     attributes = getattr(value, "__dict__", {})
-    return [item for name, item in list(attributes.items()) if not str(name).startswith(_OWN_PREFIX)]
+    return [item for name, item in list(attributes.items()) if not str(name).startswith(PREFIX)]
 
 
 def _closure_of(function: types.FunctionType) -> list[Any]:

@@ -34,8 +34,7 @@ _Names = dict[str, tuple[Origin, ...]]
 def returned_by(code: types.CodeType) -> tuple[Origin, ...] | None:
     """Return the origins of the outputs of a method; None if its source cannot be read.
 
-    Args:
-        code: The code of a class's `call` or `construct`.
+    `code`: The code of a class's `call` or `construct`.
     """
     try:
         function = ast.parse(textwrap.dedent(inspect.getsource(code))).body[0]
@@ -52,8 +51,7 @@ def returned_by(code: types.CodeType) -> tuple[Origin, ...] | None:
 class _Reader:
     """Tracks the origins of the names of one method, statement by statement.
 
-    Args:
-        self_name: The name of the method's first parameter.
+    `self_name`: The name of the method's first parameter.
     """
 
     def __init__(self, self_name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from mixtrain.network.unique_names import unique_names
-from mixtrain.typing import Layer, Network
+from mixtrain.typing import Layer, Network, Variable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +86,11 @@ def sublayers(layer: keras.Layer) -> list[keras.Layer]:
     return layer._layers  # type: ignore[no-any-return]
 
 
+def variables_of(layer: Layer) -> list[Variable]:
+    """Return the variables of a layer and its sublayers; none of a Keras operation."""
+    return list(layer.get_parameters() if is_cell(layer) else getattr(layer, "weights", ()))
+
+
 def outermost_keras_layers(network: Network) -> list[keras.Layer]:
     """Return the Keras layers of a network that no other Keras layer contains, each once."""
     if isinstance(network, keras.Operation):
@@ -126,14 +131,11 @@ def _is_functional_copy(layer: Layer, child: Layer) -> bool:
 def tree_of(network: Network) -> Node:
     """Return the network as a tree of nodes.
 
-    Args:
-        network: A Cell, a Keras layer or a Keras model.
+    `network`: A Cell, a Keras layer or a Keras model.
 
-    Returns:
-        The root node, whose path is "".
+    Returns: The root node, whose path is "".
 
-    Raises:
-        TypeError: `network` is neither.
+    Raises: TypeError if `network` is neither.
     """
     if not isinstance(network, keras.Operation) and not is_cell(network):
         raise TypeError(

@@ -45,12 +45,9 @@ def parse_parameters(
 ) -> tuple[list[ParameterOptions], bool]:
     """Return the options of each parameter, in the optimizer's order, and whether there are groups.
 
-    Args:
-        where: Name of the optimizer, for error messages.
-        parameters: An iterable of parameters, or of dicts with the keys "params", "lr", "weight_decay",
-            "grad_centralization" and "order_params".
-        weight_decay: Default of the optimizer: a number or a Cell.
-        learning_rate: Default of the optimizer.
+    `where`: Name of the optimizer, for error messages. `parameters`: An iterable of parameters, or of dicts with the
+    keys "params", "lr", "weight_decay", "grad_centralization" and "order_params". `weight_decay`: Default of the
+    optimizer: a number or a Cell. `learning_rate`: Default of the optimizer.
 
     Raises: ValueError: `parameters` is empty, a group has an invalid key or value, or lists of rates differ in length.
     """

@@ -50,16 +50,24 @@ class Rprop(Optimizer):
         self.step_size = self.parameters.clone("step_size", "zeros")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
-        # 1 where the sign of the gradient is unchanged, -1 where it flipped, 0 where either gradient is zero.
-        agreement = keras.ops.sign(gradient * self.prev[index].value)
-        step_size = keras.ops.where(self.global_step.value[0] == 0, rate, self.step_size[index].value)
-        shrink, grow = self.etas
-        factor = keras.ops.where(agreement > 0, grow, keras.ops.where(agreement < 0, shrink, 1.0))
-        step_size = keras.ops.clip(step_size * factor, *self.step_sizes_range)
-        gradient = keras.ops.where(agreement < 0, keras.ops.zeros_like(gradient), gradient)
-        self.prev[index].assign(gradient)
-        self.step_size[index].assign(step_size)
-        return weight - keras.ops.sign(gradient) * step_size
+        return weight - resilient_step(self, index, gradient, rate, self.etas, self.step_sizes_range)
+
+
+def resilient_step(
+    cell: Any, index: int, gradient: Tensor, rate: Tensor, etas: tuple[float, float], limits: tuple[float, float]
+) -> Tensor:
+    """Return what an optimizer subtracts from a weight, and update its slots `prev` and `step_size`."""
+    # 1 where the sign of the gradient is unchanged, -1 where it flipped, 0 where either gradient is zero.
+    agreement = keras.ops.sign(gradient * cell.prev[index].value)
+    step_size = keras.ops.where(cell.global_step.value[0] == 0, rate, cell.step_size[index].value)
+    shrink, grow = etas
+    factor = keras.ops.where(agreement > 0, grow, keras.ops.where(agreement < 0, shrink, 1.0))
+    step_size = keras.ops.clip(step_size * factor, *limits)
+    # After a change of sign the weight stays, and the next step neither grows nor shrinks.
+    gradient = keras.ops.where(agreement < 0, keras.ops.zeros_like(gradient), gradient)
+    cell.prev[index].assign(gradient)
+    cell.step_size[index].assign(step_size)
+    return keras.ops.sign(gradient) * step_size
 
 
 def _pair(name: str, value: Any, example: tuple[float, float]) -> tuple[float, float]:

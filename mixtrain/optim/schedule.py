@@ -67,11 +67,9 @@ class KerasRate(LearningRateSchedule):
 def as_learning_rate(where: str, value: LearningRateLike, name: str) -> Parameter | Cell:
     """Convert a learning rate to a scalar Parameter, or to the Cell that computes it from the step.
 
-    Args:
-        where: Name of the caller, for error messages.
-        value: A number, scalar tensor, list or 1-D array or tensor with one value per step, LearningRateSchedule, or
-            `keras.optimizers.schedules.LearningRateSchedule`.
-        name: Name of the parameter.
+    `where`: Name of the caller, for error messages. `value`: A number, scalar tensor, list or 1-D array or tensor with
+    one value per step, LearningRateSchedule, or `keras.optimizers.schedules.LearningRateSchedule`. `name`: Name of the
+    parameter.
 
     Raises: ValueError: `value` is negative, not finite, empty, or has two or more axes.
     """

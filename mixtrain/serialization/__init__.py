@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from mixtrain.lazy_names import serve_names
-from mixtrain.serialization.background import async_ckpt_thread_status
 from mixtrain.serialization.checkpoint import Checkpoint, RunState
+from mixtrain.serialization.files import async_ckpt_thread_status
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.latest import load_latest_checkpoint
 from mixtrain.serialization.read import load_checkpoint

@@ -1,15 +1,16 @@
-"""Files: opening of regular files only, and atomic writing."""
+"""Files: opening of regular files only, and atomic writing, also by a thread, which writes one file at a time."""
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import errno
 import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
-from typing import BinaryIO, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, Final
 
 from mixtrain import checks
 from mixtrain.errors import CheckpointError
@@ -26,6 +27,8 @@ _KINDS: Final[dict[int, str]] = {
     stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
 }
 _TEMPORARY: Final = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}\.tmp")
+_EXECUTOR: Final = concurrent.futures.ThreadPoolExecutor(1, "mixtrain-save-checkpoint")
+_pending: list[concurrent.futures.Future[None]] = []
 _MISSING: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
@@ -129,3 +132,18 @@ def _lock(file: BinaryIO) -> bool:
     except OSError:
         return False
     return True
+
+
+def in_background(write: Callable[..., None], *args: Any) -> None:
+    _pending.append(_EXECUTOR.submit(write, *args))
+
+
+def async_ckpt_thread_status() -> bool:
+    """Whether the thread is writing a checkpoint. Example: ``async_ckpt_thread_status()``."""
+    return not all(pending.done() for pending in _pending)
+
+
+def finish_writing() -> None:
+    """Wait for the files that are being written."""
+    while _pending:
+        _pending.pop(0).result()

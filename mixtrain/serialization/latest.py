@@ -11,9 +11,8 @@ from typing import Final
 
 from mixtrain import checks
 from mixtrain.errors import CheckpointError
-from mixtrain.serialization.background import finish_writing
 from mixtrain.serialization.checkpoint import Checkpoint, position_of, said
-from mixtrain.serialization.files import remove_leftovers
+from mixtrain.serialization.files import finish_writing, remove_leftovers
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.read import read_checkpoint, with_parameters
 from mixtrain.serialization.store import read_file

@@ -11,6 +11,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.boundary import UserTensor
+from mixtrain.network.marks import REST
 from mixtrain.network.unique_names import unique_names
 from mixtrain.network.walk import children_of, is_cell, is_layer, is_optimizer_cell, wrapped_layer
 from mixtrain.step.train_step import TrainStep, held_step
@@ -100,11 +101,16 @@ def _of_step(step: TrainStep, known: dict[int, str]) -> Named:
             path = next((path for path in longest_first if variable.name.startswith(f"{path}_")), None)
             name = variable.name if path is None else f"{variable.name.removeprefix(path)[1:]}.{names[path]}"
             yield name, variable
+    for weight in step.weights:
+        if (rest := REST.of(weight)) is not None:
+            yield f"rest.{known.get(id(weight), weight.name)}", rest
     if step.window is not None:
         counts, rows, *sums = step.window.variables()
         yield from (("accumulated.counts", counts), ("accumulated.rows", rows))
-        for weight, total in zip(step.weights, sums, strict=True):
+        known = known | {id(variable): name for name, variable in step.histories.items()}
+        for weight, total in zip(step.differentiated, sums, strict=True):
             yield f"accumulated.{known.get(id(weight), weight.name)}", total
+    yield from step.histories.items()
     if step.scale is not None:
         yield "scale_sense", step.scale.variable
         for variable in step.scale.own_variables():

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any, Final
 
 from mixtrain import checks
-from mixtrain.serialization.background import finish_writing
 from mixtrain.serialization.checkpoint import Checkpoint
+from mixtrain.serialization.files import finish_writing
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.save import check_encryption, check_options
 from mixtrain.serialization.store import read_file

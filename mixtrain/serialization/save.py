@@ -13,8 +13,8 @@ from mixtrain import checks
 from mixtrain.boundary import is_any_tensor
 from mixtrain.dtype import as_dtype
 from mixtrain.network.walk import is_layer
-from mixtrain.serialization.background import finish_writing, in_background
 from mixtrain.serialization.checkpoint import Checkpoint, RunState
+from mixtrain.serialization.files import finish_writing, in_background
 from mixtrain.serialization.names import parameters_by_name
 from mixtrain.serialization.run_state import take_run_state
 from mixtrain.serialization.store import write_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mixtrain import backend, boundary, context
+from mixtrain import backend, boundary, execution
 from mixtrain.autocast.state import autocast_in_force
 from mixtrain.network.referenced_layers import referenced_layers
 from mixtrain.precision.dtypes import choose_step_jit
@@ -25,6 +25,8 @@ class CompiledCall:
         choice: Returns how to compile for the current dtypes; None to decide by those of the layers.
         compile_function: Compiles a function; takes it and `choice`.
         prepare: Called before each call; sets what the function depends on while it is traced.
+
+    Attributes: `labels`, the rules for class labels among the inputs.
     """
 
     def __init__(
@@ -32,7 +34,7 @@ class CompiledCall:
         compile_function: Callable[..., Any] = backend.compile_function, prepare: Callable[[], None] = lambda: None,
     ) -> None:
         self._function = function
-        self._labels = backend.ClassLabels(self._traced)
+        self.labels = backend.ClassLabels()
         self._layers = layers
         self._choose = choice
         self._compile_function = compile_function
@@ -56,39 +58,36 @@ class CompiledCall:
         self._state.note()  # type: ignore[union-attr]
         # Compiled code cannot raise on a label out of range, so labels are checked before. In eager mode losses check
         # by themselves. Rules are known once the function is traced; () means that it has no labels.
-        rules = self._labels.rules_of(inputs)
-        if rules != () and context.graph_mode() and not backend.is_tracing():
+        rules = self.labels.rules_of(inputs)
+        if rules != () and execution.current.graph_mode and not backend.is_tracing():
             if rules is None:
                 backend.trace_for(compiled, *inputs)
-            self._labels.check(inputs)
+            self.labels.check(inputs)
         return compiled(*inputs)
 
     def _traced(self, *inputs: Any) -> Any:
         """Run the function; while it is traced, record the cells that it calls, which no attribute need refer to."""
         if self._state is None or not backend.is_tracing():
-            return self._function(*inputs)
-        with self._state.tracing():
+            with self.labels.noting(inputs):
+                return self._function(*inputs)
+        with self.labels.noting(inputs), self._state.tracing():
             # A compiled function returns values: of a Parameter, the value after the step. JAX accepts no variables.
             return boundary.to_current_values(self._function(*inputs))
 
     def compiled(self) -> Any:
         """Return the compiled function for the current layers and settings."""
         self._prepare()
-        settings = context.get_context("mode"), context.get_context("jit_level"), autocast_in_force()
+        settings = execution.current.graph_mode, execution.current.jit_level, autocast_in_force()
         if self._state is None or self._settings != settings or not self._state.is_valid():
-            self._labels.forget()
+            self.labels.forget()
             self._state = None
-            self._compiled = self._compile_function(self._labels, choice=self.choice())
+            self._compiled = self._compile_function(self._traced, choice=self.choice())
             self._settings, self._state = settings, TraceState(referenced_layers([*self._layers, self._function]))
         return self._compiled
 
     def choice(self) -> backend.JitChoice:
         """Return how to compile for the dtypes that the layers compute in now."""
         return choose_step_jit(*self._layers) if self._choose is None else self._choose()
-
-    def ignored_labels(self) -> set[int]:
-        """Return the label values that the losses inside ignore (`ignore_index`)."""
-        return self._labels.ignored()
 
     def traces(self) -> int:
         """Return the number of traces of the current compiled function."""

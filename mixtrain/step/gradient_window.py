@@ -23,9 +23,7 @@ class GradientWindow:
     Each batch is weighted by its number of rows, so the update equals that of one batch with all of the rows. If the
     gradients of one batch are not finite, the whole window is rejected: nothing of it is applied.
 
-    Args:
-        steps: Number of batches in a window.
-        weights: The variables that are differentiated.
+    `steps`: Number of batches in a window. `weights`: The variables that are differentiated.
 
     Attributes:
         counts: int32 (2,): the number of batches accumulated so far, and 1 if the window is rejected.

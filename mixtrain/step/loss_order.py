@@ -34,15 +34,11 @@ def loss_order(loss_fn: Any, *, keras_network: bool) -> LossOrder:
     names of its first two parameters decide, such as ``(y_true, y_pred)``, ``(target, x)`` or ``(logits, labels)``. If
     they do not, the order is Keras's for a Keras network and MindSpore's for a Cell.
 
-    Args:
-        loss_fn: A callable of two positional arguments.
-        keras_network: Whether the network is a Keras layer or model.
+    `loss_fn`: A callable of two positional arguments. `keras_network`: Whether the network is a Keras layer or model.
 
-    Returns:
-        "label_first" or "output_first".
+    Returns: "label_first" or "output_first".
 
-    Raises:
-        TypeError: Both names mean the label, or both the output.
+    Raises: TypeError if both names mean the label, or both the output.
 
     Example:
         >>> loss_order(lambda y_true, y_pred: 0.0, keras_network=False)

@@ -59,11 +59,9 @@ class BatchOutputs(NamedTuple):
     output_losses: dict[str, Tensor]
 
 
-def _batch_outputs(columns: Sequence[Tree], outputs: Tree, label: Tree, losses: dict[str, Tensor]) -> BatchOutputs:
-    weights = columns[2] if len(columns) > 2 else None
-    values: tuple[Any, Any, Any] = boundary.to_backend_tensors((outputs, label, weights))
-    masks = [backend.mask_of(output) for output in keras.tree.flatten(values[0])]
-    return BatchOutputs(*values, masks, losses if len(losses) > 1 else {})
+def masks_of(outputs: Tree) -> list[Tensor | None]:
+    """Return for each of a network's outputs the mask from Keras's layers, or None."""
+    return [backend.mask_of(output) for output in keras.tree.flatten(outputs)]
 
 
 class NetworkLoss:
@@ -72,19 +70,14 @@ class NetworkLoss:
     A Keras model that overrides `compute_loss` computes its own. Otherwise the loss is `loss_fn` plus the losses that
     Keras layers add. A Keras network without `loss_fn` has only the latter; a Cell without `loss_fn` has none.
 
-    Args:
-        network: A Cell or Keras layer; takes the data.
-        loss_fn: A Cell, a Keras loss or its name, or a function of ``(outputs, label)`` or ``(y_true, y_pred)``; for
-            several outputs a dict of these by output name, or a list. None for a Keras network that has its own loss.
-        loss_weights: What the losses are multiplied by, in the form of `loss_fn`; None for 1.
+    `network`: A Cell or Keras layer; takes the data. `loss_fn`: A Cell, a Keras loss or its name, or a function of
+    ``(outputs, label)`` or ``(y_true, y_pred)``; for several outputs a dict of these by output name, or a list. None
+    for a Keras network that has its own loss. `loss_weights`: What the losses are multiplied by, in the form of
+    `loss_fn`; None for 1.
 
-    Attributes:
-        network: As passed.
-        loss_fn: As passed.
-        loss_weights: As passed.
+    The attributes `network`, `loss_fn` and `loss_weights` are what was passed.
 
-    Raises:
-        TypeError: `loss_fn` is not one of these, or the names of a function's parameters contradict each other.
+    Raises: TypeError if `loss_fn` is not one of these, or the names of a function's parameters contradict each other.
     """
 
     def __init__(self, network: Network, loss_fn: LossFn | None, loss_weights: Any = None) -> None:
@@ -116,8 +109,7 @@ class NetworkLoss:
     def sums_rows(self) -> bool:
         """Whether the loss is known to be a sum over the rows of a batch.
 
-        Raises:
-            ValueError: Some of the losses of several outputs are sums and some are means.
+        Raises: ValueError if some of the losses of several outputs are sums and some are means.
         """
         losses = keras.tree.flatten(self.loss_fn)
         sums = {getattr(loss, "reduction", "mean") == "sum" for loss in losses if loss is not None}
@@ -130,55 +122,47 @@ class NetworkLoss:
 
     def __call__(self, *columns: Tree) -> Tensor:
         """Return the loss of a batch to differentiate, float32."""
-        return self._run(columns, {}, training=True)[0]
+        return self.evaluated(columns, training=True)[0]
 
-    def with_outputs(self, *columns: Tree) -> tuple[Tensor, BatchOutputs]:
-        """Return the loss of a batch to differentiate, and the tensors that metrics are computed from."""
-        losses: dict[str, Tensor] = {}
-        loss, outputs, label = self._run(columns, losses, training=True)
-        return loss, _batch_outputs(columns, outputs, label, losses)
+    def with_outputs(self, *columns: Tree, training: bool = True) -> tuple[Tensor, BatchOutputs]:
+        """Return the loss of a batch, and the tensors that metrics are computed from."""
+        batches: list[BatchOutputs] = []
+        loss, _, _ = self.evaluated(columns, training=training, batches=batches)
+        return loss, batches[-1]
 
-    def evaluation(self, *columns: Tree) -> tuple[tuple[Tensor, Tree, Tree], BatchOutputs]:
-        """Return ``(loss, outputs, label)`` of a batch in inference mode, and what metrics are computed from."""
-        losses: dict[str, Tensor] = {}
-        results = self._run(columns, losses, training=False)
-        return results, _batch_outputs(columns, *results[1:], losses)
-
-    def evaluated(self, columns: Sequence[Tree], *, training: bool) -> tuple[Tensor, Tree, Tree]:
+    def evaluated(
+        self, columns: Sequence[Tree], *, training: bool, batches: list[BatchOutputs] | None = None
+    ) -> tuple[Tensor, Tree, Tree]:
         """Return ``(loss, outputs, label)`` of a batch, float32; without a loss, 0 for it.
 
-        Args:
-            columns: The columns of the batch: data, label and, with a Keras loss, sample weights.
-            training: Whether the loss is differentiated.
+        `columns`: The columns of the batch: data, label and, with a Keras loss, sample weights. `training`: Whether the
+        loss is differentiated. `batches`: Receives what metrics are computed from; by default the list of
+        `recording_outputs`, if any.
         """
-        losses: dict[str, Tensor] = {}
-        loss, outputs, label = self._run(columns, losses, training=training)
-        if self._batches is not None:
-            self._batches.append(_batch_outputs(columns, outputs, label, losses))
-        return loss, outputs, label
-
-    def _run(self, columns: Sequence[Tensor], losses: dict[str, Any], *, training: bool) -> tuple[Tensor, Tree, Tree]:
-        """Return what `evaluated` does; `losses` receives the loss of each of several outputs."""
+        batches = self._batches if batches is None else batches
+        terms: dict[str, Tensor] = {}  # The loss of each of several outputs.
         loss_fn = self._loss
         if isinstance(loss_fn, OutputLosses):
-            loss_fn = functools.partial(loss_fn, terms=losses)
+            loss_fn = functools.partial(loss_fn, terms=terms)
         data, label, weights = columns[0], columns[1] if len(columns) > 1 else None, columns[2:]
         own = self._in_keras and self._loss is None
         inputs = inputs_of(self._layer, columns) if own else (data,)
         # A Cell has the mode that it was set to.
         mode = {} if is_cell(self.network) else {"training": training}
         outputs = cast_floats(self.network(*inputs, **mode), float32)
+        loss: Tensor = None
         if self._computes:
-            loss = computed_loss(self._layer, loss_fn, columns, outputs, training=training)
-            return keras.ops.cast(loss, float32), outputs, label
-        if own:
+            value = computed_loss(self._layer, loss_fn, columns, outputs, training=training)
+            loss = keras.ops.cast(value, float32)
+        elif own:
             loss = added_loss(self._layer, outputs, extra_losses(self.network))
             if loss is None and training:
                 raise no_loss(self._layer, outputs)
-            return keras.ops.zeros(()) if loss is None else loss, outputs, label
-        if loss_fn is None:
-            return keras.ops.zeros(()), outputs, label
-        loss = loss_fn(outputs, label, *weights)
-        for extra in extra_losses(self.network):
-            loss = loss + extra
+        elif loss_fn is not None:
+            loss = sum(extra_losses(self.network), start=loss_fn(outputs, label, *weights))
+        loss = keras.ops.zeros(()) if loss is None else loss
+        if batches is not None:
+            tensors = (outputs, label, weights[0] if weights else None)
+            values: tuple[Any, Any, Any] = boundary.to_backend_tensors(tensors)
+            batches.append(BatchOutputs(*values, masks_of(values[0]), terms if len(terms) > 1 else {}))
         return loss, outputs, label

@@ -58,27 +58,21 @@ class OptimizerDriver(Protocol):
 
     def select(self, variables: Sequence[Variable]) -> list[Variable]:
         """Return the variables to differentiate with respect to, given the trainable ones of the network."""
-        ...
 
     def build(self, variables: Sequence[Variable]) -> None:
         """Create the optimizer's variables. Call it before compiling, with the variables of `apply`."""
-        ...
 
     def apply(self, gradients: Sequence[Tensor | None], variables: Sequence[Variable]) -> None:
         """Update the variables in place; a gradient may be None or sparse."""
-        ...
 
     def state_variables(self) -> list[Variable]:
         """Return the variables that belong to the optimizer."""
-        ...
 
     def claim_scaler(self) -> None:
         """Record that a train step scales the loss by `own_scaler`; nothing else may from then on."""
-        ...
 
     def finish(self, variables: Sequence[Variable]) -> None:
         """Run the optimizer's end-of-training step (Keras overwrites the weights with their moving averages)."""
-        ...
 
 
 class ScaledByOthers:
@@ -128,11 +122,7 @@ def drive(optimizer: Any) -> OptimizerDriver:
 
 
 def named_optimizer(name: str) -> Optimizer:
-    """Return Keras's optimizer of a name.
-
-    Raises:
-        ValueError: There is none; the error offers the nearest name.
-    """
+    """Return Keras's optimizer of a name. Raises: ValueError if there is none; the error offers the nearest name."""
     try:
         return keras.optimizers.get(name)
     except ValueError:

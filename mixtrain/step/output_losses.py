@@ -67,18 +67,14 @@ def loss_caller(
 ) -> LossCall:
     """Return ``loss(outputs, label, sample_weight=None)`` for a loss, or for a loss of each output.
 
-    Args:
-        loss_fn: A loss Cell, a Keras loss (object, function or name) or a function whose arguments are in the order
-            that `loss_order` finds; for several outputs a dict of these by output name, or a list in the order of the
-            outputs, with None for an output without a loss.
-        loss_weights: A number, or a dict or list of numbers like `loss_fn`; None for 1.
-        output_names: Names of the outputs of a network that returns a list.
-        keras_network: Whether the network is a Keras layer or model.
+    `loss_fn`: A loss Cell, a Keras loss (object, function or name) or a function whose arguments are in the order that
+    `loss_order` finds; for several outputs a dict of these by output name, or a list in the order of the outputs, with
+    None for an output without a loss. `loss_weights`: A number, or a dict or list of numbers like `loss_fn`; None for
+    1. `output_names`: Names of the outputs of a network that returns a list. `keras_network`: Whether the network is a
+    Keras layer or model.
 
-    Raises:
-        TypeError: `loss_fn` cannot be called, a weight is not a number, or the names of a function's parameters
-            contradict each other.
-        ValueError: No Keras loss has this name.
+    Raises: TypeError if `loss_fn` cannot be called, a weight is not a number, or the names of a function's parameters
+    contradict each other. ValueError if no Keras loss has this name.
     """
     several = isinstance(loss_fn, (dict, list, tuple))
     by_output = _is_keras(loss_fn) or keras_network and is_keras_loss(loss_fn, keras_network=True)
@@ -94,12 +90,9 @@ def loss_caller(
 class OutputLosses:
     """The weighted sum of the losses of a network's outputs.
 
-    Args:
-        losses: A dict or list of losses, or one Keras loss for every output. Dicts may be nested as the outputs
-            are.
-        weights: A dict or list of numbers, one number for all outputs, or None for 1.
-        names: Names of the outputs of a network that returns a list.
-        keras_network: Whether the network is a Keras layer or model.
+    `losses`: A dict or list of losses, or one Keras loss for every output. Dicts may be nested as the outputs are.
+    `weights`: A dict or list of numbers, one number for all outputs, or None for 1. `names`: Names of the outputs of a
+    network that returns a list. `keras_network`: Whether the network is a Keras layer or model.
     """
 
     def __init__(self, losses: Any, weights: Any, names: Sequence[str], *, keras_network: bool) -> None:
@@ -120,11 +113,8 @@ class OutputLosses:
     ) -> Tensor:
         """Return the weighted sum of the losses.
 
-        Args:
-            outputs: The outputs of the network.
-            label: The labels of the outputs.
-            sample_weight: The weights of the samples.
-            terms: Receives the unweighted loss of each output, by Keras's name for it.
+        `outputs`: The outputs of the network. `label`: The labels of the outputs. `sample_weight`: The weights of the
+        samples. `terms`: Receives the unweighted loss of each output, by Keras's name for it.
         """
         named = outputs_by_name(outputs, self._names)
         if isinstance(outputs, dict) and len(named) != len(outputs):  # Nested, so are the labels.
@@ -189,8 +179,7 @@ def by_path(values: Any) -> Any:
 def one_of_outputs(what: str, values: Any, name: Any, names: Sequence[Any]) -> Any:
     """Return the value for one output from a dict by name, a list in the order of the outputs, or a single value.
 
-    Raises:
-        ValueError: There is no value for this output.
+    Raises: ValueError if there is no value for this output.
     """
     if isinstance(values, dict) and name in values:
         return values[name]
@@ -287,8 +276,7 @@ def _keras_call(loss: keras.losses.Loss) -> LossCall:
 def _check_form(loss: keras.losses.Loss, outputs: Tensor, label: Tensor, *, sparse: bool) -> None:
     """Refuse one-hot labels for a loss of class numbers, and the reverse, as far as shapes tell.
 
-    Raises:
-        ValueError: The labels have the other form; the error says which loss takes them.
+    Raises: ValueError if the labels have the other form; the error says which loss takes them.
     """
     shapes = [getattr(tensor, "shape", None) for tensor in (outputs, label)]
     if None in shapes or getattr(loss, "axis", -1) != -1:
@@ -324,9 +312,8 @@ def _crossentropy_by_shape(outputs: Tree, label: Tree, sample_weight: Tree | Non
 def is_keras_loss(loss_fn: Any, *, keras_network: bool) -> bool:
     """Whether every loss of a Model is a Keras loss or a function with Keras's order of arguments.
 
-    Args:
-        loss_fn: As in `loss_caller`; None counts as Keras's.
-        keras_network: Whether the network is a Keras layer or model.
+    `loss_fn`: As in `loss_caller`; None counts as Keras's. `keras_network`: Whether the network is a Keras layer or
+    model.
     """
     if isinstance(loss_fn, (dict, list, tuple)):
         losses = loss_fn.values() if isinstance(loss_fn, dict) else loss_fn

@@ -34,13 +34,10 @@ _NOT_CALLED: Final = {
 def refuse_overridden(network: Network, use: Literal["train", "test", "predict"]) -> None:
     """Refuse a Keras model with methods of its own that Keras would call for a use, and mixtrain does not.
 
-    Args:
-        network: A Cell or Keras layer.
-        use: What the network is to do.
+    `network`: A Cell or Keras layer. `use`: What the network is to do.
 
-    Raises:
-        TypeError: The model overrides the step of that use or, if that has metrics, how they are computed; or it is a
-            task of KerasHub with a preprocessor, which its own `fit` calls.
+    Raises: TypeError if the model overrides the step of that use or, if that has metrics, how they are computed; or it
+    is a task of KerasHub with a preprocessor, which its own `fit` calls.
     """
     if not isinstance(network, keras.Model):
         return
@@ -69,15 +66,11 @@ def computed_loss(
 ) -> Tensor:
     """Call the `compute_loss` of a Keras model.
 
-    Args:
-        network: The model.
-        loss: The loss function that Keras's own `compute_loss` uses when the model calls ``super()``, or None.
-        columns: The batch: data, label, sample weights; the last two may be missing.
-        outputs: The outputs of the model for the data.
-        training: Whether the loss is differentiated.
+    `network`: The model. `loss`: The loss function that Keras's own `compute_loss` uses when the model calls
+    ``super()``, or None. `columns`: The batch: data, label, sample weights; the last two may be missing. `outputs`: The
+    outputs of the model for the data. `training`: Whether the loss is differentiated.
 
-    Raises:
-        ValueError: The method returned None.
+    Raises: ValueError if the method returned None.
     """
     data, label, weight = [*columns, None, None][:3]
     # Early versions of Keras 3 had no `training` here, and models written for them override the method without it.
@@ -95,16 +88,12 @@ def computed_loss(
 def added_loss(network: Network, outputs: Tree, losses: Sequence[Tensor]) -> Tensor:
     """Return the loss of a Keras network that was given no loss function, or None if it has no loss.
 
-    Args:
-        network: The Keras layer or model, for errors.
-        outputs: The outputs of the network.
-        losses: The losses that its layers added, scalars.
+    `network`: The Keras layer or model, for errors. `outputs`: The outputs of the network. `losses`: The losses that
+    its layers added, scalars.
 
-    Returns:
-        The sum of the losses; without losses, the output itself if it is a single scalar, else None.
+    Returns: The sum of the losses; without losses, the output itself if it is a single scalar, else None.
 
-    Raises:
-        ValueError: There are losses, and the output is a scalar too.
+    Raises: ValueError if there are losses, and the output is a scalar too.
     """
     scalar = not keras.tree.is_nested(outputs) and tuple(outputs.shape) == ()
     if scalar and losses:
@@ -121,9 +110,7 @@ def added_loss(network: Network, outputs: Tree, losses: Sequence[Tensor]) -> Ten
 def no_loss(network: Network, outputs: Tree) -> ValueError:
     """Return the error for training a network without a loss.
 
-    Args:
-        network: The Keras layer or model.
-        outputs: The outputs of the network.
+    `network`: The Keras layer or model. `outputs`: The outputs of the network.
     """
     shapes = ", ".join(str(tuple(output.shape)) for output in keras.tree.flatten(outputs))
     return checks.fail_value(
@@ -139,12 +126,9 @@ def inputs_of(network: Network, columns: Sequence[Tree]) -> Sequence[Tree]:
     As in Keras, that is the first column. A `call` that requires several tensors takes all columns: a network that
     returns its own loss needs the label too. Of a batch that is a dict it takes those with the names of its parameters.
 
-    Args:
-        network: A Keras layer or model.
-        columns: The columns of a batch.
+    `network`: A Keras layer or model. `columns`: The columns of a batch.
 
-    Raises:
-        ValueError: A batch that is a dict lacks one of several required tensors.
+    Raises: ValueError if a batch that is a dict lacks one of several required tensors.
     """
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(network.call).parameters.values()

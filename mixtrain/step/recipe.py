@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ import keras
 from mixtrain import backend
 from mixtrain.distribution.processes import ProcessReplicas
 from mixtrain.dtype import DType, float32
-from mixtrain.loss_scale.scaling import finite_and_norm, scaled, unscaled, unscaled_gradients
+from mixtrain.loss_scale.scaling import check_gradients, scaled, unscaled, unscaled_gradients
 from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.typing import Tensor, Tree, Variable
 
@@ -118,19 +119,12 @@ class Recipe:
     rows: Callable[[], Tensor | int] = lambda: 1
 
     def run(self, inputs: Sequence[Tree]) -> StepResult:
-        """Train on one batch.
-
-        Args:
-            inputs: The columns of the batch.
-
-        Raises:
-            ValueError: The loss depends on none of the weights.
-        """
+        """Train on one batch, given its columns. Raises: ValueError if the loss depends on none of the weights."""
         scale = None if self.scaling is None else backend.to_tensor(self.scaling.loss_scale())
         batch = self._reduced(inputs, scale)
-        gradients = backend.without_next_values(batch.gradients, self.weights)
-        finite, norm = self._verdict(batch.gradients, gradients)
-        self._settle(batch, finite)
+        gradients, finite, norm = self._verdict(batch.gradients)
+        self._settle(batch._replace(gradients=gradients), finite)
+        gradients = backend.without_next_values(gradients, self.weights)
         if self.scaling is None:
             return StepResult(batch.loss, gradients=gradients, grad_norm=norm, auxiliary=batch.extra)
         if not self.scaling.divides:
@@ -182,35 +176,29 @@ class Recipe:
     # ---- 2. Reduced over replicas ---------------------------------------------------------------------------------
     def _reduced(self, inputs: Sequence[Tree], scale: Tensor | None) -> _Batch:
         """Return the loss and the gradients of the whole batch."""
-        terms = functools.partial(self._terms, scale)
-
-        def batch_terms() -> tuple[list[Tensor], tuple[Tensor, Tree]]:
-            if self.replicas is None:
-                return terms(backend.Share(), *inputs)
-            # Next values are not summed: the largest is taken. The loss is the first term.
-            largest = [index for index, weight in enumerate(self.weights, 1) if backend.takes_next_value(weight)]
-            return self.replicas.run(terms, inputs, largest)
-
         # With a rollback, what the forward pass writes (moving statistics, random state) is noted, so that `undo` can
         # restore it if the step overflows.
         rollback = None if self.scaling is None else self.scaling.rollback
-        results, undo = (batch_terms(), None) if rollback is None else rollback.run(batch_terms)
-        (scalar_loss, *gradients), (row_losses, extra) = results
+        with contextlib.nullcontext() if rollback is None else rollback.recorded() as undo:
+            if self.replicas is None:
+                terms = self._terms(scale, backend.Share(), *inputs)
+            else:
+                # Next values are not summed: the largest is taken. The loss is the first term.
+                largest = [index for index, weight in enumerate(self.weights, 1) if backend.takes_next_value(weight)]
+                terms = self.replicas.run(functools.partial(self._terms, scale), inputs, largest)
+        (scalar_loss, *gradients), (row_losses, extra) = terms
         if self.reduce_dtype != float32:
             gradients = self._divided(gradients, scale)
         return _Batch(row_losses if scalar_loss is None else scalar_loss, gradients, extra, undo)
 
     # ---- 3. The verdict, one for all replicas ---------------------------------------------------------------------
-    def _verdict(
-        self, gradients: Sequence[Tensor], without_next_values: Sequence[Tensor | None]
-    ) -> tuple[Tensor | None, Tensor]:
-        """Return whether the gradients are finite, None without scaling; and their norm.
+    def _verdict(self, gradients: Sequence[Tensor]) -> tuple[list[Tensor], Tensor | None, Tensor]:
+        """Return the gradients for the update; whether they are finite, None without scaling; and their norm.
 
         The norm cannot be the flag: the squares of finite gradients may have an infinite sum.
         """
-        if self.scaling is None:
-            return None, backend.global_norm(without_next_values)
-        return finite_and_norm(gradients, self.weights)
+        gradients, finite, norm = check_gradients(gradients, self.weights, finite=self.scaling is not None)
+        return gradients, None if self.scaling is None else finite, norm
 
     # ---- 4. Apply or skip; the next scale comes last --------------------------------------------------------------
     def _settle(self, batch: _Batch, finite: Tensor | None) -> None:

@@ -68,10 +68,8 @@ def watching_manager(optimizer: Optimizer) -> LossScaleManager | None:
 def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Optimizer) -> None:
     """Warn that a plan computes in float16 without loss scaling.
 
-    Args:
-        where: Name of the caller.
-        plan: The plan of a network without a manager.
-        optimizer: The optimizer; with a scale or scaler of its own there is no warning.
+    `where`: Name of the caller. `plan`: The plan of a network without a manager. `optimizer`: The optimizer; with a
+    scale or scaler of its own there is no warning.
     """
     if float16 not in plan.compute_dtypes() or drive(optimizer).chosen_scaling or _scales_itself(optimizer):
         return
@@ -86,9 +84,8 @@ def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Optimizer) -> None
 def unwrap_loss_scale_optimizer(optimizer: Optimizer, manager: Any) -> tuple[Optimizer, Any]:
     """Replace a Keras `LossScaleOptimizer` by its inner optimizer and a manager with the same scale and window.
 
-    Args:
-        optimizer: A mixtrain or Keras optimizer.
-        manager: The loss-scale manager of the user; unless it is the default, nothing is replaced.
+    `optimizer`: A mixtrain or Keras optimizer. `manager`: The loss-scale manager of the user; unless it is the default,
+    nothing is replaced.
     """
     if type(optimizer) is not keras.optimizers.LossScaleOptimizer or manager is not LEVEL_DEFAULT:
         return optimizer, manager
@@ -104,9 +101,8 @@ def unwrap_loss_scale_optimizer(optimizer: Optimizer, manager: Any) -> tuple[Opt
 def check_manager(where: str, manager: Any, optimizer: Optimizer) -> None:
     """Refuse a manager and an optimizer that would unscale the gradients twice or never.
 
-    Raises:
-        TypeError: `manager` is not a LossScaleManager.
-        ValueError: The optimizer's `loss_scale` contradicts the manager.
+    Raises: TypeError if `manager` is not a LossScaleManager. ValueError if the optimizer's `loss_scale` contradicts the
+    manager.
     """
     if manager is not None and not isinstance(manager, LossScaleManager):
         raise checks.fail_type(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, Literal
@@ -12,12 +14,22 @@ from mixtrain import backend, boundary, checks
 from mixtrain.distribution.data_parallel import DataParallel, in_force
 from mixtrain.distribution.processes import ProcessParallel, ProcessReplicas, all_rows, batch_rows, share_values
 from mixtrain.dtype import float32
-from mixtrain.loss_scale.rule import LossScaleState
-from mixtrain.loss_scale.step_scale import StepScale
+from mixtrain.loss_scale.manager import LossScaleManager
+from mixtrain.loss_scale.rule import STATIC, LossScaleState
+from mixtrain.loss_scale.step_scale import StepScale, scale_of
 from mixtrain.network.referenced_layers import referenced_variables
 from mixtrain.network.unique_names import variable_names
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.precision.dtypes import choose_step_jit
+from mixtrain.precision.float8_state import histories_by_name
+from mixtrain.precision.master_weights import (
+    LowPrecisionUpdate,
+    check_optimizer,
+    presented_in_float32,
+    update_state,
+    updating,
+    updating_masters,
+)
 from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.gradient_window import GradientWindow
@@ -53,30 +65,30 @@ class TrainStep:
             optimizer gets gradients that are divided already). None for 1, or a Keras optimizer's `loss_scale_factor`.
         where: The class that users see, for errors.
         own_construct: Whether the user wrote the computation, and only uses the parts of this step.
+        low_precision_update: How the update of weights that the user stores in half is rounded; None to leave it to the
+            optimizer.
 
     Attributes:
-        loss: As passed.
-        optimizer: As passed.
+        loss, optimizer, scale, low_precision_update: As passed.
         driver: The driver of the optimizer.
-        weights: The variables that are trained.
-        scale: As passed.
+        weights: The variables that the optimizer trains.
         sens: The constant factor of the loss; None for none.
         window: Accumulates the gradients of several batches, or None.
         host_manager: A manager whose scale Python code updates after each step, or None.
         parallel: The devices or processes that it was made for, or None.
         return_grad: Whether the outputs without a scale are ``(loss, {name: gradient})``.
 
-    Raises:
-        TypeError: `optimizer` is not an optimizer.
-        ValueError: There is no parameter to train; or the step is made for several devices with an own computation, or
-            for several processes with synchronized Keras layers.
+    Raises: TypeError if `optimizer` is not an optimizer. ValueError if there is no parameter to train; or the step is
+    made for several devices with an own computation, or for several processes with synchronized Keras layers.
     """
 
     def __init__(
         self, loss: NetworkLoss | Network, optimizer: Optimizer, scale: StepScale | None = None, *,
         sens: float | None = None, where: str = "Model", own_construct: bool = False,
+        low_precision_update: LowPrecisionUpdate | None = None,
     ) -> None:
         self.loss, self.optimizer, self.scale = loss, optimizer, scale
+        self.low_precision_update = low_precision_update
         self.driver = drive(optimizer)
         self.sens = self.driver.expected_loss_scale if sens is None else sens
         self.weights = self.driver.select(trainable_variables(self.layers))
@@ -85,7 +97,10 @@ class TrainStep:
                 where, "there must be parameters to train", "none",
                 "requires_grad=True for some, and build a Keras network first",
             )
-        self.driver.build(self.weights)
+        check_optimizer(where, optimizer, self.weights, low_precision_update)
+        with presented_in_float32(self.weights, low_precision_update):
+            self.driver.build(self.weights)
+        update_state(self.weights, low_precision_update)  # Made now, so that a checkpoint can be loaded into it.
         self.window: GradientWindow | None = None
         self.host_manager: Any = None
         self.return_grad = False
@@ -100,7 +115,8 @@ class TrainStep:
             joint_batch = self._takes_joint_batch(where, self.parallel, own_construct)
             self._replicas = self.parallel.replicas(self._likely_written, joint_batch)
         if isinstance(self.parallel, ProcessParallel):
-            share_values([*self.weights, *self.network_state(), *self.driver.state_variables()])
+            with updating_masters(self.weights):
+                share_values([*self.differentiated, *self.network_state(), *self.optimizer_state()])
 
     @property
     def layers(self) -> list[Layer]:
@@ -108,26 +124,44 @@ class TrainStep:
         return self.loss.layers if isinstance(self.loss, NetworkLoss) else [self.loss]
 
     @property
+    def histories(self) -> dict[str, Variable]:
+        """The variables of the float8 products of a plan, by name: a step computes their next values."""
+        return histories_by_name(self.layers)
+
+    @property
+    def differentiated(self) -> list[Variable]:
+        """The weights, and the variables whose next values are computed with their gradients."""
+        return [*self.weights, *self.histories.values()]
+
+    @property
     def state(self) -> LossScaleState:
         """The loss scale and its counters; an AttributeError without a scale."""
         return self.scale.state  # type: ignore[union-attr]
 
+    def for_trials(self, loss_scale: float) -> TrainStep:
+        """Return a step of the same network and optimizer that updates with each batch, and that nothing observes.
+
+        Its loss scale is constant, and may be assigned; it has none where the optimizer itself divides by one.
+        """
+        step = copy.copy(self)
+        step.window = step._observer = step.host_manager = None
+        if self.driver.loss_scale == 1.0:
+            step.scale = StepScale(LossScaleState(loss_scale, STATIC))
+            step._rollback = backend.Rollback(step._likely_written)
+        return step
+
     # ---- a step -----------------------------------------------------------------------------------------------
     def run(self, inputs: Sequence[Tree], watch: Callable[[list[Tensor]], None] | None = None) -> StepResult:
-        """Train on one batch.
+        """Train on one batch, given its columns; `watch` is called with the gradients that the optimizer gets."""
+        return self._recipe(inputs, watch).run(inputs)
 
-        Args:
-            inputs: The columns of the batch.
-            watch: Called with the gradients that the optimizer gets.
-
-        Returns:
-            The result of the step.
-        """
+    def _recipe(self, inputs: Sequence[Tree], watch: Callable[[list[Tensor]], None] | None) -> Recipe:
+        """Return the step as it is now."""
 
         def apply(gradients: list[Tensor]) -> None:
             if watch is not None:
-                watch(gradients)
-            self.driver.apply(gradients, self.weights)
+                watch(gradients[: len(self.weights)])
+            self._apply(gradients)
 
         shows_outputs = hasattr(self.loss, "with_outputs")
         observer = self._observer if shows_outputs else None
@@ -138,11 +172,11 @@ class TrainStep:
         sums = weights_rows and (
             (parallel is not None and not parallel.gradients_mean) or getattr(self.loss, "sums_rows", False)
         )
-        recipe = Recipe(
+        return Recipe(
             loss_of=self.loss.with_outputs if needs_outputs else self.loss,
-            weights=self.weights,
+            weights=self.differentiated,
             apply=apply,
-            written=self.driver.state_variables(),
+            written=self.optimizer_state(),
             scaling=self._scaling(),
             auxiliary=needs_outputs,
             observer=observer,
@@ -152,7 +186,15 @@ class TrainStep:
             window=self.window,
             rows=lambda: (all_rows if isinstance(parallel, ProcessParallel) else batch_rows)(inputs),
         )
-        return recipe.run(inputs)
+
+    def _apply(self, gradients: list[Tensor]) -> None:
+        """Update the weights, those in half in float32, and put the next values of the float8 products in place."""
+        count = len(self.weights)
+        with updating(self.weights, self.low_precision_update):
+            self.driver.apply(gradients[:count], self.weights)
+        for variable, value in zip(self.histories.values(), gradients[count:], strict=True):
+            if value is not None:
+                variable.assign(value)
 
     def _scaling(self) -> Scaling | None:
         """Return how the loss is scaled: by the current scale, skipping steps that overflow; or by `sens`."""
@@ -171,19 +213,14 @@ class TrainStep:
     def run_with_report(self, *inputs: Tree, needs: Collection[str] = ()) -> tuple[Any, dict[str, Tensor]]:
         """Train on one batch, inside a function that is being compiled.
 
-        Args:
-            *inputs: The columns of the batch.
-            needs: Names of the tensors to report in addition.
+        `*inputs`: The columns of the batch. `needs`: Names of the tensors to report in addition.
 
-        Returns:
-            ``(outputs, report)``: what `outputs` returns, and tensors by name.
-            "counter" is `driver.counter` after the step; "learning_rate" the rate that the step used, if the optimizer
-            has one; "metrics" the observer's results. Only if needed: "gradients" by the names of the weights,
-            "predictions", the outputs of the network, and "non_finite_counts", int32 (weights,), the number of
-            non-finite values in the gradient of each weight.
+        Returns: ``(outputs, report)``: what `outputs` returns, and tensors by name. "counter" is `driver.counter` after
+        the step; "learning_rate" the rate that the step used, if the optimizer has one; "metrics" the observer's
+        results. Only if needed: "gradients" by the names of the weights, "predictions", the outputs of the network, and
+        "non_finite_counts", int32 (weights,), the number of non-finite values in the gradient of each weight.
 
-        Raises:
-            ValueError: This step cannot report what is needed.
+        Raises: ValueError if this step cannot report what is needed.
         """
         if "predictions" in needs and not hasattr(self.loss, "with_outputs"):
             raise unreportable(self.loss, {"predictions"})
@@ -192,7 +229,8 @@ class TrainStep:
         try:
             gradients: list[Tensor] = []
             with boundary.in_mode("backend"):
-                result = self.run(inputs, watch=gradients.extend if self.return_grad else None)
+                recipe = self._recipe(inputs, gradients.extend if self.return_grad else None)
+                result = recipe.run(inputs)
                 report |= {"grad_norm": result.grad_norm, **self._needed(result)}  # type: ignore[dict-item]
                 metrics = {} if self._observer is None else self._observer.results()
         finally:
@@ -205,12 +243,8 @@ class TrainStep:
     def outputs(self, result: StepResult, gradients: Sequence[Tensor]) -> Any:
         """Return what a call of the step returns.
 
-        Args:
-            result: The result of the step.
-            gradients: What the optimizer got, with `return_grad`.
-
-        Returns:
-            The loss; ``(loss, {name: gradient})`` with `return_grad`; ``(loss, overflow, loss_scale)`` with a scale.
+        The loss; ``(loss, {name: gradient})`` with `return_grad`, the gradients that the optimizer got; ``(loss,
+        overflow, loss_scale)`` with a scale.
         """
         if self.return_grad:
             return result.loss, dict(zip(variable_names(self.weights), gradients, strict=True))
@@ -226,15 +260,16 @@ class TrainStep:
     def _needed(self, result: StepResult) -> dict[str, Any]:
         """Return the requested tensors of a step by name."""
         tensors: dict[str, Any] = {}
+        gradients = result.gradients[: len(self.weights)]
         if "gradients" in self._needs:
-            pairs = zip(variable_names(self.weights), result.gradients, strict=True)
+            pairs = zip(variable_names(self.weights), gradients, strict=True)
             tensors["gradients"] = {
                 name: backend.densified(gradient) for name, gradient in pairs if gradient is not None
             }
         if "predictions" in self._needs:
             tensors["predictions"] = result.auxiliary.outputs
         if NON_FINITE in self._needs and result.overflow is not None:
-            tensors[NON_FINITE] = backend.non_finite_counts(result.gradients, keras.ops.logical_not(result.overflow))
+            tensors[NON_FINITE] = backend.non_finite_counts(gradients, keras.ops.logical_not(result.overflow))
         return tensors
 
     def observe(self, observer: StepObserver | None) -> None:
@@ -244,7 +279,7 @@ class TrainStep:
     # ---- accumulation -----------------------------------------------------------------------------------------
     def accumulate(self, steps: int) -> None:
         """Accumulate gradients: the optimizer gets the mean of this number of batches."""
-        self.window = GradientWindow(steps, self.weights) if steps > 1 else None
+        self.window = GradientWindow(steps, self.differentiated) if steps > 1 else None
 
     def end_window(self) -> None:
         """Apply the gradients of an incomplete window, as at the end of an epoch."""
@@ -254,7 +289,7 @@ class TrainStep:
         if self._end_window is None:
 
             def end() -> Any:
-                window.end(lambda gradients: self.driver.apply(gradients, self.weights))
+                window.end(self._apply)
                 return backend.snapshot(window.counts)
 
             self._end_window = CompiledCall(end, *self.layers, choice=self.jit_choice)
@@ -266,7 +301,11 @@ class TrainStep:
 
         Those are not only non-trainable ones: a norm may write weights. A trace shows that; eager execution does not.
         """
-        return self.network_state() if backend.is_tracing() else [*self.network_state(), *self.weights]
+        return self.network_state() if backend.is_tracing() else [*self.network_state(), *self.differentiated]
+
+    def optimizer_state(self) -> list[Variable]:
+        """Return the variables that an update writes besides the weights."""
+        return [*self.driver.state_variables(), *update_state(self.weights, self.low_precision_update)]
 
     def network_state(self) -> list[keras.Variable]:
         """Return the variables of the network and its loss that are not trained, including random state."""
@@ -279,7 +318,7 @@ class TrainStep:
         the loss scale, the accumulation window and the observer.
         """
         variables = [
-            *referenced_variables([self]), *stream_states(), *self.weights, *self.driver.state_variables(),
+            *referenced_variables([self]), *self.optimizer_state(), *stream_states(), *self.differentiated,
             self.driver.counter, *(() if self.scale is None else self.scale.variables()),
         ]
         return list({id(variable): variable for variable in variables}.values())
@@ -293,9 +332,8 @@ class TrainStep:
     def _takes_joint_batch(self, where: str, parallel: DataParallel | ProcessParallel, own_construct: bool) -> bool:
         """Whether some layer normalizes by statistics of the joint batch, which one device then computes.
 
-        Raises:
-            ValueError: On several devices a subclass has its own `construct`, which would reduce nothing; or in several
-                processes a Keras layer is synchronized.
+        Raises: ValueError if a subclass has its own `construct`, which would reduce nothing over several devices; or if
+        a Keras layer is synchronized, in several processes.
         """
         count = f"{parallel.count} devices"
         if isinstance(parallel, DataParallel) and own_construct:
@@ -320,13 +358,8 @@ class TrainStep:
 class ForeignStep:
     """A user's own train step: a Cell whose call trains on a batch, in a way of its own.
 
-    Args:
-        cell: The Cell.
-        parts: The step whose parts (optimizer, scale, weights) the cell uses, or None.
-
-    Attributes:
-        cell: As passed.
-        driver, weights, scale, window, host_manager: Those of `parts`.
+    `cell`: The Cell. `parts`: The step whose parts (optimizer, scale, weights) the cell uses, or None; the attributes
+    are those of `parts`.
     """
 
     def __init__(self, cell: Network, parts: TrainStep | None = None) -> None:
@@ -356,8 +389,7 @@ class ForeignStep:
     def run_with_report(self, *inputs: Tree, needs: Collection[str] = ()) -> tuple[Any, dict[str, Tensor]]:
         """Call the cell; return its outputs and a report as `TrainStep.run_with_report`, without what only that knows.
 
-        Raises:
-            ValueError: Tensors are needed that only the library's own step knows.
+        Raises: ValueError if tensors are needed that only the library's own step knows.
         """
         if self._parts is None:
             return self.cell(*inputs), {}
@@ -391,6 +423,32 @@ class ForeignStep:
 
 
 Step = TrainStep | ForeignStep
+
+
+def scaled_step(
+    loss: NetworkLoss | Network, optimizer: Optimizer, manager: LossScaleManager | None,
+    low_precision_update: LowPrecisionUpdate | None = None,
+) -> TrainStep:
+    """Return the step of a network that returns its loss.
+
+    `loss`: The network with its loss. `optimizer`: A mixtrain or Keras optimizer. `manager`: The loss-scale manager;
+    None for the optimizer's own scaler, or no scaling. `low_precision_update`: As of `TrainStep`.
+    """
+    driver = drive(optimizer)
+    make = functools.partial(TrainStep, loss, optimizer, low_precision_update=low_precision_update)
+    if manager is None and driver.own_scaler is not None:
+        driver.claim_scaler()
+        return make(StepScale(driver.own_scaler))
+    if manager is None:
+        return make()
+    if not manager.get_drop_overflow_update():
+        return make(sens=float(manager.get_loss_scale()))
+    scale = scale_of("Model", manager)
+    if scale is not None:
+        return make(scale)
+    step = make(StepScale(LossScaleState(float(manager.get_loss_scale()), STATIC)))
+    step.host_manager = manager
+    return step
 
 
 def step_of(network: Network) -> Step:

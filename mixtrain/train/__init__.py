@@ -6,19 +6,21 @@ from mixtrain.lazy_names import serve_names
 from mixtrain.train import callback
 from mixtrain.train.calibration import calibrate_loss_scale
 from mixtrain.train.callback import (
-    BackupAndRestore, Callback, CheckpointConfig, EarlyStopping, History, LambdaCallback, LearningRateScheduler,
-    LossMonitor, LossScaleMonitor, MetricsLogger, ModelCheckpoint, OnRequestExit, OverflowMonitor, RangeMonitor,
-    ReduceLROnPlateau, SummaryCollector, TimeMonitor,
+    BackupAndRestore, Callback, CheckpointConfig, LossMonitor, LossScaleMonitor, MetricsLogger, ModelCheckpoint,
+    OverflowMonitor, RangeMonitor,
 )
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.model import Model
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.suggestion import suggest_rules
-from mixtrain.train.summary_record import SummaryRecord
 from mixtrain.train.tuning import tune
 
 if TYPE_CHECKING:
+    from mixtrain.compat.mindspore.train import (
+        EarlyStopping, History, LambdaCallback, LearningRateScheduler, OnRequestExit, ReduceLROnPlateau,
+        SummaryCollector, SummaryRecord, TimeMonitor,
+    )
     from mixtrain.nn import metrics
     from mixtrain.nn.metrics import (
         F1, MAE, MSE, ROC, Accuracy, BleuScore, ConfusionMatrix, ConfusionMatrixMetric, CosineSimilarity, Dice, Fbeta,
@@ -39,9 +41,13 @@ __all__ = [
     "RootMeanSquareDistance",
 ]
 
-# MindSpore has the names of its metrics here, too.
+# MindSpore has the names of its metrics here, too, and callbacks that only its scripts use.
 serve_names(__name__, {
     **{name: "mixtrain.nn.metrics" for name in __all__ if name not in globals()}, "metrics": "mixtrain.nn.metrics:",
+    **dict.fromkeys((
+        "EarlyStopping", "History", "LambdaCallback", "LearningRateScheduler", "OnRequestExit", "ReduceLROnPlateau",
+        "SummaryCollector", "SummaryRecord", "TimeMonitor",
+    ), "mixtrain.compat.mindspore.train"),
 })
 
 

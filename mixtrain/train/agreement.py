@@ -12,13 +12,11 @@ from mixtrain.train.run_context import RunContext
 class Agreement:
     """Prevents processes from waiting for another that runs other calls or has stopped.
 
-    Args:
-        where: The caller, for errors.
-        settings: The settings that determine the number of steps in each compiled call, by description.
-        controls: Whether a callback of this process needs control between steps, and so may stop the run there.
+    `where`: The caller, for errors. `settings`: The settings that determine the number of steps in each compiled call,
+    by description. `controls`: Whether a callback of this process needs control between steps, and so may stop the run
+    there.
 
-    Raises:
-        ValueError: The settings differ; raised in every process.
+    Raises: ValueError if the settings differ; raised in every process.
     """
 
     def __init__(self, where: str, settings: Mapping[str, float], controls: bool) -> None:
@@ -41,8 +39,7 @@ class Agreement:
     def check_rate(self, run_context: RunContext) -> None:
         """Check that all processes have the same learning rate, without which their weights would diverge.
 
-        Raises:
-            ValueError: The rates differ; raised in every process.
+        Raises: ValueError if the rates differ; raised in every process.
         """
         rate = settable_rate(run_context.original_args())
         check_equal(self._where, {"the learning rate after an epoch": -1 if rate is None else rate})

@@ -37,11 +37,9 @@ class CompileArguments:
 
 def is_compiled(network: Network) -> bool:
     """Whether a network, of Keras or of Cells, is a Keras model that its user compiled."""
-    return isinstance(network, keras.Model) and bool(network.compiled) and not _compiled_here(network)
-
-
-def _compiled_here(network: keras.Model) -> bool:
-    return network in _COMPILED_HERE and network.optimizer is _COMPILED_HERE[network]
+    if not isinstance(network, keras.Model) or not network.compiled:
+        return False
+    return network not in _COMPILED_HERE or network.optimizer is not _COMPILED_HERE[network]
 
 
 def compile_network(network: Network, arguments: CompileArguments) -> None:
@@ -51,9 +49,7 @@ def compile_network(network: Network, arguments: CompileArguments) -> None:
     loss and the metrics. Does nothing if the user has compiled it, or if the loss or the optimizer is not Keras's;
     metrics that are not Keras's are left out.
 
-    Args:
-        network: The network, of Keras or of Cells.
-        arguments: The arguments of the Model.
+    `network`: The network, of Keras or of Cells. `arguments`: The arguments of the Model.
 
     Example:
         >>> network = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])

@@ -112,11 +112,10 @@ class CompiledNetworks:
     def evaluation(self, where: str, feed: Feed, metrics: EvaluationMetrics, *, weighted: bool = False) -> Evaluation:
         """Return an evaluation on a dataset, with the networks prepared for it.
 
-        Raises:
-            ValueError: There are neither metrics nor a loss to evaluate.
+        Raises: ValueError if there are neither metrics nor a loss to evaluate.
         """
         networks = self._networks
-        no_eval_network = networks.evaluates_itself
+        no_eval_network = isinstance(networks.evaluated, NetworkLoss)
         no_loss = networks.loss_fn is None and no_eval_network and not networks.own_loss
         if not metrics.named and (metrics.indexes is None or no_loss):
             raise checks.fail_value(
@@ -155,11 +154,9 @@ class CompiledNetworks:
     def predict(self, inputs: Tree) -> Tree:
         """Run the network in inference mode.
 
-        Args:
-            inputs: The network's inputs, backend tensors (N, ...).
+        `inputs`: The network's inputs, backend tensors (N, ...).
 
-        Returns:
-            Its outputs, backend tensors, floats in float32.
+        Returns: Its outputs, backend tensors, floats in float32.
         """
         networks = self._networks
         plan_inputs = networks.precision.inputs

@@ -23,9 +23,7 @@ def epoch_values(records: StepRecords, observer: TrainingMetrics | None = None) 
     overflowed, so it still measures the network. It is nan if there is no such step. Metrics, which skipped steps leave
     out, then have the worst value of their direction (see `worst_like`), not the zeros of their reset.
 
-    Args:
-        records: The steps of the epoch.
-        observer: The metrics of the records, if they have any.
+    `records`: The steps of the epoch. `observer`: The metrics of the records, if they have any.
     """
     applied = ~records.overflow
     counted = applied if applied.any() else np.isfinite(records.loss)
@@ -48,10 +46,8 @@ def warn_of_non_finite(epoch: int, records: StepRecords, weights: Sequence[Varia
     With loss scaling, that is one with skipped steps whose loss was not finite; without, where no step is skipped, one
     after which weights are not finite.
 
-    Args:
-        epoch: Its number, from 1.
-        records: Its steps.
-        weights: The weights after it; read only if a gradient was not finite.
+    `epoch`: Its number, from 1. `records`: Its steps. `weights`: The weights after it; read only if a gradient was not
+    finite.
     """
     return _skipped_in_vain(epoch, records) if records.scaled else _weights_are_lost(epoch, records, weights)
 

@@ -14,13 +14,12 @@ import numpy as np
 from mixtrain import backend, boundary, checks
 from mixtrain.metrics import KerasMetric, Metric, MetricLike
 from mixtrain.step.compiled_call import CompiledCall
-from mixtrain.step.network_loss import NetworkLoss
+from mixtrain.step.network_loss import NetworkLoss, masks_of
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
-from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics, flat_results, masks_of, metrics_of_layers
+from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics, by_result, flat_results, metrics_of_layers
 from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
-from mixtrain.train.stepper import num_rows
 from mixtrain.typing import Network, Tensor, Tree
 
 
@@ -31,7 +30,8 @@ def with_masks(network: NetworkLoss | Network) -> Callable[..., Any]:
         losses: dict[str, Tensor] = {}
         if isinstance(network, NetworkLoss):
             with boundary.in_mode("backend"):
-                results, batch_outputs = network.evaluation(*batch)
+                loss, batch_outputs = network.with_outputs(*batch, training=False)
+            results = loss, batch_outputs.outputs, batch_outputs.label
             losses = batch_outputs.output_losses
             if isinstance(network.loss_fn, dict) or not isinstance(batch_outputs.outputs, dict):
                 # A plain dict that leaves a compiled call on JAX comes back with its keys sorted. With one loss for
@@ -49,11 +49,9 @@ def with_masks(network: NetworkLoss | Network) -> Callable[..., Any]:
 class EvaluationMetrics:
     """A Model's metrics: Keras's are updated on the device, the others on the host.
 
-    Args:
-        metrics: The metrics by name.
-        indexes: Which outputs are the loss, the prediction and the label; None passes every metric all outputs.
-        shows_tensors: Whether the users' metrics see Tensors.
-        network: The Keras network that is evaluated, whose layers may have metrics; None for any other network.
+    `metrics`: The metrics by name. `indexes`: Which outputs are the loss, the prediction and the label; None passes
+    every metric all outputs. `shows_tensors`: Whether the users' metrics see Tensors. `network`: The Keras network that
+    is evaluated, whose layers may have metrics; None for any other network.
 
     Attributes:
         named: The metrics by name.
@@ -85,14 +83,11 @@ class EvaluationMetrics:
     ) -> None:
         """Refuse labels out of range, of metrics that take class numbers.
 
-        Args:
-            outputs: The outputs of the eval network.
-            masks: The masks of its outputs. If there are any, labels are not checked: those masked out may be anything.
-            weights: The weights of the samples, or None.
-            ignored: Labels that the loss ignores.
+        `outputs`: The outputs of the eval network. `masks`: The masks of its outputs. If there are any, labels are not
+        checked: those masked out may be anything. `weights`: The weights of the samples, or None. `ignored`: Labels
+        that the loss ignores.
 
-        Raises:
-            LabelOutOfRange: A label is not a class number.
+        Raises: LabelOutOfRange if a label is not a class number.
         """
         if self.indexes is None or any(mask is not None for mask in masks):
             return
@@ -126,7 +121,7 @@ class EvaluationMetrics:
 
     def eval(self) -> dict[str, Any]:
         """Return the values by name."""
-        values = {name: metric.eval() for name, metric in self.named.items()}
+        values = {name: metric.eval() for name, metric in by_result(self.named).items()}
         layer_values = {metric.name: KerasMetric(metric).eval() for metric in metrics_of_layers(self._network)}
         return values | flat_results(layer_values)
 
@@ -172,11 +167,9 @@ def evaluate(
 
     Metrics are updated with a batch while the device runs the next one, unless a callback has step hooks.
 
-    Returns:
-        The metrics' values by name; without metrics, and for a Keras network, the mean loss as "loss".
+    Returns: The metrics' values by name; without metrics, and for a Keras network, the mean loss as "loss".
 
-    Raises:
-        ValueError: The eval network returned fewer outputs than its indexes name, or a batch has no rows.
+    Raises: ValueError if the eval network returned fewer outputs than its indexes name, or a batch has no rows.
     """
     evaluation.set_train(False)
     metrics = evaluation.metrics
@@ -193,13 +186,13 @@ def evaluate(
         arguments._set(cur_step_num=step, eval_dataset_element=batch)
         callbacks.on_eval_step_begin(context)
         with _naming_batch(step):
-            backend.refuse_empty(batch)
+            batch_rows = backend.refuse_empty(batch)
             outputs, masks, losses = evaluation.call(*batch)
         arguments._set(net_outputs=outputs)
         checked = _checked_outputs(outputs, metrics.indexes)
         if metrics.indexes is not None:
             loss = keras.ops.mean(checked[metrics.indexes[0]])
-            rows = np.array([num_rows(batch) if evaluation.by_rows else 1])
+            rows = np.array([batch_rows if evaluation.by_rows else 1])
             records.add(StepRecords([loss], rows=rows, metrics={name: [value] for name, value in losses.items()}))
         pending.append((checked, masks, batch[2] if evaluation.weighted and len(batch) > 2 else None))
         while len(pending) > max_pending:
@@ -241,7 +234,7 @@ def _update_metrics(
     evaluation: Evaluation, outputs: tuple[Tensor, ...], masks: list[Tensor | None], weights: Tree
 ) -> None:
     """Update the metrics with the outputs of a batch, their masks and the sample weights."""
-    evaluation.metrics.check_labels(outputs, masks, weights, evaluation.call.ignored_labels())
+    evaluation.metrics.check_labels(outputs, masks, weights, evaluation.call.labels.ignored())
     evaluation.metrics.update(outputs, masks, weights)
 
 
@@ -264,13 +257,10 @@ def _checked_outputs(outputs: Tree, indexes: tuple[int, int, int] | None) -> tup
 def output_indexes(indexes: Sequence[int] | None, eval_network: Network | None) -> tuple[int, int, int] | None:
     """Return which outputs of an eval network are the loss, the prediction and the label.
 
-    Args:
-        indexes: The user's indexes. None means ``(0, 1, 2)`` for the network with its loss, and all outputs for a
-            user's eval network.
-        eval_network: The user's eval network, or None.
+    `indexes`: The user's indexes. None means ``(0, 1, 2)`` for the network with its loss, and all outputs for a user's
+    eval network. `eval_network`: The user's eval network, or None.
 
-    Raises:
-        ValueError: `indexes` are not 3 ints.
+    Raises: ValueError if `indexes` are not 3 ints.
     """
     if indexes is None:
         return (0, 1, 2) if eval_network is None else None

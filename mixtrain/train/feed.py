@@ -26,16 +26,13 @@ DictBatches = Literal["columns", "inputs"]
 class Feed:
     """A dataset that can be read any number of times.
 
-    Args:
-        dataset: A mixtrain dataset, `tf.data.Dataset`, `keras.utils.PyDataset`, or anything that can be iterated
-            again and again and yields batches ``(data, label)``.
-        where: The caller, for errors.
-        first_pass: Index of the first pass over a mixtrain dataset, whose order under a seed is that of the same pass
-            in an uninterrupted run. Other datasets are read from their beginning.
-        dicts: What a batch that is a dict holds; see `dicts_of`. The batches of a mixtrain dataset are columns.
+    `dataset`: A mixtrain dataset, `tf.data.Dataset`, `keras.utils.PyDataset`, or anything that can be iterated again
+    and again and yields batches ``(data, label)``. `where`: The caller, for errors. `first_pass`: Index of the first
+    pass over a mixtrain dataset, whose order under a seed is that of the same pass in an uninterrupted run. Other
+    datasets are read from their beginning. `dicts`: What a batch that is a dict holds; see `dicts_of`. The batches of a
+    mixtrain dataset are columns.
 
-    Raises:
-        TypeError: `dataset` cannot be iterated.
+    Raises: TypeError if `dataset` cannot be iterated.
 
     Attributes:
         dataset: As passed.
@@ -85,11 +82,7 @@ class Feed:
             return None
 
     def first(self) -> Batch:
-        """Return the first batch of a pass.
-
-        Raises:
-            ValueError: The dataset is empty.
-        """
+        """Return the first batch of a pass. Raises: ValueError if the dataset is empty."""
         if self._first is None:
             self._first = self._checked(self._read_first)
         return self._first
@@ -97,8 +90,7 @@ class Feed:
     def example(self) -> Batch:
         """Return a batch with the structure, shapes and dtypes of the first, whose values may be others.
 
-        Raises:
-            ValueError: The dataset is empty, if that is known before it is read.
+        Raises: ValueError if the dataset is empty, if that is known before it is read.
         """
         if self._example is None:
             self._example = self._checked(self._read_example)
@@ -129,9 +121,8 @@ class Feed:
     def batches(self, *, held: bool = False, ahead: bool = False) -> Iterator[Batch]:
         """Yield the batches of one pass as tuples of columns.
 
-        Args:
-            held: Whether batches of Python code are `HeldBatches`, for `grouped`.
-            ahead: Whether one of these may be read before the step of the one before it has begun.
+        `held`: Whether batches of Python code are `HeldBatches`, for `grouped`. `ahead`: Whether one of these may be
+        read before the step of the one before it has begun.
         """
         if self._pipeline is not None:
             return self._pipeline.iterate()
@@ -151,14 +142,11 @@ class Feed:
     def graph_iterator(self, passes: int = 1) -> Any:
         """Return an iterator over repeated passes that a compiled loop reads.
 
-        Args:
-            passes: Number of passes.
+        `passes`: Number of passes.
 
-        Returns:
-            The backend's iterator; after an error in it call `raise_pending`.
+        Returns: The backend's iterator; after an error in it call `raise_pending`.
 
-        Raises:
-            ValueError: A column has parts that are not tensors.
+        Raises: ValueError if a column has parts that are not tensors.
         """
         example = self.example()
         parts = keras.tree.flatten(example)
@@ -188,8 +176,7 @@ class Feed:
     def _arrays(self, dtypes: Sequence[np.dtype]) -> Iterator[tuple[np.ndarray, ...]]:
         """Yield the batches of one pass as flat tuples of NumPy arrays, the parts of all columns.
 
-        Args:
-            dtypes: The dtypes of the parts. An array that has its dtype already is not copied through the device.
+        `dtypes`: The dtypes of the parts. An array that has its dtype already is not copied through the device.
         """
         for batch in self._python_batches():
             # A batch with more parts than the first one is refused where its arrays are read.
@@ -222,13 +209,10 @@ def as_batch(
 
     A column of several parts is a dict or a tuple of tensors: a list becomes a tuple, as in `tf.data`.
 
-    Args:
-        batch: An element of a dataset.
-        convert: Converts a single array or value to a tensor.
-        dicts: What a dict holds: "columns" or, as one column, "inputs".
+    `batch`: An element of a dataset. `convert`: Converts a single array or value to a tensor. `dicts`: What a dict
+    holds: "columns" or, as one column, "inputs".
 
-    Raises:
-        Unstorable: The backend has no tensor for a value.
+    Raises: Unstorable if the backend has no tensor for a value.
     """
     if not isinstance(batch, (tuple, list)):
         batch = tuple(batch.values()) if dicts == "columns" and isinstance(batch, Mapping) else (batch,)

@@ -15,7 +15,7 @@ from mixtrain.typing import Batch
 
 # The scale that the first batch allows is divided by this: gradients grow somewhat while a network begins to learn, and
 # the next batches should not overflow either.
-_MARGIN: Final = 8.0
+FIRST_MARGIN: Final = 8.0
 # Maximum number of retries of a batch after the search: a batch that needs more is an outlier.
 _MAX_RETRIES: Final = 4
 
@@ -26,10 +26,8 @@ class FirstScale:
     A step that overflows changes only the scale and its counts, not even random states, so the step that is applied is
     the one that a run started at that scale would make.
 
-    Args:
-        stepper: Runs steps.
-        state: The loss scale in use.
-        window: Accumulates the gradients of several steps, or None.
+    `stepper`: Runs steps. `state`: The loss scale in use. `window`: Accumulates the gradients of several steps, or
+    None.
 
     Attributes:
         done: Whether the search is over.
@@ -45,9 +43,8 @@ class FirstScale:
     def step(self, batch: Batch) -> CallResult:
         """Train on a batch.
 
-        Returns:
-            The result of the step that was applied. If no scale helps, because the loss itself is not finite or the
-            smallest scale overflows too, that of the first attempt, as if there had been no other.
+        Returns: The result of the step that was applied. If no scale helps, because the loss itself is not finite or
+        the smallest scale overflows too, that of the first attempt, as if there had been no other.
         """
         state = self._state
         counts_before = [(variable, backend.to_numpy(variable).copy()) for variable in self._counts]
@@ -66,7 +63,7 @@ class FirstScale:
         self.done = True
         if result is not first:
             scale = float(backend.to_numpy(state.loss_scale))
-            state.loss_scale.assign(max(scale / _MARGIN, state.rule.minimum))
+            state.loss_scale.assign(max(scale / FIRST_MARGIN, state.rule.minimum))
         return result
 
 
@@ -75,15 +72,11 @@ def step_with_retries(
 ) -> CallResult:
     """Train on a batch; if it overflows, again at the smaller scale that the rule sets, a few times at most.
 
-    Args:
-        stepper: Runs steps.
-        state: The loss scale in use.
-        batch: The batch.
-        result: The result of the first attempt, if it has run already.
+    `stepper`: Runs steps. `state`: The loss scale in use. `result`: The result of the first
+    attempt, if it has run already.
 
-    Returns:
-        The result of the last attempt. The counts are those of a single step. A batch whose loss itself is not finite,
-        or that overflows at the smallest scale, is not run again.
+    Returns: The result of the last attempt. The counts are those of a single step. A batch whose loss itself is not
+    finite, or that overflows at the smallest scale, is not run again.
     """
     if result is None:
         result = stepper.step(batch)
@@ -108,8 +101,7 @@ def step_with_retries(
 def check_retries(manager: LossScaleManager) -> None:
     """Refuse a manager that does not lower the scale inside the step, before the batch is run again.
 
-    Raises:
-        ValueError: Its scale is constant, or Python code of the user's sets it.
+    Raises: ValueError if its scale is constant, or Python code of the user's sets it.
     """
     if isinstance(manager, FixedLossScaleManager) or host_driven(manager):
         raise checks.fail_value(

@@ -13,39 +13,38 @@ import numpy as np
 from mixtrain import backend, boundary, checks
 from mixtrain.precision.master_weights import updating_masters
 from mixtrain.train.callback.callback import CallbacksLike
-from mixtrain.train.feed import DictBatches, Feed, as_batch
+from mixtrain.train.feed import Feed, as_batch
 from mixtrain.train.keras_data import BATCH_SIZE, KerasData, is_dataset
+from mixtrain.train.networks import Networks
 from mixtrain.train.progress import as_list
 from mixtrain.train.saving import KerasSaving
 from mixtrain.typing import Batch, DatasetLike, Layer, Optimizer, Tensor, TensorLike, Tree
 
 
-def as_keras_arguments(positional: tuple[Any, Any, Any, Any], keywords: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments of `fit` in Keras's style by name; None for a call in MindSpore's style.
+def data_of_fit(first: tuple[Any, ...], keras_arguments: dict[str, Any], networks: Networks) -> tuple[Any, ...]:
+    """Return epoch, dataset, valid_dataset and valid_frequency of a call of `fit`, and whether it is in Keras's style.
 
-    `positional` holds x, y, batch_size and epochs, or MindSpore's epoch, train_dataset, valid_dataset and
-    valid_frequency, which is 1 by default. `keywords` are None where they were not passed.
+    `first` holds MindSpore's epoch, train_dataset, valid_dataset and valid_frequency, which is 1 by default, or in the
+    same positions Keras's x, y, batch_size and epochs. `keras_arguments` are Keras's by name.
     """
-    passed = [name for name, value in keywords.items() if value is not None]
-    first = positional[0]
-    if keywords["x"] is None and (first is None or isinstance(first, (numbers.Number, str))):
+    passed = {name: value for name, value in keras_arguments.items() if value is not None}
+    if "x" not in passed and (first[0] is None or isinstance(first[0], (numbers.Number, str))):
         if passed:
             raise TypeError(
-                f"Model.fit: expected arguments of one style; got epoch={first!r}, MindSpore's, and "
+                f"Model.fit: expected arguments of one style; got epoch={first[0]!r}, MindSpore's, and "
                 f"{checks.join_names(passed)}, Keras's. Write fit(x, y, epochs=...) or fit(epoch, train_dataset, ...)."
             )
-        return None
-    by_name = dict(zip(("x", "y", "batch_size", "epochs"), positional, strict=True))
-    if by_name["epochs"] == 1:  # The default of valid_frequency, in the same position.
-        by_name["epochs"] = None
-    by_name = {name: value for name, value in by_name.items() if value is not None}
+        return (*first, False)
+    by_name = {name: value for name, value in zip(("x", "y", "batch_size"), first, strict=False) if value is not None}
+    if first[3] not in (None, 1):  # The default of valid_frequency, in the position of epochs.
+        by_name["epochs"] = first[3]
     twice = [name for name in by_name if name in passed]
     if twice:
         raise TypeError(
             f"Model.fit: expected each argument once; got {checks.join_names(twice)} by position and by name. "
             "Write fit(x, y, batch_size=32, epochs=5)."
         )
-    return keywords | by_name
+    return _epochs_and_data(networks, **passed, **by_name)
 
 
 def as_predict_arguments(inputs: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -63,25 +62,21 @@ def as_predict_arguments(inputs: tuple[Any, ...], options: dict[str, Any]) -> tu
     return inputs[:1], options | by_position
 
 
-def epochs_and_data(
-    x: Tree, y: Tree, batch_size: int | None, epochs: int | None, validation_split: float | None, validation_data: Any,
-    validation_batch_size: int | None, validation_steps: int | None, validation_freq: int | Sequence[int] | None,
-    shuffle: bool | None, class_weight: Mapping[int, float] | None, sample_weight: TensorLike | None,
-    steps_per_epoch: int | None, dicts: tuple[DictBatches, DictBatches] = ("columns", "columns"),
-) -> tuple[Any, Any, Any, Any]:
-    """Translate Keras's arguments of `fit` to epoch, train_dataset, valid_dataset and valid_frequency.
-
-    `dicts` is what batches that are dicts hold, in training and in validation.
-    """
+def _epochs_and_data(
+    networks: Networks, x: Tree = None, y: Tree = None, batch_size: int | None = None, epochs: int = 1,
+    validation_split: float | None = None, validation_data: Any = None, validation_batch_size: int | None = None,
+    validation_steps: int | None = None, validation_freq: int | Sequence[int] = 1, shuffle: bool = True,
+    class_weight: Mapping[int, float] | None = None, sample_weight: TensorLike | None = None,
+    steps_per_epoch: int | None = None,
+) -> tuple[Any, ...]:
+    """Translate Keras's arguments of `fit` to what `data_of_fit` returns."""
     data = KerasData(
         "Model.fit", x, y, sample_weight, class_weight, batch_size, steps_per_epoch, shuffle is not False,
-        continues=True, dicts=dicts[0],
+        continues=True, dicts=networks.dicts,
     )
     data, valid = _split_validation(data, validation_data, validation_split, validation_batch_size, validation_steps)
-    return (
-        1 if epochs is None else epochs, data.dataset(), valid and dataclasses.replace(valid, dicts=dicts[1]).dataset(),
-        1 if validation_freq is None else validation_freq,
-    )
+    valid = valid and dataclasses.replace(valid, dicts=networks.eval_dicts)
+    return epochs, data.dataset(), valid and valid.dataset(), validation_freq, True
 
 
 def _split_validation(

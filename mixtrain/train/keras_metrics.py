@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import backend, checks, context
+from mixtrain import backend, checks, execution
 from mixtrain.backend import JitChoice
 from mixtrain.metrics import KerasMetric, Metric
 from mixtrain.metrics.keras_metric import SPARSE_METRICS
 from mixtrain.metrics.metric import SparseLabels, class_indices
 from mixtrain.network.keras_own import keras_owns
-from mixtrain.step.output_losses import one_of_outputs, outputs_by_name
+from mixtrain.step.output_losses import by_path, one_of_outputs, outputs_by_name
 from mixtrain.typing import Network, Tensor, Tree
 
 _PLAIN: Final = JitChoice(False, "a user's metric may have operations that XLA lacks")
@@ -33,19 +33,22 @@ class CompileMetric(Metric):
 
     `metric`: A Keras metric, a name that Keras knows, or a function of ``(labels, predictions)``. `output`: Name of the
     output, or its index if outputs have no names; None for the only output. `names`: Names of the outputs of a network
-    that returns them as a list. `weighted`: Whether to use sample weights.
+    that returns them as a list. `key`: A name that is that of the output, if a network that is not functional turns out
+    to return several. `weighted`: Whether to use sample weights.
 
     The attributes `identifier` and `output` are what was passed. Example:
     ``CompileMetric("accuracy")(predictions, labels)``.
     """
 
     def __init__(
-        self, metric: Any, output: str | int | None = None, names: Sequence[str] = (), *, weighted: bool = False
+        self, metric: Any, output: str | int | None = None, names: Sequence[str] = (), *, key: str | None = None,
+        weighted: bool = False,
     ) -> None:
         super().__init__()
         self.identifier = metric
         self.output = output
         self._names = names
+        self._key = key
         self._weighted = weighted
         self.metric: keras.metrics.Metric | None = metric if isinstance(metric, keras.metrics.Metric) else None
 
@@ -68,13 +71,27 @@ class CompileMetric(Metric):
         sparse = class_indices(predictions, labels, axis=-1)
         return dataclasses.replace(sparse, weights=weights) if sparse is not None and self._weighted else sparse
 
+    def find_output(self, predictions: Tree) -> None:
+        """Read from a network's outputs whether the key of this metric is one of several."""
+        outputs = outputs_by_name(predictions, ())
+        if self._key is not None and len(outputs) > 1 and self._key in outputs:
+            self.output = self._key
+
+    def name_of_result(self, name: str) -> str:
+        """Return the name in results, of a metric that `name` belongs to if its key is not an output."""
+        found = self._key is not None and self.output is not None
+        return f"{self.output}_{metric_name(self.identifier)}" if found else name
+
     def _select(self, predictions: Tree, labels: Tree, weights: Tree | None = None) -> tuple[Tree, Tree, Tree | None]:
         """Return the predictions, labels and weights of this metric's output."""
+        self.find_output(predictions)
         if self.output is None:
             _check_single(self, predictions)
             return _single(predictions), _single(labels), None if weights is None else _single(weights)
         outputs = outputs_by_name(predictions, self._names)
         names = list(outputs)
+        if isinstance(predictions, dict) and len(outputs) != len(predictions):  # Nested, so are the labels.
+            labels, weights = by_path(labels), by_path(weights)
         if isinstance(weights, dict):
             weights = weights.get(self.output)
         elif isinstance(weights, (list, tuple)):
@@ -147,8 +164,19 @@ def keras_results(plain: Sequence[tuple[Any, str]], weighted: Sequence[tuple[Any
         return name if output is None else f"{output}_{name}"
 
     plain_names = [unique(full_name(*item)) for item in plain]
-    names = [name if full_name(output, name) not in counts else f"weighted_{name}" for output, name in weighted]
-    return plain_names, [unique(full_name(item[0], name)) for item, name in zip(weighted, names, strict=True)]
+    weighted_names = [
+        unique(full_name(output, f"weighted_{name}" if full_name(output, name) in counts else name))
+        for output, name in weighted
+    ]
+    return plain_names, weighted_names
+
+
+def by_result(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metrics by the names of their results, once the network has run."""
+    return {
+        metric.name_of_result(name) if isinstance(metric, CompileMetric) else name: metric
+        for name, metric in metrics.items()
+    }
 
 
 class DeviceMetrics:
@@ -172,7 +200,7 @@ class DeviceMetrics:
             self._update(predictions, labels, weights, masks)
             self._built = True
             return
-        graph = context.graph_mode()
+        graph = execution.current.graph_mode
         if graph not in self._compiled:
             self._compiled[graph] = backend.compile_function(self._update, choice=_PLAIN)
         try:
@@ -196,6 +224,8 @@ def give_masks(outputs: Tree, masks: Sequence[Tensor | None]) -> None:
 
 def update_metric(metric: Metric, predictions: Tree, labels: Tree, weights: Tree | None) -> None:
     """Update a `KerasMetric`, or a `CompileMetric`, which takes sample weights too, with a batch."""
+    if isinstance(metric, CompileMetric):
+        metric.find_output(predictions)
     _check_single(metric, predictions)
     metric.update(predictions, labels, *([weights] if isinstance(metric, CompileMetric) else []))
 
@@ -215,8 +245,7 @@ def _is_for_tensors(metric: Any) -> bool:
 def _check_single(metric: Metric, predictions: Tree) -> None:
     """Check that a metric that takes one output, and was not told which, gets no more.
 
-    Raises:
-        ValueError: There are several.
+    Raises: ValueError if there are several.
     """
     outputs = list(outputs_by_name(predictions, ()))
     if len(outputs) > 1 and _is_of_one_output(metric):
@@ -251,11 +280,6 @@ def flat_results(results: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in results.items():
         flat |= value if isinstance(value, dict) else {name: value}
     return flat
-
-
-def masks_of(outputs: Tree) -> list[Tensor | None]:
-    """Return for each of a network's outputs the mask from Keras's layers, or None."""
-    return [backend.mask_of(output) for output in keras.tree.flatten(outputs)]
 
 
 def checked_weighted(metric: Any) -> Any:

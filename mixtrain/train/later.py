@@ -9,8 +9,7 @@ from typing import Any
 class Later:
     """The result of a function, which is called once, on first access.
 
-    Args:
-        make: Returns the value.
+    `make`: Returns the value.
 
     Example:
         >>> Later(lambda: 1 + 1).value

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import functools
 import math
-import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
-from mixtrain import backend, context, data_backend
+from mixtrain import backend, data_backend, execution
 from mixtrain.loss_scale.guard import OverflowGuard
-from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.serialization.latest import latest_checkpoint
 from mixtrain.train.agreement import Agreement
 from mixtrain.train.callback.callback_list import CallbackList
+from mixtrain.train.callback.keras_adapter import added_to_logs, keras_params
 from mixtrain.train.compiled_networks import CompiledNetworks
-from mixtrain.train.diagnosis import OverflowDiagnosis
 from mixtrain.train.epoch_values import epoch_values, warn_of_non_finite
 from mixtrain.train.evaluation import Evaluation, evaluate
 from mixtrain.train.feed import Feed
@@ -26,7 +25,7 @@ from mixtrain.train.first_scale import FirstScale, step_with_retries
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.later import Later, now
 from mixtrain.train.networks import Networks, warn_of_changed_weights
-from mixtrain.train.progress import as_list, resolve_verbose, with_progress
+from mixtrain.train.progress import BAR, ProgressMonitor, as_list, resolve_verbose
 from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.resume import resume_run
 from mixtrain.train.run_context import CallbackArguments, RunContext
@@ -38,20 +37,17 @@ from mixtrain.train.training import Training
 from mixtrain.typing import Batch
 
 _Calls = Generator[StepCall, None, None]
+# How many calls the explanation of an overflow looks back.
+_RECENT_CALLS: Final = 32
 
 
 class TrainingLoop:
     """A run of `Model.train` or `Model.fit`.
 
-    Args:
-        training: The arguments of `train` or `fit`.
-        networks: The networks, built.
-        compiled: Their compiled calls.
-        feed: The dataset, read from where the run begins.
-        skip: Batches of its first pass that sink feed skips.
-        bad_step_max: Maximum number of consecutive overflows.
-        retries: Whether a step that overflows is run again at smaller scales.
-        evaluation: The evaluation between epochs, or None.
+    `training`: The arguments of `train` or `fit`. `networks`: The networks, built. `compiled`: Their compiled calls.
+    `feed`: The dataset, read from where the run begins. `skip`: Batches of its first pass that sink feed skips.
+    `bad_step_max`: Maximum number of consecutive overflows. `retries`: Whether a step that overflows is run again at
+    smaller scales. `evaluation`: The evaluation between epochs, or None.
     """
 
     def __init__(
@@ -63,9 +59,11 @@ class TrainingLoop:
         self._mode = compiled.train_mode
         self._diagnosis = compiled.diagnosis
         self._sampler = compiled.range_sampler
-        self._guard = make_guard(networks, self._diagnosis, bad_step_max)
-        finds_scale = isinstance(networks.manager, DynamicLossScaleManager) and networks.manager.finds_scale
-        self._finds_scale = finds_scale or (networks.manager_by_default and networks.manager is not None)
+        # Of a run whose steps may be skipped.
+        self._guard = (
+            OverflowGuard(networks.step.state, self._diagnosis, limit=bad_step_max) if networks.scaled else None
+        )
+        self._networks = networks
         self._retries = retries and networks.scaled
         self._first_scale: FirstScale | None = None
         self._metrics = networks.observer
@@ -74,6 +72,8 @@ class TrainingLoop:
         self._feed = feed
         self._sink = self._sink_data(skip, training.initial_epoch) if training.sink else None
         self._step = 0
+        # The records of the last calls, for who explains an overflow.
+        self._recent: collections.deque[StepRecords] = collections.deque(maxlen=_RECENT_CALLS)
         # Batches of the first epoch to skip: a resumed run has trained on them before it was interrupted.
         self._skip = 0
         # Arguments, context and list of the callbacks.
@@ -98,7 +98,8 @@ class TrainingLoop:
         if training.in_keras_style:
             self._arguments.keras_epochs = training.epoch
         self._context = RunContext(self._arguments)
-        callbacks = with_progress(callbacks, verbose, training.epoch, feed.size)
+        if verbose:
+            callbacks.append(ProgressMonitor(training.epoch, bar=verbose == BAR, size=feed.size))
         self._callbacks = CallbackList(callbacks, self._arguments)
         self._stepper = compiled.stepper_for(self._callbacks.needs)
         self._agreement = None
@@ -110,19 +111,18 @@ class TrainingLoop:
     def run(self) -> EpochHistory:
         """Train for the epochs of the run.
 
-        Returns:
-            Per epoch "loss" (the mean over the rows of applied steps; see `epoch_values`), with loss scaling
-            "loss_scale" and "skipped_steps", and after evaluations "val_...".
+        Returns: Per epoch "loss" (the mean over the rows of applied steps; see `epoch_values`), with loss scaling
+        "loss_scale" and "skipped_steps", and after evaluations "val_...".
 
-        Raises:
-            LossScaleExhausted: Too many steps overflowed.
-            RuntimeError: The dataset ended before its own size.
+        Raises: LossScaleExhausted if too many steps overflowed. RuntimeError if the dataset ended before its own size.
         """
-        history = EpochHistory(self._arguments.network, self._callbacks.keras_params())
+        history = EpochHistory(self._arguments.network, keras_params(self._arguments))
         warned = False
         warn_of_changed_weights(self._training.where, self._train_step)
-        if self._training.resume is not None:
-            self._resume(self._training.where, self._training.resume)
+        resume, where = self._training.resume, self._training.where
+        checkpoint = None if resume is None else latest_checkpoint(resume)
+        if checkpoint is not None:
+            resume_run(where, checkpoint, self._arguments, self._training.verbose != 0)
         self._mode.set(True)
         with contextlib.ExitStack() as stack:
             if self._agreement is not None:
@@ -131,7 +131,9 @@ class TrainingLoop:
             callbacks = stack.enter_context(self._callbacks)
             callbacks.on_train_begin(self._context)
             first_epoch = self._first_epoch()
-            self._first_scale = self._make_first_scale()
+            if self._networks.finds_scale:  # The user chose none, and no earlier run has found one.
+                step = self._train_step
+                self._first_scale = FirstScale(self._stepper, step.state, step.window)
             for epoch in range(first_epoch, self._training.epoch + 1):
                 self._arguments._set(cur_epoch_num=epoch)
                 callbacks.on_train_epoch_begin(self._context)
@@ -145,7 +147,7 @@ class TrainingLoop:
                 self._arguments._set(epoch_values=values, epoch_results=records)
                 callbacks.on_train_epoch_end(self._context)
                 # Only now, as Keras callbacks add to the logs in `on_epoch_end`.
-                history.add(number, callbacks.added_to_logs())
+                history.add(number, added_to_logs(self._arguments))
                 if self._agreement is not None:
                     self._agreement.check_rate(self._context)
                 if self._stopped(in_epoch=False):
@@ -193,12 +195,6 @@ class TrainingLoop:
         self._skip = self._step = batches
         return done + 1
 
-    def _resume(self, where: str, directory: str | os.PathLike[str]) -> None:
-        """Go on from the checkpoint of a directory that is furthest on, if there is one."""
-        checkpoint = latest_checkpoint(directory)
-        if checkpoint is not None:
-            resume_run(where, checkpoint, self._arguments, self._training.verbose != 0)
-
     def _run_epoch(self, epoch: int) -> StepRecords:
         """Run the calls of an epoch; return the records of its steps."""
         epoch_records, first = EpochRecords(), self._step - self._skip
@@ -211,6 +207,8 @@ class TrainingLoop:
                 self._arguments._set(cur_step_num=last_step, train_dataset_element=call.batch)
                 self._callbacks.on_train_step_begin(self._context)
                 try:
+                    if call.before is not None:
+                        call.before()
                     records, outputs = call.run()
                 except backend.RefusedBatch as error:
                     raise error.located("Model.train", f"step {self._step + 1 + error.index}, epoch {epoch}") from None
@@ -243,8 +241,9 @@ class TrainingLoop:
             if isinstance(group, StreamedGroup):
                 yield StepCall(functools.partial(group.run, self._stepper), len(group))
             elif len(group) == 1:
-                step = self._step_call(self._step + 1)
-                yield StepCall(functools.partial(step, group[0]), batch=group[0])
+                sampled = self._samples_after(self._step)
+                sample = functools.partial(self._sample, group[0], self._step + 1) if sampled else None
+                yield StepCall(functools.partial(self._step_call(), group[0]), batch=group[0], before=sample)
             else:
                 yield from self._group_calls(group, hooks)
             if self._stopped(in_epoch=True):
@@ -293,7 +292,7 @@ class TrainingLoop:
     def _group_limit(self, batch_bytes: int, max_steps: int = MAX_STEPS) -> int:
         """Return how many steps may run in a call from the present step on."""
         free = self._callbacks.free_steps(self._context)
-        if free == 1 or not context.graph_mode():
+        if free == 1 or not execution.current.graph_mode:
             return 1
         unobserved = self._unobserved_steps(self._step, sampled=self._samples_after(self._step))
         return int(min(free, max(unobserved, 1), self._stepper.steps_per_call.estimate(batch_bytes, max_steps)))
@@ -305,7 +304,8 @@ class TrainingLoop:
     @property
     def _may_group(self) -> bool:
         """Whether steps may run in groups: nothing needs control after every single step."""
-        return not self._callbacks.needs_control and self._train_step.host_manager is None and context.graph_mode()
+        uncontrolled = not self._callbacks.needs_control and self._train_step.host_manager is None
+        return uncontrolled and execution.current.graph_mode
 
     # ---- sink feed --------------------------------------------------------------------------------------------
     def _sink_calls(self, epoch: int) -> _Calls:
@@ -329,12 +329,12 @@ class TrainingLoop:
         while done < count:
             try:
                 step = self._step + done
+                samples = self._samples_after(step)
                 # A compiled loop that reads the dataset itself shows no batch before its steps run.
-                peek = not backend.GROUPS.reads and self._samples_after(step)
+                peek = samples and not backend.GROUPS.reads
                 batch, result = sink.run(
-                    self._stepper, self._step_call(step + 1), count - done,
-                    self._unobserved_steps(step, sampled=peek), epoch,
-                    before=functools.partial(self._sample, step=step + 1) if peek else None,
+                    self._stepper, self._step_call(), count - done, self._unobserved_steps(step, sampled=peek), epoch,
+                    before=functools.partial(self._sample, step=step + 1) if samples else None,
                     at_overflow=self._after_overflow if self._ends_at_overflow else None,
                 )
             except backend.RefusedBatch as error:
@@ -348,26 +348,6 @@ class TrainingLoop:
         return CallResult(parts[0] if len(parts) == 1 else StepRecords.joined(parts), result.outputs)
 
     # ---- single steps -----------------------------------------------------------------------------------------
-    def _make_first_scale(self) -> FirstScale | None:
-        """Return the search for the first loss scale; None if the user chose it, or an earlier run has found it."""
-        step = self._train_step
-        if not self._finds_scale or step.scale is None:
-            return None
-        trained = int(backend.to_numpy(step.state.applied_steps)) > 0
-        return None if trained else FirstScale(self._stepper, step.state, step.window)
-
-    def _step_call(self, step: int) -> Callable[[Batch], CallResult]:
-        """Return the function that trains on the batch of a step, after callbacks have sampled it."""
-        call = self._unsampled_call()
-        if not self._samples_after(step - 1):
-            return call
-
-        def sampled(batch: Batch) -> CallResult:
-            self._sample(batch, step)
-            return call(batch)
-
-        return sampled
-
     def _samples_after(self, done: int) -> bool:
         """Whether a callback samples the batch of the step after `done` steps, before that step runs."""
         return not self._callbacks.steps_to_sample(done)
@@ -378,7 +358,8 @@ class TrainingLoop:
         with self._arguments._lent(cur_step_num=step, train_dataset_element=batch, measure_ranges=measure):
             self._callbacks.on_train_sample(self._context)
 
-    def _unsampled_call(self) -> Callable[[Batch], CallResult]:
+    def _step_call(self) -> Callable[[Batch], CallResult]:
+        """Return the function that trains on the batch of a step."""
         if self._first_scale is not None and not self._first_scale.done:
             return self._first_scale.step
         if self._retries:
@@ -415,9 +396,8 @@ class TrainingLoop:
     def _unobserved_steps(self, done: int, *, sampled: bool = False) -> int:
         """Return how many steps may run, after `done`, before one whose batch or results the host must see.
 
-        Args:
-            done: Number of steps so far.
-            sampled: Whether callbacks sample the first of these batches before the steps run.
+        `done`: Number of steps so far. `sampled`: Whether callbacks sample the first of these batches before the steps
+        run.
         """
         if self._first_scale is not None and not self._first_scale.done:
             return 0
@@ -429,10 +409,8 @@ class TrainingLoop:
     def _after_steps(self, records: StepRecords, step: int, batch: Batch | None) -> None:
         """Update a user's loss-scale manager, call the overflow hooks and check the overflow guard, in this order.
 
-        Args:
-            records: The results of the steps.
-            step: Number of the last step.
-            batch: The batch of the last step; None where none of the steps can end the run.
+        `records`: The results of the steps. `step`: Number of the last step. `batch`: The batch of the last step; None
+        where none of the steps can end the run.
         """
 
         def last_batch() -> Batch:
@@ -443,11 +421,13 @@ class TrainingLoop:
             for overflow in records.overflow:
                 manager.update_loss_scale(bool(overflow))
             self._train_step.scale.variable.assign(float(manager.get_loss_scale()))  # type: ignore[union-attr]
+        if self._callbacks.has_overflow_hooks:
+            self._recent.append(records.scalars())
         if self._callbacks.has_overflow_hooks and batch is not None and records.overflow[-1]:
             last = records.each()[-1]
             explain = functools.partial(self._diagnosis, now(batch), float(last.loss_scale[0]), last.non_finite_counts)
             fields = {"cur_step_num": step, "train_dataset_element": batch, "step_results": last}
-            with self._arguments._lent(**fields, explain_overflow=explain):
+            with self._arguments._lent(**fields, explain_overflow=explain, _recent=self._recent):
                 self._callbacks.on_train_overflow(self._context)
         # Last, as the guard may end the run: monitors have then seen its last overflow.
         if self._guard is not None:
@@ -466,11 +446,6 @@ class TrainingLoop:
         self._mode.set(True)  # The evaluation has set the network's cells to inference.
         arguments._set(metrics=values, eval_results=results)
         return {f"val_{name.removeprefix('eval_')}": value for name, value in results.items()}
-
-
-def make_guard(networks: Networks, diagnosis: OverflowDiagnosis, limit: int) -> OverflowGuard | None:
-    """Return the overflow guard of a run whose steps may be skipped, else None."""
-    return OverflowGuard(networks.step.state, diagnosis, limit=limit) if networks.scaled else None
 
 
 def _ended_early(when: str, size: int, epoch: int) -> RuntimeError:

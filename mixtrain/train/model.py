@@ -7,37 +7,41 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, overload
 
 import keras
 
-from mixtrain import backend, boundary, checks, context
+from mixtrain import backend, boundary, checks, execution
 from mixtrain.diagnostics.report import report_html
 from mixtrain.dtype import DType
 from mixtrain.lazy_names import serve_names
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.metrics.factory import MetricsLike
+from mixtrain.precision.half_storage import HalfStorage
 from mixtrain.precision.levels import AmpLevel, check_level
+from mixtrain.precision.master_weights import LowPrecisionUpdate
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.step.optimizer_driver import named_optimizer
 from mixtrain.step.scaling_choice import LEVEL_DEFAULT, unwrap_loss_scale_optimizer
-from mixtrain.train.accumulation import checked_accumulation
 from mixtrain.train.callback.callback import CallbacksLike
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.callback.overflow_monitor import OverflowMonitor, OverflowRecord
 from mixtrain.train.columns import check_columns, network_inputs
 from mixtrain.train.compiled import CompileArguments, compile_arguments_of, compile_network, is_compiled
 from mixtrain.train.compiled_networks import CompiledNetworks
+from mixtrain.train.deviations import Deviations
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
 from mixtrain.train.feed import Feed, as_batch
 from mixtrain.train.first_scale import check_retries
 from mixtrain.train.history import EpochHistory
-from mixtrain.train.keras_calls import KerasCalls, as_keras_arguments, as_predict_arguments, epochs_and_data
+from mixtrain.train.keras_calls import KerasCalls, as_predict_arguments, data_of_fit
 from mixtrain.train.keras_data import is_dataset
 from mixtrain.train.loop import TrainingLoop
+from mixtrain.train.lost_updates import LostUpdates
+from mixtrain.train.model_check import ModelCheck, checked_step
 from mixtrain.train.model_metrics import model_metrics
-from mixtrain.train.networks import LossOptions, Networks
+from mixtrain.train.networks import Networks, checked_accumulation
 from mixtrain.train.one_thread import use_of
 from mixtrain.train.plan_in_force import PrecisionOptions
 from mixtrain.train.progress import Verbose, as_list
@@ -45,6 +49,7 @@ from mixtrain.train.report_data import LastRun, report_data
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.training import Training
 from mixtrain.train.training_metrics import TrainingMetrics
+from mixtrain.train.watch import Watch
 from mixtrain.typing import DatasetLike, LossFn, Network, Optimizer, TensorLike, Tree
 
 
@@ -67,18 +72,26 @@ class Model(KerasCalls):
             half) or "auto" (what suits the device).
         loss_scale_manager: A manager, None for no loss scaling; by default a dynamic one for O2 in float16.
         keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
-        cast_model_type: The half-precision dtype, float16 or bfloat16; None for float16.
+        cast_model_type: The half-precision dtype, float16 or bfloat16; None for float16. "float8": bfloat16, with the
+            products of dense layers between the first and the last layer in float8; "float8_delayed": the same, scaled
+            by the largest magnitudes of earlier steps, as Keras's float8 layers are.
         boost_level: "O0"; MindSpore's boost mode is not supported.
         bad_step_max: Maximum number of consecutive overflows before training stops.
-        explain_overflow: Whether an `OverflowMonitor` reports, for every skipped step, which layer overflowed and
-            which loss scale would be small enough; see `overflows`. Without a manager, steps that are not finite are
-            skipped too, at a constant loss scale of 1.
+        explain_overflow: True: an `OverflowMonitor` reports, for every skipped step, which layer overflowed and which
+            loss scale would be small enough; see `overflows`. Without a manager, steps that are not finite are skipped
+            too, at a constant loss scale of 1. Layers that are far from float32 without an overflow are named once, on
+            the first batch and every ten epochs. True and None: one warning, in the first epoch, of weights that half
+            precision keeps from moving. False: none of these.
         on_overflow: "skip": skip a batch whose gradients overflow; "retry": run it again at the smaller loss scale, a
             few times at most, so that it is not lost. "retry" needs a dynamic manager.
         loss_weights: Factor of the loss, or of the loss of each output.
         sample_weight: Whether a batch's third column is its sample weights.
         weighted_metrics: Keras metrics that use the sample weights too, in the forms of `metrics`.
         accumulate_steps: Batches per update; an overflow in one rejects all. An epoch's last window may be shorter.
+        master_weights: None: weights are stored in float32. At O2 and O3, those of layers that compute in half may be
+            stored in half: True with float32 copies, which the optimizer updates; False without.
+        low_precision_update: How updates of weights stored in half without copies are rounded: "stochastic" (None with
+            ``master_weights=False``), "compensated", with the rests in half, or "nearest" (None in Keras's own layers).
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -100,8 +113,9 @@ class Model(KerasCalls):
         eval_indexes: Sequence[int] | None = None, amp_level: AmpLevel = "O0", *,
         loss_scale_manager: LossScaleManager | None | Any = LEVEL_DEFAULT, keep_batchnorm_fp32: bool | None = None,
         cast_model_type: DType | str | None = None, boost_level: str = "O0", bad_step_max: int = BAD_STEP_MAX,
-        explain_overflow: bool = False, on_overflow: Literal["skip", "retry"] = "skip", loss_weights: Any = None,
+        explain_overflow: bool | None = None, on_overflow: Literal["skip", "retry"] = "skip", loss_weights: Any = None,
         sample_weight: bool = False, weighted_metrics: MetricsLike | None = None, accumulate_steps: int = 1,
+        master_weights: bool | None = None, low_precision_update: LowPrecisionUpdate | None = None,
         **unknown: NoReturn,
     ) -> None:
         checks.keywords("Model", unknown, type(self))
@@ -125,18 +139,23 @@ class Model(KerasCalls):
         keras_network = network if in_keras and eval_network is None else None
         self._metrics = EvaluationMetrics(named, indexes, shows_tensors=not in_keras, network=keras_network)
         self._bad_step_max = checks.integer("Model", "bad_step_max", bad_step_max, at_least=1, example=1000)
-        self._monitor = OverflowMonitor() if checks.boolean("Model", "explain_overflow", explain_overflow) else None
+        if explain_overflow is not None:
+            checks.boolean("Model", "explain_overflow", explain_overflow)
+        self._monitor = OverflowMonitor() if explain_overflow else None
         self._last_run = LastRun()
         if keep_batchnorm_fp32 is not None:
             checks.boolean("Model", "keep_batchnorm_fp32", keep_batchnorm_fp32)
         check_level("Model", amp_level)
-        options = PrecisionOptions(amp_level, keep_batchnorm_fp32, cast_model_type)
-        loss = LossOptions(loss_weights, sample_weight)
+        storage = HalfStorage.checked("Model", master_weights, low_precision_update)
+        options = PrecisionOptions(amp_level, keep_batchnorm_fp32, cast_model_type, storage)
         observer = TrainingMetrics(named if eval_network is None else {}, network)
         self._networks = Networks(
-            network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss, observer,
-            checked_accumulation(accumulate_steps, optimizer, on_overflow), explain_overflow,
+            network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss_weights, sample_weight,
+            observer, checked_accumulation(accumulate_steps, optimizer, on_overflow), bool(explain_overflow),
         )
+        self._watches: list[Watch] = [] if explain_overflow is False else [LostUpdates(self._networks)]
+        if explain_overflow:
+            self._watches.append(Deviations(self._networks))
         self._retries = checks.one_of("Model", "on_overflow", on_overflow, ("skip", "retry")) == "retry"
         if self._retries and isinstance(self._networks.manager, LossScaleManager):
             check_retries(self._networks.manager)
@@ -185,7 +204,7 @@ class Model(KerasCalls):
         return self._networks.precision.plan
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write a page about the last run: plan, loss and loss scale, overflows with verdicts, ranges, advice.
+        """Write a page about the last run: facts, plan, curves of losses and metrics, overflows, ranges, advice.
 
         Args:
             path: The file. If it ends in ".json", only the data, which ``python -m mixtrain report`` renders.
@@ -201,6 +220,22 @@ class Model(KerasCalls):
         as_json = os.fspath(path).endswith(".json")
         with open(path, "w", encoding="utf-8") as file:
             file.write(json.dumps(data, indent=1) if as_json else report_html(data))
+
+    def check(self, dataset: DatasetLike) -> ModelCheck:
+        """Try a step on the first batch, without training, and return what to expect; printed, it is a page of text.
+
+        It has the plan, the deviation of the loss and the gradients from one float32 pass, the headroom of each tensor,
+        the loss scale, and the memory of a step. Weights, optimizer, random states and loss scale are as before.
+
+        Args:
+            dataset: Batches, as for `train`.
+
+        Raises: As `train`.
+
+        Example: ``print(model.check(dataset))`` before hours of training.
+        """
+        with self._ready_for("Model.check", dataset) as feed:
+            return checked_step(self._networks, self._compiled, feed.first())
 
     def train(
         self, epoch: int, train_dataset: DatasetLike, callbacks: CallbacksLike | None = None,
@@ -231,47 +266,55 @@ class Model(KerasCalls):
             LossScaleExhausted: Steps kept overflowing.
         """
         checks.keywords("Model.train", unknown, self.train, self.fit)
-        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
-        dicts = self._networks.dicts
-        training = Training("Model.train", epoch, train_dataset, *options, resume=resume, dicts=dicts)
-        with self._use.of("Model.train"):
-            return self._loop(training).run()
+        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose, resume, self._networks.dicts)
+        with self._loop(Training("Model.train", epoch, train_dataset, *options)) as loop:
+            return loop.run()
 
+    @overload
     def fit(
-        self, epoch: Any = None, train_dataset: DatasetLike | None = None, valid_dataset: DatasetLike | None = None,
+        self, epoch: int, train_dataset: DatasetLike, valid_dataset: DatasetLike | None = None,
         valid_frequency: int | Sequence[int] = 1, callbacks: CallbacksLike | None = None,
         dataset_sink_mode: bool = False, valid_dataset_sink_mode: bool = False, sink_size: int = -1,
         initial_epoch: int = 0, *, verbose: Verbose = "auto", resume: str | os.PathLike[str] | None = None,
-        x: Tree | None = None, y: Tree | None = None, batch_size: int | None = None, epochs: int | None = None,
+    ) -> EpochHistory: ...
+
+    @overload
+    def fit(
+        self, x: Tree, y: Tree | None = None, batch_size: int | None = None, epochs: int = 1, *,
+        callbacks: CallbacksLike | None = None, dataset_sink_mode: bool = False, sink_size: int = -1,
+        initial_epoch: int = 0, verbose: Verbose = "auto", resume: str | os.PathLike[str] | None = None,
         validation_split: float | None = None, validation_data: Any = None, validation_batch_size: int | None = None,
-        validation_steps: int | None = None, validation_freq: int | Sequence[int] | None = None,
-        shuffle: bool | None = None, class_weight: Mapping[int, float] | None = None,
-        sample_weight: TensorLike | None = None, steps_per_epoch: int | None = None, **unknown: NoReturn,
+        validation_steps: int | None = None, validation_freq: int | Sequence[int] = 1, shuffle: bool | None = None,
+        class_weight: Mapping[int, float] | None = None, sample_weight: TensorLike | None = None,
+        steps_per_epoch: int | None = None,
+    ) -> EpochHistory: ...
+
+    def fit(  # type: ignore[misc]  # The names of Keras's arguments are those of the second overload.
+        self, epoch: Any = None, train_dataset: Any = None, valid_dataset: Any = None, valid_frequency: Any = 1,
+        callbacks: CallbacksLike | None = None, dataset_sink_mode: bool = False,
+        valid_dataset_sink_mode: bool = False, sink_size: int = -1, initial_epoch: int = 0, *,
+        verbose: Verbose = "auto", resume: str | os.PathLike[str] | None = None, **keras_arguments: Any,
     ) -> EpochHistory:
-        """Train for some epochs, evaluating in between: ``fit(epoch, train_dataset)`` or Keras's ``fit(x, y)``.
+        """Train, evaluating between epochs: ``fit(epoch, train_dataset)`` or Keras's ``fit(x, y, batch_size, epochs)``.
 
         Args:
-            epoch: As in `train`; or Keras's x.
-            train_dataset: As in `train`; or Keras's y.
-            valid_dataset: The dataset to evaluate on; None for no evaluation. Or Keras's batch_size.
-            valid_frequency: Evaluate every so many epochs, or after the epochs in this list (from 1). Or Keras's
-                epochs.
+            epoch, train_dataset: As in `train`.
+            valid_dataset: The dataset to evaluate on; None for no evaluation.
+            valid_frequency: Evaluate every so many epochs, or after the epochs in this list (from 1).
             callbacks: As in `train`; their evaluation hooks are called too.
             dataset_sink_mode, sink_size, initial_epoch, verbose, resume: As in `train`.
             valid_dataset_sink_mode: Accepted; evaluation is always fed from the host.
             x: An array, a structure of arrays, or a dataset of batches.
             y: Labels; None where `x` is a dataset.
             batch_size: Rows of a batch of arrays; None for 32.
-            epochs: Number of the last epoch; None for 1.
+            epochs: Number of the last epoch.
             validation_split: Fraction of the rows of arrays to validate on, the last ones; None for none.
             validation_data: ``(x, y)``, ``(x, y, sample_weight)`` or a dataset.
             validation_batch_size: Rows of a validation batch; None for `batch_size`.
             validation_steps: Batches of an evaluation; None for all.
             validation_freq: As `valid_frequency`.
-            shuffle: Whether to shuffle the rows of arrays, or the batches of a `PyDataset`, before each epoch; None
-                for True.
-            class_weight: A weight for the rows of each class.
-            sample_weight: A weight for each row.
+            shuffle: Whether to shuffle rows of arrays, or batches of a `PyDataset`, before each epoch; None for True.
+            class_weight, sample_weight: A weight for the rows of each class, or for each row.
             steps_per_epoch: Batches of an epoch, which starts where the last one ended; None for all.
 
         Returns:
@@ -291,47 +334,33 @@ class Model(KerasCalls):
 
         Source: MindSpore, `mindspore.train.Model.fit`; Keras, `keras.Model.fit`.
         """
-        checks.keywords("Model.fit", unknown, self.fit)
+        checks.keywords("Model.fit", keras_arguments, self.fit)
         checks.boolean("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
-        keras_arguments = {
-            "x": x, "y": y, "batch_size": batch_size, "epochs": epochs, "validation_split": validation_split,
-            "validation_data": validation_data, "validation_batch_size": validation_batch_size,
-            "validation_steps": validation_steps, "validation_freq": validation_freq, "shuffle": shuffle,
-            "class_weight": class_weight, "sample_weight": sample_weight, "steps_per_epoch": steps_per_epoch,
-        }
-        keras_call = as_keras_arguments((epoch, train_dataset, valid_dataset, valid_frequency), keras_arguments)
-        in_keras_style = keras_call is not None
-        if keras_call is not None:
-            epoch, train_dataset, valid_dataset, valid_frequency = epochs_and_data(
-                **keras_call, dicts=(self._networks.dicts, self._networks.eval_dicts)
-            )
-        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
-        training = Training(
-            "Model.fit", epoch, train_dataset, *options, valid_frequency, resume, self._networks.dicts,
-            in_keras_style=in_keras_style,
-        )
-        evaluation = None
-        with self._use.of("Model.fit"):
-            if valid_dataset is not None:
-                evaluation = self._evaluation("Model.fit", valid_dataset, in_keras_style=in_keras_style)
-            return self._loop(training, evaluation, in_keras_style=in_keras_style).run()
+        first = (epoch, train_dataset, valid_dataset, valid_frequency)
+        epoch, dataset, *validation = data_of_fit(first, keras_arguments, self._networks)
+        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose, resume, self._networks.dicts)
+        with self._loop(Training("Model.fit", epoch, dataset, *options, *validation)) as loop:
+            return loop.run()
 
-    def _loop(
-        self, training: Training, evaluation: Evaluation | None = None, *, in_keras_style: bool = False
-    ) -> TrainingLoop:
-        """Return the loop of a run, with its networks built."""
-        networks = self._networks
-        networks.check_trains(training.where)
-        feed, skip = training.feed_after(training.initial_epoch)
-        self._make_ready(training.where, feed, in_keras_style=in_keras_style)
-        compile_network(networks.network, self._compile_arguments)
-        context.warn_missing_device(backend.describe_device().kind)
-        monitors = [self._last_run] if self._monitor is None else [self._last_run, self._monitor]
-        training = dataclasses.replace(training, callbacks=[*as_list(training.callbacks), *monitors])
-        return TrainingLoop(
-            training, networks, self._compiled, feed, skip, bad_step_max=self._bad_step_max,
-            retries=self._retries, evaluation=evaluation,
-        )
+    @contextlib.contextmanager
+    def _loop(self, training: Training) -> Iterator[TrainingLoop]:
+        """Build the networks; yield the loop of a run."""
+        networks, where, dataset = self._networks, training.where, training.valid_dataset
+        in_keras_style = training.in_keras_style
+        with self._use.of(where):
+            evaluation = None if dataset is None else self._evaluation(where, dataset, in_keras_style=in_keras_style)
+            networks.check_trains(where)
+            feed, skip = training.feed_after(training.initial_epoch)
+            self._make_ready(where, feed, in_keras_style=in_keras_style)
+            compile_network(networks.network, self._compile_arguments)
+            execution.warn_missing_device(backend.describe_device().kind)
+            monitors = [self._last_run] if self._monitor is None else [self._last_run, self._monitor]
+            watches = [watch for watch in self._watches if watch.active]
+            training = dataclasses.replace(training, callbacks=[*as_list(training.callbacks), *watches, *monitors])
+            yield TrainingLoop(
+                training, networks, self._compiled, feed, skip, bad_step_max=self._bad_step_max,
+                retries=self._retries, evaluation=evaluation,
+            )
 
     def _make_ready(self, where: str, feed: Feed, *, in_keras_style: bool = False) -> None:
         """Check the columns of a training dataset, and build the networks for its batches."""

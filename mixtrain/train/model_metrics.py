@@ -11,7 +11,7 @@ from mixtrain import checks
 from mixtrain.metrics import Metric, MetricLike, as_metrics
 from mixtrain.metrics.metric import SparseLabels
 from mixtrain.step.network_loss import output_names
-from mixtrain.step.output_losses import is_keras_loss, one_of_outputs, outputs_by_name
+from mixtrain.step.output_losses import by_path, is_keras_loss, one_of_outputs, outputs_by_name
 from mixtrain.train.keras_metrics import CompileMetric, checked_weighted, is_keras_metric, keras_results, metric_name
 from mixtrain.typing import LossFn, Network, Tree
 
@@ -23,10 +23,8 @@ _KERAS_NAMES: Final = ("accuracy", "acc", "mse", "mae")
 class OutputMetric(Metric):
     """A metric of one of several outputs.
 
-    Args:
-        metric: The metric.
-        output: Name of the output, or its index if outputs have no names.
-        names: Names of the outputs of a network that returns them as a list.
+    `output`: Name of the output, or its index if outputs have no names. `names`: Names of the
+    outputs of a network that returns them as a list.
     """
 
     def __init__(self, metric: MetricLike, output: Any, names: list[str]) -> None:
@@ -62,41 +60,48 @@ def model_metrics(
 ) -> dict[str, MetricLike]:
     """Return a Model's metrics by name.
 
-    Args:
-        network: The Model's network.
-        loss_fn: Its loss; a dict or list for several outputs.
-        metrics: As for `as_metrics`. For a network of several outputs also a dict from output name, or a list, of
-            metrics or lists of metrics, with results named ``output_metric``. In a list for a Keras network with a
-            Keras loss, names have their meaning in Keras's `compile`.
-        weighted_metrics: Keras's metrics that use sample weights, in the same forms.
+    `network`: The Model's network. `loss_fn`: Its loss; a dict or list for several outputs. `metrics`: As for
+    `as_metrics`. For a network of several outputs also a dict from output name, or a list, of metrics or lists of
+    metrics, with results named ``output_metric``. In a list for a Keras network with a Keras loss, names have their
+    meaning in Keras's `compile`. `weighted_metrics`: Keras's metrics that use sample weights, in the same forms.
 
-    Raises:
-        TypeError: One is neither a name nor a metric.
-        ValueError: A name is unknown, or used by two metrics.
+    Raises: TypeError if one is neither a name nor a metric. ValueError if a name is unknown, or used by two metrics.
     """
     names, outputs = output_names(network), _outputs(network, loss_fn, metrics)
     in_keras = isinstance(network, keras.Layer) and is_keras_loss(loss_fn, keras_network=True)
-    by_output: dict[Any, Any] | None = _by_output("metrics", names, outputs, metrics, in_keras)
-    plain = [
-        (output, name, metric)
-        for output, items in ({None: metrics} if by_output is None else by_output).items()
-        for name, metric in _named(items, output, names, in_keras)
-    ]
-    weighted_by_output = _by_output("weighted_metrics", names, outputs, weighted_metrics, True)
-    if weighted_by_output is None:
-        raise checks.fail_value(
-            "Model", f"weighted_metrics must be a list for the outputs {outputs or [None]}, or a dict by their names",
-            weighted_metrics, 'weighted_metrics=["accuracy"]',
-        )
+    nested = _nested_outputs(network, metrics, weighted_metrics) if in_keras else {}
+    if nested:
+        outputs, metrics, weighted_metrics = list(nested), by_path(metrics), by_path(weighted_metrics)
+    # Whether keys are outputs, or the names of results of the only output, is known once such a network has run.
+    unknown_outputs = in_keras and not names and not outputs
+    if unknown_outputs and isinstance(metrics, dict):
+        plain = [(None, name, metric) for name, metric in _keyed(metrics)]
+    else:
+        by_output: dict[Any, Any] | None = _by_output("metrics", names, outputs, metrics, in_keras)
+        plain = [
+            (output, name, metric)
+            for output, items in ({None: metrics} if by_output is None else by_output).items()
+            for name, metric in _named(items, output, names, in_keras)
+        ]
+    if unknown_outputs and isinstance(weighted_metrics, dict):
+        rows = [(None, key, item) for key, items in weighted_metrics.items() for item in _as_list(items)]
+    else:
+        weighted_by_output = _by_output("weighted_metrics", names, outputs, weighted_metrics, True)
+        if weighted_by_output is None:
+            raise checks.fail_value(
+                "Model", f"weighted_metrics must be a list for the outputs {outputs or [None]}, or a dict by their "
+                "names", weighted_metrics, 'weighted_metrics=["accuracy"]',
+            )
+        rows = [(output, None, item) for output, items in weighted_by_output.items() for item in items]
     weighted = [
-        (output, metric_name(item), CompileMetric(checked_weighted(item), output, names, weighted=True))
-        for output, items in weighted_by_output.items()
-        for item in items
+        (output, metric_name(item), CompileMetric(checked_weighted(item), output, names, key=key, weighted=True))
+        for output, key, item in rows
     ]
     # Keras has no names for the outputs of a network that is not functional.
     unnamed = range(len(outputs)) if in_keras else ()
     plain_names, weighted_names = keras_results(*(
-        [(None if output in unnamed else output, name) for output, name, _ in items] for items in (plain, weighted)
+        [(None if output in unnamed else nested.get(output, output), name) for output, name, _ in items]
+        for items in (plain, weighted)
     ))
     return {name: item[2] for name, item in zip([*plain_names, *weighted_names], [*plain, *weighted], strict=True)}
 
@@ -112,6 +117,30 @@ def _outputs(network: Network, loss_fn: LossFn, metrics: Any) -> list[Any]:
         # Lists by name are Keras's form, for the dict that a model returns which is not functional.
         return sorted(metrics) if any(map(_is_list, metrics.values())) else []
     return list(loss_fn) if isinstance(loss_fn, dict) else list(range(len(loss_fn))) if _is_list(loss_fn) else []
+
+
+def _nested_outputs(network: Network, *metrics: Any) -> dict[Any, Any]:
+    """Return the paths of outputs that metrics in nested dicts name, each with Keras's name for its output.
+
+    That is the name of the layer in a functional model, and None in others. The result is empty if no dict is nested.
+    """
+    nested = [values for values in metrics if isinstance(values, dict) and any(map(_is_dict, values.values()))]
+    tensors = network.output if nested and output_names(network) else {}
+    layer_names = dict(zip(map(id, keras.tree.flatten(tensors)), getattr(network, "output_names", ()), strict=False))
+    known = {path: layer_names[id(tensor)] for path, tensor in outputs_by_name(tensors, ()).items()}
+    return {path: known.get(path) for path in sorted({path for values in nested for path in by_path(values)})}
+
+
+def _keyed(metrics: dict[str, Any]) -> Iterator[tuple[str, MetricLike]]:
+    """Yield Keras's metrics by key, each with its key, and mixtrain's, with their names for the only output."""
+    listed = any(map(_is_list, metrics.values()))
+    for key, items in metrics.items():
+        for item in _as_list(items):
+            known = is_keras_metric(item) if listed else item in _KERAS_NAMES or isinstance(item, keras.metrics.Metric)
+            if known:
+                yield metric_name(item) if listed else key, CompileMetric(item, key=key)
+            else:
+                yield from _named_by_mixtrain([item] if listed else {key: item}, None, [])
 
 
 def _by_output(
@@ -169,6 +198,10 @@ def _named_by_mixtrain(metrics: Any, output: Any, names: list[str]) -> Iterator[
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple))
+
+
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -14,55 +14,31 @@ import numpy as np
 from mixtrain import backend, checks, faces
 from mixtrain.distribution.data_parallel import DataParallel, in_force, putting_in_force
 from mixtrain.distribution.processes import ProcessParallel
-from mixtrain.loss_scale.manager import LossScaleManager
+from mixtrain.loss_scale.manager import DynamicLossScaleManager, LossScaleManager
 from mixtrain.network.unique_names import variable_names
-from mixtrain.network.walk import is_cell
+from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.precision.apply import under_plan
+from mixtrain.precision.float8_layers import refuse_delayed
 from mixtrain.precision.planner import plan_precision
 from mixtrain.step.network_loss import NetworkLoss
 from mixtrain.step.own_loss import computes_loss, refuse_overridden
-from mixtrain.step.scaled_step import scaled_step
-from mixtrain.step.scaling_choice import (
-    LEVEL_DEFAULT,
-    check_manager,
-    default_manager,
-    warn_unscaled,
-    watching_manager,
-)
-from mixtrain.step.train_step import ForeignStep, Step, TrainStep, step_of, trainable_variables
+from mixtrain.step.scaling_choice import LEVEL_DEFAULT, check_manager, default_manager, warn_unscaled, watching_manager
+from mixtrain.step.train_step import ForeignStep, Step, TrainStep, scaled_step, step_of, trainable_variables
 from mixtrain.train.feed import DictBatches, dicts_of
 from mixtrain.train.plan_in_force import PlanInForce, PrecisionOptions
 from mixtrain.train.training_metrics import TrainingMetrics
 from mixtrain.typing import LossFn, Network, Optimizer, Tensor, TensorLike
 
 
-@dataclasses.dataclass(frozen=True)
-class LossOptions:
-    """Options of a Model's loss.
-
-    Attributes:
-        weights: Factors of the losses, as for `WithLossCell`.
-        sample_weight: Whether a batch's third column is its sample weights.
-    """
-
-    weights: Any = None
-    sample_weight: bool = False
-
-
 class Networks:
     """The train, eval and predict networks of a Model, built once; `CompiledNetworks` compiles them.
 
-    Args:
-        network: A Cell or Keras model.
-        loss_fn: Takes ``(outputs, label)``, or None.
-        optimizer: A mixtrain or Keras optimizer, or None.
-        eval_network: Returns the inputs of the metrics; None for the network with its loss.
-        options: How precision is planned.
-        manager: The loss-scale manager, None for none, or the level's default.
-        loss: Weights of the loss.
-        observer: The metrics that training updates, or None.
-        accumulate_steps: Number of batches per update.
-        watched: Whether steps that are not finite are skipped without a manager too, by a constant scale of 1.
+    `network`: A Cell or Keras model. `loss_fn`: Takes ``(outputs, label)``, or None. `optimizer`: A mixtrain or Keras
+    optimizer, or None. `eval_network`: Returns the inputs of the metrics; None for the network with its loss.
+    `options`: How precision is planned. `manager`: The loss-scale manager, None for none, or the level's default.
+    `loss_weights`: Factors of the losses, as for `WithLossCell`. `observer`: The metrics that training updates, or
+    None. `accumulate_steps`: Number of batches per update. `watched`: Whether steps that are not finite are skipped
+    without a manager too, by a constant scale of 1.
 
     Attributes:
         network: As passed; it predicts.
@@ -71,12 +47,13 @@ class Networks:
         manager: The manager in use, or None.
         manager_by_default: Whether the manager is the level's default.
         precision: The plan.
+        sample_weight: Whether a batch's third column is its sample weights.
         observer: The metrics that training updates, or None.
     """
 
     def __init__(
         self, network: Network, loss_fn: LossFn | None, optimizer: Optimizer | None, eval_network: Network | None,
-        options: PrecisionOptions, manager: Any, loss: LossOptions = LossOptions(),
+        options: PrecisionOptions, manager: Any, loss_weights: Any = None, sample_weight: bool = False,
         observer: TrainingMetrics | None = None, accumulate_steps: int = 1, watched: bool = False,
     ) -> None:
         _check_network("network", network)
@@ -84,13 +61,22 @@ class Networks:
             _check_network("eval_network", eval_network)
         self.network = network
         self.loss_fn = loss_fn
-        self._loss = _checked_loss(loss, loss_fn, network)
+        self._loss_weights, self.sample_weight = loss_weights, checks.boolean("Model", "sample_weight", sample_weight)
+        # A network that overrides `compute_loss` may have sample weights without a loss.
+        needs_loss = sample_weight and not computes_loss(network)
+        for name, value in (("loss_weights", loss_weights), ("sample_weight", needs_loss or None)):
+            if loss_fn is None and value is not None:
+                raise checks.fail_value("Model", f"{name} needs a loss_fn", value, "Model(network, loss_fn, optimizer)")
         self.optimizer = optimizer
-        self._accumulate_steps, self._watched = accumulate_steps, watched
+        self._accumulate_steps, self._watched, self._update = accumulate_steps, watched, options.storage.update
         if optimizer is not None:
             refuse_overridden(network, "train")
         self.observer = observer if optimizer is not None and observer is not None and observer.observes else None
         self._user_eval_network = eval_network
+        for name, value in (("master_weights", options.storage.masters), ("low_precision_update", self._update)):
+            if optimizer is None and value is not None:
+                example = "Model(network, loss_fn, optimizer, ...)"
+                raise checks.fail_value("Model", f"{name} needs an optimizer", value, example)
         self.precision = PlanInForce(network, options)
         self.manager_by_default = manager is LEVEL_DEFAULT
         if manager is LEVEL_DEFAULT:
@@ -132,8 +118,7 @@ class Networks:
     def build(self, *inputs: TensorLike) -> None:
         """Build every Keras layer by running the network on one sample, and make the cells.
 
-        Args:
-            *inputs: The network's inputs, tensors (N, ...).
+        `*inputs`: The network's inputs, tensors (N, ...).
         """
         if not self.built:
             # What the call writes is dropped, as where Keras builds a network: random states, statistics, metrics.
@@ -152,21 +137,14 @@ class Networks:
         """Whether the network is a Keras one that computes its loss itself."""
         return self.loss_fn is None and isinstance(self.network, keras.Layer)
 
-    @property
-    def sample_weight(self) -> bool:
-        """Whether a batch's third column is its sample weights."""
-        return self._loss.sample_weight
-
     def check_trains(self, where: str) -> None:
         """Check that the Model can be trained.
 
-        Args:
-            where: The caller, for errors.
+        `where`: The caller, for errors.
 
-        Raises:
-            TypeError: The network is a Keras model that overrides `train_step`.
-            ValueError: There is no optimizer, and the network is not a Cell that can be its own train step, on several
-                devices if the Model was made for them.
+        Raises: TypeError if the network is a Keras model that overrides `train_step`. ValueError if there is no
+        optimizer, and the network is not a Cell that can be its own train step, on several devices if the Model was
+        made for them.
         """
         refuse_overridden(self.network, "train")
         if self.optimizer is None and (self.loss_fn is not None or self.own_loss):
@@ -187,14 +165,17 @@ class Networks:
     @functools.cached_property
     def network_loss(self) -> NetworkLoss:
         """The network with its loss."""
-        return NetworkLoss(self.network, self.loss_fn, self._loss.weights)
+        return NetworkLoss(self.network, self.loss_fn, self._loss_weights)
 
     @functools.cached_property
     def step(self) -> Step:
         """The step that trains on a batch; without an optimizer, the network itself."""
         if self.optimizer is None:
             # Made now, so that its errors are raised here.
-            return step_of(self.network) if self._returns_loss else ForeignStep(self.network_loss.network)
+            step = step_of(self.network) if self._returns_loss else ForeignStep(self.network_loss.network)
+            if isinstance(step, ForeignStep):
+                refuse_delayed("Model", self.precision.plan)
+            return step
         self.precision.apply()
         if self.manager_by_default and self.manager is None:
             # Layers that were created by building the network may have a dtype policy of their own.
@@ -205,7 +186,7 @@ class Networks:
             self.manager = watching_manager(self.optimizer)
         with putting_in_force(self._parallel):
             loss = self.network if self._returns_loss else self.network_loss
-            step = scaled_step(loss, self.optimizer, self.manager)
+            step = scaled_step(loss, self.optimizer, self.manager, self._update)
         step.observe(self.observer)
         step.accumulate(self._accumulate_steps)
         return step
@@ -229,14 +210,18 @@ class Networks:
         return self.network_loss if self._user_eval_network is None else self._user_eval_network
 
     @property
-    def evaluates_itself(self) -> bool:
-        """Whether the network with its loss is evaluated, not an eval network of the user's."""
-        return self._user_eval_network is None
-
-    @property
     def scaled(self) -> bool:
         """Whether the three outputs of a step are ``(loss, overflow, loss_scale)``."""
         return self.step.scale is not None
+
+    @property
+    def finds_scale(self) -> bool:
+        """Whether a run finds its first loss scale on the first batch, as nobody chose one, and none has yet."""
+        manager = self.manager
+        asked = isinstance(manager, DynamicLossScaleManager) and manager.finds_scale
+        if manager is None or not self.scaled or not (asked or self.manager_by_default):
+            return False
+        return int(backend.to_numpy(self.step.state.applied_steps)) == 0
 
     @property
     def loss_scale(self) -> float:
@@ -248,6 +233,11 @@ class Networks:
         """`loss_scale` as a scalar tensor, without waiting for the device."""
         scale = self.step.scale
         return backend.to_tensor(np.float32(1)) if scale is None else backend.snapshot(scale.variable)
+
+    def keeping_float32(self, paths: Sequence[str]) -> contextlib.AbstractContextManager[None]:
+        """Return a context manager under which layers of `examined` compute in float32, by their paths; "" for all."""
+        layers = [node.layer for node in tree_of(self.examined).walk() if node.path in paths]
+        return under_plan(self.network, self.precision.keeping_float32(layers))
 
     def in_float32(self) -> contextlib.AbstractContextManager[None]:
         """Return a context manager under which the network computes at O0; the user's `to_float` calls still apply."""
@@ -266,14 +256,19 @@ class Networks:
         return getattr(self.with_loss, "backbone_network", self.with_loss)
 
 
-def _checked_loss(loss: LossOptions, loss_fn: LossFn | None, network: Network) -> LossOptions:
-    """Refuse options without a loss, except sample weights of a network that overrides `compute_loss`."""
-    checks.boolean("Model", "sample_weight", loss.sample_weight)
-    needs_loss = loss.sample_weight and not computes_loss(network)
-    for name, value in (("loss_weights", loss.weights), ("sample_weight", needs_loss or None)):
-        if loss_fn is None and value is not None:
-            raise checks.fail_value("Model", f"{name} needs a loss_fn", value, "Model(network, loss_fn, optimizer)")
-    return loss
+def checked_accumulation(steps: int, optimizer: Optimizer, on_overflow: str) -> int:
+    """Return the number of batches per update; raise an error if another argument excludes several."""
+    if checks.integer("Model", "accumulate_steps", steps, at_least=1, example=4) == 1:
+        return steps
+    own = getattr(optimizer, "gradient_accumulation_steps", None)
+    for wrong, needed, write in (
+        (optimizer is None, "an optimizer", "Model(network, loss_fn, optimizer, accumulate_steps=4)"),
+        (own, "an optimizer without gradient_accumulation_steps", f"accumulate_steps={own} alone"),
+        (on_overflow == "retry", 'on_overflow="skip"', 'on_overflow="skip", or accumulate_steps=1'),
+    ):
+        if wrong:
+            raise checks.fail_value("Model", f"accumulate_steps needs {needed}", steps, write)
+    return steps
 
 
 def warn_of_changed_weights(where: str, step: Step) -> None:

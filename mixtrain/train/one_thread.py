@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
-from types import TracebackType
+from collections.abc import Iterator
 from typing import Any, Final
 
 from mixtrain import backend
@@ -28,15 +29,11 @@ class OneThread:
         # The outermost call, for the error in other threads.
         self._call = ""
 
-    def of(self, where: str) -> _Use:
-        """Return the context manager of a call, such as "Model.train"."""
-        return _Use(self, where)
+    @contextlib.contextmanager
+    def of(self, where: str) -> Iterator[None]:
+        """Use the network for the duration of a call, such as "Model.train".
 
-    def begin(self, where: str) -> None:
-        """Begin a call.
-
-        Raises:
-            RuntimeError: Another thread uses the network; or the process was forked after the backend had started.
+        Raises: RuntimeError if another thread uses it, or the process was forked after the backend had started.
         """
         if backend.forked_after_start():
             raise RuntimeError(
@@ -49,28 +46,12 @@ class OneThread:
                 f"{where}: expected a network that no other thread uses; got one that is busy in {self._call} of "
                 "another thread. Write thread.join() before, or give each thread a network of its own."
             )
-        self._call = self._call or where
-
-    def end(self, where: str) -> None:
-        """End a call."""
-        if self._call == where:
-            self._call = ""
-        self._lock.release()
-
-
-class _Use:
-    __slots__ = ("_use", "_where")
-
-    def __init__(self, use: OneThread, where: str) -> None:
-        self._use, self._where = use, where
-
-    def __enter__(self) -> None:
-        self._use.begin(self._where)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._use.end(self._where)
+        outer, self._call = self._call, self._call or where
+        try:
+            yield
+        finally:
+            self._call = outer
+            self._lock.release()
 
 
 _uses: Final[weakref.WeakKeyDictionary[Any, OneThread]] = weakref.WeakKeyDictionary()

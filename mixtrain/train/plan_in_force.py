@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
+from mixtrain import checks
+from mixtrain.dtype import float32
+from mixtrain.network.marks import DECIDED
 from mixtrain.precision.apply import AppliedPlan, Lease, applied_plan, kept_plans, put_in_force, undo_soon
+from mixtrain.precision.half_storage import HalfStorage
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.plan_inputs import PlanInputs
+from mixtrain.precision.plan_request import assuming_to_float
 from mixtrain.precision.planned import planned
+from mixtrain.precision.planner import plan_keeping
 from mixtrain.trace_version import layer_changed
-from mixtrain.typing import Network
+from mixtrain.typing import Layer, Network
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,14 +28,13 @@ class PrecisionOptions:
     amp_level: Any
     keep_batchnorm_fp32: bool | None
     cast_model_type: Any
+    storage: HalfStorage = HalfStorage()
 
 
 class PlanInForce:
     """A Model's plan and its network.
 
-    Args:
-        network: A Cell or Keras model.
-        options: How its precision is planned.
+    `network`: A Cell or Keras model. `options`: How its precision is planned.
 
     Attributes:
         plan: The plan of the last `apply`.
@@ -40,6 +46,12 @@ class PlanInForce:
         self._applied: AppliedPlan | None = None
         self._kept: list[AppliedPlan] = []
         self.plan = self._make_plan()
+        if options.storage.masters is not None:
+            if self.plan.level not in ("O2", "O3"):
+                raise checks.fail_value(
+                    "Model", "master_weights needs level O2 or O3, at which weights may be stored in half",
+                    self.plan.level, 'amp_level="O2", or it without master_weights',
+                )
         self._inputs = PlanInputs(network)
 
     @property
@@ -65,17 +77,30 @@ class PlanInForce:
             self.plan = plan
 
     def _make_plan(self) -> PrecisionPlan:
-        options, current = self._options, applied_plan(self._network)
-        plan = planned("Model", self._network, options.amp_level, options.keep_batchnorm_fp32, options.cast_model_type)
+        current, plan = applied_plan(self._network), self._planned()
         self._kept = kept_plans(self._network)
         # The user's own plan of this network stays as it is, also when the Model ends.
         return current.plan if current is not None and current.lasting and current.plan == plan else plan
+
+    def _planned(self) -> PrecisionPlan:
+        options = self._options
+        arguments = options.amp_level, options.keep_batchnorm_fp32, options.cast_model_type
+        return options.storage.planned(self._network, planned("Model", self._network, *arguments))
+
+    def keeping_float32(self, layers: Sequence[Layer]) -> PrecisionPlan:
+        """Return the plan as it would be after `to_float` of some layers; nothing is changed."""
+        with assuming_to_float(layers, float32):
+            plan = self._planned()
+            # A plan that was decided for good is not planned again.
+            return plan if DECIDED.of(self._network) is None else plan_keeping(self._network, [plan])
 
     def enforce(self) -> None:
         """Apply the plan again if another was applied since, to the network or to layers that it shares."""
         current = applied_plan(self._network)
         if current is None or current.plan is not self.plan:
-            self._applied = put_in_force(AppliedPlan(self._network, self.plan, lasting=False))
+            self._applied = put_in_force(
+                AppliedPlan(self._network, self.plan, lasting=False, storage=self._options.storage)
+            )
         elif not current.in_force:
             current.enforce()
 

@@ -19,7 +19,7 @@ from mixtrain.train.running_loss import RunningLoss
 from mixtrain.train.training_metrics import last_values
 
 Verbose = Literal["auto", 0, 1, 2]
-_BAR = 1
+BAR = 1
 _SECONDS_BETWEEN_UPDATES = 0.1
 
 
@@ -137,12 +137,7 @@ def resolve_verbose(verbose: Verbose, callbacks: list[Any]) -> int:
         return int(verbose)
     if any(isinstance(callback, LossMonitor) for callback in callbacks):
         return 0
-    return _BAR if sys.stdout.isatty() else 2
-
-
-def with_progress(callbacks: list[Any], verbose: int, last_epoch: int, size: int | None) -> list[Any]:
-    """Return the callbacks of a run, with a `ProgressMonitor` unless `verbose` is 0."""
-    return [*callbacks, ProgressMonitor(last_epoch, bar=verbose == _BAR, size=size)] if verbose else callbacks
+    return BAR if sys.stdout.isatty() else 2
 
 
 def as_list(callbacks: CallbacksLike | None) -> list[Any]:

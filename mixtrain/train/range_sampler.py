@@ -27,9 +27,7 @@ class RangeSampler:
     def __call__(self, batch: Sequence[Tensor], max_values: int | None) -> tuple[Any, RangeRecords]:
         """Return the loss scale of the next step, a scalar tensor, and the ranges of one batch at it.
 
-        Args:
-            batch: Its columns.
-            max_values: Maximum number of values to count per tensor, evenly spaced; None for all.
+        `batch`: Its columns. `max_values`: Maximum number of values to count per tensor, evenly spaced; None for all.
         """
         networks = self._networks
         networks.precision.enforce()

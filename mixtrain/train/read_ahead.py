@@ -25,12 +25,9 @@ def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterat
     the default method of `multiprocessing`, as in Keras. If that is fork, and JAX runs, threads are used instead: a
     fork of a process with JAX's threads may hang.
 
-    Args:
-        dataset: The dataset.
-        indexes: The indexes of the batches.
+    `indexes`: The indexes of the batches.
 
-    Raises:
-        Exception: Raised by the dataset, at the position of that batch.
+    Raises: Exception raised by the dataset, at the position of that batch.
 
     Example:
         >>> class Squares(keras.utils.PyDataset):

@@ -54,7 +54,8 @@ class StepRecords:
         }
         for name, values in (metrics or {}).items():
             self._columns[_METRIC + name] = values
-        self._tensors = {"gradients": gradients, "predictions": predictions, _NON_FINITE: non_finite_counts}
+        tensors = {"gradients": gradients, "predictions": predictions, _NON_FINITE: non_finite_counts}
+        self._tensors = {name: values for name, values in tensors.items() if values is not None}
         self._stacked = stacked
 
     def __len__(self) -> int:
@@ -157,7 +158,7 @@ class StepRecords:
 
     def _tensor_arrays(self, name: str) -> Tree:
         """Return gradients, predictions or counts as arrays; None if no callback needs them."""
-        tensors = self._tensors[name]
+        tensors = self._tensors.get(name)
         if tensors is None:
             return None
         arrays = keras.tree.map_structure(backend.to_numpy, tensors)
@@ -165,10 +166,10 @@ class StepRecords:
 
     def scalars(self) -> StepRecords:
         """Return the same records without gradients and predictions, which take much memory."""
-        if all(value is None for value in self._tensors.values()):
+        if not self._tensors:
             return self
         records = copy.copy(self)
-        records._tensors = dict.fromkeys(self._tensors)
+        records._tensors = {}
         return records
 
     @property
@@ -249,10 +250,12 @@ class _Joined(StepRecords):
 
     def _column(self, name: str) -> np.ndarray | None:
         if name not in self._columns:
-            columns: list[Any] = [
-                part._column(name) if name.startswith(_METRIC) else getattr(part, name) for part in self._parts
-            ]
-            self._columns[name] = np.concatenate(columns)
+            metric, parts = name.startswith(_METRIC), self._parts
+            if not metric and all(part._column(name) is None for part in parts):
+                self._columns[name] = None  # Filled once, not part by part.
+            else:
+                columns: list[Any] = [part._column(name) if metric else getattr(part, name) for part in parts]
+                self._columns[name] = np.concatenate(columns)
         return self._columns[name]  # type: ignore[no-any-return]
 
     def _tensor_arrays(self, name: str) -> Tree:

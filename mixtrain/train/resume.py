@@ -13,15 +13,11 @@ from mixtrain.train.run_context import CallbackArguments
 def resume_run(where: str, checkpoint: Checkpoint, arguments: CallbackArguments, verbose: bool) -> None:
     """Load a checkpoint into the train network of a run, and let the loop go on from its position.
 
-    Args:
-        where: The caller, for errors.
-        checkpoint: The checkpoint, as read.
-        arguments: The state of the run; its "epochs_done" and "batches_done" are set.
-        verbose: Whether a line says what was loaded.
+    `where`: The caller, for errors. `checkpoint`: The checkpoint, as read. `arguments`: The state of the run; its
+    "epochs_done" and "batches_done" are set. `verbose`: Whether a line says what was loaded.
 
-    Raises:
-        ValueError: The data has another number of batches than that of the checkpoint; nothing is changed.
-        RuntimeError: The network is another one; nothing is changed.
+    Raises: ValueError if the data has another number of batches than that of the checkpoint; nothing is changed.
+    RuntimeError if the network is another one; nothing is changed.
     """
     facts = checkpoint.run_state.facts
     batches, saved = arguments.batch_num, facts.get("batch_num")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
 from mixtrain import boundary, checks
@@ -84,6 +84,7 @@ class CallbackArguments:
     verbose: int
     list_callback: Any
     _step: Any
+    _recent: Sequence[StepRecords]
     parallel_mode: str
     device_number: int
 

@@ -10,9 +10,9 @@ from typing import Any
 import keras
 
 from mixtrain import checks
+from mixtrain.network.marks import OWN_POLICY
 from mixtrain.network.walk import tree_of
-from mixtrain.precision.master_weights import masters_shown, updating_masters
-from mixtrain.precision.own_policy import OWN_POLICY
+from mixtrain.precision.master_weights import presented_in_float32, updating_masters
 from mixtrain.train.compiled import CompileArguments, compile_network
 from mixtrain.train.networks import Networks
 
@@ -32,9 +32,7 @@ class KerasSaving:
         trained at any level. With a Keras loss and optimizer, it is the file of a compiled model, with the optimizer's
         state. The loss scale is not saved; use `ModelCheckpoint` to resume a run.
 
-        Args:
-            filepath: The file; its name ends in ``.keras``.
-            overwrite: Whether to replace an existing file.
+        `filepath`: The file; its name ends in ``.keras``. `overwrite`: Whether to replace an existing file.
 
         Raises: TypeError if the network is not a `keras.Model`. ValueError for another ending, or a network
             without variables yet. FileExistsError if the file exists and `overwrite` is False.
@@ -49,9 +47,7 @@ class KerasSaving:
     def save_weights(self, filepath: Path, overwrite: bool = True) -> None:
         """Save the network's weights in float32 to a file for `keras.Model.load_weights`.
 
-        Args:
-            filepath: The file; its name ends in ``.weights.h5``.
-            overwrite: Whether to replace an existing file.
+        `filepath`: The file; its name ends in ``.weights.h5``. `overwrite`: Whether to replace an existing file.
 
         Raises: TypeError if the network is not a `keras.Model`. ValueError for another ending, or a network
             without variables yet. FileExistsError if the file exists and `overwrite` is False.
@@ -65,9 +61,8 @@ class KerasSaving:
     def load_weights(self, filepath: Path, skip_mismatch: bool = False) -> None:
         """Load weights that `save`, `save_weights` or Keras saved, trained at any level.
 
-        Args:
-            filepath: A file that ends in ``.weights.h5`` or ``.keras``.
-            skip_mismatch: Whether to skip layers whose weights have another shape, with a warning from Keras.
+        `filepath`: A file that ends in ``.weights.h5`` or ``.keras``. `skip_mismatch`: Whether to skip layers whose
+        weights have another shape, with a warning from Keras.
 
         Raises: TypeError if the network is not a `keras.Model`. ValueError if the network has no variables yet, or
             others than the file. FileNotFoundError if there is no such file.
@@ -110,9 +105,10 @@ class KerasSaving:
 @contextlib.contextmanager
 def _own_policies(network: keras.Model) -> Iterator[None]:
     """Give every layer its own dtype policy and float32 weights inside the block; compiled calls stay valid."""
-    planned = [node.layer for node in tree_of(network).walk() if OWN_POLICY in vars(node.layer)]
-    with masters_shown(network.weights), contextlib.ExitStack() as back:
-        for layer in planned:
-            back.callback(setattr, layer, "dtype_policy", layer.dtype_policy)
-            layer.dtype_policy = vars(layer)[OWN_POLICY]
+    own_policies = [(node.layer, OWN_POLICY.of(node.layer)) for node in tree_of(network).walk()]
+    with presented_in_float32(network.weights), contextlib.ExitStack() as back:
+        for layer, policy in own_policies:
+            if policy is not None:
+                back.callback(setattr, layer, "dtype_policy", layer.dtype_policy)
+                layer.dtype_policy = policy
         yield

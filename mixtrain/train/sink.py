@@ -15,18 +15,15 @@ from mixtrain.typing import Batch
 class SinkData:
     """The backend's iterator over repeated passes of a dataset.
 
-    Args:
-        feed: The dataset.
-        skip: Batches to skip at first: those that earlier epochs took of the first pass.
-        epochs: Number of epochs to come; no pass begins that they do not need.
-        sink_size: Number of batches in an epoch; -1 for a pass.
+    `feed`: The dataset. `skip`: Batches to skip at first: those that earlier epochs took of the first pass. `epochs`:
+    Number of epochs to come; no pass begins that they do not need. `sink_size`: Number of batches in an epoch; -1 for a
+    pass.
 
     Attributes:
         size: Number of batches in a pass.
         epoch_size: Number of batches in an epoch.
 
-    Raises:
-        ValueError: The dataset does not know its size.
+    Raises: ValueError if the dataset does not know its size.
     """
 
     def __init__(self, feed: Feed, skip: int, *, epochs: int, sink_size: int) -> None:
@@ -50,22 +47,17 @@ class SinkData:
     ) -> tuple[Batch | None, CallResult]:
         """Run steps in one compiled call, not beyond the end of a pass.
 
-        Args:
-            stepper: Runs the steps.
-            step: Runs a single step.
-            steps: Maximum number of steps.
-            free_steps: How many may run before one that may have to end the run. That one runs by itself, so that its
-                number and its batch are known.
-            epoch: Number of the epoch, for errors.
-            before: Called with the batch of the first step before several run, if the backend can show it.
-            at_overflow: If a step that overflows must be the last of its call: takes its batch and the result of the
-                call, and returns the result to use.
+        `stepper`: Runs the steps. `step`: Runs a single step. `steps`: Maximum number of steps. `free_steps`: How many
+        may run before one that may have to end the run. That one runs by itself, so that its number and its batch are
+        known. `epoch`: Number of the epoch, for errors. `before`: Called with the batch of the first step before it
+        runs; several steps may run then only if the backend can show their batches. `at_overflow`: If a step that
+        overflows must be the last of its call: takes its batch and the result of the call, and returns the result to
+        use.
 
-        Returns:
-            The batch of the last step if it ran by itself or with `at_overflow`, else None; and the result of the call.
+        Returns: The batch of the last step if it ran by itself or with `at_overflow`, else None; and the result of the
+        call.
 
-        Raises:
-            EndOfStream: The dataset ended before its own size.
+        Raises: EndOfStream if the dataset ended before its own size.
         """
         try:
             if self._iterator is None:
@@ -79,6 +71,8 @@ class SinkData:
             batch: Batch | None = None
             if not count:
                 batch = next(self._iterator)
+                if before is not None:
+                    before(batch)
                 result = step(batch)
             elif at_overflow is not None:
                 batch, result = stepper.loop_until_overflow(self._iterator, count)

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any, overload
+from typing import Any
 
 import keras
 import numpy as np
@@ -34,11 +34,7 @@ class StreamedGroup:
         return self.count
 
     def run(self, stepper: Stepper) -> CallResult:
-        """Run the steps.
-
-        Raises:
-            Exception: Raised by reading a batch or by a step; the steps before it have run.
-        """
+        """Run the steps. Raises: Exception raised by reading a batch or by a step; the steps before it have run."""
         first, started = stepper.steps_done(), time.perf_counter()
         try:
             result = stepper.loop(self.batches.iterator, self.count)
@@ -52,37 +48,18 @@ class StreamedGroup:
         return result
 
 
-@overload
-def grouped(
-    batches: Iterator[Batch], limit: Callable[[int], int], *, usual: Callable[[int], int] | None = None
-) -> Iterator[Sequence[Batch]]: ...
-
-
-@overload
-def grouped(
-    batches: Iterator[Batch],
-    limit: Callable[[int], int],
-    *,
-    usual: Callable[[int], int] | None = None,
-    streamed: Callable[[int], int] | None,
-) -> Iterator[Sequence[Batch] | StreamedGroup]: ...
-
-
 def grouped(
     batches: Iterator[Batch], limit: Callable[[int], int], *, usual: Callable[[int], int] | None = None,
     streamed: Callable[[int], int] | None = None,
 ) -> Iterator[Sequence[Batch] | StreamedGroup]:
     """Yield the batches in groups of consecutive batches with equal shapes.
 
-    Args:
-        batches: The batches of a pass. A backend reads several at once where it can; `HeldBatches` become tensors
-            together.
-        limit: Maximum number of batches in the next group, given the size of a batch in bytes.
-        usual: Likewise, the number of batches in a group that nothing ends early; by default that of `limit`.
-        streamed: Likewise as `limit`, for groups whose batches only the compiled call needs to see.
+    `batches`: The batches of a pass. A backend reads several at once where it can; `HeldBatches` become tensors
+    together. `limit`: Maximum number of batches in the next group, given the size of a batch in bytes. `usual`:
+    Likewise, the number of batches in a group that nothing ends early; by default that of `limit`. `streamed`: Likewise
+    as `limit`, for groups whose batches only the compiled call needs to see.
 
-    Raises:
-        Exception: Raised by reading a batch, after the batches before it were yielded.
+    Raises: Exception raised by reading a batch, after the batches before it were yielded.
     """
     pending: list[Batch] = []  # A batch that was read, but does not fit the group before it.
     failure: Exception | None = None
@@ -141,10 +118,7 @@ def until_overflow(
 
     A second call for the others would be compiled for their number, and after an overflow there may well be another.
 
-    Args:
-        stepper: Runs the steps.
-        group: Batches of equal shapes.
-        counts: As for `Stepper.several`.
+    `stepper`: Runs the steps. `group`: Batches of equal shapes. `counts`: As for `Stepper.several`.
 
     Yields:
         ``(batches, run)``: a part of the group, and a function like `Stepper.several` that returns its results, or None
@@ -179,11 +153,8 @@ def step_calls(
 
     A group that fails is undone, and each call runs its own step, so that the step that fails raises the error.
 
-    Args:
-        stepper: Runs the steps.
-        group: Batches of equal shapes.
-        run: Runs them in one call, as `Stepper.several`. If it returns the optimizer's counts of updates, on which
-            schedules depend, each call sets the count of its own step.
+    `stepper`: Runs the steps. `group`: Batches of equal shapes. `run`: Runs them in one call, as `Stepper.several`. If
+    it returns the optimizer's counts of updates, on which schedules depend, each call sets the count of its own step.
     """
     counter = stepper.counter
     result = run(group)
@@ -214,10 +185,7 @@ def step_calls(
 def run_group(stepper: Stepper, group: Sequence[Batch], run: Callable[[Sequence[Batch]], Group | None]) -> CallResult:
     """Run the steps of a group, where no callback has step hooks.
 
-    Args:
-        stepper: Runs the steps.
-        group: Batches of equal shapes.
-        run: Runs them in one call, as `Stepper.several`.
+    `stepper`: Runs the steps. `group`: Batches of equal shapes. `run`: Runs them in one call, as `Stepper.several`.
     """
     result = run(group)
     if result is not None:

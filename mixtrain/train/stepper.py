@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from mixtrain import backend, boundary
+from mixtrain import backend, boundary, execution
 from mixtrain.loss_scale.rule import Count
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.train_step import NON_FINITE, Step
@@ -44,11 +44,13 @@ class StepCall:
         run: Makes it.
         steps: The number of its steps.
         batch: The batch of its last step; may be a `Later`. None where the call reads its batches itself.
+        before: Called before it, or None.
     """
 
     run: Callable[[], CallResult]
     steps: int = 1
     batch: Any = None
+    before: Callable[[], None] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,10 +74,8 @@ class Group:
 class Stepper:
     """Runs a train step, compiled once for all ways of feeding it.
 
-    Args:
-        step: The step.
-        needs: Names of the tensors, such as "gradients", that callbacks need of each step beside scalars.
-        prepare: Called before each call, by `CompiledCall`.
+    `step`: The step. `needs`: Names of the tensors, such as "gradients", that callbacks need of each step beside
+    scalars. `prepare`: Called before each call, by `CompiledCall`.
 
     Attributes:
         steps_per_call: Estimates how many steps a call should run.
@@ -85,14 +85,15 @@ class Stepper:
         self._step = step
         self._needs = needs
         self._training = CompiledCall(
-            self._flat_step, *step.layers, choice=step.jit_choice, compile_function=backend.CompiledSteps,
-            prepare=prepare,
+            self._flat_step, *step.layers, choice=step.jit_choice, prepare=prepare,
+            compile_function=lambda run, choice: backend.CompiledSteps(run, choice=choice, labels=self._labels),
         )
+        self._labels = self._training.labels
         # The compiled call and the state variables that its trace found.
         self._state_of: tuple[Any, list[keras.Variable]] = None, []
-        # Set by each trace: the structures of the flat values that a step returns, and the rows of its batch.
-        self._output_structure: Any = None
-        self._report_structure: dict[str, Any] = {}
+        # Set by each trace: functions that pack the flat values that a step returns, and the rows of its batch.
+        self._pack_outputs: Callable[[Sequence[Tensor]], Tree] = tuple
+        self._pack_report: Callable[[Sequence[Tensor]], dict[str, Any]] = dict
         self._output_count = self._report_count = 0
         self._rows: int | None = None
         self.steps_per_call = StepsPerCall(backend.GROUPS)
@@ -100,16 +101,18 @@ class Stepper:
     def _flat_step(self, *batch: Tree) -> tuple[Tensor, ...]:
         """Run the step; return its outputs and its report as one flat tuple of tensors."""
         outputs, report = self._step.run_with_report(*batch, needs=self._needs)
-        self._output_structure, self._report_structure = boundary.to_backend_tensors((outputs, report))
-        values, reported = keras.tree.flatten(self._output_structure), keras.tree.flatten(self._report_structure)
+        outputs, report = boundary.to_backend_tensors((outputs, report))
+        self._pack_outputs, self._pack_report = _packing(outputs), _packing(report)
+        values, reported = keras.tree.flatten(outputs), keras.tree.flatten(report)
         self._output_count, self._report_count = len(values), len(reported)
-        rows = num_rows(batch)
-        self._rows = rows if isinstance(rows, int) else None
+        first = keras.tree.flatten(batch)[0]
+        self._rows = (*first.shape, 1)[0]
         # A batch of unknown size, as of an iterator, returns its number of rows too.
-        return (*values, *reported, *(() if isinstance(rows, int) else (rows,)))
+        return (*values, *reported, *(() if self._rows is not None else (keras.ops.shape(first)[0],)))
 
     def step(self, batch: Batch) -> CallResult:
         """Train on one batch."""
+        rows = backend.refuse_empty(batch)
         started = time.perf_counter()
         with backend.naming_layers("Model"):
             values = backend.call_with_branches(self._training.compiled().run, *batch)
@@ -117,7 +120,7 @@ class Stepper:
                 backend.wait_for(values)
         self.steps_per_call.learn(time.perf_counter() - started, 1)
         outputs, report, _ = self._unpack(values)
-        return CallResult(self._records(outputs, report, np.array([num_rows(batch)]), _as_column), outputs)
+        return CallResult(self._records(outputs, report, np.array([rows]), _as_column), outputs)
 
     def several(self, batches: Sequence[Batch], *, until_overflow: bool = False, counts: bool = False) -> Group | None:
         """Train on several batches of equal shapes in one call; return None, with nothing done, if that fails.
@@ -125,10 +128,8 @@ class Stepper:
         The caller then runs them step by step, so that an error is raised by its own step. All later steps run one per
         call too: the group may fail where none of its steps does, as when memory is short. The log says why.
 
-        Args:
-            batches: The batches.
-            until_overflow: Whether to stop after a step that overflows.
-            counts: Whether to return the optimizer's counts of updates.
+        `batches`: The batches. `until_overflow`: Whether to stop after a step that overflows. `counts`: Whether to
+        return the optimizer's counts of updates.
         """
         counter = self.counter if counts else None
         count_before = None if counter is None else backend.snapshot(counter)
@@ -149,10 +150,18 @@ class Stepper:
 
     def trial(self, batch: Batch) -> StepRecords:
         """Return the records of a step on a batch, and undo the step."""
+        with self.tried(batch) as records:
+            return records
+
+    @contextlib.contextmanager
+    def tried(self, batch: Batch) -> Iterator[StepRecords]:
+        """Yield the records of a step on a batch, which is undone at the end of the block."""
         rows, undo = backend.call_with_branches(self._training.compiled().run_batches, [batch])
-        undo()
-        stacked, report, _ = self._unpack(rows)
-        return self._records(stacked, report, np.array([num_rows(batch)]))
+        try:
+            stacked, report, _ = self._unpack(rows)
+            yield self._records(stacked, report, np.array([backend.refuse_empty(batch)]))
+        finally:
+            undo()
 
     def loop(self, iterator: Any, count: int) -> CallResult:
         """Train on `count` batches of a backend iterator in one call."""
@@ -197,10 +206,10 @@ class Stepper:
     def _restoring_state(self) -> Iterator[None]:
         """Restore the network's state (moving statistics) if the call fails.
 
-        In a graph a layer may write its statistics before a later operation of that step fails; weights are written
-        after everything else.
+        In a graph of TensorFlow, or eagerly, a layer may write its statistics before a later operation of that step
+        fails; weights are written after everything else.
         """
-        variables = self._state()
+        variables = [] if backend.WRITES_AT_END and execution.current.graph_mode else self._state()
         values = [backend.snapshot(variable) for variable in variables]
         try:
             yield
@@ -222,8 +231,7 @@ class Stepper:
         """Split the values of a step: the outputs, the report by name, and the batch size if it is not static."""
         begin = self._output_count
         end = begin + self._report_count
-        outputs = _pack(self._output_structure, values[:begin])
-        return outputs, _pack(self._report_structure, values[begin:end]), [*values[end:]]
+        return self._pack_outputs(values[:begin]), self._pack_report(values[begin:end]), [*values[end:]]
 
     def _records(
         self, outputs: Tree, report: dict[str, Any], rows: Tensor | None,
@@ -246,14 +254,18 @@ class Stepper:
         return self._training.compiled().traces()  # type: ignore[no-any-return]
 
 
-def _pack(structure: Any, values: Sequence[Tensor]) -> Tree:
-    """Pack flat values into a structure, as `keras.tree.pack_sequence_as`."""
-    # These two cases are those of nearly every step, and Keras is too slow for them.
-    if not isinstance(structure, (dict, tuple, list)):
-        return values[0]
-    if isinstance(structure, dict) and not any(isinstance(value, (dict, tuple, list)) for value in structure.values()):
-        return dict(zip(sorted(structure), values, strict=True))
-    return keras.tree.pack_sequence_as(structure, [*values])
+def _packing(structure: Any) -> Callable[[Sequence[Tensor]], Any]:
+    """Return a function that packs flat values into a structure."""
+    nested = keras.tree.is_nested
+    # The first three cases are those of nearly every step, and Keras is too slow for them.
+    if not nested(structure):
+        return lambda values: values[0]
+    if type(structure) is tuple and not any(map(nested, structure)):
+        return tuple
+    if type(structure) is dict and not any(map(nested, structure.values())):
+        names = sorted(structure)
+        return lambda values: dict(zip(names, values, strict=True))
+    return lambda values: keras.tree.pack_sequence_as(structure, [*values])
 
 
 def _as_column(value: Tensor) -> list[Any]:
@@ -261,17 +273,8 @@ def _as_column(value: Tensor) -> list[Any]:
     return [value]
 
 
-def num_rows(batch: Batch) -> Tensor:
-    """Return the number of rows of a batch: an int, or a tensor if the size is dynamic; 1 for a batch of scalars."""
-    first: Tensor = batch[0] if isinstance(batch[0], backend.BACKEND_TENSORS) else keras.tree.flatten(batch)[0]
-    if not len(first.shape):
-        return 1
-    # `keras.ops.shape` of an eager tensor would run an operation.
-    return first.shape[0] if first.shape[0] is not None else keras.ops.shape(first)[0]
-
-
 def _rows_of_each(batches: Sequence[Batch]) -> int:
     """Return the number of rows of each of some batches of equal shapes, without slicing stacked ones."""
     if not isinstance(batches, backend.Stacked):
-        return num_rows(batches[-1])  # type: ignore[no-any-return]
+        return backend.refuse_empty(batches[-1])
     return int((*keras.tree.flatten(batches.columns)[0].shape, 1)[1])

@@ -23,8 +23,7 @@ _TIMED_CALLS: Final = 4
 class StepsPerCall:
     """Measures the time of steps and estimates how many a call should run.
 
-    Args:
-        groups: When the backend is faster with several steps per call.
+    `groups`: When the backend is faster with several steps per call.
 
     Example:
         >>> per_call = StepsPerCall(GroupInfo(after=2))
@@ -65,9 +64,8 @@ class StepsPerCall:
     def estimate(self, batch_bytes: int, max_steps: int = MAX_STEPS) -> int:
         """Return how many steps a call should run.
 
-        Args:
-            batch_bytes: Size of a batch; the batches of a call are stacked in memory.
-            max_steps: Maximum number of steps.
+        `batch_bytes`: Size of a batch; the batches of a call are stacked in memory. `max_steps`: Maximum number of
+        steps.
         """
         if self._alone or self._calls < self._groups.after:
             return 1

@@ -23,9 +23,7 @@ class Training:
         dicts: What a batch that is a dict holds.
         in_keras_style: Whether the call has Keras's arguments: its history counts epochs from 0.
 
-    Raises:
-        TypeError: A number or flag has the wrong type.
-        ValueError: One is out of range.
+    Raises: TypeError if a number or flag has the wrong type. ValueError if one is out of range.
     """
 
     where: str
@@ -36,9 +34,10 @@ class Training:
     sink_size: int
     initial_epoch: int
     verbose: Verbose
+    resume: str | os.PathLike[str] | None
+    dicts: DictBatches
+    valid_dataset: DatasetLike | None = None
     valid_frequency: int | Sequence[int] = 1
-    resume: str | os.PathLike[str] | None = None
-    dicts: DictBatches = "columns"
     in_keras_style: bool = False
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from mixtrain.step.network_loss import BatchOutputs
 from mixtrain.train.keras_metrics import (
     NOT_FOR_A_GRAPH,
     CompileMetric,
+    by_result,
     flat_results,
     give_masks,
     metrics_of_layers,
@@ -33,10 +34,8 @@ class TrainingMetrics:
 
     Evaluations use the same objects, as in Keras: each evaluation and each epoch begins with a reset.
 
-    Args:
-        metrics: The Model's metrics by their names in results; only Keras's are used.
-        network: The Model's network. Results of a Keras network include the losses of several outputs and the metrics
-            of its layers.
+    `metrics`: The Model's metrics by their names in results; only Keras's are used. `network`: The Model's network.
+    Results of a Keras network include the losses of several outputs and the metrics of its layers.
     """
 
     def __init__(self, metrics: Mapping[str, Any], network: Network) -> None:
@@ -102,7 +101,7 @@ class TrainingMetrics:
 
     def _by_name(self) -> dict[str, keras.metrics.Metric]:
         """Return Keras's metrics by the names of their results."""
-        metrics = {name: metric.metric for name, metric in self._metrics.items()} | self._output_losses
+        metrics = {name: metric.metric for name, metric in by_result(self._metrics).items()} | self._output_losses
         return metrics | {metric.name: metric for metric in metrics_of_layers(self._network)}
 
     # ---- outside the step -------------------------------------------------------------------------------------

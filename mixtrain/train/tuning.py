@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from mixtrain.text_table import aligned
 from mixtrain.train.model import Model
 from mixtrain.train.step_groups import grouped, run_group
 from mixtrain.train.stepper import Stepper
-from mixtrain.train.trial import first_batches, restoring_variables
+from mixtrain.train.trial import first_batches, restoring
 from mixtrain.typing import Batch, DatasetLike
 
 _WHERE: Final = "tune"
@@ -40,9 +40,10 @@ _VARIANTS: Final[tuple[tuple[AmpLevel, DType], ...]] = (
 class TunedLevel:
     """Time, memory and error of a level.
 
-    `amp_level`: "O0" to "O3". `half`: The half-precision dtype. `milliseconds`: The time of a step: the median of
-    several rounds, with the levels in turn. `peak_bytes`: Peak memory during its steps; None if unknown. `error`: The
-    relative error of the gradients of one batch, as one vector; infinite where they overflow.
+    `amp_level`: "O0" to "O3". `half`: The half-precision dtype. `milliseconds`: The time of a step: the lower quartile
+    of several rounds, with the levels in turn, as other programs only add to a time. `peak_bytes`: Peak memory during
+    its steps; None if unknown. `error`: The relative error of the gradients of one batch, as one vector; infinite where
+    they overflow.
     """
 
     amp_level: str
@@ -120,7 +121,7 @@ def _measure(model: Model, batches: Sequence[Batch]) -> list[TunedLevel]:
     reference = None
     try:
         for plan, stepper in zip(plans, steppers, strict=True):
-            with under_plan(networks.network, plan), restoring_variables(networks):
+            with under_plan(networks.network, plan), restoring(networks.step.variables()):
                 level_pass, scale = run_pass_in_range(networks.examined, networks.with_loss, batches[0], scale)
                 reference = reference or level_pass  # That of O0, the first variant.
                 errors.append(gradient_error(level_pass, reference))
@@ -137,14 +138,15 @@ def _measure(model: Model, batches: Sequence[Batch]) -> list[TunedLevel]:
     finally:
         networks.precision.apply()
     return [
-        TunedLevel(level, half, float(np.median(rounds)), peak, error)
+        TunedLevel(level, half, float(np.percentile(rounds, 25)), peak, error)
         for (level, half), rounds, peak, error in zip(_VARIANTS, times, peaks, errors, strict=True)
     ]
 
 
 def _round(model: Model, plan: PrecisionPlan, stepper: Stepper, batches: Sequence[Batch]) -> float:
     """Return the milliseconds of a step under a plan."""
-    with under_plan(model._networks.network, plan), restoring_variables(model._networks):
+    networks = model._networks
+    with under_plan(networks.network, plan), restoring(networks.step.variables()):
         _time_steps(stepper, batches[:1])
         return _time_steps(stepper, batches)
 
@@ -152,6 +154,7 @@ def _round(model: Model, plan: PrecisionPlan, stepper: Stepper, batches: Sequenc
 def _time_steps(stepper: Stepper, batches: Sequence[Batch]) -> float:
     """Train on batches, in groups as in host feed; return the milliseconds of a step."""
     started = time.perf_counter()
+    group: Any  # No `StreamedGroup`, as `streamed` is left out.
     for group in grouped(iter(batches), stepper.steps_per_call.estimate):
         single = len(group) == 1
         records = (stepper.step(group[0]) if single else run_group(stepper, group, stepper.several)).records

@@ -249,7 +249,7 @@ def test_half_is_compiled_with_xla_on_a_cpu_and_float32_is_not(monkeypatch: pyte
     choices = []
     choose = backend.choose_jit
     monkeypatch.setattr(
-        "mixtrain.backend.tensorflow.jit.choose_jit", lambda *a: choices.append(choose(*a)) or choices[-1]
+        "mixtrain.backend.tensorflow.compile.choose_jit", lambda *a: choices.append(choose(*a)) or choices[-1]
     )
     net = nn.Dense(2, 2)
     compiled = mixtrain.jit(lambda x: net(x))

@@ -12,7 +12,7 @@ import pytest
 
 import mixtrain
 from mixtrain import Parameter, ParameterTuple, Tensor, backend
-from mixtrain.autocast.casting import parameters_read_as
+from mixtrain.ops.parameter_reads import parameters_read_as
 from tests.backends import held_as
 
 

@@ -152,7 +152,7 @@ def _uncounted(section: str, known: set[str]) -> set[str]:
         public = {name for name, value in vars(module).items() if inspect.isclass(value) and issubclass(value, _MAKES)}
     else:
         public = set(getattr(module, "__all__", ()))
-    elsewhere = {name for other in (nn, mixtrain.train, mixtrain.amp, mixtrain.dtype) for name in vars(other)}
+    elsewhere = {name for other in (nn, mixtrain.train, mixtrain.amp, mixtrain.dtype) for name in dir(other)}
     metrics = set(nn.metrics.__all__) if module in (nn, mixtrain.train) else set()
     shown_before = elsewhere if module is mixtrain else metrics
     return {name for name in public if not name.startswith("_")} - known - shown_before

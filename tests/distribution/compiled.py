@@ -44,7 +44,7 @@ def texts(step: Any) -> tuple[str, str]:
     """Return JAX's program of a step, and what XLA has made of it."""
     from mixtrain.backend.jax.group import to_group
     from mixtrain.backend.jax.state import Stateful
-    from mixtrain.backend.jax.variables import stored
+    from mixtrain.backend.jax.tensor import stored
 
     pure = Stateful(step)
     pure.values_before(X, Y)

@@ -163,6 +163,13 @@ def test_accumulated_gradients_are_those_of_one_device(results: Results) -> None
     assert farthest(single.weights, weights(results_of(results, "accumulated"))) < 1e-6
 
 
+@pytest.mark.parametrize("storage", two_processes.STORAGES)
+def test_weights_in_half_are_near_those_of_one_device(results: Results, storage: str) -> None:
+    half = {"amp_level": "O2", "cast_model_type": "bfloat16", **two_processes.STORAGES[storage]}
+    single, both = train(None, batches(*[8] * 12), **half), results_of(results, f"weights in half {storage}")
+    assert np.abs(single.records.column("loss") - both["loss"]).max() < 0.02
+
+
 @pytest.mark.filterwarnings("ignore:Model. in epoch .* steps were skipped although")
 def test_skips_and_scales_at_o2_are_those_of_one_device(results: Results) -> None:
     data = batches(*[8] * 12)

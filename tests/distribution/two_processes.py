@@ -166,6 +166,18 @@ def scales(rank: int) -> dict[str, Any]:
     return trained(with_faults(rank, left_out=False), amp_level="O2", loss_scale_manager=manager)
 
 
+# Ways to store weights in half.
+STORAGES: dict[str, dict[str, Any]] = {
+    "copies": {"master_weights": True},
+    **{update: {"master_weights": False, "low_precision_update": update} for update in ("stochastic", "compensated")},
+}
+
+
+def weights_in_half(storage: str, rank: int) -> dict[str, Any]:
+    half = {"amp_level": "O2", "cast_model_type": "bfloat16", **STORAGES[storage]}
+    return trained(shard(batches(*[8] * 12), rank), **half)
+
+
 class OwnStep(nn.TrainOneStepWithLossScaleCell):
     """MindSpore's train step, written by a user."""
 
@@ -346,6 +358,7 @@ CHECKS = {
     "unequal rows": unequal_rows,
     "accumulated": lambda rank: trained(shard(batches(4, 4, 8, 8), rank), accumulate_steps=3),
     "scales": scales,
+    **{f"weights in half {storage}": functools.partial(weights_in_half, storage) for storage in STORAGES},
     **{
         f"skips {feed} {kind}": functools.partial(
             skips, left_out=kind == "control", sink=feed == "sink", eager=feed == "eager"

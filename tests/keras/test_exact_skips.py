@@ -75,6 +75,26 @@ class WithGlobal(layers.Layer):
         return x * keras.ops.cast(1.0 + 0.01 * count, x.dtype)
 
 
+class InSlots(layers.Layer):
+    """Keeps a count and a generator where no search of attributes finds them."""
+
+    class Holder:
+        """An object of the user's without a `__dict__`."""
+
+        __slots__ = ("count", "noise")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holder = self.Holder()
+        self.holder.noise = keras.random.SeedGenerator(31)
+        self.holder.count = keras.Variable(0.0, trainable=False)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        count, noise = self.holder.count, self.holder.noise
+        count.assign(count + 1.0)
+        return x * (1.0 + 0.01 * count) + 0.1 * keras.random.normal(keras.ops.shape(x), seed=noise, dtype=x.dtype)
+
+
 @dataclasses.dataclass(frozen=True)
 class Network:
     """A network, and how it trains.
@@ -104,6 +124,7 @@ NETWORKS: Final[dict[str, Network]] = {
     "nested generator": Network(Nested, "O3", "bfloat16"),
     "hidden in an attribute": Network(skip_cases.Hidden),
     "hidden in containers": Network(InContainers, "O0"),
+    "hidden in slots": Network(InSlots, "O0"),
     "global variable": Network(WithGlobal, "O1", optimizer=_nadam),
     "stateful LSTM": Network(lambda: layers.LSTM(WIDTH, stateful=True, dropout=0.2), "O0", shape=SERIES),
     "layer normalization of one unit": Network(

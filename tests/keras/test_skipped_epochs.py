@@ -126,6 +126,28 @@ def test_no_callback_of_keras_takes_it_for_the_best(
         np.testing.assert_equal(model.get_weights(), kept)
 
 
+@pytest.mark.parametrize("door", ["prepare", "Model"])
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_no_callback_takes_it_for_the_best_of_a_metric_of_unknown_direction(
+    door: str, mode: str, tmp_path: pathlib.Path
+) -> None:
+    path, name = tmp_path / "best.weights.h5", "fourth_root"
+    stopping = keras.callbacks.EarlyStopping(name, patience=9, mode=mode, restore_best_weights=True)
+    plateau = keras.callbacks.ReduceLROnPlateau(name, patience=9, mode=mode)
+    checkpoint = keras.callbacks.ModelCheckpoint(path, name, mode=mode, save_best_only=True, save_weights_only=True)
+    metrics: Any = [fourth_root]
+    model, history = fit(door, SIGNS, metrics, [stopping, plateau, checkpoint])
+    values = history[name]
+    assert np.isnan(values).tolist() == [True] * 4 + [False] * 5
+    best = min(values[4:]) if mode == "min" else max(values[4:])
+    assert stopping.best_epoch == values.index(best)
+    assert [stopping.best, checkpoint.best, plateau.best] == [best] * 3
+    kept = model.get_weights()
+    assert not np.array_equal(network().get_weights()[0], kept[0])
+    model.load_weights(path)
+    np.testing.assert_equal(model.get_weights(), kept)
+
+
 @pytest.mark.slow
 def test_early_stopping_does_not_keep_untrained_weights() -> None:
     model = prepared(network(), jit_compile=False)

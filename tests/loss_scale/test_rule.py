@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mixtrain import backend, data_backend
+from mixtrain.compat.pytorch.changeable_scale import ChangeableScale
 from mixtrain.loss_scale.rule import LARGEST_SCALE, LossScaleRule, LossScaleState, next_loss_scale
 from tests.backends import quick_every
 from tests.train.planted import GOLDEN
@@ -149,7 +150,7 @@ def test_a_rule_may_end_at_a_maximum_of_its_own(tensors: bool) -> None:
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_a_changeable_rule_holds_from_the_next_step_on_in_compiled_steps_too(compiled: bool) -> None:
-    state = LossScaleState(16, LossScaleRule(2.0, 1, backoff=0.5), changeable=True)
+    state = ChangeableScale(16, LossScaleRule(2.0, 1, backoff=0.5))
     function = backend.compile_function(state.advance, choice=backend.JitChoice(False, "test"))
     advance: Any = (lambda finite: function(backend.to_tensor(finite))) if compiled else state.advance
     advance(True)

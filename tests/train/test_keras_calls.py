@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_overloads
 
 import keras
 import numpy as np
@@ -114,6 +116,14 @@ def test_arguments_by_position_are_those_of_keras() -> None:
     first = model.fit(X, Y, 8, 3, shuffle=False, verbose=0)
     second = other.fit(x=X, y=Y, batch_size=8, epochs=3, shuffle=False, verbose=0)
     assert first["loss"] == second["loss"] and len(first["loss"]) == 3
+
+
+def test_both_forms_of_fit_are_shown_and_have_the_arguments_that_are_read() -> None:
+    ours, theirs = (set(inspect.signature(form).parameters) for form in get_overloads(mixtrain.Model.fit))
+    shown = pydoc.plain(pydoc.render_doc(mixtrain.Model.fit))
+    assert all(name in shown for name in ours | theirs)
+    read = set(inspect.signature(mixtrain.train.keras_calls._epochs_and_data).parameters) - {"networks"}
+    assert read == theirs - ours and read <= set(inspect.signature(keras.Model.fit).parameters)
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "metrics alone": (lambda: Model(_dense(), metrics={"loss"}), ValueError, "metrics need a loss_fn or an eval_netw"),
     "level": (lambda: _make(amp_level="O9"), ValueError, 'one of O0, O1, O2, O3, auto; got \'O9\'. Write amp_level="O'),
     "level's type": (lambda: _make(amp_level=2), ValueError, "amp_level must be one of O0, O1, O2, O3, auto; got 2"),
-    "half": (lambda: _make(cast_model_type="float64"), ValueError, "cast_model_type must be float16 or bfloat16; got"),
+    "half": (lambda: _make(cast_model_type="float64"), ValueError, "must be float16, bfloat16 or float8; got"),
     "keep": (lambda: _make(keep_batchnorm_fp32=1), TypeError, "keep_batchnorm_fp32 must be True or False; got int 1"),
     "bad_step_max 0": (lambda: _make(bad_step_max=0), ValueError, "bad_step_max must be at least 1; got 0. Write bad_"),
     "bad_step_max 1.5": (lambda: _make(bad_step_max=1.5), TypeError, "bad_step_max must be an int; got float 1.5"),

@@ -124,7 +124,7 @@ def test_two_models_of_one_network_share_its_use_and_an_error_gives_it_back() ->
     use = OneThread()
     with pytest.raises(KeyError), use.of("Model.train"):
         raise KeyError
-    assert in_threads(lambda: use.begin("Model.eval")) == [None]
+    assert in_threads(lambda: use.of("Model.eval").__enter__()) == [None]
 
 
 class _Rows(keras.utils.PyDataset):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Collection
 from typing import Any
@@ -96,6 +97,27 @@ def _tuple_network() -> keras.Model:
     return Two()
 
 
+def _nested(values: Any) -> Any:
+    return {"a": values[0], "b": {"c": values[1], "d": values[2]}}
+
+
+def _nested_outputs() -> keras.Model:
+    inputs = keras.Input((6,))
+    return keras.Model(inputs, _nested([keras.layers.Dense(1, name=f"of_{key}")(inputs) for key in "acd"]))
+
+
+class ByKeys(keras.Model):
+    """Returns a dict of two outputs, or a nested one of three, as only a call shows."""
+
+    def __init__(self, *, nested: bool = False) -> None:
+        super().__init__()
+        self.parts = [keras.layers.Dense(1) for _ in range(2 + nested)]
+
+    def call(self, inputs: Any) -> Any:
+        outputs = [part(inputs) for part in self.parts]
+        return _nested(outputs) if len(outputs) > 2 else dict(zip("ab", outputs, strict=True))
+
+
 def _spread(y_true: Any, y_pred: Any) -> Any:
     return keras.ops.abs(y_true - y_pred)
 
@@ -146,6 +168,30 @@ ZOO: dict[str, tuple[Callable[[], Any], Callable[[], dict[str, Any]], tuple[Any,
     ),
     "two outputs without names": (
         _tuple_network, lambda: {"loss": ["mse", "mae"], "metrics": [["mae"], ["mse", "mae"]]}, (X, (TARGET, TARGET)),
+    ),
+    "one key of a subclassed model": (
+        ByKeys, lambda: {"loss": "mse", "metrics": {"b": "mse"}}, (X, {"a": TARGET, "b": TARGET}),
+    ),
+    "keys of a subclassed model": (
+        ByKeys,
+        lambda: {
+            "loss": "mse", "metrics": {"b": keras.metrics.MeanAbsoluteError(), "a": "mae"},
+            "weighted_metrics": {"b": ["mse"]},
+        },
+        (X, {"a": TARGET, "b": TARGET}, {"a": WEIGHTS, "b": WEIGHTS}),
+    ),
+    "nested outputs": (
+        _nested_outputs,
+        lambda: {"loss": _nested(["mse", "mae", "mse"]), "metrics": _nested(["mse", ["mae", "mse"], None])},
+        (X, _nested([TARGET, TARGET, TARGET])),
+    ),
+    "nested outputs without names": (
+        functools.partial(ByKeys, nested=True),
+        lambda: {
+            "loss": "mse", "metrics": _nested(["mse", "mae", ["mse"]]),
+            "weighted_metrics": _nested([None, "mae", "mae"]),
+        },
+        (X, _nested([TARGET, TARGET, TARGET]), _nested([WEIGHTS, WEIGHTS, WEIGHTS])),
     ),
     "masked steps": (
         _masked, lambda: {"loss": "mse", "metrics": ["mae"]},

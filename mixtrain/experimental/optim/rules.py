@@ -7,6 +7,7 @@ import keras
 from mixtrain.common.parameter import Parameter
 from mixtrain.experimental.optim.optimizer import Optimizer
 from mixtrain.optim.groups import ParamsLike
+from mixtrain.optim.rprop import resilient_step
 from mixtrain.typing import Tensor
 
 
@@ -347,16 +348,7 @@ class Rprop(Optimizer):
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         options = self.group(index)
-        (decrease, increase), (min_size, max_size) = options["etas"], options["step_sizes"]
-        agreement = keras.ops.sign(gradient * self.prev[index].value)
-        step_size = keras.ops.where(self.step_number() > 1.0, self.step_size[index].value, rate)
-        factor = keras.ops.where(agreement > 0, increase, keras.ops.where(agreement < 0, decrease, 1.0))
-        step_size = keras.ops.clip(step_size * factor, min_size, max_size)
-        # After a change of sign the weight stays, and the next step neither grows nor shrinks.
-        gradient = keras.ops.where(agreement < 0, keras.ops.zeros_like(gradient), gradient)
-        self.prev[index].assign(gradient)
-        self.step_size[index].assign(step_size)
-        return weight - keras.ops.sign(gradient) * step_size
+        return weight - resilient_step(self, index, gradient, rate, options["etas"], options["step_sizes"])
 
 
 class ASGD(Optimizer):
