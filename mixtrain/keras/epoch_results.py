@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import keras
@@ -28,12 +28,12 @@ class EpochResults:
     skipped steps whose loss was finite, as `Model` reports it, and nan if there is none. Each other metric, of which
     nothing was measured, has the worst value of its direction: callbacks that keep the best epoch do not keep this one.
 
-    `model`: The prepared model, referenced weakly.
+    `model`: The prepared model, referenced weakly. `optimizers`: Those that scale losses; the first keeps the sums.
     """
 
-    def __init__(self, model: keras.Model, optimizer: PreparedOptimizer) -> None:
+    def __init__(self, model: keras.Model, optimizers: Sequence[PreparedOptimizer]) -> None:
         self._model = weakref.ref(model)
-        self._optimizer = optimizer
+        self._optimizers = list(optimizers)
         self._in_step = False
         self._nothing_measured = False
         self._counts_at_reset = (0, 0)
@@ -71,15 +71,24 @@ class EpochResults:
         if loss is not None:
             total, count = (keras.ops.cast(variable.value, "float32") for variable in (loss.total, loss.count))
             step = keras.ops.where(keras.ops.isfinite(total), keras.ops.stack([total, count]), 0.0)
-            self._optimizer.skipped_loss.assign(self._optimizer.skipped_loss.value + step)
+            self._skipped_loss.assign(self._skipped_loss.value + step)
+
+    @property
+    def _skipped_loss(self) -> keras.Variable:
+        return self._optimizers[0].skipped_loss
+
+    def _step_counts(self) -> tuple[int, int]:
+        """Return how many updates were applied, and skipped, so far."""
+        applied, skipped = zip(*(optimizer.step_counts() for optimizer in self._optimizers), strict=True)
+        return sum(applied), sum(skipped)
 
     # ---- methods of the model -------------------------------------------------------------------------------------
     def _resetting(self, original: Forward) -> Forward:
         @functools.wraps(original)
         def reset_metrics() -> None:
             original()
-            self._counts_at_reset = self._optimizer.step_counts()
-            self._optimizer.skipped_loss.assign(np.zeros(2, np.float32))
+            self._counts_at_reset = self._step_counts()
+            self._skipped_loss.assign(np.zeros(2, np.float32))
 
         return reset_metrics
 
@@ -89,13 +98,13 @@ class EpochResults:
             results: dict[str, Any] = original()
             if self._in_step or backend.is_tracing():
                 return results
-            before, now = self._counts_at_reset, self._optimizer.step_counts()
+            before, now = self._counts_at_reset, self._step_counts()
             applied, skipped = now[0] > before[0], now[1] > before[1]
             if applied or skipped:  # No evaluation.
                 self._nothing_measured = not applied
             if applied or not skipped:
                 return results
-            total, rows = backend.to_numpy(self._optimizer.skipped_loss)
+            total, rows = backend.to_numpy(self._skipped_loss)
             loss = float(total) / float(rows) if rows else math.nan
             measured_by = _metrics_by_result(self._model())
             return {

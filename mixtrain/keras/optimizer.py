@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any, Final
@@ -39,6 +40,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         loss_scale_manager: The manager of the loss scale; None for no scaling.
         precision: The arguments of `prepare` that determine the plan.
         name: Its name.
+        must_scale: Whether gradients of a loss that was not scaled are an error; else a warning.
 
     Attributes:
         inner_optimizer: The wrapped optimizer.
@@ -51,7 +53,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
 
     def __init__(
         self, inner_optimizer: keras.optimizers.Optimizer, loss_scale_manager: LossScaleManager | None = None,
-        precision: dict[str, Any] | None = None, name: str | None = None,
+        precision: dict[str, Any] | None = None, name: str | None = None, *, must_scale: bool = True,
     ) -> None:
         factor = inner_optimizer.loss_scale_factor
         super().__init__(inner_optimizer, name=name)
@@ -70,7 +72,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         # Bypass Keras's tracking: none of these is state of the optimizer.
         untracked: dict[str, Any] = {
             "plan": None, "_scale": scale, "_precision": dict(precision or {}), "_model": None, "_trained": [],
-            "_loss_scaled": False,
+            "_loss_scaled": False, "_must_scale": must_scale,
         }
         for attribute, value in untracked.items():
             object.__setattr__(self, attribute, value)
@@ -91,10 +93,12 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
                     "prepare(model, optimizer) for each model, with an optimizer of its own",
                 )
         check_averages(self.inner_optimizer, variables)
-        if not self.inner_optimizer.built:
-            self.inner_optimizer.build(list(variables))
-        # Not LossScaleOptimizer's `build`, whose scale and counter are not used.
-        keras.optimizers.Optimizer.build(self, list(variables))
+        # Outside of the function that is being traced: variables of a function inside of another last for one call.
+        with backend.eager_scope():
+            if not self.inner_optimizer.built:
+                self.inner_optimizer.build(list(variables))
+            # Not LossScaleOptimizer's `build`, whose scale and counter are not used.
+            keras.optimizers.Optimizer.build(self, list(variables))
         object.__setattr__(self, "_trained", list(variables))
 
     def scale_loss(self, loss: Tensor) -> Tensor:
@@ -131,7 +135,8 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         if scale is None:
             apply_gradients(self.inner_optimizer, grads, variables)
             return
-        gradients = unscaled_gradients(grads, variables, backend.snapshot(scale.variable))
+        divisor = backend.snapshot(scale.variable) if self._loss_scaled else backend.to_tensor(np.float32(1))
+        gradients = unscaled_gradients(grads, variables, divisor)
         finite = backend.all_finite(gradients)
 
         def update() -> None:
@@ -170,6 +175,11 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         return state.current_count(Count.APPLIED_STEPS), state.current_count(Count.SKIPPED_STEPS)
 
     @property
+    def trained(self) -> list[keras.Variable]:
+        """The variables that it updates; empty before its first step."""
+        return list(self._trained)
+
+    @property
     def skipped_steps(self) -> int:
         """The number of steps skipped so far."""
         return 0 if self._scale is None else self._scale.state.current_count(Count.SKIPPED_STEPS)
@@ -185,6 +195,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
             "inner_optimizer": keras.saving.serialize_keras_object(self.inner_optimizer),
             "loss_scale_manager": _manager_config(self.loss_scale_manager),
             "precision": dict(self._precision),
+            "must_scale": self._must_scale,
         }
 
     @classmethod
@@ -195,7 +206,8 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         """
         inner = keras.saving.deserialize_keras_object(config["inner_optimizer"], custom_objects=custom_objects)
         manager = _manager_of(config["loss_scale_manager"], custom_objects)
-        return cls(inner, manager, config["precision"], config["name"])
+        strict = config.get("must_scale", True)
+        return cls(inner, manager, config["precision"], config["name"], must_scale=strict)
 
     # ---- the model ------------------------------------------------------------------------------------------------
     def bind(self, model: keras.Model, plan: PrecisionPlan) -> None:
@@ -228,11 +240,18 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
 
     def _check_loss_scaled(self) -> None:
         """Check that what differentiates the loss has scaled it: its gradients are divided by the scale."""
-        if not self._loss_scaled and (self.scales or self.inner_optimizer.loss_scale_factor is not None):
+        if self._loss_scaled or not (self.scales or self.inner_optimizer.loss_scale_factor is not None):
+            return
+        line = "Write gradient(self.optimizer.scale_loss(loss), ...), or loss_scale_manager=None."
+        if self._must_scale or not self.scales:
             raise RuntimeError(
                 f"{WHERE}: a train_step that computes gradients itself must scale the loss; got gradients, and no call "
-                "of scale_loss. Write gradient(self.optimizer.scale_loss(loss), ...), or loss_scale_manager=None."
+                f"of scale_loss. {line}"
             )
+        warnings.warn(
+            f"{WHERE}: the train_step does not scale its loss, so small gradients become 0 in float16, and only steps "
+            f"that overflow are skipped. {line}", stacklevel=2,
+        )
 
 
 def _sync(reference: weakref.ref[keras.Model]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -22,7 +23,13 @@ from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planned import planned
 from mixtrain.seed import stream_states
-from mixtrain.step.scaling_choice import LEVEL_DEFAULT, check_manager, default_manager, warn_unscaled
+from mixtrain.step.scaling_choice import (
+    LEVEL_DEFAULT,
+    check_manager,
+    default_manager,
+    unwrap_loss_scale_optimizer,
+    warn_unscaled,
+)
 
 
 def prepare(
@@ -71,18 +78,67 @@ def prepare(
     precision = {
         "amp_level": amp_level, "keep_batchnorm_fp32": keep_batchnorm_fp32, "cast_model_type": _name(cast_model_type)
     }
-    plan = _planned(model, precision)
-    manager = loss_scale_manager
-    if manager is LEVEL_DEFAULT:
+    prepared = _prepared(WHERE, model, optimizer, precision, loss_scale_manager)
+    _install(model, [prepared])
+    return prepared
+
+
+def prepare_compiled(
+    where: str, model: keras.Model, precision: dict[str, Any], loss_scale_manager: Any = LEVEL_DEFAULT
+) -> tuple[list[PreparedOptimizer], Callable[[], None]]:
+    """Prepare a compiled model with the optimizers that it holds, each in its place; return them and what undoes it.
+
+    `where`: The caller, for errors. `model`: A model that was compiled. `precision`: As of `PreparedOptimizer`.
+    `loss_scale_manager`: As of `prepare`; several optimizers get one each, and each skips its own updates.
+
+    Raises: ValueError if a manager is passed for several optimizers; else as `prepare`.
+    """
+    _check_model(model)
+    held = {name: value for name, value in vars(model).items() if isinstance(value, keras.optimizers.Optimizer)}
+    if len(held) > 1 and loss_scale_manager not in (LEVEL_DEFAULT, None):
+        raise checks.fail_value(
+            where, f"a manager scales the loss of one optimizer, and {type(model).__name__} has "
+            f"{checks.join_names(held)}", loss_scale_manager, "it without a manager, so that each gets its own",
+        )
+    prepared = {}
+    for name, optimizer in held.items():
+        own = optimizer.inner_optimizer if isinstance(optimizer, PreparedOptimizer) else optimizer
+        own, manager = unwrap_loss_scale_optimizer(own, loss_scale_manager)
+        prepared[name] = _prepared(where, model, own, precision, manager)
+    for name, optimizer in prepared.items():
+        setattr(model, name, optimizer)
+    _forget_compiled(model)
+    restore_step = _install(model, list(prepared.values()))
+
+    def undo() -> None:
+        restore_step()
+        for name, optimizer in prepared.items():
+            if getattr(model, name, None) is optimizer:
+                setattr(model, name, held[name])
+        _forget_compiled(model)
+
+    return list(prepared.values()), undo
+
+
+def _prepared(
+    where: str, model: keras.Model, optimizer: keras.optimizers.Optimizer, precision: dict[str, Any], manager: Any
+) -> PreparedOptimizer:
+    """Return a prepared optimizer with its manager, by default the level's."""
+    plan, by_default = _planned(model, precision), manager is LEVEL_DEFAULT
+    if by_default:
         manager = default_manager(plan, optimizer)
         if manager is None:
-            warn_unscaled(WHERE, plan, optimizer)
+            warn_unscaled(where, plan, optimizer)
         else:
             manager = DynamicLossScaleManager(init_loss_scale=2**15)  # The initial scale of Keras's.
-    check_manager(WHERE, manager, optimizer)
-    prepared = PreparedOptimizer(optimizer, manager, precision)
-    _install(model, prepared)
-    return prepared
+    check_manager(where, manager, optimizer)
+    return PreparedOptimizer(optimizer, manager, precision, must_scale=not by_default)
+
+
+def _forget_compiled(model: keras.Model) -> None:
+    """Let Keras compile the steps of a model again, which hold its optimizer."""
+    for name in ("train_function", "test_function", "predict_function"):
+        setattr(model, name, None)
 
 
 def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, **options: Any) -> keras.Model:
@@ -106,7 +162,7 @@ def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, **op
             "mixtrain.keras.load_model", "the model must be compiled with an optimizer of mixtrain.keras.prepare",
             model.optimizer, "keras.models.load_model(path)",
         )
-    _install(model, model.optimizer)
+    _install(model, [model.optimizer])
     return model
 
 
@@ -131,26 +187,33 @@ def _planned(model: keras.Model, precision: dict[str, Any]) -> PrecisionPlan:
     return refuse_delayed(WHERE, planned(WHERE, model, level, keep, half))
 
 
-def _install(model: keras.Model, optimizer: PreparedOptimizer) -> None:
-    """Apply the plan of a prepared optimizer to its model, and make its train step undo skipped steps."""
-    _enforce(model, optimizer)
+def _install(model: keras.Model, optimizers: Sequence[PreparedOptimizer]) -> Callable[[], None]:
+    """Apply the plan of prepared optimizers to their model, and make its train step undo skipped steps.
+
+    Returns: A function that restores the train step.
+    """
+    _enforce(model, optimizers)
     restore = RESTORE_TRAIN_STEP.of(model)
     if restore is not None:
         restore()
-    results = EpochResults(model, optimizer) if optimizer.scales else None
+    scaling = [optimizer for optimizer in optimizers if optimizer.scales]
+    results = EpochResults(model, scaling) if scaling else None
 
     def wrap(original: Forward) -> Forward:
-        guarded = original if results is None else results.during_step(backend.without_skipped_steps(
-            model, original, optimizer.counts, own=UPDATE_SCOPE, likely=lambda: _state(model),
-            on_skip=results.note_skipped, noted=optimizer.skipped_loss,
-        ))
+        guarded = original
+        if results is not None:
+            guarded = results.during_step(backend.without_skipped_steps(
+                model, original, lambda: [optimizer.counts() for optimizer in scaling], own=UPDATE_SCOPE,
+                kept=lambda: _kept(optimizers), likely=lambda: _state(model, optimizers),
+                on_skip=results.note_skipped, noted=scaling[0].skipped_loss,
+            ))
 
         @functools.wraps(original)
         def train_step(*args: Any) -> Any:
-            if model.optimizer is not optimizer:
+            if all(model.optimizer is not optimizer for optimizer in optimizers):
                 return original(*args)
             # Keras traces this function: the trace has the effect of a `to_float` since the last one.
-            _enforce(model, optimizer)
+            _enforce(model, optimizers)
             return guarded(*args)
 
         return train_step
@@ -158,19 +221,32 @@ def _install(model: keras.Model, optimizer: PreparedOptimizer) -> None:
     restores = [interpose(model, wrap, method="train_step")]
     if results is not None:
         restores += results.install(model)
-    RESTORE_TRAIN_STEP.put(model, lambda: [restore() for restore in reversed(restores)])
+
+    def restore_all() -> None:
+        for restore in reversed(restores):
+            restore()
+        RESTORE_TRAIN_STEP.remove(model)
+
+    RESTORE_TRAIN_STEP.put(model, restore_all)
+    return restore_all
 
 
-def _state(model: keras.Model) -> list[keras.Variable]:
-    """Return all variables that a model refers to, those of its optimizer left out, and the states of operations."""
-    own = {id(variable) for variable in model.optimizer.variables}
+def _kept(optimizers: Sequence[PreparedOptimizer]) -> list[keras.Variable]:
+    """Return what the updates of optimizers write: of several, one may be skipped and another not."""
+    weights = [weight for optimizer in optimizers if len(optimizers) > 1 for weight in optimizer.trained]
+    return [*(variable for optimizer in optimizers for variable in optimizer.variables), *weights]
+
+
+def _state(model: keras.Model, optimizers: Sequence[PreparedOptimizer]) -> list[keras.Variable]:
+    """Return all variables that a model refers to, those of its optimizers left out, and the states of operations."""
+    own = {id(variable) for optimizer in optimizers for variable in optimizer.variables}
     variables = [*referenced_variables([model]), *model.metrics_variables, *stream_states()]
     return [variable for variable in variables if id(variable) not in own]
 
 
-def _enforce(model: keras.Model, optimizer: PreparedOptimizer) -> None:
+def _enforce(model: keras.Model, optimizers: Sequence[PreparedOptimizer]) -> None:
     """Apply the model's plan if it is not in force; undo the previous one if the plan casts nothing."""
-    plan, current = _planned(model, optimizer.precision), applied_plan(model)
+    plan, current = _planned(model, optimizers[0].precision), applied_plan(model)
     if all(row.cast is None for row in plan.rows):
         if current is not None:
             current.undo()
@@ -178,4 +254,5 @@ def _enforce(model: keras.Model, optimizer: PreparedOptimizer) -> None:
         put_in_force(AppliedPlan(model, plan, lasting=False))
     elif not current.in_force:
         current.enforce()
-    optimizer.bind(model, plan)
+    for optimizer in optimizers:
+        optimizer.bind(model, plan)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Final
 
 import keras
+
+# Methods that a subclass of keras.Model may override, and that Keras's loops alone call.
+_LOOP_METHODS: Final = ("train_step", "test_step", "compute_metrics", "get_metrics_result")
 
 
 def keras_owns(thing: Any) -> bool:
@@ -27,3 +30,14 @@ def overrides(network: keras.Model, method: str) -> bool:
     # `mixtrain.keras.prepare` wraps methods of the model by functions that name what they wrap.
     own = inspect.unwrap(getattr(network, method))
     return getattr(own, "__func__", own) is not inspect.unwrap(getattr(keras.Model, method))
+
+
+def own_steps(network: Any) -> list[str]:
+    """Return what of a network only Keras's loops call: methods that it overrides, or the preprocessor of a task.
+
+    `network`: A Cell or Keras layer. A task is one of KerasHub, whose own `fit` calls its preprocessor.
+    """
+    if not isinstance(network, keras.Model):
+        return []
+    preprocesses = hasattr(network, "preprocess_samples") and getattr(network, "preprocessor", None) is not None
+    return [*(name for name in _LOOP_METHODS if overrides(network, name)), *(["preprocessor"] if preprocesses else [])]

@@ -64,7 +64,7 @@ class HalfStorage:
         updates = dict.fromkeys([*([self._of_plan] if stored else []), *([self.update or "nearest"] if own else [])])
         halves = dict.fromkeys(half.name for half in [*stored.values(), *map(own_storage_of, own)])
         sentences = tuple(f"weights in {' and '.join(halves)} {_UPDATED[update]}" for update in updates)
-        return dataclasses.replace(plan, rows=rows, storage=sentences)
+        return dataclasses.replace(plan, rows=rows, notes=sentences)
 
     @property
     def _of_plan(self) -> str:

@@ -85,14 +85,14 @@ class PrecisionPlan:
         half: The half dtype in use.
         reason: Why this level was chosen.
         rows: A row for each layer, parents first.
-        storage: Sentences about weights that are stored in half.
+        notes: Sentences below the table, as about weights that are stored in half.
     """
 
     level: str
     half: DType
     reason: str
     rows: tuple[PlanRow, ...]
-    storage: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return _as_table(self)
@@ -136,4 +136,4 @@ def _as_table(plan: PrecisionPlan) -> str:
     setting = backend.tf32_products() if float32 in count else ""
     note = [f"float32 products run in TF32 on this device: {setting} changes that"] if setting else []
     summary = f"{len(rows)} layers: {total}"
-    return "\n".join([title, separator, lines[0], separator, *lines[1:], separator, summary, *plan.storage, *note])
+    return "\n".join([title, separator, lines[0], separator, *lines[1:], separator, summary, *plan.notes, *note])

@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal
 
 import keras
 
@@ -14,46 +13,6 @@ from mixtrain import checks
 from mixtrain.network.keras_own import overrides
 from mixtrain.step.output_losses import LossCall
 from mixtrain.typing import Network, Tensor, Tree
-
-_STAY: Final = (
-    "; or stay with keras.Model.fit, which calls it, and compile with "
-    "mixtrain.keras.prepare(model, optimizer, amp_level=...)"
-)
-_METRICS: Final = f"metrics={{name: metric}} for Model, whose metrics get outputs, labels and sample weights{_STAY}"
-# Methods that a subclass of keras.Model may override although mixtrain never calls them, and what to write instead.
-_NOT_CALLED: Final = {
-    "train_step": "compute_loss(self, x, y, y_pred, sample_weight, training), which mixtrain calls, or a train step of "
-    f"your own: a mixtrain.nn.TrainOneStepCell{_STAY}",
-    "test_step": "compute_loss and Model(..., metrics=[...]), or Model(..., eval_network=...)",
-    "predict_step": "call(self, x, training=False), which computes what is predicted",
-    "compute_metrics": _METRICS,
-    "get_metrics_result": _METRICS,
-}
-
-
-def refuse_overridden(network: Network, use: Literal["train", "test", "predict"]) -> None:
-    """Refuse a Keras model with methods of its own that Keras would call for a use, and mixtrain does not.
-
-    `network`: A Cell or Keras layer. `use`: What the network is to do.
-
-    Raises: TypeError if the model overrides the step of that use or, if that has metrics, how they are computed; or it
-    is a task of KerasHub with a preprocessor, which its own `fit` calls.
-    """
-    if not isinstance(network, keras.Model):
-        return
-    if hasattr(network, "preprocess_samples") and getattr(network, "preprocessor", None) is not None:
-        raise TypeError(
-            f"Model: expected {type(network).__name__} without a preprocessor, which only its own fit, evaluate and "
-            f"predict call; got {type(network.preprocessor).__name__}. Write dataset.map(preprocessor) for the data, "
-            "with preprocessor = network.preprocessor, and network.preprocessor = None before Model(...); or stay with "
-            "its fit, and compile with mixtrain.keras.prepare(network, optimizer, amp_level=...)."
-        )
-    for method in (f"{use}_step", *(() if use == "predict" else ("compute_metrics", "get_metrics_result"))):
-        if overrides(network, method):
-            raise TypeError(
-                f"Model: {method} of {type(network).__name__} is overridden, and mixtrain's own step would ignore it. "
-                f"Write {_NOT_CALLED[method]}."
-            )
 
 
 def computes_loss(network: Network) -> bool:

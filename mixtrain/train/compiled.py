@@ -66,13 +66,13 @@ def compile_network(network: Network, arguments: CompileArguments) -> None:
     if not is_keras_loss(arguments.loss_fn, keras_network=True) or _COMPILED_HERE.get(network) is optimizer:
         return
     network.compile(
-        optimizer, arguments.loss_fn, arguments.loss_weights, _metrics_of_keras(arguments.metrics),
-        _metrics_of_keras(arguments.weighted_metrics), auto_scale_loss=False,
+        optimizer, arguments.loss_fn, arguments.loss_weights, keras_metrics(arguments.metrics),
+        keras_metrics(arguments.weighted_metrics), auto_scale_loss=False,
     )
     _COMPILED_HERE[network] = optimizer
 
 
-def _metrics_of_keras(metrics: Any) -> Any:
+def keras_metrics(metrics: Any) -> Any:
     """Return metrics as `compile` takes them, or None."""
     if isinstance(metrics, (list, tuple, dict)) and all(map(is_keras_metric, keras.tree.flatten(metrics))):
         return metrics

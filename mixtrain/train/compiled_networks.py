@@ -15,7 +15,6 @@ from mixtrain.precision.plan_inputs import PlanInputs
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.network_loss import NetworkLoss
 from mixtrain.step.output_losses import is_keras_loss
-from mixtrain.step.own_loss import refuse_overridden
 from mixtrain.trace_version import Versions
 from mixtrain.train.columns import network_inputs
 from mixtrain.train.diagnosis import OverflowDiagnosis
@@ -123,8 +122,6 @@ class CompiledNetworks:
                 'Model(network, loss_fn, optimizer, metrics={"accuracy"})',
             )
         if networks.precision.inputs is not self._ready_to_evaluate:
-            if no_eval_network:
-                refuse_overridden(networks.network, "test")
             networks.build(*network_inputs(networks, feed.example(), training=False))
             self._ready_to_evaluate = networks.precision.inputs
         in_keras = isinstance(networks.network, keras.Layer)
@@ -161,7 +158,6 @@ class CompiledNetworks:
         networks = self._networks
         plan_inputs = networks.precision.inputs
         if plan_inputs is not self._ready_to_predict:
-            refuse_overridden(networks.network, "predict")
             if not plan_inputs.built:
                 networks.build(*inputs)
             self._ready_to_predict = networks.precision.inputs

@@ -11,18 +11,21 @@ import keras
 import numpy as np
 
 from mixtrain import backend, boundary, checks
+from mixtrain.network.keras_own import overrides
 from mixtrain.precision.master_weights import updating_masters
 from mixtrain.train.callback.callback import CallbacksLike
+from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.feed import Feed, as_batch
 from mixtrain.train.keras_data import BATCH_SIZE, KerasData, is_dataset
 from mixtrain.train.networks import Networks
+from mixtrain.train.one_thread import OneThread
 from mixtrain.train.progress import as_list
 from mixtrain.train.saving import KerasSaving
 from mixtrain.typing import Batch, DatasetLike, Layer, Optimizer, Tensor, TensorLike, Tree
 
 
-def data_of_fit(first: tuple[Any, ...], keras_arguments: dict[str, Any], networks: Networks) -> tuple[Any, ...]:
-    """Return epoch, dataset, valid_dataset and valid_frequency of a call of `fit`, and whether it is in Keras's style.
+def keras_arguments_of_fit(first: tuple[Any, ...], keras_arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments of a call of `fit` in Keras's style by name; None for one in MindSpore's.
 
     `first` holds MindSpore's epoch, train_dataset, valid_dataset and valid_frequency, which is 1 by default, or in the
     same positions Keras's x, y, batch_size and epochs. `keras_arguments` are Keras's by name.
@@ -34,7 +37,7 @@ def data_of_fit(first: tuple[Any, ...], keras_arguments: dict[str, Any], network
                 f"Model.fit: expected arguments of one style; got epoch={first[0]!r}, MindSpore's, and "
                 f"{checks.join_names(passed)}, Keras's. Write fit(x, y, epochs=...) or fit(epoch, train_dataset, ...)."
             )
-        return (*first, False)
+        return None
     by_name = {name: value for name, value in zip(("x", "y", "batch_size"), first, strict=False) if value is not None}
     if first[3] not in (None, 1):  # The default of valid_frequency, in the position of epochs.
         by_name["epochs"] = first[3]
@@ -44,7 +47,7 @@ def data_of_fit(first: tuple[Any, ...], keras_arguments: dict[str, Any], network
             f"Model.fit: expected each argument once; got {checks.join_names(twice)} by position and by name. "
             "Write fit(x, y, batch_size=32, epochs=5)."
         )
-    return _epochs_and_data(networks, **passed, **by_name)
+    return passed | by_name
 
 
 def as_predict_arguments(inputs: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -62,21 +65,21 @@ def as_predict_arguments(inputs: tuple[Any, ...], options: dict[str, Any]) -> tu
     return inputs[:1], options | by_position
 
 
-def _epochs_and_data(
+def epochs_and_data(
     networks: Networks, x: Tree = None, y: Tree = None, batch_size: int | None = None, epochs: int = 1,
     validation_split: float | None = None, validation_data: Any = None, validation_batch_size: int | None = None,
     validation_steps: int | None = None, validation_freq: int | Sequence[int] = 1, shuffle: bool = True,
     class_weight: Mapping[int, float] | None = None, sample_weight: TensorLike | None = None,
     steps_per_epoch: int | None = None,
 ) -> tuple[Any, ...]:
-    """Translate Keras's arguments of `fit` to what `data_of_fit` returns."""
+    """Translate Keras's arguments of `fit` to epoch, dataset, valid_dataset and valid_frequency."""
     data = KerasData(
         "Model.fit", x, y, sample_weight, class_weight, batch_size, steps_per_epoch, shuffle is not False,
         continues=True, dicts=networks.dicts,
     )
     data, valid = _split_validation(data, validation_data, validation_split, validation_batch_size, validation_steps)
     valid = valid and dataclasses.replace(valid, dicts=networks.eval_dicts)
-    return epochs, data.dataset(), valid and valid.dataset(), validation_freq, True
+    return epochs, data.dataset(), valid and valid.dataset(), validation_freq
 
 
 def _split_validation(
@@ -106,6 +109,8 @@ def _split_validation(
 class KerasCalls(KerasSaving):
     """The methods of `keras.Model` for a `Model`: `evaluate`, `summary` and others."""
 
+    _compiled: CompiledNetworks
+    _use: OneThread
     def evaluate(
         self, x: Tree | None = None, y: Tree | None = None, batch_size: int | None = None, verbose: str | int = "auto",
         sample_weight: TensorLike | None = None, steps: int | None = None, callbacks: CallbacksLike | None = None,
@@ -130,6 +135,11 @@ class KerasCalls(KerasSaving):
         Example: ``model.evaluate(x, y, batch_size=256)``.
         """
         checks.keywords("Model.evaluate", unknown, self.evaluate)
+        if self._own is not None:
+            return self._own.evaluate(
+                "Model.evaluate", x, callbacks, x=x, y=y, batch_size=batch_size, sample_weight=sample_weight,
+                steps=steps, verbose=verbose, return_dict=return_dict,
+            )
         data = KerasData(
             "Model.evaluate", x, y, sample_weight, None, batch_size, steps, dicts=self._networks.eval_dicts
         )
@@ -147,6 +157,59 @@ class KerasCalls(KerasSaving):
         """Return the loss and the metrics of a dataset by name, the loss first."""
         raise NotImplementedError
 
+    def predict(
+        self, *inputs: TensorLike, batch_size: int | None = None, verbose: str | int = "auto",
+        steps: int | None = None, callbacks: Any = None,
+    ) -> Tree:
+        """Run the network in inference mode.
+
+        Args:
+            *inputs: The network's inputs: tensors or arrays, batch axis first; or for a Keras network one dataset, and
+                after one input the other arguments, in Keras's order.
+            batch_size: Rows of a batch of a Keras network; None for 32.
+            verbose: Accepted; nothing is shown.
+            steps: Number of batches; None for all.
+            callbacks: A Keras callback or a list of them, for a Keras network.
+
+        Returns:
+            The network's outputs, floats in float32. A Keras network with one argument runs batch by batch and returns
+            NumPy arrays, as in Keras; a Cell, or an input that is a Tensor, gives Tensors; else backend tensors.
+
+        Raises:
+            TypeError: There is no input, or no batch; or batch options for a network that runs on all rows at once.
+
+        Example:
+            >>> import numpy as np, mixtrain, mixtrain.nn as nn
+            >>> tuple(mixtrain.Model(nn.Dense(2, 3)).predict(np.ones((4, 2), np.float32)).shape)
+            (4, 3)
+        """
+        if not inputs or inputs[0] is None or isinstance(inputs[0], str):
+            raise checks.fail_type("Model.predict", "a batch must be given", inputs, "model.predict(data)")
+        options = dict[str, Any](batch_size=batch_size, verbose=verbose, steps=steps, callbacks=callbacks or None)
+        if isinstance(self._networks.network, keras.Layer):
+            inputs, options = as_predict_arguments(inputs, options)
+        if self._own is not None and len(inputs) == 1:
+            return self._own.predict(inputs[0], **options)
+        network = self._networks.network
+        if len(inputs) == 1 and isinstance(network, keras.Model) and overrides(network, "predict_step"):
+            self._networks.precision.apply()
+            return network.predict(inputs[0], **options)
+        values = inputs if is_dataset(inputs[0]) else keras.tree.flatten(inputs)
+        as_tensors = self._networks.of_cells or any(isinstance(value, boundary.UserTensor) for value in values)
+        if len(inputs) == 1 and not as_tensors:
+            return self._predict_batches(inputs[0], **options)
+        if any(options[name] is not None for name in options if name != "verbose") or is_dataset(inputs[0]):
+            raise checks.fail_type(
+                "Model.predict", "batches need a Keras network and one array, structure of arrays or dataset", inputs,
+                "model.predict(data)",
+            )
+        outputs = self._run(keras.tree.map_structure(backend.to_tensor, as_batch(inputs, backend.refuse_unstorable)))
+        return boundary.to_tensors(outputs) if as_tensors else outputs
+
+    def _run(self, inputs: tuple[Tree, ...]) -> Tree:
+        with self._use.of("Model.predict"):
+            return self._compiled.predict(inputs)
+
     def summary(self, *args: Any, **kwargs: Any) -> None:
         """Print the `summary` of a Keras network, with its arguments; `precision_report` shows the layers' dtypes."""
         self._keras_network("summary", "print(network)").summary(*args, **kwargs)
@@ -159,7 +222,7 @@ class KerasCalls(KerasSaving):
     @property
     def optimizer(self) -> Optimizer | None:
         """The optimizer as passed, or None."""
-        return self._networks.optimizer
+        return self._networks.optimizer if self._own is None else self._own.optimizer
 
     def get_weights(self) -> list[np.ndarray]:
         """Return the values of the Keras network's variables, float32, as `keras.Model.get_weights` does."""
@@ -221,9 +284,6 @@ class KerasCalls(KerasSaving):
         outputs = self._run(as_batch((batch,)))
         return keras.tree.map_structure(backend.to_numpy, boundary.to_backend_tensors(outputs))
 
-    def _run(self, inputs: tuple[Tree, ...]) -> Tree:
-        """Run the network in inference mode on backend tensors."""
-        raise NotImplementedError
 
 
 def _predict_hooks(network: keras.Layer, callbacks: Any, steps: int | None) -> keras.callbacks.CallbackList:

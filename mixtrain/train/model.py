@@ -11,13 +11,14 @@ from typing import Any, Literal, NoReturn, overload
 
 import keras
 
-from mixtrain import backend, boundary, checks, execution
+from mixtrain import backend, checks, execution
 from mixtrain.diagnostics.report import report_html
 from mixtrain.dtype import DType
 from mixtrain.lazy_names import serve_names
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.metrics.factory import MetricsLike
+from mixtrain.network.keras_own import own_steps
 from mixtrain.precision.half_storage import HalfStorage
 from mixtrain.precision.levels import AmpLevel, check_level
 from mixtrain.precision.master_weights import LowPrecisionUpdate
@@ -32,17 +33,17 @@ from mixtrain.train.compiled import CompileArguments, compile_arguments_of, comp
 from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.deviations import Deviations
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
-from mixtrain.train.feed import Feed, as_batch
+from mixtrain.train.feed import Feed
 from mixtrain.train.first_scale import check_retries
 from mixtrain.train.history import EpochHistory
-from mixtrain.train.keras_calls import KerasCalls, as_predict_arguments, data_of_fit
-from mixtrain.train.keras_data import is_dataset
+from mixtrain.train.keras_calls import KerasCalls, epochs_and_data, keras_arguments_of_fit
 from mixtrain.train.loop import TrainingLoop
 from mixtrain.train.lost_updates import LostUpdates
 from mixtrain.train.model_check import ModelCheck, checked_step
 from mixtrain.train.model_metrics import model_metrics
 from mixtrain.train.networks import Networks, checked_accumulation
 from mixtrain.train.one_thread import use_of
+from mixtrain.train.own_steps import OwnSteps, refuse_options
 from mixtrain.train.plan_in_force import PrecisionOptions
 from mixtrain.train.progress import Verbose, as_list
 from mixtrain.train.report_data import LastRun, report_data
@@ -120,7 +121,12 @@ class Model(KerasCalls):
     ) -> None:
         checks.keywords("Model", unknown, type(self))
         checks.one_of("Model", "boost_level", boost_level, ("O0",))
-        if loss_fn is None and loss_weights is None and is_compiled(network):
+        given = CompileArguments(loss_fn, loss_weights, optimizer, metrics, weighted_metrics)
+        in_keras_loop = own_steps(network)
+        if in_keras_loop:
+            # Keras's loop compiles the loss and metrics, and applies the optimizers.
+            loss_fn = loss_weights = optimizer = metrics = weighted_metrics = None
+        elif loss_fn is None and loss_weights is None and is_compiled(network):
             compiled = compile_arguments_of(network)
             loss_fn, loss_weights = compiled.loss_fn, compiled.loss_weights
             if metrics is None and weighted_metrics is None:
@@ -149,12 +155,26 @@ class Model(KerasCalls):
         storage = HalfStorage.checked("Model", master_weights, low_precision_update)
         options = PrecisionOptions(amp_level, keep_batchnorm_fp32, cast_model_type, storage)
         observer = TrainingMetrics(named if eval_network is None else {}, network)
+        self._own: OwnSteps | None = None
+        chosen_manager = loss_scale_manager
+        if in_keras_loop:
+            refuse_options(
+                in_keras_loop, eval_network=eval_network, eval_indexes=eval_indexes, on_overflow=on_overflow,
+                accumulate_steps=accumulate_steps, master_weights=master_weights,
+                low_precision_update=low_precision_update,
+            )
+            loss_scale_manager, sample_weight = LEVEL_DEFAULT, False
         self._networks = Networks(
             network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss_weights, sample_weight,
             observer, checked_accumulation(accumulate_steps, optimizer, on_overflow), bool(explain_overflow),
         )
-        self._watches: list[Watch] = [] if explain_overflow is False else [LostUpdates(self._networks)]
-        if explain_overflow:
+        if in_keras_loop:
+            self._own = OwnSteps(
+                self._networks, given, options, chosen_manager, self._bad_step_max, explains=bool(explain_overflow)
+            )
+        watched = explain_overflow is not False and self._own is None
+        self._watches: list[Watch] = [LostUpdates(self._networks)] if watched else []
+        if explain_overflow and watched:
             self._watches.append(Deviations(self._networks))
         self._retries = checks.one_of("Model", "on_overflow", on_overflow, ("skip", "retry")) == "retry"
         if self._retries and isinstance(self._networks.manager, LossScaleManager):
@@ -165,11 +185,14 @@ class Model(KerasCalls):
         self._lease = self._networks.precision.lease()
         if self._networks.built:
             self._networks.precision.apply()
-            self._networks.step  # noqa: B018  (built now, so that its errors are raised here)
+            if self._own is None:
+                self._networks.step  # noqa: B018  (built now, so that its errors are raised here)
 
     @property
     def train_network(self) -> Network:
         """The cell that trains on a batch."""
+        if self._own is not None:
+            return self._networks.network
         return self._lease.with_cell(self._networks.train_network, self._networks.network)
 
     @property
@@ -185,7 +208,7 @@ class Model(KerasCalls):
     @property
     def loss_scale_manager(self) -> LossScaleManager | None:
         """The loss-scale manager in use; its `get_loss_scale` is the live value."""
-        return self._networks.manager
+        return self._networks.manager if self._own is None else self._own.loss_scale_manager
 
     @property
     def overflows(self) -> list[OverflowRecord]:
@@ -201,7 +224,8 @@ class Model(KerasCalls):
             mixtrain.float16
         """
         self._networks.precision.apply()
-        return self._networks.precision.plan
+        plan = self._networks.precision.plan
+        return plan if self._own is None else self._own.noted(plan)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a page about the last run: facts, plan, curves of losses and metrics, overflows, ranges, advice.
@@ -267,6 +291,8 @@ class Model(KerasCalls):
         """
         checks.keywords("Model.train", unknown, self.train, self.fit)
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose, resume, self._networks.dicts)
+        if self._own is not None:
+            return self._own.fit("Model.train", (epoch, train_dataset, None, 1), None, options, [self._last_run])
         with self._loop(Training("Model.train", epoch, train_dataset, *options)) as loop:
             return loop.run()
 
@@ -337,8 +363,13 @@ class Model(KerasCalls):
         checks.keywords("Model.fit", keras_arguments, self.fit)
         checks.boolean("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
         first = (epoch, train_dataset, valid_dataset, valid_frequency)
-        epoch, dataset, *validation = data_of_fit(first, keras_arguments, self._networks)
+        named = keras_arguments_of_fit(first, keras_arguments)
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose, resume, self._networks.dicts)
+        if self._own is not None:
+            return self._own.fit("Model.fit", first, named, options, [self._last_run])
+        if named is not None:
+            first = epochs_and_data(self._networks, **named)
+        epoch, dataset, *validation = (*first, named is not None)
         with self._loop(Training("Model.fit", epoch, dataset, *options, *validation)) as loop:
             return loop.run()
 
@@ -397,6 +428,8 @@ class Model(KerasCalls):
         """
         checks.keywords("Model.eval", unknown, self.eval, self.evaluate)
         checks.boolean("Model.eval", "dataset_sink_mode", dataset_sink_mode)
+        if self._own is not None:
+            return self._own.eval(valid_dataset, callbacks)
         with self._use.of("Model.eval"):
             evaluation = self._evaluation("Model.eval", valid_dataset)
             return self._evaluated(evaluation, callbacks, dataset_sink_mode=dataset_sink_mode)[0]
@@ -430,53 +463,6 @@ class Model(KerasCalls):
             rest = [name for name in rest if name not in named] + sorted(named)
         return ({} if loss is None else {"loss": loss}) | {name: values[name] for name in rest}
 
-    def predict(
-        self, *inputs: TensorLike, batch_size: int | None = None, verbose: str | int = "auto",
-        steps: int | None = None, callbacks: Any = None,
-    ) -> Tree:
-        """Run the network in inference mode.
-
-        Args:
-            *inputs: The network's inputs: tensors or arrays, batch axis first; or for a Keras network one dataset, and
-                after one input the other arguments, in Keras's order.
-            batch_size: Rows of a batch of a Keras network; None for 32.
-            verbose: Accepted; nothing is shown.
-            steps: Number of batches; None for all.
-            callbacks: A Keras callback or a list of them, for a Keras network.
-
-        Returns:
-            The network's outputs, floats in float32. A Keras network with one argument runs batch by batch and returns
-            NumPy arrays, as in Keras; a Cell, or an input that is a Tensor, gives Tensors; else backend tensors.
-
-        Raises:
-            TypeError: There is no input, or no batch; or batch options for a network that runs on all rows at once.
-
-        Example:
-            >>> import numpy as np, mixtrain.nn as nn
-            >>> tuple(Model(nn.Dense(2, 3)).predict(np.ones((4, 2), np.float32)).shape)
-            (4, 3)
-        """
-        if not inputs or inputs[0] is None or isinstance(inputs[0], str):
-            raise checks.fail_type("Model.predict", "a batch must be given", inputs, "model.predict(data)")
-        options = dict[str, Any](batch_size=batch_size, verbose=verbose, steps=steps, callbacks=callbacks or None)
-        if isinstance(self._networks.network, keras.Layer):
-            inputs, options = as_predict_arguments(inputs, options)
-        values = inputs if is_dataset(inputs[0]) else keras.tree.flatten(inputs)
-        as_tensors = self._networks.of_cells or any(isinstance(value, boundary.UserTensor) for value in values)
-        if len(inputs) == 1 and not as_tensors:
-            return self._predict_batches(inputs[0], **options)
-        if any(options[name] is not None for name in options if name != "verbose") or is_dataset(inputs[0]):
-            raise checks.fail_type(
-                "Model.predict", "batches need a Keras network and one array, structure of arrays or dataset", inputs,
-                "model.predict(data)",
-            )
-        outputs = self._run(keras.tree.map_structure(backend.to_tensor, as_batch(inputs, backend.refuse_unstorable)))
-        return boundary.to_tensors(outputs) if as_tensors else outputs
-
-    def _run(self, inputs: tuple[Tree, ...]) -> Tree:
-        with self._use.of("Model.predict"):
-            return self._compiled.predict(inputs)
-
     def build(
         self, train_dataset: DatasetLike | None = None, valid_dataset: DatasetLike | None = None, sink_size: int = -1,
         epoch: int = 1, sink_mode: bool = False,
@@ -494,6 +480,8 @@ class Model(KerasCalls):
         dataset = valid_dataset if train_dataset is None else train_dataset
         if dataset is None:
             raise checks.fail_value("Model.build", "a dataset must be given", None, "model.build(train_dataset)")
+        if self._own is not None:
+            return self._own.make_ready("Model.build", dataset, batches=True)
         self._make_ready("Model.build", Feed(dataset, "Model.build", dicts=self._networks.dicts))
 
 

@@ -15,13 +15,14 @@ from mixtrain import backend, checks, faces
 from mixtrain.distribution.data_parallel import DataParallel, in_force, putting_in_force
 from mixtrain.distribution.processes import ProcessParallel
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, LossScaleManager
+from mixtrain.network.keras_own import own_steps
 from mixtrain.network.unique_names import variable_names
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.precision.apply import under_plan
 from mixtrain.precision.float8_layers import refuse_delayed
 from mixtrain.precision.planner import plan_precision
 from mixtrain.step.network_loss import NetworkLoss
-from mixtrain.step.own_loss import computes_loss, refuse_overridden
+from mixtrain.step.own_loss import computes_loss
 from mixtrain.step.scaling_choice import LEVEL_DEFAULT, check_manager, default_manager, warn_unscaled, watching_manager
 from mixtrain.step.train_step import ForeignStep, Step, TrainStep, scaled_step, step_of, trainable_variables
 from mixtrain.train.feed import DictBatches, dicts_of
@@ -69,8 +70,6 @@ class Networks:
                 raise checks.fail_value("Model", f"{name} needs a loss_fn", value, "Model(network, loss_fn, optimizer)")
         self.optimizer = optimizer
         self._accumulate_steps, self._watched, self._update = accumulate_steps, watched, options.storage.update
-        if optimizer is not None:
-            refuse_overridden(network, "train")
         self.observer = observer if optimizer is not None and observer is not None and observer.observes else None
         self._user_eval_network = eval_network
         for name, value in (("master_weights", options.storage.masters), ("low_precision_update", self._update)):
@@ -120,12 +119,16 @@ class Networks:
 
         `*inputs`: The network's inputs, tensors (N, ...).
         """
+        self.build_layers(*inputs)
+        self.step  # noqa: B018  (made now, so that its errors are raised before any step)
+
+    def build_layers(self, *inputs: TensorLike) -> None:
+        """Build every Keras layer, and apply the plan."""
         if not self.built:
             # What the call writes is dropped, as where Keras builds a network: random states, statistics, metrics.
             with keras.StatelessScope():
                 self.network(*keras.tree.map_structure(lambda column: column[:1], inputs))
         self.precision.apply()
-        self.step  # noqa: B018  (made now, so that its errors are raised before any step)
 
     @property
     def in_processes(self) -> bool:
@@ -142,11 +145,15 @@ class Networks:
 
         `where`: The caller, for errors.
 
-        Raises: TypeError if the network is a Keras model that overrides `train_step`. ValueError if there is no
-        optimizer, and the network is not a Cell that can be its own train step, on several devices if the Model was
-        made for them.
+        Raises: ValueError if there is no optimizer, and the network is not a Cell that can be its own train step, on
+        several devices if the Model was made for them; or it has steps of its own, which Keras's loops run.
         """
-        refuse_overridden(self.network, "train")
+        own = own_steps(self.network)
+        if own:
+            raise checks.fail_value(
+                where, f"the step must be mixtrain's, and {type(self.network).__name__} has its own", own,
+                "model.fit(...), or the network without them",
+            )
         if self.optimizer is None and (self.loss_fn is not None or self.own_loss):
             raise checks.fail_value(
                 where, "the Model must have an optimizer to train", None, "Model(network, loss_fn, optimizer)"

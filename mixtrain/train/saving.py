@@ -15,6 +15,7 @@ from mixtrain.network.walk import tree_of
 from mixtrain.precision.master_weights import presented_in_float32, updating_masters
 from mixtrain.train.compiled import CompileArguments, compile_network
 from mixtrain.train.networks import Networks
+from mixtrain.train.own_steps import OwnSteps
 
 Path = str | os.PathLike[str]
 
@@ -24,6 +25,7 @@ class KerasSaving:
 
     _networks: Networks
     _compile_arguments: CompileArguments
+    _own: OwnSteps | None
 
     def save(self, filepath: Path, overwrite: bool = True) -> None:
         """Save the network's configuration and weights to a file for `keras.models.load_model`.
@@ -40,8 +42,9 @@ class KerasSaving:
         Example: ``model.save("lenet.keras")``, then ``keras.models.load_model("lenet.keras")``.
         """
         network, path = self._checked("save", filepath, (".keras",), overwrite)
-        compile_network(network, self._compile_arguments)
-        with _own_policies(network):
+        if self._own is None:
+            compile_network(network, self._compile_arguments)
+        with _own_policies(network), contextlib.nullcontext() if self._own is None else self._own.unprepared():
             network.save(path)
 
     def save_weights(self, filepath: Path, overwrite: bool = True) -> None:

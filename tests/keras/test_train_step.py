@@ -116,10 +116,29 @@ def test_a_step_that_overflows_changes_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_a_step_that_does_not_scale_its_loss_is_an_error_and_none_without_a_scale() -> None:
+def test_a_step_that_does_not_scale_its_loss_is_an_error_if_a_manager_is_passed_and_none_without_a_scale() -> None:
     forgetful = model(scales=False)
     with pytest.raises(RuntimeError, match=r"Write gradient\(self\.optimizer\.scale_loss\(loss\), \.\.\.\)"):
-        fit(forgetful, prepare(forgetful, adam(), "O2"))
+        fit(forgetful, prepare(forgetful, adam(), "O2", loss_scale_manager=DynamicLossScaleManager()))
     unscaled = model(scales=False)
     optimizer = prepare(unscaled, adam(), "O2", cast_model_type="bfloat16")
     assert optimizer.loss_scale_manager is None and np.isfinite(fit(unscaled, optimizer)).all()
+
+
+def test_a_step_that_does_not_scale_its_loss_is_warned_of_at_a_level_that_scales_and_trains_without() -> None:
+    scaled, unscaled = model(), model(scales=False)
+    expected = fit(scaled, prepare(scaled, adam(), "O2"))
+    with pytest.warns(UserWarning, match="the train_step does not scale its loss"):
+        np.testing.assert_allclose(fit(unscaled, prepare(unscaled, adam(), "O2")), expected, rtol=1e-3)
+
+
+def test_an_optimizer_that_is_made_in_the_first_step_keeps_its_slots_between_steps() -> None:
+    """Nothing else creates variables in the step, as where metrics exist already."""
+    skipping, plain = model(), model()
+    skipping.compile(prepare(skipping, adam(), "O2"))
+    plain.compile(prepare(plain, adam(), "O2", loss_scale_manager=None))
+    for network in (skipping, plain):
+        for batch in np.split(X, 4):
+            network.fit(batch, batch_size=8, verbose=0)
+    for one, other in zip(skipping.get_weights(), plain.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)

@@ -296,7 +296,7 @@ def test_the_plan_says_how_weights_are_stored_and_updated(options: dict[str, Any
     model = model_of(keras_network(), **options)
     for _ in range(2):
         plan = model.precision_report()
-        assert plan.storage == (sentence,) and str(plan).endswith(f"\n{sentence}")
+        assert plan.notes == (sentence,) and str(plan).endswith(f"\n{sentence}")
         assert plan.row("dense").parameter_dtype == bfloat16
         assert plan.row("layer_normalization").parameter_dtype == float32
 
@@ -305,7 +305,7 @@ def test_the_plan_says_how_weights_are_stored_and_updated(options: dict[str, Any
 def test_layers_in_half_of_the_user_s_own_are_left_to_keras_unless_a_choice_is_made() -> None:
     network = keras_network("bfloat16")
     plain = Model(network, Planted(), keras.optimizers.Adam(1e-4))
-    assert plain.precision_report().storage == ("weights in bfloat16 are updated with rounding to nearest",)
+    assert plain.precision_report().notes == ("weights in bfloat16 are updated with rounding to nearest",)
     assert "bfloat16" in {str(each.dtype) for each in plain._networks.step.driver.state_variables()}
     chosen = Model(network, Planted(), keras.optimizers.Adam(1e-4), low_precision_update="stochastic")
     before = values(in_half(network))

@@ -23,9 +23,8 @@ LAYERS = [
     {"precision", "diagnostics"},
     {"loss_scale"},
     {"step"},
-    {"serialization"},
+    {"keras", "serialization"},
     {"train"},
-    {"keras"},
     # MindSpore's surface, data sets, and other libraries' APIs.
     {"auto_parallel", "communication", "ops"},
     {"context"},

@@ -122,7 +122,7 @@ def test_both_forms_of_fit_are_shown_and_have_the_arguments_that_are_read() -> N
     ours, theirs = (set(inspect.signature(form).parameters) for form in get_overloads(mixtrain.Model.fit))
     shown = pydoc.plain(pydoc.render_doc(mixtrain.Model.fit))
     assert all(name in shown for name in ours | theirs)
-    read = set(inspect.signature(mixtrain.train.keras_calls._epochs_and_data).parameters) - {"networks"}
+    read = set(inspect.signature(mixtrain.train.keras_calls.epochs_and_data).parameters) - {"networks"}
     assert read == theirs - ours and read <= set(inspect.signature(keras.Model.fit).parameters)
 
 

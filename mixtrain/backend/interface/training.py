@@ -123,15 +123,16 @@ class Rollback:
         """
 
 def without_skipped_steps(
-    model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable], *, own: str,
-    likely: Likely, on_skip: Callable[[], None], noted: keras.Variable,
+    model: keras.Model, train_step: Callable[..., Any], skipped: Likely, *, own: str,
+    kept: Likely, likely: Likely, on_skip: Callable[[], None], noted: keras.Variable,
 ) -> Callable[..., Any]:
     """Return a train step that restores what it wrote if its optimizer skipped the step.
 
     `model`: The compiled model. `train_step`: Its train step, from ``data`` to ``logs``; on JAX from ``(state, data)``
-    to ``(logs, state)``. `skipped`: Returns the variable of the model's optimizer whose last element counts the skipped
-    steps. `own`: The name scope of the optimizer's update, which itself writes nothing in a skipped step. `on_skip`:
-    Called in a skipped step before its writes are undone; reads metrics, writes `noted`, a variable of the optimizer.
+    to ``(logs, state)``. `skipped`: Returns the variables of the model's optimizers whose last elements count the
+    skipped updates. `own`: The name scope of an optimizer's update, which itself writes nothing in a skipped step.
+    `kept`: Returns the variables that such updates write, for eager execution. `on_skip`: Called in a skipped step
+    before its writes are undone; reads metrics, writes `noted`, a variable of the optimizer.
     """
 
 def with_values(function: Callable[[], Any], variables: Variables, values: Sequence[Tensor]) -> list[Any]:

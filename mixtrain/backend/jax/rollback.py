@@ -63,11 +63,11 @@ def _recorded_in_trace() -> Iterator[Callable[[], None]]:
 
 
 def without_skipped_steps(
-    model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable], *, own: str,
-    likely: Likely, on_skip: Callable[[], None], noted: keras.Variable,
+    model: keras.Model, train_step: Callable[..., Any], skipped: Likely, *, own: str,
+    kept: Likely, likely: Likely, on_skip: Callable[[], None], noted: keras.Variable,
 ) -> Callable[..., Any]:
     # Keras's step is a function of the state: what is not part of it keeps its value in every step, skipped or not.
-    del own, likely
+    del own, kept, likely
 
     def step(state: Any, data: Any) -> Any:
         _, old_others, old_slots, old_metrics = state
@@ -75,7 +75,8 @@ def without_skipped_steps(
         # user's step calls it without a scope of the optimizer's state.
         with keras.StatelessScope(state_mapping=zip(model.optimizer.variables, old_slots, strict=True)):
             logs, (weights, others, slots, metrics) = train_step(state, data)
-        index = _index_of(model.optimizer.variables, skipped())
+        # Of the optimizers that a model holds, Keras passes the state of one.
+        (index,) = [_index_of(model.optimizer.variables, counts) for counts in skipped()]
         applied = slots[index][-1] == old_slots[index][-1]
 
         def applied_or_old(new_values: Sequence[Tensor], old_values: Sequence[Tensor]) -> list[Tensor]:

@@ -36,24 +36,27 @@ class Rollback:
 
 
 def without_skipped_steps(
-    model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable], *, own: str,
-    likely: Likely, on_skip: Callable[[], None], noted: keras.Variable,
+    model: keras.Model, train_step: Callable[..., Any], skipped: Likely, *, own: str,
+    kept: Likely, likely: Likely, on_skip: Callable[[], None], noted: keras.Variable,
 ) -> Callable[..., Any]:
     """The operations show what is written: no layer need list it."""
     del noted
 
-    eager_writes = EagerWrites(likely, lambda: model.optimizer.variables)
+    eager_writes = EagerWrites(likely, kept)
     writes = Writes(lambda: [*model.non_trainable_variables, *model.metrics_variables], own=own)
+
+    def count_of_skipped() -> Tensor:
+        return sum(snapshot(counts)[-1] for counts in skipped())
 
     def restored_step(recorded: contextlib.AbstractContextManager[Callable[[], None]], data: Any) -> Any:
         def undo() -> None:
             on_skip()
             restore()
 
-        count = snapshot(skipped())[-1]
+        before = count_of_skipped()
         with recorded as restore:
             logs = train_step(data)
-        cond(snapshot(skipped())[-1] > count, undo, lambda: None)
+        cond(count_of_skipped() > before, undo, lambda: None)
         return logs
 
     # A function of its own: where a trace shows an unexpected write, only this function is traced again.

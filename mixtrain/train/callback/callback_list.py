@@ -180,12 +180,22 @@ class CallbackList:
         `evaluate` is called with this list, a fresh context, and the arguments, which have `fields`; its result is
         returned.
         """
+        with self.between_epochs(**{"mode": "eval", "cur_step_num": 0, **fields}):
+            return evaluate(self, RunContext(self._arguments), self._arguments)
+
+    @contextlib.contextmanager
+    def between_epochs(self, **fields: Any) -> Iterator[None]:
+        """Lend the arguments to an evaluation between epochs, which legacy hooks do not hear."""
         self._between_epochs = True
         try:
-            with self._arguments._lent(**{"mode": "eval", "cur_step_num": 0, **fields}):
-                return evaluate(self, RunContext(self._arguments), self._arguments)
+            with self._arguments._lent(**fields):
+                yield
         finally:
             self._between_epochs = False
+
+    def hears_overflows(self, callback: Any) -> bool:
+        """Whether a callback has an overflow hook."""
+        return any(listener.owner is callback for listener in self._listeners["on_train_overflow"])
 
     on_train_begin = _hook("on_train_begin", "before training")
     on_train_epoch_begin = _hook("on_train_epoch_begin", "before an epoch")
