@@ -71,11 +71,16 @@ class Float8Scale:
         return ""
 
 
-def float8_scales(network: Network) -> Iterator[Float8Scale]:
-    """Yield the scales of all float8 products of a network that are kept from step to step."""
-    for node in tree_of(network).walk():
-        for operand, (scale, history) in _variables(node.layer):
-            yield Float8Scale(node.path, operand, float(backend.to_numpy(scale)), backend.to_numpy(history))
+def scaled_layers(network: Network) -> list[tuple[str, Layer]]:
+    """Return the layers of a network whose float8 products have scales that are kept from step to step, with paths."""
+    return [(node.path, node.layer) for node in tree_of(network).walk() if any(_variables(node.layer))]
+
+
+def float8_scales(layers: Iterable[tuple[str, Layer]]) -> Iterator[Float8Scale]:
+    """Yield the scales of `scaled_layers`."""
+    for path, layer in layers:
+        for operand, (scale, history) in _variables(layer):
+            yield Float8Scale(path, operand, float(backend.to_numpy(scale)), backend.to_numpy(history))
 
 
 def _variables(layer: Layer) -> Iterable[tuple[str, Sequence[keras.Variable]]]:
@@ -90,10 +95,10 @@ def misfits(network: Network, inputs: Iterable[tuple[str, Sequence[np.ndarray]]]
 
     `inputs`: The float inputs of layer calls, with the layers' paths. Of gradients the last magnitude is known.
     """
-    layers = {node.path: node.layer for node in tree_of(network).walk()}
+    layers = dict(scaled_layers(network))
     known = {path: np.concatenate([np.ravel(value) for value in values]) for path, values in inputs if len(values)}
     found: dict[str, str] = {}
-    for scale in float8_scales(network):
+    for scale in float8_scales(layers.items()):
         layer = layers[scale.path]
         if scale.operand == "kernel":
             values = backend.to_numpy(next(iter(layer.own_parameters().values())) if is_cell(layer) else layer.kernel)

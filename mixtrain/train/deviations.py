@@ -7,7 +7,7 @@ from typing import Final
 
 from mixtrain import backend, boundary
 from mixtrain.diagnostics.deviation import LayerError, Pass, deviating, layer_errors, run_pass
-from mixtrain.diagnostics.float8_scales import float8_scales, misfits
+from mixtrain.diagnostics.float8_scales import float8_scales, scaled_layers, misfits
 from mixtrain.train.networks import Networks
 from mixtrain.train.run_context import RunContext
 from mixtrain.train.watch import FIRST_ONLY, Watch
@@ -38,7 +38,7 @@ class Deviations(Watch):
     def _low(self) -> bool:
         """Whether layers compute in half, or multiply in float8."""
         float8 = any(row.float8 is not None for row in self._networks.precision.plan.rows)
-        return super()._low() or float8 or any(float8_scales(self._networks.examined))
+        return super()._low() or float8 or bool(scaled_layers(self._networks.examined))
 
     def on_train_begin(self, run_context: RunContext) -> None:
         """Start anew, with the first epoch."""
@@ -62,7 +62,7 @@ class Deviations(Watch):
             plain = self._pass(batch)
         result = self._pass(batch)
         # The first step knows no magnitudes yet, by which to scale: the second epoch is looked at instead.
-        scaled = {scale.path: scale.history.any() for scale in float8_scales(self._networks.examined)}
+        scaled = {scale.path: scale.history.any() for scale in float8_scales(scaled_layers(self._networks.examined))}
         unknown = {path for path, known in scaled.items() if not known}
         self._soon = bool(unknown)
         inputs = [(path, values) for path, values, _ in result.calls if path not in unknown]

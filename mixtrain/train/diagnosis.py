@@ -11,14 +11,14 @@ import numpy as np
 
 from mixtrain import backend, execution
 from mixtrain.diagnostics.finding import Finding
-from mixtrain.diagnostics.float8_scales import float8_scales
+from mixtrain.diagnostics.float8_scales import float8_scales, scaled_layers
 from mixtrain.diagnostics.non_finite import StepCounts, find_non_finite
 from mixtrain.diagnostics.origin import Origins
 from mixtrain.diagnostics.replay import Replay
 from mixtrain.network.walk import tree_of
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.train.networks import Networks
-from mixtrain.typing import Tensor
+from mixtrain.typing import Layer, Tensor
 
 # Factor between the scales that are tried if the rule has no backoff factor, as for a constant scale.
 _FACTOR: Final = 2.0
@@ -31,12 +31,13 @@ _Compiler: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 class _UnderPlan:
     """What is known under a plan.
 
-    `origins`: The search for lines. `cures`: The layers to keep in float32, by kind and layer of a finding. `replay`:
-    The compiled replay, once there is one.
+    `origins`: The search for lines. `float8`: The layers with float8 scales, with their paths. `cures`: The layers to
+    keep in float32, by kind and layer of a finding. `replay`: The compiled replay, once there is one.
     """
 
     plan: PrecisionPlan
     origins: Origins
+    float8: list[tuple[str, Layer]]
     cures: dict[tuple[str, str | None], tuple[str, ...]] = dataclasses.field(default_factory=dict)
     replay: Replay | None = None
 
@@ -80,7 +81,7 @@ class OverflowDiagnosis:
             finding = find_non_finite(replay, batch, loss_scale, factor=factor, minimum=minimum, step_counts=counts)
             if finding.kind != "none":
                 break
-        broken = {each.path: fault for each in float8_scales(networks.examined) if (fault := each.invalid())}
+        broken = {each.path: fault for each in float8_scales(self._under_plan().float8) if (fault := each.invalid())}
         finding = dataclasses.replace(
             finding, origin=self._origin(finding, batch, loss_scale), float8=broken.get(finding.layer or "")
         )
@@ -109,9 +110,10 @@ class OverflowDiagnosis:
         plan = networks.precision.plan
         if self._known is None or self._known.plan is not plan:
             compiles = backend.EAGER_COMPILES and execution.current.graph_mode
-            self._known = _UnderPlan(plan, Origins(
+            origins = Origins(
                 networks.examined, networks.with_loss, networks.keeping_float32, self._compiler() if compiles else None
-            ))
+            )
+            self._known = _UnderPlan(plan, origins, scaled_layers(networks.examined))
         return self._known
 
     def _compiler(self) -> _Compiler:
