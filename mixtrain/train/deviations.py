@@ -7,7 +7,7 @@ from typing import Final
 
 from mixtrain import backend, boundary
 from mixtrain.diagnostics.deviation import LayerError, Pass, deviating, layer_errors, run_pass
-from mixtrain.diagnostics.float8_scales import float8_scales, scaled_layers, misfits
+from mixtrain.diagnostics.float8_scales import float8_scales, misfits, scaled_layers
 from mixtrain.train.networks import Networks
 from mixtrain.train.run_context import RunContext
 from mixtrain.train.watch import FIRST_ONLY, Watch
