@@ -5,23 +5,25 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import keras
 import numpy as np
 
 from mixtrain import backend, boundary, checks
+from mixtrain.metrics.factory import MetricsLike
 from mixtrain.network.keras_own import overrides
 from mixtrain.precision.master_weights import updating_masters
 from mixtrain.train.callback.callback import CallbacksLike
 from mixtrain.train.compiled_networks import CompiledNetworks
+from mixtrain.train.evaluation import EvaluationMetrics
 from mixtrain.train.feed import Feed, as_batch
 from mixtrain.train.keras_data import BATCH_SIZE, KerasData, is_dataset
 from mixtrain.train.networks import Networks
 from mixtrain.train.one_thread import OneThread
 from mixtrain.train.progress import as_list
 from mixtrain.train.saving import KerasSaving
-from mixtrain.typing import Batch, DatasetLike, Layer, Optimizer, Tensor, TensorLike, Tree
+from mixtrain.typing import Batch, DatasetLike, Layer, LossFn, Optimizer, Tensor, TensorLike, Tree
 
 
 def keras_arguments_of_fit(first: tuple[Any, ...], keras_arguments: dict[str, Any]) -> dict[str, Any] | None:
@@ -106,11 +108,22 @@ def _split_validation(
     return data, KerasData(data.where, x, y, weight, None, batch_size or data.batch_size, steps)
 
 
+# What a Model has of its Keras network, by Keras's names.
+_OF_NETWORK: Final = frozenset({
+    "compute_mask", "count_params", "dtype", "dtype_policy", "get_config", "get_layer", "inputs", "input_names",
+    "input_shape", "name", "non_trainable_variables", "non_trainable_weights", "output_names", "output_shape",
+    "outputs", "to_json", "trainable", "trainable_variables", "trainable_weights", "variables", "weights",
+})
+
+
 class KerasCalls(KerasSaving):
     """The methods of `keras.Model` for a `Model`: `evaluate`, `summary` and others."""
 
     _compiled: CompiledNetworks
+    _metrics: EvaluationMetrics
+    _options: dict[str, Any]
     _use: OneThread
+
     def evaluate(
         self, x: Tree | None = None, y: Tree | None = None, batch_size: int | None = None, verbose: str | int = "auto",
         sample_weight: TensorLike | None = None, steps: int | None = None, callbacks: CallbacksLike | None = None,
@@ -235,11 +248,82 @@ class KerasCalls(KerasSaving):
         with updating_masters(network.weights):
             network.set_weights(weights)
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Raise a TypeError: the arguments of Keras's `compile` are arguments of `Model`."""
-        raise TypeError(
-            "Model.compile: expected the loss, optimizer and metrics where the Model is made; got a call of compile. "
-            "Write Model(network, loss_fn, optimizer, metrics=[...])."
+    def train_on_batch(
+        self, x: Tree, y: Tree | None = None, sample_weight: TensorLike | None = None,
+        class_weight: Mapping[int, float] | None = None, return_dict: bool = False,
+    ) -> Any:
+        """Train on one batch of arrays; return its loss and metrics, with Keras's arguments and result.
+
+        A dict has "loss_scale" and "skipped_steps" too where the loss is scaled.
+
+        Example: ``loss, accuracy = model.train_on_batch(x, y)``.
+        """
+        weights = {"sample_weight": sample_weight, "class_weight": class_weight}
+        history = self.fit(x, y, _rows(x), 1, shuffle=False, verbose=0, **weights)
+        return _values({name: values[-1] for name, values in history.items()}, return_dict)
+
+    def test_on_batch(
+        self, x: Tree, y: Tree | None = None, sample_weight: TensorLike | None = None, return_dict: bool = False
+    ) -> Any:
+        """Evaluate one batch of arrays; return its loss and metrics, with Keras's arguments and result."""
+        options: dict[str, Any] = {"sample_weight": sample_weight, "verbose": 0, "return_dict": True}
+        return _values(self.evaluate(x, y, _rows(x), **options), return_dict)
+
+    def predict_on_batch(self, x: Tree) -> Tree:
+        """Return the outputs for one batch of arrays, NumPy arrays."""
+        return self.predict(x, batch_size=_rows(x), verbose=0)
+
+    def fit(self, *args: Any, **kwargs: Any) -> Mapping[str, list[float]]:
+        """Train; see `Model.fit`."""
+        raise NotImplementedError
+
+    def __call__(self, *inputs: TensorLike, **options: Any) -> Tree:
+        """Call the network with the plan in force."""
+        self._networks.precision.apply()
+        return self._networks.network(*inputs, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what a Keras network has by its names in Keras, such as `trainable_variables` and `get_layer`."""
+        networks = vars(self).get("_networks")
+        if name in _OF_NETWORK and networks is not None and isinstance(networks.network, keras.Model):
+            return getattr(networks.network, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def metrics_names(self) -> list[str]:
+        """The names of the values that `evaluate` returns, the loss first."""
+        return ["loss", *self._metrics.named]
+
+    def compile(
+        self, optimizer: Optimizer | str = "rmsprop", loss: LossFn | None = None, loss_weights: Any = None,
+        metrics: MetricsLike | None = None, weighted_metrics: MetricsLike | None = None, run_eagerly: bool = False,
+        steps_per_execution: int = 1, jit_compile: bool | str = "auto", auto_scale_loss: bool = True,
+    ) -> None:
+        """Give the Model another loss, optimizer and metrics, as Keras's `compile`; its precision stays.
+
+        Args:
+            optimizer, loss, loss_weights, metrics, weighted_metrics: As of `Model`.
+            run_eagerly: False.
+            steps_per_execution: Accepted: several steps run in a call wherever no callback needs each of them.
+            jit_compile: "auto".
+            auto_scale_loss: Whether the loss is scaled by default for layers of the policy "mixed_float16".
+
+        Raises: ValueError for what a Model does not choose for itself.
+
+        Example: ``model.compile("adam", "mse", metrics=["mae"])``.
+        """
+        checks.integer("Model.compile", "steps_per_execution", steps_per_execution, at_least=1)
+        for name, value, default, write in (
+            ("run_eagerly", run_eagerly, False, "mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE) before"),
+            ("jit_compile", jit_compile, "auto", 'jit_compile="auto"'),
+        ):
+            if value != default:
+                raise checks.fail_value("Model.compile", f"{name} must be {default!r}", value, write)
+        options = self._options if auto_scale_loss else {**self._options, "loss_scale_manager": None}
+        make: Any = type(self).__init__
+        make(
+            self, self._networks.network, loss, optimizer, metrics, loss_weights=loss_weights,
+            weighted_metrics=weighted_metrics, **options,
         )
 
     def _keras_network(self, method: str, alternative: str) -> keras.Model:
@@ -284,6 +368,19 @@ class KerasCalls(KerasSaving):
         outputs = self._run(as_batch((batch,)))
         return keras.tree.map_structure(backend.to_numpy, boundary.to_backend_tensors(outputs))
 
+
+
+def _rows(x: Tree) -> int:
+    """Return the number of rows of a batch of arrays."""
+    return max(int((*np.shape(keras.tree.flatten(x)[0]), 1)[0]), 1)
+
+
+def _values(values: Mapping[str, Any], return_dict: bool) -> Any:
+    """Return values by name as Keras does: a dict, or a list in the same order, or a single number."""
+    if return_dict:
+        return dict(values)
+    listed = [value for name, value in values.items() if name not in ("loss_scale", "skipped_steps")]
+    return listed if len(listed) > 1 else listed[0]
 
 
 def _predict_hooks(network: keras.Layer, callbacks: Any, steps: int | None) -> keras.callbacks.CallbackList:

@@ -93,6 +93,7 @@ class Model(KerasCalls):
             stored in half: True with float32 copies, which the optimizer updates; False without.
         low_precision_update: How updates of weights stored in half without copies are rounded: "stochastic" (None with
             ``master_weights=False``), "compensated", with the rests in half, or "nearest" (None in Keras's own layers).
+        loss: Keras's name of `loss_fn`.
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -117,10 +118,21 @@ class Model(KerasCalls):
         explain_overflow: bool | None = None, on_overflow: Literal["skip", "retry"] = "skip", loss_weights: Any = None,
         sample_weight: bool = False, weighted_metrics: MetricsLike | None = None, accumulate_steps: int = 1,
         master_weights: bool | None = None, low_precision_update: LowPrecisionUpdate | None = None,
-        **unknown: NoReturn,
+        loss: LossFn | None = None, **unknown: NoReturn,
     ) -> None:
         checks.keywords("Model", unknown, type(self))
         checks.one_of("Model", "boost_level", boost_level, ("O0",))
+        if loss is not None and loss_fn is not None:
+            raise checks.fail_value("Model", "loss is Keras's name of loss_fn, so one is passed", loss, "loss_fn alone")
+        loss_fn = loss_fn if loss is None else loss
+        # What `compile` keeps.
+        self._options = {
+            "eval_network": eval_network, "eval_indexes": eval_indexes, "amp_level": amp_level,
+            "loss_scale_manager": loss_scale_manager, "keep_batchnorm_fp32": keep_batchnorm_fp32,
+            "cast_model_type": cast_model_type, "bad_step_max": bad_step_max, "explain_overflow": explain_overflow,
+            "on_overflow": on_overflow, "sample_weight": sample_weight, "accumulate_steps": accumulate_steps,
+            "master_weights": master_weights, "low_precision_update": low_precision_update,
+        }
         given = CompileArguments(loss_fn, loss_weights, optimizer, metrics, weighted_metrics)
         in_keras_loop = own_steps(network)
         if in_keras_loop:

@@ -80,6 +80,8 @@ class OwnSteps:
         self._network: keras.Model = networks.network
         self.optimizers: list[PreparedOptimizer] = []
         self._undo: Callable[[], Any] = lambda: None
+        # Keras's `compile` has an optimizer by default; a Model has none.
+        self._trains = given.optimizer is not None or self._network.compiled
         _compile(self._network, given)
 
     def noted(self, plan: PrecisionPlan) -> PrecisionPlan:
@@ -115,6 +117,10 @@ class OwnSteps:
         data = _fit_data(where, first, named)
         epochs, dataset = first[:2] if named is None else (named.get("epochs", 1), data["x"])
         training = dataclasses.replace(Training(where, epochs, dataset, *options), in_keras_style=named is not None)
+        if not self._trains:
+            raise checks.fail_value(
+                where, "the Model must have an optimizer to train", None, "Model(network, loss_fn, optimizer)"
+            )
         if training.resume is not None:
             raise checks.fail_value(
                 training.where, "a network with a train_step of its own is resumed by Keras", training.resume,

@@ -47,6 +47,12 @@ class KerasSaving:
         with _own_policies(network), contextlib.nullcontext() if self._own is None else self._own.unprepared():
             network.save(path)
 
+    def export(self, filepath: Path, **options: Any) -> None:
+        """Export the network for inference in float32, by `keras.Model.export`, with its arguments."""
+        network, path = self._checked("export", filepath, ("",), overwrite=True)
+        with _own_policies(network):
+            network.export(path, **options)
+
     def save_weights(self, filepath: Path, overwrite: bool = True) -> None:
         """Save the network's weights in float32 to a file for `keras.Model.load_weights`.
 

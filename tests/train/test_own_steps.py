@@ -138,6 +138,47 @@ def test_a_predict_step_of_its_own_predicts_and_leaves_training_to_mixtrain() ->
     np.testing.assert_allclose(trained.predict(X, verbose=0), plain + 1, atol=1e-2)
 
 
+class Named(keras.Sequential):
+    """Names its results itself."""
+
+    def get_metrics_result(self) -> Any:
+        return {"mine": super().get_metrics_result()["loss"]}
+
+
+class Task(keras.Sequential):
+    """Like a task of KerasHub: its own `fit`, `evaluate` and `predict` preprocess, if it has a preprocessor."""
+
+    preprocessor: Any = None
+
+    def preprocess_samples(self, x: Any) -> Any:
+        return ops.convert_to_numpy(self.preprocessor(x))
+
+    def fit(self, x: Any, *arguments: Any, **options: Any) -> Any:
+        return super().fit(self.preprocess_samples(x), *arguments, **options)
+
+    def evaluate(self, x: Any, *arguments: Any, **options: Any) -> Any:
+        return super().evaluate(self.preprocess_samples(x), *arguments, **options)
+
+    def predict(self, x: Any, *arguments: Any, **options: Any) -> Any:
+        return super().predict(self.preprocess_samples(x), *arguments, **options)
+
+
+@pytest.mark.parametrize("kind", [Named, Task])
+def test_results_and_preprocessing_of_its_own_are_those_of_keras(kind: Any) -> None:
+    def made() -> Any:
+        keras.utils.set_random_seed(0)
+        network = kind([keras.Input((8,)), layers.Dense(1)])
+        network.preprocessor = layers.Rescaling(2.0)
+        return network
+
+    options: dict[str, Any] = {"epochs": 2, "batch_size": 8, "shuffle": False, "verbose": 0}
+    theirs, ours = made(), Model(made(), "mse", "sgd")
+    theirs.compile("sgd", "mse")
+    assert ours.fit(X, X[:, :1], **options).history == theirs.fit(X, X[:, :1], **options).history
+    assert ours.evaluate(X, X[:, :1], verbose=0) == theirs.evaluate(X, X[:, :1], verbose=0)
+    np.testing.assert_array_equal(ours.predict(X, verbose=0), theirs.predict(X, verbose=0))
+
+
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="Keras keeps the state of one optimizer on JAX")
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_gan_with_two_optimizers_trains_as_in_keras(level: str) -> None:
@@ -242,6 +283,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "the step must be mixtrain's": lambda: Model(compiled()).check([(X,)]),
     "is resumed by Keras": lambda: Model(compiled()).train(1, [(X,)], resume="somewhere"),
     "does not tell what this callback needs": lambda: Model(compiled()).fit(X, callbacks=[mixtrain.OverflowMonitor()]),
+    "the Model must have an optimizer to train": lambda: Model(model()).fit(X),
     "loss must be as for its compile": lambda: Model(compiled(), mixtrain.nn.MSELoss(), adam()),
 }
 
