@@ -21,7 +21,7 @@ from mixtrain.train.feed import Feed, as_batch
 from mixtrain.train.keras_data import BATCH_SIZE, KerasData, is_dataset
 from mixtrain.train.networks import Networks
 from mixtrain.train.one_thread import OneThread
-from mixtrain.train.progress import as_list
+from mixtrain.train.progress import BAR, EvaluationProgress, as_list, evaluation_verbose
 from mixtrain.train.saving import KerasSaving
 from mixtrain.typing import Batch, DatasetLike, Layer, LossFn, Optimizer, Tensor, TensorLike, Tree
 
@@ -135,7 +135,7 @@ class KerasCalls(KerasSaving):
             x: An array, a structure of arrays, or a dataset of batches.
             y: Labels; None where `x` is a dataset.
             batch_size: Rows of a batch of arrays; None for 32.
-            verbose: Accepted; nothing is shown.
+            verbose: "auto": a bar on a terminal or in a notebook; 0: nothing; 1: a bar; 2: a line.
             sample_weight: A weight for each row.
             steps: Number of batches; None for all.
             callbacks: A callback or a list of them.
@@ -157,6 +157,8 @@ class KerasCalls(KerasSaving):
             "Model.evaluate", x, y, sample_weight, None, batch_size, steps, dicts=self._networks.eval_dicts
         )
         checks.boolean("Model.evaluate", "return_dict", return_dict)
+        shown = evaluation_verbose("Model.evaluate", verbose)
+        callbacks = [*as_list(callbacks), *([EvaluationProgress(bar=shown == BAR)] if shown else [])]
         values = self._evaluate_all("Model.evaluate", data.dataset(), callbacks)
         if "loss" not in values:
             raise checks.fail_value(
@@ -180,7 +182,7 @@ class KerasCalls(KerasSaving):
             *inputs: The network's inputs: tensors or arrays, batch axis first; or for a Keras network one dataset, and
                 after one input the other arguments, in Keras's order.
             batch_size: Rows of a batch of a Keras network; None for 32.
-            verbose: Accepted; nothing is shown.
+            verbose: "auto": a bar on a terminal or in a notebook; 0: nothing; 1 or 2: a bar. Of a Keras network.
             steps: Number of batches; None for all.
             callbacks: A Keras callback or a list of them, for a Keras network.
 
@@ -339,12 +341,14 @@ class KerasCalls(KerasSaving):
         rows = BATCH_SIZE if batch_size is None else batch_size
         # A fast path for the common case; anything else is checked by `KerasData`.
         small = type(x) is np.ndarray and x.ndim and type(rows) is int and len(x) <= rows
-        if small and steps is None and not callbacks:
+        shown = evaluation_verbose("Model.predict", verbose)
+        if small and steps is None and not callbacks and not shown:
             return self._predict_batch(x)
         dicts = self._networks.dicts
         data = KerasData("Model.predict", x, None, None, None, batch_size, steps, dicts=dicts)
-        batches = Feed(data.dataset(), "Model.predict", dicts=dicts).batches()
-        outputs = [*self._predicted(batches, _predict_hooks(self._networks.network, callbacks, steps))]
+        feed, network = Feed(data.dataset(), "Model.predict", dicts=dicts), self._networks.network
+        batches, count = feed.batches(), feed.size
+        outputs = [*self._predicted(batches, _predict_hooks(network, callbacks, count, shown))]
         if not outputs:
             raise checks.fail_value("Model.predict", "the data must have rows", 0, "model.predict(x)")
         return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
@@ -383,11 +387,14 @@ def _values(values: Mapping[str, Any], return_dict: bool) -> Any:
     return listed if len(listed) > 1 else listed[0]
 
 
-def _predict_hooks(network: keras.Layer, callbacks: Any, steps: int | None) -> keras.callbacks.CallbackList:
+def _predict_hooks(
+    network: keras.Layer, callbacks: Any, steps: int | None, verbose: int
+) -> keras.callbacks.CallbackList:
     callbacks = as_list(callbacks)
     for callback in callbacks:
         checks.instance(
             "Model.predict", "callbacks", callback, keras.callbacks.Callback,
             "a keras.callbacks.Callback with on_predict_batch_end; a mixtrain.Callback has no hooks of predict",
         )
-    return keras.callbacks.CallbackList(callbacks, model=network, epochs=1, steps=steps, verbose=0)
+    bar: dict[str, Any] = {"verbose": verbose, "add_progbar": bool(verbose)}
+    return keras.callbacks.CallbackList(callbacks, model=network, epochs=1, steps=steps, **bar)

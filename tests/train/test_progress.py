@@ -157,3 +157,52 @@ def test_an_evaluation_shows_nothing() -> None:
     assert look.params["verbose"] == 0
     model.fit(1, batches("0"), batches("0"), callbacks=look, verbose=2)
     assert look.params["verbose"] == 2
+
+
+def test_an_epoch_longer_than_a_minute_prints_a_line_each_minute_with_the_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Slow(Callback):
+        """Lets each step take 25 seconds."""
+
+        def on_train_step_begin(self, run_context: Any) -> None:
+            now[0] += 25.0
+
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
+    chain_model(None).train(1, batches("0" * 8), callbacks=Slow(), verbose=2)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(", loss")[0] for line in lines[:-1]] == [
+        "epoch 1/1: step 3 of 8, 75 s, 125 s left", "epoch 1/1: step 6 of 8, 150 s, 50 s left"
+    ]
+    assert all(float(line.rpartition("loss ")[2]) > 0 for line in lines[:-1]) and "8 steps" in lines[-1]
+
+
+def test_a_notebook_is_shown_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    chain_model(None).train(1, batches("00"))
+    assert "2/2" in capsys.readouterr().out
+
+
+def regression() -> tuple[Model, np.ndarray, np.ndarray]:
+    x = np.random.default_rng(0).standard_normal((40, 3)).astype(np.float32)
+    network = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    return Model(network, "mse", "sgd", metrics=["mae"]), x, x[:, :1]
+
+
+def test_an_evaluation_and_a_prediction_show_what_they_are_asked_to(capsys: pytest.CaptureFixture[str]) -> None:
+    model, x, y = regression()
+    loss, mae = model.evaluate(x, y, batch_size=10)
+    model.predict(x, batch_size=10)
+    assert capsys.readouterr().out == ""
+    model.evaluate(x, y, batch_size=10, verbose=2)
+    line = capsys.readouterr().out
+    assert line.startswith("evaluation: 4 steps, ") and line.endswith(f" s, loss {loss:.6g}, mae {mae:.6g}\n")
+    model.evaluate(x, y, batch_size=10, verbose=1)
+    bar = capsys.readouterr().out
+    assert "4/4" in bar and f"loss: {loss:.4f}" in bar and f"mae: {mae:.4f}" in bar
+    model.predict(x, batch_size=10, verbose=1)
+    assert "4/4" in capsys.readouterr().out
+    for call in (lambda: model.evaluate(x, y, verbose=3), lambda: model.predict(x, verbose="yes")):
+        with pytest.raises(ValueError, match="verbose must be one of"):
+            call()
