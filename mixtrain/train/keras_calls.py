@@ -97,7 +97,7 @@ def _split_validation(
         data, last = data.split(split)
         x, y, weight = last.x, last.y, last.sample_weight
     elif is_dataset(validation_data):
-        return data, KerasData(data.where, validation_data, steps=steps)
+        return data, KerasData(data.where, validation_data, steps=steps, keeps=True)
     elif isinstance(validation_data, (tuple, list)) and len(validation_data) in (2, 3):
         x, y, weight = (*validation_data, None)[:3]
     else:

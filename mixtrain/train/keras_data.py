@@ -28,7 +28,7 @@ class KerasData:
     `batch_size`: Rows of a batch; None for 32. A dataset has its own. `steps`: Batches of an epoch; None for all.
     `shuffle`: Whether to shuffle the rows of arrays, or the batches of a `PyDataset`, before each epoch. `continues`:
     Whether an epoch of `steps` starts where the last one ended. `dicts`: What a batch of a dataset that is a dict
-    holds.
+    holds. `keeps`: Whether the batches of a generator are kept, so that each epoch has the same.
     """
 
     where: str
@@ -41,6 +41,7 @@ class KerasData:
     shuffle: bool = False
     continues: bool = False
     dicts: DictBatches = "columns"
+    keeps: bool = False
 
     def __post_init__(self) -> None:
         if self.x is None:
@@ -134,7 +135,8 @@ class KerasData:
             )
         if self.steps is None:
             return data
-        return StepsOfEpoch(self.where, data, self.steps, continues=self.continues, dicts=self.dicts)
+        steps = StepsOfEpoch(self.where, data, self.steps, continues=self.continues, dicts=self.dicts)
+        return _Kept(steps) if self.keeps and isinstance(data, Iterator) else steps
 
 
 def is_dataset(value: Any) -> bool:
@@ -280,6 +282,23 @@ class StepsOfEpoch:
                     f"{self._where}: expected data for {self._steps} batches an epoch; they ended after {count}. "
                     "Write fewer steps or epochs, or data that do not end."
                 )
+
+
+class _Kept:
+    """The batches of the first pass of a generator, in each pass."""
+
+    def __init__(self, steps: StepsOfEpoch) -> None:
+        self._count, self._unread = len(steps), iter(steps)
+        self._batches: list[Tree] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Tree]:
+        yield from self._batches
+        for batch in self._unread:  # A pass may end early, as where a first batch is looked at.
+            self._batches.append(batch)
+            yield batch
 
 
 class _WeightedBatches:

@@ -161,6 +161,18 @@ def test_a_generator_goes_on_where_an_epoch_ended() -> None:
     assert taken == list(range(6))
 
 
+def test_a_generator_validates_on_the_same_batches_each_epoch() -> None:
+    def batches_of(count: int) -> Any:
+        return ((X[8 * index : 8 * index + 8], Y[8 * index : 8 * index + 8]) for index in range(count))
+
+    rows = {"epochs": 3, "batch_size": 8, "shuffle": False, "verbose": 0}
+    kept = {
+        name: pair()[0].fit(X, Y, **rows, validation_data=data, validation_steps=2)["val_loss"]
+        for name, data in (("generator", batches_of(3)), ("list", (X[:16], Y[:16])))
+    }
+    assert kept["generator"] == pytest.approx(kept["list"], rel=1e-6)
+
+
 def test_a_generator_that_ends_says_after_how_many_batches() -> None:
     model, _ = pair()
     few = iter([_Batches()[0]] * 4)
