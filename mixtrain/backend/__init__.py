@@ -64,7 +64,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.rollback import Rollback, with_values, without_skipped_steps
     from mixtrain.backend.tensorflow.steps import GROUPS, CompiledSteps
     from mixtrain.backend.tensorflow.storage import (
-        LiveValue, exchange_storage, read_storage, storage_in, temporary_storage,
+        LiveValue, exchange_storage, is_mirrored, read_storage, storage_in, temporary_storage,
     )
     from mixtrain.backend.tensorflow.tensor import (
         BACKEND_TENSORS, TENSOR_TYPES, byte_count, bytes_of, canonical_dtype, double_precision, is_symbolic, is_tensor,
@@ -103,7 +103,7 @@ else:
     from mixtrain.backend.jax.rollback import Rollback, with_values, without_skipped_steps
     from mixtrain.backend.jax.steps import GROUPS, CompiledSteps
     from mixtrain.backend.jax.storage import (
-        LiveValue, exchange_storage, read_storage, storage_in, temporary_storage,
+        LiveValue, exchange_storage, is_mirrored, read_storage, storage_in, temporary_storage,
     )
     from mixtrain.backend.jax.tensor import (
         BACKEND_TENSORS, TENSOR_TYPES, byte_count, bytes_of, canonical_dtype, double_precision, is_symbolic, is_tensor,

@@ -54,7 +54,14 @@ class HalfStorage:
 
     def planned(self, network: Network, plan: PrecisionPlan) -> PrecisionPlan:
         """Return a plan with the dtypes in which parameters will be stored, and how they are updated."""
-        stored = {} if self.masters is None else {id(each): half for each, half in _half_parameters(network, plan)}
+        parameters = [] if self.masters is None else _half_parameters(network, plan)
+        mirrored = [variable.path for variable, _ in parameters if backend.is_mirrored(variable)]
+        if mirrored:
+            raise checks.fail_value(
+                "Model", "weights that are stored in half must not be mirrored by a strategy of tf.distribute",
+                checks.join_names(mirrored), "mixtrain.distribution.data_parallel() without a strategy",
+            )
+        stored = {id(each): half for each, half in parameters}
         rows = tuple(
             dataclasses.replace(row, parameter_dtype=stored[id(first)]) if id(first) in stored else row
             for row in plan.rows for first in [next(iter(variables_of(row.target)), None)]

@@ -95,6 +95,16 @@ def test_a_model_is_trained_outside_of_the_scope() -> None:
 
 
 @pytest.mark.tensorflow
+@pytest.mark.parametrize("masters", [True, False])
+def test_weights_that_a_strategy_mirrors_are_not_stored_in_half(masters: bool) -> None:
+    with users_choice():
+        network = mlp()
+        with pytest.raises(ValueError, match="must not be mirrored by a strategy of tf.distribute"):
+            Model(network, "mse", keras.optimizers.SGD(0.1), amp_level="O3", master_weights=masters)
+    assert {layer.dtype_policy.name for layer in network.layers} == {"float32"}
+
+
+@pytest.mark.tensorflow
 def test_other_strategies_are_refused() -> None:
     import tensorflow as tf
 

@@ -120,6 +120,37 @@ def test_a_skipped_step_leaves_weights_slots_and_histories_bit_equal(
     assert all(np.isfinite(value).all() for value in ones)
 
 
+STORAGES: list[dict[str, Any]] = [
+    {"master_weights": True}, {"master_weights": False}, {"master_weights": False, "low_precision_update": "compensated"}
+]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Model. in epoch")
+@pytest.mark.parametrize("sink", [False, True])
+@pytest.mark.parametrize("make", [mlp, of_cells])
+@pytest.mark.parametrize("storage", STORAGES, ids=["copies", "stochastic", "compensated"])
+@pytest.mark.parametrize("rule", RULES)
+def test_weights_stored_in_half_train_in_float8_skip_and_are_given_back(
+    rule: str, storage: dict[str, Any], make: Any, sink: bool
+) -> None:
+    full, network = model_of(make(), rule), make()
+    expected = full.train(3, batches(), dataset_sink_mode=sink)["loss"]
+    losses = model_of(network, rule, **storage).train(3, batches(), dataset_sink_mode=sink)["loss"]
+    np.testing.assert_allclose(losses, expected, rtol=0.12)
+    variables = network.weights if isinstance(network, keras.Model) else network.trainable_params()
+    assert {keras.backend.standardize_dtype(backend.to_tensor(each).dtype) for each in variables} == {"float32"}
+    planted, without = batches(9, planted=(4, np.inf)), batches(9)
+    del without[4]
+    states = []
+    for data in (planted, without):
+        model = model_of(make(), rule, FixedLossScaleManager(2.0**7), **storage)
+        mixtrain.set_seed(1)  # Keras's seed leaves the stream of stochastic rounding alone.
+        model.train(1, data, dataset_sink_mode=sink)
+        states.append(state_of(model))
+    assert distance(*states) <= (1e-2 if sink else 0.0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [mlp, of_cells])
 def test_a_resumed_run_is_an_undisturbed_one(make: Any, tmp_path: pathlib.Path) -> None:

@@ -78,6 +78,9 @@ def register_tensor(kind: type, make: Callable[[BackendTensor], Any]) -> None:
 def store(variable: keras.Variable, value: TensorLike) -> None:
     """Set the value of a variable to a tensor of its dtype and shape, without the conversions of `assign`."""
 
+def is_mirrored(variable: keras.Variable) -> bool:
+    """Whether a strategy of the user's keeps a copy of a variable on each device, which has no other storage."""
+
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:
     """Return new storage of a dtype with a variable's current value, cast."""
 

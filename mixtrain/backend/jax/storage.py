@@ -17,6 +17,10 @@ from mixtrain.dtype import DType
 from mixtrain.typing import Tensor, TensorLike
 
 
+def is_mirrored(variable: keras.Variable) -> bool:
+    return False
+
+
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:
     with outside_scopes():
         value = jnp.asarray(current(variable)).astype(dtype)

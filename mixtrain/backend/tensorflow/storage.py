@@ -19,6 +19,10 @@ _numbers = itertools.count()
 _slots: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
+def is_mirrored(variable: keras.Variable) -> bool:
+    return isinstance(variable.value, tf.distribute.DistributedValues)
+
+
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:
     with tf.init_scope():
         storage = tf.Variable(tf.cast(variable.value, dtype), trainable=variable.trainable, name=variable.name)
