@@ -121,7 +121,8 @@ def test_a_skipped_step_leaves_weights_slots_and_histories_bit_equal(
 
 
 STORAGES: list[dict[str, Any]] = [
-    {"master_weights": True}, {"master_weights": False}, {"master_weights": False, "low_precision_update": "compensated"}
+    {"master_weights": True}, {"master_weights": False},
+    {"master_weights": False, "low_precision_update": "compensated"},
 ]
 
 
