@@ -133,7 +133,7 @@ class OwnSteps:
         verbose = resolve_verbose(training.verbose, callbacks)
         arguments = CallbackArguments(
             mode="train", shows_tensors=False, network=self._network, train_network=self._network,
-            loss_fn=self._network.loss, optimizer=self._network.optimizer,
+            loss_fn=self._network.loss, optimizer=self.optimizer,
             loss_scale_manager=self.loss_scale_manager, train_dataset=training.dataset,
             epoch_num=training.epoch - training.initial_epoch, cur_step_num=0, dataset_sink_mode=False, verbose=verbose,
         )

@@ -18,7 +18,12 @@ from tests.backends import ON_TENSORFLOW
 from tests.keras.test_train_step import BAD, Autoencoder, X, adam, model
 
 layers, ops = keras.layers, keras.ops
-LEVELS = {"O0": {}, "O2": {"amp_level": "O2"}, "O2 bfloat16": {"amp_level": "O2", "cast_model_type": "bfloat16"}}
+LEVELS: dict[str, dict[str, Any]] = {
+    "O0": {}, "O2": {"amp_level": "O2"}, "O2 bfloat16": {"amp_level": "O2", "cast_model_type": "bfloat16"}
+}
+AT_EACH_LEVEL = pytest.mark.parametrize(
+    "level", [name if name == "O0" else pytest.param(name, marks=pytest.mark.slow) for name in LEVELS]
+)
 
 
 def compiled(**options: Any) -> Autoencoder:
@@ -38,6 +43,7 @@ def test_it_trains_after_the_users_compile_as_in_keras(level: str) -> None:
     assert ours == expected if level == "O0" else np.allclose(ours, expected, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_it_is_compiled_with_what_model_is_given_and_trains_in_mindspores_style() -> None:
     expected = fit(compiled())
     batches = [(batch,) for batch in np.split(X, 4)]
@@ -102,7 +108,7 @@ def counted() -> Counted:
     return Counted()
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@AT_EACH_LEVEL
 def test_metrics_and_predictions_of_its_own_are_those_of_keras(level: str) -> None:
     y = X[:, :1]
     theirs = counted()
@@ -130,6 +136,7 @@ class Shifted(keras.Sequential):
         return result + 1 if ON_TENSORFLOW else (result[0] + 1, result[1])
 
 
+@pytest.mark.slow
 def test_a_predict_step_of_its_own_predicts_and_leaves_training_to_mixtrain() -> None:
     network = Shifted([keras.Input((8,)), layers.Dense(1)])
     trained = Model(network, "mse", "sgd", amp_level="O2", cast_model_type="bfloat16")
@@ -163,7 +170,7 @@ class Task(keras.Sequential):
         return super().predict(self.preprocess_samples(x), *arguments, **options)
 
 
-@pytest.mark.parametrize("kind", [Named, Task])
+@pytest.mark.parametrize("kind", [Named, pytest.param(Task, marks=pytest.mark.slow)])
 def test_results_and_preprocessing_of_its_own_are_those_of_keras(kind: Any) -> None:
     def made() -> Any:
         keras.utils.set_random_seed(0)
@@ -180,7 +187,7 @@ def test_results_and_preprocessing_of_its_own_are_those_of_keras(kind: Any) -> N
 
 
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="Keras keeps the state of one optimizer on JAX")
-@pytest.mark.parametrize("level", LEVELS)
+@AT_EACH_LEVEL
 def test_a_gan_with_two_optimizers_trains_as_in_keras(level: str) -> None:
     import tensorflow as tf
 
@@ -257,6 +264,7 @@ def test_the_network_gets_its_own_optimizer_and_steps_back_when_the_model_ends(t
     assert int(optimizer.iterations) == 16
 
 
+@pytest.mark.slow
 def test_a_saved_network_is_one_of_plain_keras(tmp_path: pathlib.Path) -> None:
     trained = Model(counted(), "mse", "sgd", amp_level="O2")
     trained.fit(X, X[:, :1], verbose=0)
@@ -266,6 +274,7 @@ def test_a_saved_network_is_one_of_plain_keras(tmp_path: pathlib.Path) -> None:
     np.testing.assert_allclose(again.get_weights()[0], trained.get_weights()[0])
 
 
+@pytest.mark.slow
 def test_the_plan_says_what_keras_does_not_offer_and_the_report_has_the_run(tmp_path: pathlib.Path) -> None:
     trained = Model(compiled(), amp_level="O2", explain_overflow=True)
     note = "trained by Keras's loop, for train_step of "
