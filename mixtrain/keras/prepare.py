@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
+from keras.optimizers import LossScaleOptimizer
 
 from mixtrain import backend, checks
 from mixtrain.dtype import DType
@@ -14,7 +15,7 @@ from mixtrain.keras.epoch_results import EpochResults
 from mixtrain.keras.optimizer import UPDATE_SCOPE, WHERE, PreparedOptimizer
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.network.interpose import Forward, interpose
-from mixtrain.network.marks import RESTORE_TRAIN_STEP
+from mixtrain.network.marks import OWN_POLICY, RESTORE_TRAIN_STEP
 from mixtrain.network.referenced_layers import referenced_variables
 from mixtrain.network.walk import all_built
 from mixtrain.precision.apply import AppliedPlan, applied_plan, put_in_force
@@ -94,7 +95,8 @@ def prepare_compiled(
     Raises: ValueError if a manager is passed for several optimizers; else as `prepare`.
     """
     _check_model(model)
-    held = {name: value for name, value in vars(model).items() if isinstance(value, keras.optimizers.Optimizer)}
+    kind = keras.optimizers.Optimizer
+    held = {name: _as_passed(model, value) for name, value in vars(model).items() if isinstance(value, kind)}
     if len(held) > 1 and loss_scale_manager not in (LEVEL_DEFAULT, None):
         raise checks.fail_value(
             where, f"a manager scales the loss of one optimizer, and {type(model).__name__} has "
@@ -118,6 +120,14 @@ def prepare_compiled(
         _forget_compiled(model)
 
     return list(prepared.values()), undo
+
+
+def _as_passed(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> keras.optimizers.Optimizer:
+    """Return an optimizer without the wrapper that Keras's `compile` puts around it for the policy of a plan in force.
+    """
+    own, now = OWN_POLICY.of(model), model.dtype_policy.name
+    by_plan = own is not None and now != own.name and now == "mixed_float16"
+    return optimizer.inner_optimizer if by_plan and type(optimizer) is LossScaleOptimizer else optimizer
 
 
 def _prepared(
@@ -247,12 +257,12 @@ def _state(model: keras.Model, optimizers: Sequence[PreparedOptimizer]) -> list[
 def _enforce(model: keras.Model, optimizers: Sequence[PreparedOptimizer]) -> None:
     """Apply the model's plan if it is not in force; undo the previous one if the plan casts nothing."""
     plan, current = _planned(model, optimizers[0].precision), applied_plan(model)
-    if all(row.cast is None for row in plan.rows):
-        if current is not None:
-            current.undo()
-    elif current is None or current.plan != plan:
+    if current is not None and current.plan == plan:
+        if not current.in_force:
+            current.enforce()
+    elif any(row.cast is not None for row in plan.rows):
         put_in_force(AppliedPlan(model, plan, lasting=False))
-    elif not current.in_force:
-        current.enforce()
+    elif current is not None:
+        current.undo()
     for optimizer in optimizers:
         optimizer.bind(model, plan)

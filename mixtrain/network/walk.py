@@ -118,8 +118,14 @@ def all_built(network: Network) -> bool:
 
 
 def _only_contains(layer: keras.Layer) -> bool:
-    """Whether a layer has no variables of its own to build: a model of sublayers, which may not even have a `call`."""
-    return type(layer).build is keras.Model.build and bool(sublayers(layer))
+    """Whether a layer has no variables of its own to build.
+
+    That is a model of sublayers, which may not even have a `call`, or a layer that only computes.
+    """
+    build = type(layer).build
+    return build is keras.layers.Layer.build or (
+        build in (keras.Model.build, keras.Sequential.build) and bool(sublayers(layer))
+    )
 
 
 def _is_functional_copy(layer: Layer, child: Layer) -> bool:

@@ -294,6 +294,8 @@ class KerasCalls(KerasSaving):
     @property
     def metrics_names(self) -> list[str]:
         """The names of the values that `evaluate` returns, the loss first."""
+        if self._own is not None:
+            return list(self._networks.network.metrics_names)
         return ["loss", *self._metrics.named]
 
     def compile(

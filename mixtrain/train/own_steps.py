@@ -194,7 +194,15 @@ class OwnSteps:
         """Build the layers for batches or arrays, apply the plan, and prepare the optimizers that the model holds."""
         if not all_built(self._network):
             batches = batches or is_dataset(data)
-            self._networks.build_layers(Feed(data, where, dicts="inputs").example()[0] if batches else data)
+            inputs = Feed(data, where, dicts="inputs").example()[0] if batches else data
+            try:
+                self._networks.build_layers(inputs)
+            except Exception as error:
+                raise checks.fail_value(
+                    where, "the layers must be built before a plan is made, and a call of the network on its data "
+                    f"does not build them ({type(error).__name__})", type(self._network).__name__,
+                    "keras.Input(...) as the first layer of each part, or call each part once on a batch",
+                ) from error
         self._networks.precision.apply()
         held = [value for value in vars(self._network).values() if isinstance(value, keras.optimizers.Optimizer)]
         if {*map(id, held)} != {*map(id, self.optimizers)}:

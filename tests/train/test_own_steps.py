@@ -285,6 +285,71 @@ def test_the_plan_says_what_keras_does_not_offer_and_the_report_has_the_run(tmp_
     assert "8 in 2 epochs" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_a_compile_at_a_level_in_float16_leaves_the_users_optimizer_unwrapped() -> None:
+    """The policy of the plan, mixed_float16, would have Keras wrap it for good."""
+    network = compiled()
+    trained = Model(network, amp_level="O2")
+    fit(trained)
+    network.compile(keras.optimizers.SGD(0.1))
+    fit(trained)
+    del trained
+    gc.collect()
+    assert type(network.optimizer) is keras.optimizers.SGD
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
+def test_steps_are_traced_once_for_several_runs(level: str) -> None:
+    traces: list[int] = []
+
+    class Normed(Counted):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = layers.LayerNormalization()
+
+        def call(self, x: Any) -> Any:
+            traces.append(1)
+            return super().call(self.norm(x))
+
+    keras.utils.set_random_seed(0)
+    network = Normed()
+    network(X)
+    trained = Model(network, "mse", "sgd", **LEVELS[level])
+    counts = []
+    for _ in range(3):
+        trained.fit(X, X[:, :1], batch_size=8, verbose=0)
+        trained.evaluate(X, X[:, :1], batch_size=8, verbose=0)
+        counts.append(len(traces))
+    assert counts[0] == counts[1] == counts[2]
+
+
+class OnlyInTheStep(Autoencoder):
+    """Has no `call` of use, and a layer without variables that nothing has called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noise = keras.Sequential([layers.GaussianNoise(0.0), layers.Rescaling(2.0)])
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.skipif(not ON_TENSORFLOW, reason="the step is one of TensorFlow")
+def test_layers_without_variables_need_not_be_built() -> None:
+    from tests.keras.test_train_step import OnTensorFlow
+
+    class Network(OnlyInTheStep, OnTensorFlow):
+        pass
+
+    keras.utils.set_random_seed(0)
+    network = Network()
+    network.compile(adam())
+    assert fit(Model(network)) == fit(compiled())
+    network.late = keras.Sequential([layers.Dense(2)])
+    with pytest.raises(ValueError, match="the layers must be built before a plan is made.*call each part once"):
+        fit(Model(network))
+
+
 REFUSED: dict[str, Callable[[], Any]] = {
     "accumulate_steps is of mixtrain's own step": lambda: Model(compiled(), accumulate_steps=2),
     "master_weights is of mixtrain's own step": lambda: Model(compiled(), amp_level="O3", master_weights=False),

@@ -40,8 +40,8 @@ def of_cells() -> Any:
 SPARSE, DENSE = "sparse_categorical_crossentropy", "categorical_crossentropy"
 ROWS: list[tuple[str, Callable[[], Any], type[Exception], str]] = [
     # ---- arguments by name
-    ("loss=", lambda: Model(network(), loss="mse", optimizer="sgd"), TypeError,  # type: ignore[arg-type]
-     "Model: there is no argument 'loss'; got loss='mse'. Write loss_fn='mse'."),
+    ("lossfn=", lambda: Model(network(), lossfn="mse", optimizer="sgd"), TypeError,  # type: ignore[arg-type]
+     "Model: there is no argument 'lossfn'; got lossfn='mse'. Write loss_fn='mse'."),
     ("amp_levl=", lambda: model(amp_levl="O2"), TypeError, "Write amp_level='O2'."),
     ("level=", lambda: model(level="O2"), TypeError, "Write amp_level='O2'."),
     ("batchsize=", lambda: model().fit(X, Y, batchsize=3), TypeError, "Write batch_size=3."),

@@ -36,6 +36,7 @@ def _networks() -> Any:
 MAKE: dict[str, Make] = {
     "BackupAndRestore": lambda folder: callback.BackupAndRestore(folder / "backup"),
     "Callback": lambda folder: Callback(),
+    "EvaluationProgress": lambda folder: train.progress.EvaluationProgress(bar=False),
     "Deviations": lambda folder: train.deviations.Deviations(_networks()),
     "EarlyStopping": lambda folder: callback.EarlyStopping("loss"),
     "History": lambda folder: callback.History(),
@@ -102,7 +103,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, boo
 
 def test_every_callback_of_the_package_is_held_to_the_contract() -> None:
     assert set(_classes()) == set(MAKE)
-    public = set(MAKE) - {"Deviations", "LastRun", "LostUpdates", "ProgressMonitor", "Watch"}
+    public = set(MAKE) - {"Deviations", "EvaluationProgress", "LastRun", "LostUpdates", "ProgressMonitor", "Watch"}
     assert public <= set(callback.__all__)
     assert all(getattr(train, name) is getattr(callback, name) for name in public)
 
