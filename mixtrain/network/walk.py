@@ -123,9 +123,9 @@ def _only_contains(layer: keras.Layer) -> bool:
     That is a model of sublayers, which may not even have a `call`, or a layer that only computes.
     """
     build = type(layer).build
-    return build is keras.layers.Layer.build or (
-        build in (keras.Model.build, keras.Sequential.build) and bool(sublayers(layer))
-    )
+    if isinstance(layer, keras.Model):
+        return build in (keras.Model.build, keras.Sequential.build) and bool(sublayers(layer))
+    return build is keras.layers.Layer.build
 
 
 def _is_functional_copy(layer: Layer, child: Layer) -> bool:

@@ -88,5 +88,6 @@ def test_a_network_is_built_when_all_its_layers_are_even_if_a_model_that_contain
     built = L.Dense(2)
     built.build((None, 3))
     assert all_built(built) and all_built(Container(built)) and all_built(nn.Dense(2, 2))
+    assert all_built(L.Rescaling(2.0)) and all_built(keras.Sequential([L.Rescaling(2.0)]))
     assert not all_built(Container()) and not all_built(Container(built, L.Dense(2)))
     assert not all_built(nn.SequentialCell([L.Dense(2)]))
