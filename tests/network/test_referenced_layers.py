@@ -84,5 +84,5 @@ def test_a_network_that_shares_a_layer_is_not_found() -> None:
 
 def test_layers_are_found_behind_any_number_of_other_objects() -> None:
     net = nn.SequentialCell(nn.Dense(2, 2), nn.Dense(2, 1))
-    object.__setattr__(net[0], "rows", [[number] for number in range(20_000)])
+    object.__setattr__(net[0], "rows", [[number] for number in range(5_000)])
     assert referenced_layers([net]) == [net, net[0], net[1]]

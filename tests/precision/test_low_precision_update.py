@@ -202,7 +202,7 @@ class Stop(Callback):
             raise KeyboardInterrupt
 
 
-@quick_every(7, 1)
+@quick_every(12, 3)
 @pytest.mark.parametrize("accumulate", [1, 2])
 @pytest.mark.parametrize("make", [keras_network, cells])
 @pytest.mark.parametrize("storage", ["stochastic", "compensated", "copies"])

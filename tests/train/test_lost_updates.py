@@ -93,8 +93,9 @@ def test_inputs_that_are_flushed_to_zero(level: str, feed: str) -> None:
     assert told(cured, data, feed) == []
 
 
-@pytest.mark.parametrize("feed", quick_only_some(FEEDS))
-@pytest.mark.parametrize("adam", quick_only_some([False, True]))
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("adam", [False, True])
 def test_updates_that_weights_in_bfloat16_lose(adam: bool, feed: str) -> None:
     def make(dtype: str, rate: float = 1e-5) -> Model:
         network = keras_network(dtype, kernel_initializer=keras.initializers.RandomUniform(0.1, 0.9))
