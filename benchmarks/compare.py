@@ -24,8 +24,8 @@ from benchmarks.measure import Series, interleaved, warm_up
 from benchmarks.race import Race
 from benchmarks.sets import SETS
 from benchmarks.surroundings import RunStart, versions
-from benchmarks.table import line, short, surroundings_line, update_section
-from benchmarks.written import rounded, write_json
+from benchmarks.table import line, publish, short, surroundings_line
+from benchmarks.written import rounded
 
 NAME: Final = "compare"
 _HEAD: Final = ("race", "contender", "before, ms", "now, ms", "ratio", "quartiles", "")
@@ -114,10 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"{options.before} must be a checkout of mixtrain; it has no benchmarks. Write: git worktree add")
     races = [race for name in options.set for race in SETS[name].races]
     record = measured(races, options.before.resolve(), options.rounds)
-    print(as_text(record))
-    if not options.print_only:
-        write_json(record)
-        update_section(NAME, as_text(record))
+    publish(record, as_text(record), print_only=options.print_only)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ from benchmarks.goals import Goal, evaluate
 from benchmarks.measure import Series, interleaved
 from benchmarks.networks.in_cells import lenet
 from benchmarks.surroundings import RunStart, versions
-from benchmarks.table import PAGE, line, short, surroundings_line, update_section
+from benchmarks.table import line, publish, short, surroundings_line
 from benchmarks.workloads import LENET
-from benchmarks.written import rounded, write_json
+from benchmarks.written import rounded
 from mixtrain import (
     DynamicLossScaleManager,
     FixedLossScaleManager,
@@ -185,11 +185,7 @@ def main(
     parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
     options = parser.parse_args()
     record = measured(name, make_pairs(), options.rounds)
-    text = as_text(record)
-    print(text)
-    if not options.print_only:
-        write_json(record)
-        update_section(record["set"], text, PAGE)
+    publish(record, as_text(record), print_only=options.print_only)
 
 
 def _timed(call: Callable[[], Any]) -> Callable[[], float]:

@@ -23,9 +23,9 @@ import numpy as np
 from benchmarks.call_pairs import BACKENDS
 from benchmarks.networks.in_keras import network
 from benchmarks.surroundings import RunStart, versions
-from benchmarks.table import PAGE, line, short, surroundings_line, update_section
+from benchmarks.table import line, publish, short, surroundings_line
 from benchmarks.workloads import LENET, RESNET, TRANSFORMER, VOCABULARY, Workload
-from benchmarks.written import rounded, write_json
+from benchmarks.written import rounded
 from mixtrain import Model, backend, set_seed
 from mixtrain.dataset import NumpySlicesDataset
 from mixtrain.precision.master_weights import full_value, has_master
@@ -175,11 +175,7 @@ def main() -> None:
             training = dataclasses.replace(training, epochs=options.epochs)
         rows += [measured(name, way, training) for way in WAYS]
     record = record_of(rows, start)
-    text = as_text(record)
-    print(text)
-    if not options.print_only:
-        write_json(record)
-        update_section(record["set"], text, PAGE)
+    publish(record, as_text(record), print_only=options.print_only)
 
 
 if __name__ == "__main__":

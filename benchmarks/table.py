@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.written import write_json
+
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 NOT_RUN = "No run is recorded yet."
 
@@ -53,6 +55,14 @@ def update_section(name: str, text: str, page: pathlib.Path | None = None) -> No
     draft = page.with_suffix(".md.new")
     draft.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", content))
     draft.replace(page)
+
+
+def publish(record: Mapping[str, Any], text: str, *, print_only: bool, page: pathlib.Path | None = None) -> None:
+    """Print the text of a record, and unless `print_only` write the record and the section of its set in the page."""
+    print(text)
+    if not print_only:
+        write_json(record)
+        update_section(record["set"], text, page)
 
 
 def surroundings_line(record: Mapping[str, Any]) -> str:

@@ -19,8 +19,8 @@ from benchmarks.call_pairs import BACKENDS
 from benchmarks.measure import interleaved, warm_up
 from benchmarks.networks.of_kinds import CLASSES, KINDS, Kind
 from benchmarks.surroundings import RunStart, versions
-from benchmarks.table import PAGE, line, surroundings_line, update_section
-from benchmarks.written import rounded, write_json
+from benchmarks.table import line, publish, surroundings_line
+from benchmarks.written import rounded
 from mixtrain import DynamicLossScaleManager, Model, set_seed, tune
 from mixtrain.dataset import NumpySlicesDataset
 
@@ -122,11 +122,7 @@ def main() -> None:
     parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
     options = parser.parse_args()
     record = measured(options.rounds)
-    text = as_text(record)
-    print(text)
-    if not options.print_only:
-        write_json(record)
-        update_section(record["set"], text, PAGE)
+    publish(record, as_text(record), print_only=options.print_only)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ import numpy as np
 from benchmarks.call_pairs import BACKENDS
 from benchmarks.measure import Series, interleaved
 from benchmarks.surroundings import RunStart, versions
-from benchmarks.table import PAGE, line, short, surroundings_line, update_section
-from benchmarks.written import rounded, write_json
+from benchmarks.table import PAGE, line, publish, short, surroundings_line
+from benchmarks.written import rounded
 from mixtrain import Model, ParallelMode, Tensor, communication, nn, ops, set_auto_parallel_context, set_seed
 from mixtrain.dataset import NumpySlicesDataset
 
@@ -155,10 +155,7 @@ def main() -> None:
             options.worker.write_text(json.dumps(record))
         return
     record = in_two_processes(options.rounds)
-    print(as_text(record))
-    if not options.print_only:
-        write_json(record)
-        update_section(record["set"], as_text(record), SCALING)
+    publish(record, as_text(record), print_only=options.print_only, page=SCALING)
 
 
 if __name__ == "__main__":

@@ -170,11 +170,7 @@ class Model(KerasCalls):
         self._own: OwnSteps | None = None
         chosen_manager = loss_scale_manager
         if in_keras_loop:
-            refuse_options(
-                in_keras_loop, eval_network=eval_network, eval_indexes=eval_indexes, on_overflow=on_overflow,
-                accumulate_steps=accumulate_steps, master_weights=master_weights,
-                low_precision_update=low_precision_update,
-            )
+            refuse_options(in_keras_loop, self._options)
             loss_scale_manager, sample_weight = LEVEL_DEFAULT, False
         self._networks = Networks(
             network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss_weights, sample_weight,

@@ -42,14 +42,13 @@ _OPTIONS: Final[dict[str, tuple[Any, str]]] = {
 }
 
 
-def refuse_options(own: Sequence[str], **options: Any) -> None:
+def refuse_options(own: Sequence[str], options: Mapping[str, Any]) -> None:
     """Refuse options of a Model that would not hold where Keras's loop calls methods of the network, `own`."""
-    for name, value in options.items():
-        default, write = _OPTIONS[name]
-        if value != default:
+    for name, (default, write) in _OPTIONS.items():
+        if options[name] != default:
             raise checks.fail_value(
                 "Model", f"{name} is of mixtrain's own step, and the network has its own "
-                f"{checks.join_names(own)}", value, write,
+                f"{checks.join_names(own)}", options[name], write,
             )
 
 
