@@ -26,6 +26,7 @@ _FRACTION_BITS: Final = 23
 _BIAS: Final = 127
 _EXPONENTS: Final = 256
 _MAGNITUDE_MASK: Final = 0x7FFFFFFF
+INFINITY_BITS: Final = 0x7F800000
 # Samples that stay on the device unread: reading one waits for the steps before it.
 _MAX_UNREAD: Final = 4
 

@@ -23,7 +23,7 @@ from mixtrain.diagnostics.layer_calls import (
     parameters_by_path,
     record_calls,
 )
-from mixtrain.diagnostics.ranges import largest_bits, magnitudes
+from mixtrain.diagnostics.ranges import INFINITY_BITS, largest_bits, magnitudes
 from mixtrain.dtype import as_dtype, float_format
 from mixtrain.typing import Network, Tensor, TensorLike, Tree
 
@@ -280,13 +280,14 @@ class _Measured:
         self._function = function
         # The nested lists of the queries with a `_Slot` for each tensor, set when the function is traced.
         self._structure: list[Any] = []
-        self._compiled = None if compiled is None else compiled(self._numbers)
+        self._compiled = None if compiled is None else backend.called_directly(compiled(self._numbers))
 
     def __call__(self, *inputs: Tensor) -> list[Any]:
         """Call the function, and return its results with info in place of tensors."""
         if self._compiled is None:
             return [_map_tensors(functools.partial(_info, query), query.tensors) for query in self._function(*inputs)]
-        non_finite, nan, size, bits = backend.to_numpy(backend.call_with_branches(self._compiled, *inputs))
+        (numbers,) = backend.call_with_branches(self._compiled, *inputs)
+        non_finite, nan, size, bits = backend.to_numpy(numbers)
         largest = [value if known else None for known, value in zip(bits >= 0, magnitudes(bits).tolist(), strict=True)]
 
         def info(slot: _Slot) -> TensorInfo | GradientInfo:
@@ -295,8 +296,8 @@ class _Measured:
 
         return [_map_tensors(info, part) for part in self._structure]
 
-    def _numbers(self, *inputs: Tensor) -> Tensor:
-        """Run the function, and return the numbers of each tensor of its queries, int32 (4, tensors).
+    def _numbers(self, *inputs: Tensor) -> tuple[Tensor]:
+        """Run the function, and return the numbers of each tensor of its queries, int32 (4, tensors), in a tuple.
 
         They are the number of non-finite values, that of NaN, the size, and the result of `largest_bits`, negative if
         it was not computed.
@@ -321,27 +322,38 @@ class _Measured:
         dense = [backend.densified(value) for value in tensors]
         size = [keras.ops.cast(keras.ops.size(value), "int32") for value in dense]
         non_finite, nan, largest = in_one_program(_measure(with_largest), [keras.ops.stack(limits), *dense])
-        return keras.ops.stack([non_finite, nan, keras.ops.stack(size), largest])
+        return (keras.ops.stack([non_finite, nan, keras.ops.stack(size), largest]),)
 
 
 def _measure(with_largest: Sequence[bool]) -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
     """Return a function that counts the values of tensors beyond limits and NaN, and finds the largest magnitudes."""
 
     def measure(limits: Tensor, *tensors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        counts, nan_counts, bits = [], [], []
-        for index, (value, wants_largest) in enumerate(zip(tensors, with_largest, strict=True)):
-            counts.append(_count_beyond(value, limits[index]))
-            nan_counts.append(keras.ops.sum(keras.ops.cast(keras.ops.isnan(value), "int32")))
-            bits.append(largest_bits(value) if wants_largest else np.int32(-1))
-        return keras.ops.stack(counts), keras.ops.stack(nan_counts), keras.ops.stack(bits)
+        counts = keras.ops.stack([_count_beyond(value, limits[index]) for index, value in enumerate(tensors)])
+        bits = keras.ops.stack([
+            largest_bits(value) if wanted else np.int32(-1) for value, wanted in zip(tensors, with_largest, strict=True)
+        ])
+        # NaN is beyond every limit and above all other bits: most often nothing has to be counted.
+        any_nan = keras.ops.any(keras.ops.where(bits >= 0, bits > INFINITY_BITS, counts > 0))
+        nan_counts = keras.ops.cond(
+            any_nan,
+            lambda: keras.ops.stack([_count(keras.ops.isnan(value)) for value in tensors]),
+            lambda: keras.ops.zeros_like(counts),
+        )
+        return counts, nan_counts, bits
 
     return measure
+
+
+def _count(chosen: Tensor) -> Tensor:
+    """Return the number of True values."""
+    return keras.ops.sum(keras.ops.cast(chosen, "int32"))
 
 
 def _count_beyond(value: Tensor, limit: Tensor) -> Tensor:
     """Return how many values have a magnitude above a limit, or are nan."""
     within = keras.ops.abs(keras.ops.cast(value, "float32")) <= limit
-    return keras.ops.size(value) - keras.ops.sum(keras.ops.cast(within, "int32"))
+    return keras.ops.size(value) - _count(within)
 
 
 def _map_tensors(function: Callable[[Tensor], Any], value: Tree) -> Any:
