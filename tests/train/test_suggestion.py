@@ -102,6 +102,20 @@ def test_a_small_tolerance_takes_the_layers_that_help_most() -> None:
     assert len(loose.lines) == 0 < len(tight.lines) and tight.error_with <= 1e-6
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("tolerance", "dtype"), [(0.03, "bfloat16"), (1e-6, "float32")])
+def test_a_layer_that_multiplies_in_float8_is_kept_in_half_where_that_is_enough(tolerance: float, dtype: str) -> None:
+    keras.utils.set_random_seed(1)
+    layers = [keras.layers.Dense(size, name=name) for name, size in [("first", 32), ("wide", 32), ("last", 1)]]
+    net = keras.Sequential([keras.Input((4,)), *layers])
+    one = Model(net, "mse", keras.optimizers.SGD(0.01), amp_level="O2", cast_model_type="float8")
+    assert one.precision_report().row("wide").float8 is not None
+    result = mixtrain.suggest_rules(one, data(), tolerance, steps=2)
+    line = f'mixtrain.to_float(network.get_layer("wide"), mixtrain.{dtype})'
+    assert line in result.lines and result.error > tolerance >= result.error_with
+    assert len(result.lines) == (1 if dtype == "bfloat16" else 3) and one.precision_report().row("wide").float8
+
+
 def test_arguments_are_checked() -> None:
     with pytest.raises(TypeError, match="model"):
         mixtrain.suggest_rules(3, data())  # type: ignore[arg-type]
