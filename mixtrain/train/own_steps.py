@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks
+from mixtrain import backend, checks
 from mixtrain.dtype import DType
 from mixtrain.keras import PreparedOptimizer
 from mixtrain.keras.prepare import prepare_compiled
@@ -25,7 +25,7 @@ from mixtrain.train.callback.in_keras import HooksInKeras
 from mixtrain.train.compiled import CompileArguments, keras_metrics
 from mixtrain.train.feed import Feed
 from mixtrain.train.history import EpochHistory
-from mixtrain.train.keras_data import is_dataset
+from mixtrain.train.keras_data import KerasData, is_dataset
 from mixtrain.train.networks import Networks
 from mixtrain.train.plan_in_force import PrecisionOptions
 from mixtrain.train.progress import as_list, resolve_verbose
@@ -33,6 +33,7 @@ from mixtrain.train.run_context import CallbackArguments
 from mixtrain.train.training import Training
 from mixtrain.typing import DatasetLike
 
+_BUILDING: Final = backend.JitChoice(False, "what is traced to build layers does not run")
 # What else a Model offers than Keras's loop: the value that does without it, and what to write.
 _OPTIONS: Final[dict[str, tuple[Any, str]]] = {
     "eval_network": (None, "a test_step"), "eval_indexes": (None, "a test_step"),
@@ -125,7 +126,10 @@ class OwnSteps:
                 training.where, "a network with a train_step of its own is resumed by Keras", training.resume,
                 "callbacks=[keras.callbacks.BackupAndRestore(directory)]",
             )
-        self.make_ready(training.where, training.dataset, batches=not training.in_keras_style)
+        self.make_ready(
+            training.where, training.dataset, batches=not training.in_keras_style,
+            for_step=lambda: _first_batch(training.where, training.dataset, data),
+        )
         callbacks = as_list(training.callbacks)
         of_keras = [callback for callback in callbacks if isinstance(callback, keras.callbacks.Callback)]
         ours = [callback for callback in callbacks if callback not in of_keras]
@@ -189,19 +193,25 @@ class OwnSteps:
             for name, optimizer in held.items():
                 setattr(self._network, name, optimizer)
 
-    def make_ready(self, where: str, data: Any, *, batches: bool) -> None:
-        """Build the layers for batches or arrays, apply the plan, and prepare the optimizers that the model holds."""
+    def make_ready(
+        self, where: str, data: Any, *, batches: bool, for_step: Callable[[], Any] = lambda: None
+    ) -> None:
+        """Build the layers for batches or arrays, apply the plan, and prepare the optimizers that the model holds.
+
+        `for_step`: Returns a batch of the train step, for layers that only it calls; None without one.
+        """
         if not all_built(self._network):
             batches = batches or is_dataset(data)
             inputs = Feed(data, where, dicts="inputs").example()[0] if batches else data
             try:
                 self._networks.build_layers(inputs)
             except Exception as error:
-                raise checks.fail_value(
-                    where, "the layers must be built before a plan is made, and a call of the network on its data "
-                    f"does not build them ({type(error).__name__})", type(self._network).__name__,
-                    "keras.Input(...) as the first layer of each part, or call each part once on a batch",
-                ) from error
+                if not self._built_by_tracing(for_step):
+                    raise checks.fail_value(
+                        where, "the layers must be built before a plan is made, and a call of the network on its data "
+                        f"does not build them ({type(error).__name__})", type(self._network).__name__,
+                        "keras.Input(...) as the first layer of each part, or call each part once on a batch",
+                    ) from error
         self._networks.precision.apply()
         held = [value for value in vars(self._network).values() if isinstance(value, keras.optimizers.Optimizer)]
         if {*map(id, held)} != {*map(id, self.optimizers)}:
@@ -210,6 +220,30 @@ class OwnSteps:
             finalizer = weakref.finalize(self, undo)
             finalizer.atexit = False
             self._undo = finalizer
+
+
+    def _built_by_tracing(self, for_step: Callable[[], Any]) -> bool:
+        """Build layers as Keras's loop does on TensorFlow: by tracing the train step, which runs nothing."""
+        batch = None if backend.INLINES_COMPILED else for_step()
+        if batch is not None:
+            step = backend.compile_function(self._network.train_step, choice=_BUILDING)
+            backend.trace_for(step, keras.tree.map_structure(keras.ops.convert_to_tensor, batch))
+        return batch is not None and all_built(self._network)
+
+
+def _first_batch(where: str, dataset: DatasetLike, data: Mapping[str, Any]) -> Any:
+    """Return a batch as a step of Keras's loop takes it; None of a generator, whose batches are read once.
+
+    `data`: The arguments of `fit`; arrays are among them, `dataset` is what the user passed as such.
+    """
+    if not is_dataset(data["x"]):
+        columns = [data.get(name) for name in ("y", "sample_weight", "class_weight", "batch_size")]
+        return keras.utils.pack_x_y_sample_weight(*next(iter(KerasData(where, dataset, *columns).dataset())))
+    if isinstance(dataset, Iterator):
+        return None
+    if isinstance(dataset, (list, tuple)) or hasattr(dataset, "pipeline_from"):
+        return Feed(dataset, where, dicts="inputs").example()
+    return dataset[0] if isinstance(dataset, keras.utils.PyDataset) else next(iter(dataset))
 
 
 def _data_for_keras(

@@ -366,3 +366,60 @@ REFUSED: dict[str, Callable[[], Any]] = {
 def test_what_keras_does_not_do_is_refused(message: str) -> None:
     with pytest.raises(ValueError, match=message):
         REFUSED[message]()
+
+
+class Contrastive(keras.Model):
+    """Two views of a batch; no `call`, and parts that only a step builds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = keras.Sequential([layers.Dense(6, "relu"), layers.LayerNormalization(), layers.Dense(4)])
+        self.head = layers.Dense(3)
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            one, other = (self.head(self.encoder(view)) for view in (data, data + 0.1))
+            similar = ops.matmul(ops.normalize(ops.cast(one, "float32")), ops.transpose(ops.cast(other, "float32")))
+            loss = ops.mean(keras.losses.sparse_categorical_crossentropy(ops.arange(8), similar, from_logits=True))
+            scaled = self.optimizer.scale_loss(loss)
+        variables = self.trainable_weights
+        self.optimizer.apply_gradients(zip(tape.gradient(scaled, variables), variables, strict=True))
+        return {"loss": loss}
+
+
+def contrastive() -> Contrastive:
+    keras.utils.set_random_seed(0)
+    network = Contrastive()
+    network.compile(keras.optimizers.Adam(0.01))
+    return network
+
+
+def of_pipeline(network: Contrastive, **level: Any) -> list[float]:
+    import tensorflow as tf
+
+    batches = tf.data.Dataset.from_tensor_slices(X).batch(8)
+    return Model(network, **level).fit(batches, epochs=2, shuffle=False, verbose=0).history["loss"]  # type: ignore[no-any-return]
+
+
+FORMS: dict[str, Callable[..., list[float]]] = {
+    "arrays": lambda network, **level: fit(Model(network, **level)),
+    "batches": lambda network, **level: Model(Taking(network), **level).train(
+        2, [(batch,) for batch in np.split(X, 4)], verbose=0)["loss"],
+    "pipeline": of_pipeline,
+}
+
+
+@pytest.mark.tensorflow
+@AT_EACH_LEVEL
+@pytest.mark.parametrize("form", FORMS)
+def test_layers_that_only_a_step_builds_are_built_as_keras_builds_them(level: str, form: str) -> None:
+    """Keras on JAX refuses them itself."""
+    ours, theirs = contrastive(), contrastive()
+    result, expected = FORMS[form](ours, **LEVELS[level]), fit(theirs)
+    np.testing.assert_allclose(result, expected, rtol=1e-6 if level == "O0" else 2e-2)
+    weights, others = ours.get_weights(), theirs.get_weights()
+    assert len(weights) == len(others) == 8
+    for one, other in zip(weights, others, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 if level == "O0" else 1e-2)
