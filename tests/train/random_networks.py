@@ -12,12 +12,14 @@ from typing import Any, Final
 import keras
 import numpy as np
 
+from tests.train.own_step import OwnStep
+
 layers, ops, losses = keras.layers, keras.ops, keras.losses
 
 # What may be left out of the draws, to tell which of them a disagreement needs.
 FEATURES: Final = {"plain functions": True, "explicit dtypes": True}
 BATCH: Final = 4
-WIDTH, STEPS, WORDS, SIDE, CLASSES = 6, 5, 9, 6, 3
+WIDTH, STEPS, WORDS, SIDE, CLASSES, MORE = 6, 5, 9, 6, 3, 3
 ACTIVATIONS: Final = ("relu", "tanh", "gelu", "silu", "elu", "sigmoid", None)
 Draw = np.random.Generator
 
@@ -106,7 +108,9 @@ class Case:
         optimizer: Makes the optimizer.
         loss: The forms of the losses; for several outputs a list, or a dict by name.
         loss_weights: In the same structure, or None.
-        x, y, weights: The data; `weights` None for none.
+        x, y, weights: The data; `x` may be a dict, in another order than that of the inputs; `weights` None for none.
+        rows: Number of rows.
+        own_step: Whether the network has a `train_step` of its own.
         feed: "host", "groups" or "sink".
         half: The half-precision dtype, or None.
         level: Level of our Model; None for Keras's own policy in both.
@@ -118,9 +122,11 @@ class Case:
     optimizer: Callable[[], Any]
     loss: Any
     loss_weights: Any
-    x: np.ndarray
+    x: Any
     y: Any
     weights: Any
+    rows: int
+    own_step: bool
     feed: str
     half: str | None
     level: str | None
@@ -134,7 +140,7 @@ class Case:
     def batches(self) -> list[tuple[Any, ...]]:
         """Return the data in batches."""
         columns = (self.x, self.y) if self.weights is None else (self.x, self.y, self.weights)
-        starts = range(0, len(self.x), BATCH)
+        starts = range(0, self.rows, BATCH)
         return [keras.tree.map_structure(lambda column: column[at : at + BATCH], columns) for at in starts]
 
 
@@ -235,15 +241,21 @@ class Subclassed(keras.Model):
         trunk: Layers in a row.
         heads: Layers by name.
         form: "one", "list" or "dict" of outputs.
+        beside: Of a network with a dict of inputs, the layer of the second one; else None.
     """
 
-    def __init__(self, trunk: list[keras.Layer], heads: dict[str, keras.Layer], form: str) -> None:
+    def __init__(
+        self, trunk: list[keras.Layer], heads: dict[str, keras.Layer], form: str, beside: keras.Layer | None = None
+    ) -> None:
         super().__init__()
-        self.trunk, self.heads, self.form = trunk, heads, form
+        self.trunk, self.heads, self.form, self.beside = trunk, heads, form, beside
 
-    def call(self, x: Any, training: bool = False) -> Any:
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        x = inputs["main"] if self.beside is not None else inputs
         for layer in self.trunk:
             x = layer(x, training=training) if isinstance(layer, layers.BatchNormalization) else layer(x)
+        if self.beside is not None:
+            x = ops.concatenate([x, ops.cast(self.beside(inputs["more"]), x.dtype)], axis=-1)
         outputs = {name: head(x) for name, head in self.heads.items()}
         return outputs if self.form == "dict" else list(outputs.values()) if self.form == "list" else outputs["one"]
 
@@ -251,16 +263,56 @@ class Subclassed(keras.Model):
 SHAPES: Final = {"vector": (WIDTH,), "image": (SIDE, SIDE, 3), "series": (STEPS, 4), "words": (STEPS,)}
 
 
-def drawn_network(draw: Draw, style: str, kind: str, heads: dict[str, str], form: str, drawing: Drawing) -> keras.Model:
+class OwnSubclassed(OwnStep, Subclassed):
+    """`Subclassed` with a `train_step` of its own."""
+
+
+class OwnFunctional(OwnStep, keras.Model):
+    """A functional network with a `train_step` of its own."""
+
+
+class OwnSequential(OwnStep, keras.Sequential):
+    """Layers in a row with a `train_step` of its own."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Extras:
+    """What a network has besides its layers.
+
+    Attributes:
+        own_step: Whether it has a `train_step` of its own.
+        named: Whether its inputs are a dict of two.
+        frozen: Seed of the draw of layers that are not trained, or None.
+    """
+
+    own_step: bool = False
+    named: bool = False
+    frozen: int | None = None
+
+    def freeze(self, network: keras.Model, trained: int) -> None:
+        """Freeze some layers, but not the last `trained` ones."""
+        if self.frozen is not None:
+            draw = np.random.default_rng(self.frozen)
+            for layer in [layer for layer in network.layers if layer.weights][:-trained]:
+                layer.trainable = bool(draw.random() < 0.5)
+
+
+def drawn_network(
+    draw: Draw, style: str, kind: str, heads: dict[str, str], form: str, drawing: Drawing, extras: Extras
+) -> keras.Model:
     """Return a network, built."""
-    trunk = drawing.chain(kind)
+    trunk, own = drawing.chain(kind), extras.own_step
+    beside = layers.Dense(2, "tanh") if extras.named else None
     if style == "sequential":
-        made = keras.Sequential([keras.Input(SHAPES[kind]), *trunk, drawing.head(heads["one"])])
+        row = [keras.Input(SHAPES[kind]), *trunk, drawing.head(heads["one"])]
+        made = (OwnSequential if own else keras.Sequential)(row)
     elif style == "subclassed":
-        made = Subclassed(trunk, {name: drawing.head(of) for name, of in heads.items()}, form)
-        made(np.zeros((1, *SHAPES[kind]), np.int32 if kind == "words" else np.float32))
+        own_or_not = OwnSubclassed if own else Subclassed
+        made = own_or_not(trunk, {name: drawing.head(of) for name, of in heads.items()}, form, beside)
+        first = np.zeros((1, *SHAPES[kind]), np.int32 if kind == "words" else np.float32)
+        made({"main": first, "more": np.zeros((1, MORE), np.float32)} if beside else first)
     else:
-        x = entry = keras.Input(SHAPES[kind])
+        x = entry = keras.Input(SHAPES[kind], name="main" if beside else None)
         if kind == "series" and draw.random() < 0.5:
             attended = layers.MultiHeadAttention(2, 2, dtype=drawing.dtype())(x, x)
             x = layers.LayerNormalization()(layers.Add()([x, attended]))
@@ -268,9 +320,13 @@ def drawn_network(draw: Draw, style: str, kind: str, heads: dict[str, str], form
             x = layer(x)
         if draw.random() < 0.6:
             x = drawing.merged(x)
+        if beside:
+            more = keras.Input((MORE,), name="more")
+            x, entry = layers.Concatenate()([x, beside(more)]), {"main": entry, "more": more}
         outputs = {name: drawing.head(of, name)(x) for name, of in heads.items()}
         shown = outputs if form == "dict" else list(outputs.values()) if form == "list" else outputs["one"]
-        made = keras.Model(entry, shown)
+        made = (OwnFunctional if own else keras.Model)(entry, shown)
+    extras.freeze(made, len(heads))
     made.name = style
     return made
 
@@ -312,6 +368,12 @@ def in_form(form: str, values: dict[str, Any]) -> Any:
     return dict(values) if form == "dict" else list(values.values()) if form == "list" else values["one"]
 
 
+def drawn_extras(draw: Draw, style: str) -> Extras:
+    """Return what a network has besides its layers; a row of layers has one input."""
+    own, named, frozen = draw.random(3) < (0.25, 0.3, 0.3)
+    return Extras(bool(own), bool(named) and style != "sequential", int(draw.integers(2**31)) if frozen else None)
+
+
 def drawn_case(seed: int) -> Case:
     """Return the case of a seed."""
     draw = np.random.default_rng(seed)
@@ -327,23 +389,27 @@ def drawn_case(seed: int) -> Case:
     forms = {name: pick(draw, *(head for head in HEADS[of][2] if FEATURES["plain functions"] or not head.plain))
              for name, of in heads.items()}
     rows = int(pick(draw, 12, 12, 10))
-    x = draw.integers(0, WORDS, (rows, STEPS)) if kind == "words" else draw.standard_normal((rows, *SHAPES[kind]))
+    x: Any = draw.integers(0, WORDS, (rows, STEPS)) if kind == "words" else draw.standard_normal((rows, *SHAPES[kind]))
+    x = x.astype(np.int32 if kind == "words" else np.float32)
     y = in_form(form, {name: drawn_labels(draw, of, rows) for name, of in heads.items()})
     weigh = draw.random() < 0.3 and not any(head.plain for head in forms.values())
     weights = {name: draw.uniform(0.2, 2.0, rows).astype(np.float32) for name in names}
     loss_weights = {name: float(draw.uniform(0.3, 2.0)) for name in names}
     weighted = len(names) > 1 and draw.random() < 0.5
     optimizer, inner, feed = drawn_optimizer(draw), int(draw.integers(2**31)), pick(draw, "host", "groups", "sink")
+    extras = drawn_extras(np.random.default_rng([seed, 1]), style)
 
     def network() -> keras.Model:
         again = np.random.default_rng(inner)
-        return drawn_network(again, style, kind, heads, form, Drawing(again, half))
+        return drawn_network(again, style, kind, heads, form, Drawing(again, half), extras)
 
     drawing = Drawing(np.random.default_rng(inner), half)
-    drawn_network(drawing.draw, style, kind, heads, form, drawing)
+    drawn_network(drawing.draw, style, kind, heads, form, drawing, extras)
     uses = drawing.uses | ({"plain functions"} if any(head.plain for head in forms.values()) else set())
+    uses |= {name for name, value in vars(extras).items() if value}
     return Case(
         seed, network, optimizer, in_form(form, forms), in_form(form, loss_weights) if weighted else None,
-        x.astype(np.int32 if kind == "words" else np.float32), y, in_form(form, weights) if weigh else None, feed, half,
+        {"more": draw.standard_normal((rows, MORE)).astype(np.float32), "main": x} if extras.named else x, y,
+        in_form(form, weights) if weigh else None, rows, extras.own_step, "host" if extras.own_step else feed, half,
         level, frozenset(uses),
     )

@@ -61,10 +61,17 @@ def in_a_model(case: Case, start: list[np.ndarray]) -> tuple[list[np.ndarray], A
     keras.config.set_dtype_policy("float32")
     network.set_weights(start)
     manager = DynamicLossScaleManager(SCALE) if case.half == "float16" else None
+    loss: Any = keras.tree.map_structure(lambda form: form.ours(), case.loss)
+    arguments: Any = {"optimizer": case.optimizer(), "loss_weights": case.loss_weights}
+    if case.own_step:
+        loss = keras.tree.map_structure(lambda form: form.theirs(), case.loss)
+        network.compile(loss=loss, auto_scale_loss=False, **arguments)
+        loss, arguments = None, {}
+    else:
+        arguments["sample_weight"] = case.weights is not None
     model = Model(
-        network, keras.tree.map_structure(lambda form: form.ours(), case.loss), case.optimizer(),
-        amp_level=case.level or "O0", cast_model_type=case.half if case.level not in (None, "O0") else None,
-        loss_scale_manager=manager, loss_weights=case.loss_weights, sample_weight=case.weights is not None,
+        network, loss, amp_level=case.level or "O0", loss_scale_manager=manager,
+        cast_model_type=case.half if case.level not in (None, "O0") else None, **arguments,
     )
     history = model.train(EPOCHS, case.batches(), verbose=0, dataset_sink_mode=case.feed == "sink")
     return network.get_weights(), history["loss"]
