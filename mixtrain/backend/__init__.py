@@ -60,11 +60,13 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         RecordedWrites, all_gather, all_reduce, join_processes, leave_processes, naming_lost_process, process_index,
         process_jit, reduce_scatter,
     )
-    from mixtrain.backend.tensorflow.replicas import Replicas, devices_in_force, find_devices
+    from mixtrain.backend.tensorflow.replicas import (
+        SHARDS_WEIGHTS, Replicas, devices_in_force, find_devices, mesh_in_force,
+    )
     from mixtrain.backend.tensorflow.rollback import Rollback, with_values, without_skipped_steps
     from mixtrain.backend.tensorflow.steps import GROUPS, CompiledSteps
     from mixtrain.backend.tensorflow.storage import (
-        LiveValue, exchange_storage, is_mirrored, read_storage, storage_in, temporary_storage,
+        LiveValue, exchange_storage, is_mirrored, read_storage, sharding_axes, storage_in, temporary_storage,
     )
     from mixtrain.backend.tensorflow.tensor import (
         BACKEND_TENSORS, TENSOR_TYPES, byte_count, bytes_of, canonical_dtype, double_precision, is_symbolic, is_tensor,
@@ -99,11 +101,11 @@ else:
         RecordedWrites, all_gather, all_reduce, join_processes, leave_processes, naming_lost_process, process_index,
         process_jit, reduce_scatter,
     )
-    from mixtrain.backend.jax.replicas import Replicas, devices_in_force, find_devices
+    from mixtrain.backend.jax.replicas import SHARDS_WEIGHTS, Replicas, devices_in_force, find_devices, mesh_in_force
     from mixtrain.backend.jax.rollback import Rollback, with_values, without_skipped_steps
     from mixtrain.backend.jax.steps import GROUPS, CompiledSteps
     from mixtrain.backend.jax.storage import (
-        LiveValue, exchange_storage, is_mirrored, read_storage, storage_in, temporary_storage,
+        LiveValue, exchange_storage, is_mirrored, read_storage, sharding_axes, storage_in, temporary_storage,
     )
     from mixtrain.backend.jax.tensor import (
         BACKEND_TENSORS, TENSOR_TYPES, byte_count, bytes_of, canonical_dtype, double_precision, is_symbolic, is_tensor,

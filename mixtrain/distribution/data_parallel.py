@@ -20,13 +20,15 @@ from mixtrain.typing import DTypeLike, Tensor
 class DataParallel:
     """How one step is spread over devices.
 
-    `gradients_mean`: Whether a scalar loss is a mean over the rows of its batch; otherwise it is a sum. `reduce_dtype`:
-    The dtype in which gradients are added up.
+    `devices`: One for each replica. `gradients_mean`: Whether a scalar loss is a mean over the rows of its batch;
+    otherwise it is a sum. `reduce_dtype`: The dtype in which gradients are added up. `mesh`: The mesh over which
+    weights are sharded, which takes the place of `devices`; None where each device has all weights.
     """
 
     devices: tuple[Any, ...]
     gradients_mean: bool
     reduce_dtype: DType = float32
+    mesh: Any = None
 
     @property
     def count(self) -> int:
@@ -40,6 +42,9 @@ class DataParallel:
         `likely_written` returns the variables that the replicated part is likely to write. `joint_batch`: one replica
         must have all rows, for statistics of the joint batch.
         """
+        if self.mesh is not None:
+            replicas = backend.Replicas(self.mesh, likely_written, joint_batch)
+            return None if replicas.count == 1 else replicas
         if list(self.devices) == backend.find_devices(1):
             return None
         return backend.Replicas(self.devices, likely_written, joint_batch)
@@ -59,8 +64,9 @@ def in_force() -> DataParallel | ProcessParallel | None:
     if isinstance(strategy, ProcessParallel):
         return strategy
     devices = backend.devices_in_force() if strategy is None else None
-    if devices is not None:
-        strategy = DataParallel(tuple(devices), gradients_mean=True)
+    mesh = backend.mesh_in_force() if strategy is None else None
+    if devices is not None or mesh is not None:
+        strategy = DataParallel(tuple(devices or mesh.devices.ravel()), gradients_mean=True, mesh=mesh)
     processes = processes_in_force()
     if processes is not None and strategy is not None and strategy.count > 1:
         raise checks.fail_value(
@@ -118,7 +124,7 @@ def data_parallel(
     if isinstance(devices, bool) or isinstance(devices, str) or not isinstance(devices, (int, Sequence, type(None))):
         raise checks.fail_type("data_parallel", "devices must be a number, a list of devices or None", devices, "2")
     dtype = checks.one_of("data_parallel", "reduce_dtype", as_dtype(reduce_dtype), (float32, *HALF_DTYPES))
-    if backend.devices_in_force() is not None:
+    if backend.devices_in_force() is not None or backend.mesh_in_force() is not None:
         raise checks.fail_value(
             "data_parallel", "devices must be chosen in one way", "a strategy of the backend or of Keras besides",
             "data_parallel without it, or it alone",

@@ -7,6 +7,7 @@ from typing import Final
 
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, float16, float32
+from mixtrain.network.walk import variables_of
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.float8_state import AmaxHistories
 from mixtrain.precision.levels import LEVELS
@@ -18,6 +19,8 @@ LISTS: Final = ("white_list", "black_list")
 TO_FLOAT: Final = "to_float"
 DTYPE_POLICY: Final = "dtype policy"
 _HEAD: Final = ("layer", "class", "computes in", "parameters", "output", "rule", "why")
+# A column after "parameters", where some are sharded.
+_SHARDED: Final = "sharded over"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +74,12 @@ class PlanRow:
         return self.compute_dtype.name if self.float8 is None else f"{self.float8.name} (e4m3, gradients e5m2)"
 
     @property
+    def sharded_over(self) -> str:
+        """The axes of the mesh of devices over which the layer's parameters are sharded; "" for none."""
+        axes = (axis for variable in variables_of(self.target) for axis in backend.sharding_axes(variable))
+        return ", ".join(dict.fromkeys(axes))
+
+    @property
     def by_user(self) -> bool:
         """Whether a user set the rule for this layer."""
         return self.rule in (TO_FLOAT, DTYPE_POLICY) or (self.rule in LISTS and self.why.startswith("matches"))
@@ -118,14 +127,16 @@ class PrecisionPlan:
 
 def _as_table(plan: PrecisionPlan) -> str:
     """Format a plan as aligned columns, between a title with the level and a count of layers by dtype."""
+    over = [row.sharded_over for row in plan.rows]
     rows = [
         (
             row.path or "(network)", row.layer, row.computes_in,
-            row.parameter_dtype.name if row.parameter_dtype else "-", row.output_dtype.name, row.rule, row.why,
+            row.parameter_dtype.name if row.parameter_dtype else "-", *([axes or "-"] if any(over) else []),
+            row.output_dtype.name, row.rule, row.why,
         )
-        for row in plan.rows
+        for row, axes in zip(plan.rows, over, strict=True)
     ]
-    lines = aligned([_HEAD, *rows])
+    lines = aligned([(*_HEAD[:4], *([_SHARDED] if any(over) else []), *_HEAD[4:]), *rows])
     separator = "-" * max(len(line) for line in lines)
     count = {dtype: sum(row.compute_dtype == dtype for row in plan.rows) for dtype in sorted(plan.compute_dtypes())}
     total = ", ".join(f"{number} in {dtype.name}" for dtype, number in count.items())

@@ -81,6 +81,9 @@ def store(variable: keras.Variable, value: TensorLike) -> None:
 def is_mirrored(variable: keras.Variable) -> bool:
     """Whether a strategy of the user's keeps a copy of a variable on each device, which has no other storage."""
 
+def sharding_axes(variable: keras.Variable) -> list[str]:
+    """Return the axes of the mesh of devices over which a variable is sharded; none where each device has all of it."""
+
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:
     """Return new storage of a dtype with a variable's current value, cast."""
 

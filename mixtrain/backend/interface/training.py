@@ -19,6 +19,8 @@ from mixtrain.typing import Tensor, Tree
 
 # How many steps a compiled call runs best.
 GROUPS: GroupInfo
+# Whether Keras divides weights over the devices of a mesh.
+SHARDS_WEIGHTS: bool
 
 def value_and_gradient(
     function: Differentiable, variables: Variables, tensors: Sequence[Tensor] = (), factor: Tensor | None = None
@@ -235,16 +237,23 @@ def devices_in_force() -> list[Any] | None:
     Raises: ValueError if the strategy does not mirror its variables on the devices of this process.
     """
 
+def mesh_in_force() -> Any:
+    """Return the mesh of the user's `keras.distribution.ModelParallel`, over which weights are sharded; None without.
+
+    Raises: ValueError if it has devices of other processes.
+    """
+
 class Replicas:
     """Devices that run replicas of one part of a training step.
 
-    `devices`: What `find_devices` returned. `likely`: For a backend that does not detect which variables the part
-    writes. `whole`: Whether one of them runs the part on all rows, since it computes statistics of the whole batch.
+    `devices`: What `find_devices` or `mesh_in_force` returned; replicas are along the mesh's axis of rows. `likely`:
+    For a backend that does not detect which variables the part writes. `whole`: Whether one of them runs the part on
+    all rows, since it computes statistics of the whole batch.
     """
 
     count: int  # The number of replicas.
 
-    def __init__(self, devices: Sequence[Any], likely: Likely, whole: bool = False) -> None: ...
+    def __init__(self, devices: Any, likely: Likely, whole: bool = False) -> None: ...
 
     def jit_choice(self, choice: JitChoice) -> JitChoice:
         """Return how a step of these replicas is compiled, given the choice for a single device."""

@@ -23,6 +23,7 @@ from mixtrain.backend.signatures import Gradients, Likely
 from mixtrain.typing import Tensor, Tree
 
 _AXIS: Final = "replica"
+SHARDS_WEIGHTS: Final = True
 
 
 def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
@@ -52,12 +53,21 @@ def devices_in_force() -> list[Any] | None:
     return find_devices([str(device) for device in distribution.device_mesh.devices.ravel()])
 
 
+def mesh_in_force() -> Mesh | None:
+    distribution = keras.distribution.distribution()
+    if not isinstance(distribution, keras.distribution.ModelParallel):
+        return None
+    mesh, rows = distribution.device_mesh, distribution.batch_dim_name
+    devices = np.array(find_devices([str(device) for device in mesh.devices.ravel()])).reshape(mesh.shape)
+    return Mesh(devices, [_AXIS if name == rows else name for name in mesh.axis_names])
+
+
 class Replicas:
-    def __init__(self, devices: Sequence[Any], likely: Likely, whole: bool = False) -> None:
+    def __init__(self, devices: Sequence[Any] | Mesh, likely: Likely, whole: bool = False) -> None:
         del likely
-        self._mesh = Mesh(np.array(devices), (_AXIS,))
+        self._mesh = devices if isinstance(devices, Mesh) else Mesh(np.array(devices), (_AXIS,))
         self._whole = whole
-        self.count = len(devices)
+        self.count = self._mesh.shape[_AXIS]
 
     def jit_choice(self, choice: JitChoice) -> JitChoice:
         return choice
@@ -98,7 +108,10 @@ class Replicas:
 
         by_rows, replicated = PartitionSpec(_AXIS), PartitionSpec()
         specs = (by_rows, *(by_rows if split else replicated for split in sharded))
-        run = jax.shard_map(body, mesh=self._mesh, in_specs=specs, out_specs=replicated, check_vma=False)
+        # Over other axes of a mesh, along which weights are sharded, XLA divides the computation.
+        run = jax.shard_map(
+            body, mesh=self._mesh, in_specs=specs, out_specs=replicated, axis_names={_AXIS}, check_vma=False
+        )
         summed, others, states = run(jnp.arange(self.count, dtype=jnp.uint32), *tensors)
         written, missing, fill_others = traced
         for variable, state in zip(written, states, strict=True):

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import keras
 import numpy as np
 from jax._src import core
+from jax.sharding import NamedSharding
 
 from mixtrain.backend.jax.branches import first_path
 from mixtrain.backend.jax.group import from_group, spanned, to_group
@@ -132,6 +133,12 @@ class TraceEnded(Exception):
             trace = getattr(trace, "parent_trace", None)
 
 
+def _in_layout(variable: keras.Variable, value: Tensor) -> Tensor:
+    """Return a new value of a variable with the layout on a mesh of devices that its old one has."""
+    sharding = getattr(stored(variable), "sharding", None)
+    return jax.lax.with_sharding_constraint(value, sharding) if isinstance(sharding, NamedSharding) else value
+
+
 def _reference_counts(values: Sequence[Any]) -> list[int]:
     return [sys.getrefcount(value) for value in values]
 
@@ -236,7 +243,8 @@ class Stateful:
                 )
                 if scope.read or not set(scope.written) <= {id(variable) for variable in self.written}:
                     raise TraceEnded("a traced function uses variables that are not among its arguments", scope)
-                path.result = scope.values_of(self.written), results
+                values = zip(self.written, scope.values_of(self.written), strict=True)
+                path.result = [_in_layout(variable, value) for variable, value in values], results
             trace.finished = True
             self._finished.append(trace)
         self.traces += 1

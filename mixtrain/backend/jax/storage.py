@@ -21,6 +21,11 @@ def is_mirrored(variable: keras.Variable) -> bool:
     return False
 
 
+def sharding_axes(variable: keras.Variable) -> list[str]:
+    spec = getattr(getattr(stored(variable), "sharding", None), "spec", ())
+    return [axis for axes in spec for axis in ((axes,) if isinstance(axes, str) else axes or ())]
+
+
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:
     with outside_scopes():
         value = jnp.asarray(current(variable)).astype(dtype)

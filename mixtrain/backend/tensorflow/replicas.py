@@ -8,7 +8,7 @@ Under a user's `MirroredStrategy` the variables are mirrored, and all copies are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import tensorflow as tf
@@ -21,6 +21,8 @@ from mixtrain.backend.signatures import Likely
 from mixtrain.backend.tensor_base import backend_value
 from mixtrain.backend.tensorflow.graph_writes import Place, Writes, places_of
 from mixtrain.typing import Tensor, Tree
+
+SHARDS_WEIGHTS: Final = False
 
 
 def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
@@ -62,6 +64,10 @@ def devices_in_force() -> list[Any] | None:
     names = {device.name for device in tf.config.list_logical_devices()}
     devices = [f"/device:{device.rpartition('/device:')[2]}" for device in strategy.extended.worker_devices]
     return [device for device in devices if device in names]
+
+
+def mesh_in_force() -> Any:
+    return None  # Keras 3.15 shards weights with JAX alone.
 
 
 class Replicas:

@@ -23,6 +23,10 @@ def is_mirrored(variable: keras.Variable) -> bool:
     return isinstance(variable.value, tf.distribute.DistributedValues)
 
 
+def sharding_axes(variable: keras.Variable) -> list[str]:
+    return []
+
+
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:
     with tf.init_scope():
         storage = tf.Variable(tf.cast(variable.value, dtype), trainable=variable.trainable, name=variable.name)
