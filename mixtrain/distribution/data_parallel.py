@@ -63,10 +63,10 @@ def in_force() -> DataParallel | ProcessParallel | None:
     strategy = _in_force.get()
     if isinstance(strategy, ProcessParallel):
         return strategy
-    devices = backend.devices_in_force() if strategy is None else None
-    mesh = backend.mesh_in_force() if strategy is None else None
-    if devices is not None or mesh is not None:
-        strategy = DataParallel(tuple(devices or mesh.devices.ravel()), gradients_mean=True, mesh=mesh)
+    if strategy is None:
+        mesh = backend.mesh_in_force()
+        devices = backend.devices_in_force() if mesh is None else mesh.devices.ravel()
+        strategy = None if devices is None else DataParallel(tuple(devices), gradients_mean=True, mesh=mesh)
     processes = processes_in_force()
     if processes is not None and strategy is not None and strategy.count > 1:
         raise checks.fail_value(

@@ -237,8 +237,10 @@ def _first_batch(where: str, dataset: DatasetLike, data: Mapping[str, Any]) -> A
     `data`: The arguments of `fit`; arrays are among them, `dataset` is what the user passed as such.
     """
     if not is_dataset(data["x"]):
-        columns = [data.get(name) for name in ("y", "sample_weight", "class_weight", "batch_size")]
-        return keras.utils.pack_x_y_sample_weight(*next(iter(KerasData(where, dataset, *columns).dataset())))
+        arrays = KerasData(
+            where, dataset, data.get("y"), data.get("sample_weight"), data.get("class_weight"), data.get("batch_size")
+        )
+        return keras.utils.pack_x_y_sample_weight(*next(iter(arrays.dataset())))
     if isinstance(dataset, Iterator):
         return None
     if isinstance(dataset, (list, tuple)) or hasattr(dataset, "pipeline_from"):
