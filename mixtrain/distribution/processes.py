@@ -60,13 +60,15 @@ class ProcessReplicas:
         return backend.process_jit(choice)
 
     def run(
-        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor], largest: Sequence[int] = ()
+        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor],
+        like: Sequence[keras.Variable | None], largest: Sequence[int] = (),
     ) -> tuple[list[Tensor], Tree]:
         """Run a part of a step on this process's batch.
 
-        `part` takes a `Share` and its columns and returns ``(totals, others)``; it may read and write variables.
-        Returns `totals` added up over the processes (at the indexes `largest`: the largest value), with None for None,
-        and `others` of this process. The values that processes wrote to variables are merged: see `share.merge_of`.
+        `part` takes a `Share` and its columns and returns ``(totals, others)``; it may read and write variables. `like`
+        is unused: each process has all weights. Returns `totals` added up over the processes (at the indexes `largest`:
+        the largest value), with None for None, and `others` of this process. The values that processes wrote to
+        variables are merged: see `share.merge_of`.
         """
         rows = batch_rows(columns)
         # Needed only by the loss, so this reduction can overlap with the forward pass.

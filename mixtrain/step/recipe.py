@@ -185,7 +185,7 @@ class Recipe:
             else:
                 # Next values are not summed: the largest is taken. The loss is the first term.
                 largest = [index for index, weight in enumerate(self.weights, 1) if backend.takes_next_value(weight)]
-                terms = self.replicas.run(functools.partial(self._terms, scale), inputs, largest)
+                terms = self.replicas.run(functools.partial(self._terms, scale), inputs, [None, *self.weights], largest)
         (scalar_loss, *gradients), (row_losses, extra) = terms
         if self.reduce_dtype != float32:
             gradients = self._divided(gradients, scale)

@@ -11,6 +11,7 @@ from benchmarks import (
     cpu_ceiling,
     diagnostics_cost,
     half_weights,
+    sharded_memory,
     one_device,
     prediction,
     scale,
@@ -82,7 +83,7 @@ def test_the_page_has_markers_for_every_set_and_record() -> None:
     markers = re.findall(r"<!-- (\w+): begin -->", PAGE.read_text())
     pairs = [*tensor_operators.PAIRS.names, *prediction.PAIRS.names, *soak.NAMES]
     pairs += [*diagnostics_cost.NAMES, *tune_choices.NAMES, *one_device.NAMES, *scale.NAMES, *half_weights.NAMES]
-    assert sorted(markers) == sorted([*SETS, "goals", cpu_ceiling.NAME, compare.NAME, *pairs])
+    assert sorted(markers) == sorted([*SETS, "goals", cpu_ceiling.NAME, compare.NAME, sharded_memory.NAME, *pairs])
 
 
 def test_the_page_of_scaling_has_markers_for_what_two_processes_cost() -> None:

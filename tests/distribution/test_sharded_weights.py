@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from mixtrain import DynamicLossScaleManager, Model
 from mixtrain.distribution import data_parallel, fully_sharded
 from tests.backends import ON_TENSORFLOW, quick_every
 from tests.devices import COUNT
+from tests.distribution.compiled import texts
 from tests.distribution.networks import batches, values_of
 
 FAULTY = 3
@@ -184,6 +186,31 @@ def test_a_resumed_run_is_an_undisturbed_one(kind: str, tmp_path: pathlib.Path) 
     resumed, _ = run(3, resume=str(tmp_path))
     for mine, theirs in zip(values_of(resumed), values_of(undisturbed), strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.slow
+def test_gradients_are_added_up_in_float32() -> None:
+    """JAX's partitioner would add up half gradients (jax 27496)."""
+    with divided("fully"):
+        step = model(network(), amp_level="O2").train_network.set_train()
+    program, text = texts(step)
+    assert "f16[" in text and "all-gather" in text
+    sums = [line.partition(" all-reduce(")[0] for line in text.splitlines() if " all-reduce(" in line]
+    kinds = re.findall(r"(\w+)\[", " ".join(sums))
+    assert kinds and set(kinds) == {"f32"}
+    assert "stablehlo.all_reduce" in program
+
+
+@pytest.mark.slow
+def test_a_device_holds_its_share_of_weights_and_slots() -> None:
+    def held(kind: str | None) -> int:
+        with divided(kind):
+            trained = model(network())
+            trained.train(1, data(), verbose=0)
+        values = [variable.value for variable in (*trained.train_network.weights, *trained.optimizer.variables)]
+        return sum(value.addressable_shards[0].data.nbytes for value in values if value.size >= 8)
+
+    assert held("fully") * COUNT == held(None)
 
 
 def test_the_plan_says_what_is_sharded() -> None:

@@ -259,15 +259,17 @@ class Replicas:
         """Return how a step of these replicas is compiled, given the choice for a single device."""
 
     def run(
-        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor], largest: Sequence[int] = ()
+        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor],
+        like: Sequence[keras.Variable | None], largest: Sequence[int] = (),
     ) -> tuple[list[Tensor], Tree]:
         """Run a part of a step on each device, on its rows of the batch.
 
         Where the number of rows is not divisible by the number of devices, one device computes all rows, or each does
         and the results are averaged. In PYNATIVE_MODE the part runs once, on all rows.
 
-        `part`: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
-        `largest`: The indexes of `totals` whose largest value over the replicas is taken instead of the sum.
+        `part`: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables. `like`:
+        For each of `totals` the variable that it updates, or None. `largest`: The indexes of `totals` whose largest
+        value over the replicas is taken instead of the sum.
 
         Returns: The sum of `totals` over the replicas, None where they are None; and `others`, of which tensors with
         one entry per row are concatenated, other floats averaged, and everything else is that of the first replica.

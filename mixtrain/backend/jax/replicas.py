@@ -18,6 +18,7 @@ from mixtrain.backend.jax.branches import first_path
 from mixtrain.backend.jax.gradient import densified
 from mixtrain.backend.jax.state import StateScope, current, put, split_tensors, tracing
 from mixtrain.backend.jax.storage import is_live
+from mixtrain.backend.jax.tensor import stored
 from mixtrain.backend.share import SEED_STRIDE, Share, divide, has_rows, merge_of, rows_of_all
 from mixtrain.backend.signatures import Gradients, Likely
 from mixtrain.typing import Tensor, Tree
@@ -73,7 +74,8 @@ class Replicas:
         return choice
 
     def run(
-        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor], largest: Sequence[int] = ()
+        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor],
+        like: Sequence[keras.Variable | None], largest: Sequence[int] = (),
     ) -> tuple[list[Tensor], Tree]:
         """Rows that cannot be divided are computed by each device, never by one."""
         tensors, fill = split_tensors(tuple(columns))
@@ -84,6 +86,8 @@ class Replicas:
         share = Share(rows // self.count, 1 / self.count) if divided else Share(rows)
         sharded = [divided and has_rows(tensor, rows) for tensor in tensors]
         traced: list[Any] = []  # What `body` returns besides tensors, in its last trace.
+        # Along which dimension a sum is divided over the replicas, as the weights are that it updates.
+        parts = [None if index in largest else self._divided(variable) for index, variable in enumerate(like)]
 
         def run_replica(index: Any, shards: Sequence[Tensor]) -> tuple[list[Any], list[Any], list[Any]]:
             with ReplicaScope(index if divided else None) as scope, noting_shards(tensors, shards):
@@ -95,9 +99,7 @@ class Replicas:
             merged = [scope.merged(variable, state) for variable, state in zip(written, states, strict=True)]
             traced[:] = [written, [total is None for total in totals], fill_others]
             joined = [_join(value, share.rows if divided else None) for value in map(jnp.asarray, other_tensors)]
-            maxima = [jax.lax.pmax(total, _AXIS) for total in _present(totals, largest, True)]
-            sums = jax.lax.psum(_present(totals, largest, False), _AXIS)
-            return [sums if divided else [total / self.count for total in sums], maxima], joined, merged
+            return self._reduced(totals, like, parts, largest, divided), joined, merged
 
         def body(indexes: Any, *shards: Any) -> Any:
             first = first_path((indexes, shards))
@@ -108,20 +110,49 @@ class Replicas:
 
         by_rows, replicated = PartitionSpec(_AXIS), PartitionSpec()
         specs = (by_rows, *(by_rows if split else replicated for split in sharded))
+        summed_specs = [PartitionSpec(*[None] * (part or 0), *([] if part is None else [_AXIS])) for part in parts]
         # Over other axes of a mesh, along which weights are sharded, XLA divides the computation.
         run = jax.shard_map(
-            body, mesh=self._mesh, in_specs=specs, out_specs=replicated, axis_names={_AXIS}, check_vma=False
+            body, mesh=self._mesh, in_specs=specs, out_specs=(summed_specs, replicated, replicated),
+            axis_names={_AXIS}, check_vma=False,
         )
         summed, others, states = run(jnp.arange(self.count, dtype=jnp.uint32), *tensors)
         written, missing, fill_others = traced
         for variable, state in zip(written, states, strict=True):
             put(variable, state)
-        sums, maxima = map(iter, summed)
-        totals = [
-            None if is_missing else next(maxima if index in largest else sums)
-            for index, is_missing in enumerate(missing)
-        ]
+        totals = [None if is_missing else total for total, is_missing in zip(summed, missing, strict=True)]
         return totals, fill_others(others)
+
+    def _divided(self, variable: keras.Variable | None) -> int | None:
+        """Return the dimension along which a variable is divided over the axis of rows; None if there is none.
+
+        On the mesh of the user's distribution that axis has another name.
+        """
+        spec = () if variable is None else getattr(stored(variable).sharding, "spec", ())
+        others = self._mesh.axis_names
+        return next((index for index, axis in enumerate(spec) if isinstance(axis, str) and axis not in others), None)
+
+    def _reduced(
+        self, totals: Gradients, like: Sequence[keras.Variable | None], parts: Sequence[int | None],
+        largest: Sequence[int], divided: bool,
+    ) -> list[Tensor]:
+        """Return the sums over the replicas, of each its own part where they are divided, and maxima of `largest`.
+
+        What is missing counts as 0, since it must be known before a trace how each sum is divided.
+        """
+        known = [
+            jnp.zeros(() if part is None else variable.shape) if total is None else total  # type: ignore[union-attr]
+            for total, variable, part in zip(totals, like, parts, strict=True)
+        ]
+        whole = [index for index, part in enumerate(parts) if part is None and index not in largest]
+        sums = dict(zip(whole, jax.lax.psum([known[index] for index in whole], _AXIS), strict=True))
+        sums |= {
+            index: jax.lax.psum_scatter(known[index], _AXIS, scatter_dimension=part, tiled=True)
+            for index, part in enumerate(parts) if part is not None
+        }
+        sums = sums if divided else {index: total / self.count for index, total in sums.items()}
+        maxima = {index: jax.lax.pmax(known[index], _AXIS) for index in largest}
+        return [value for _, value in sorted((sums | maxima).items())]
 
 
 class ReplicaScope(StateScope):
@@ -148,11 +179,6 @@ class ReplicaScope(StateScope):
             before = current(variable)
             return before + jax.lax.psum(value - before, _AXIS)
         return _mean(value) if merge in ("mean", "sum") else _first(value)
-
-
-def _present(totals: Gradients, largest: Sequence[int], among: bool) -> list[Tensor]:
-    """Return the totals that are not None and are, or are not, among the indexes."""
-    return [total for index, total in enumerate(totals) if total is not None and (index in largest) == among]
 
 
 def _join(value: Tensor, rows: int | None) -> Tensor:

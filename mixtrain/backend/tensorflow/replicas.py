@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -84,7 +85,8 @@ class Replicas:
         return JitChoice(False, "XLA would compile all replicas for one device")
 
     def run(
-        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor], largest: Sequence[int] = ()
+        self, part: Callable[..., tuple[list[Tensor], Tree]], columns: Sequence[Tensor],
+        like: Sequence[keras.Variable | None], largest: Sequence[int] = (),
     ) -> tuple[list[Tensor], Tree]:
         if tf.distribute.has_strategy():
             raise checks.fail_value(
