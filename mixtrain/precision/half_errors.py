@@ -7,13 +7,17 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import backend
+from mixtrain import backend, checks
+from mixtrain.dtype import HALF_DTYPES, as_dtype, float_format
 from mixtrain.network.interpose import Forward
 from mixtrain.network.keras_own import keras_owns
 from mixtrain.precision.plan import PlanRow
 
 # What operations raise for dtypes that they do not take.
 _ERRORS: Final[tuple[type[Exception], ...]] = (TypeError, ValueError, *backend.VALUE_ERRORS)
+
+# Up to which a half format holds every whole number.
+_LARGEST_WHOLE: Final = {dtype.name: int(2 / float_format(dtype.name).epsilon) for dtype in HALF_DTYPES}
 
 
 def runs_user_code(layer: keras.Layer) -> bool:
@@ -41,5 +45,27 @@ def advising(forward: Forward, row: PlanRow) -> Forward:
             # Not a note, as Keras keeps only the message of an error.
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"{error}\n{advice}") from error
+
+    return call
+
+
+def with_exact_indices(forward: Forward, row: PlanRow) -> Forward:
+    """Return the `forward` of an embedding that refuses indices in a half format that does not hold all of them.
+
+    A layer around it that computes in half has cast the indices that it got as floats, so they would be rounded.
+    """
+    last = row.target.input_dim - 1  # type: ignore[union-attr]
+
+    @functools.wraps(forward)
+    def call(inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        name = as_dtype(inputs.dtype).name if backend.is_tensor(inputs) else ""
+        if last > _LARGEST_WHOLE.get(name, last):
+            raise checks.fail_value(
+                f"{row.layer} {row.path}",
+                f"indices up to {last} must not be rounded, and floats that a layer around it has cast hold whole "
+                f"numbers up to {_LARGEST_WHOLE[name]}", name,
+                'keras.Input(..., dtype="int32"), and pass integers',
+            )
+        return forward(inputs, *args, **kwargs)
 
     return call

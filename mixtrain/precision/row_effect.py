@@ -16,7 +16,7 @@ from mixtrain.network.marks import OWN_POLICY, PLANNED_RULE
 from mixtrain.network.walk import is_cell
 from mixtrain.precision.cast import CastRule, cast_floats
 from mixtrain.precision.float8_layers import multiply_in_float8
-from mixtrain.precision.half_errors import advising, runs_user_code
+from mixtrain.precision.half_errors import advising, runs_user_code, with_exact_indices
 from mixtrain.precision.half_products import by_backend_products
 from mixtrain.precision.norms import fused, is_lean, lean
 from mixtrain.precision.plan import PlannedRule, PlanRow
@@ -74,6 +74,8 @@ def _apply_to_layer(row: PlanRow, cast: CastRule, undo: list[Undo]) -> None:
         undo.append(undo_products)
     if input_dtype != float32 and runs_user_code(layer):
         undo.append(interpose(layer, lambda forward: advising(forward, row)))
+    if isinstance(layer, keras.layers.Embedding):
+        undo.append(interpose(layer, lambda forward: with_exact_indices(forward, row)))
     if cast.outputs is not None:
         outputs = CastRule(outputs=cast.outputs)
         undo.append(interpose(layer, lambda forward: _casting(forward, outputs)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ def output_names(network: Network) -> list[str]:
     names = getattr(network, "output_names", None)
     if not isinstance(names, (list, tuple)):
         return []
+    if len({*names}) < len(names):
+        return []  # Outputs of one layer, which only their order tells apart.
     outputs = getattr(network, "output", None)
     if isinstance(outputs, dict) and set(outputs) != set(names):
         # `output_names` are those of layers. Keras's `compile` goes by the keys, in this order.
@@ -85,6 +88,8 @@ class NetworkLoss:
         self._layer = getattr(network, "keras_layer", network)
         self._in_keras = isinstance(self._layer, keras.Layer)
         self._computes = computes_loss(self._layer)
+        # A Cell has the mode that it was set to. Keras's loop says nothing to a `call` that does not take it.
+        self._takes_mode = not is_cell(network) and "training" in inspect.signature(type(network).call).parameters
         self._loss: LossCall | None = None
         if loss_fn is not None:
             names = output_names(self._layer)
@@ -147,8 +152,7 @@ class NetworkLoss:
         data, label, weights = columns[0], columns[1] if len(columns) > 1 else None, columns[2:]
         own = self._in_keras and self._loss is None
         inputs = inputs_of(self._layer, columns) if own else (data,)
-        # A Cell has the mode that it was set to.
-        mode = {} if is_cell(self.network) else {"training": training}
+        mode = {"training": training} if self._takes_mode else {}
         outputs = cast_floats(self.network(*inputs, **mode), float32)
         loss: Tensor = None
         if self._computes:

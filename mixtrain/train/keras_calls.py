@@ -173,14 +173,15 @@ class KerasCalls(KerasSaving):
         raise NotImplementedError
 
     def predict(
-        self, *inputs: TensorLike, batch_size: int | None = None, verbose: str | int = "auto",
-        steps: int | None = None, callbacks: Any = None,
+        self, *inputs: TensorLike, x: TensorLike | None = None, batch_size: int | None = None,
+        verbose: str | int = "auto", steps: int | None = None, callbacks: Any = None,
     ) -> Tree:
         """Run the network in inference mode.
 
         Args:
             *inputs: The network's inputs: tensors or arrays, batch axis first; or for a Keras network one dataset, and
                 after one input the other arguments, in Keras's order.
+            x: The first of these by its name in Keras.
             batch_size: Rows of a batch of a Keras network; None for 32.
             verbose: "auto": a bar on a terminal or in a notebook; 0: nothing; 1 or 2: a bar. Of a Keras network.
             steps: Number of batches; None for all.
@@ -198,6 +199,7 @@ class KerasCalls(KerasSaving):
             >>> tuple(mixtrain.Model(nn.Dense(2, 3)).predict(np.ones((4, 2), np.float32)).shape)
             (4, 3)
         """
+        inputs = inputs if x is None else (x, *inputs)
         if not inputs or inputs[0] is None or isinstance(inputs[0], str):
             raise checks.fail_type("Model.predict", "a batch must be given", inputs, "model.predict(data)")
         options = dict[str, Any](batch_size=batch_size, verbose=verbose, steps=steps, callbacks=callbacks or None)

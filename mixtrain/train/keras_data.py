@@ -61,7 +61,8 @@ class KerasData:
                 "sample_weight=... alone, multiplied by the classes' weights",
             )
         if not self.of_arrays:
-            for name in ("y", "sample_weight", "batch_size"):
+            # Keras ignores `batch_size` beside a tf.data.Dataset, so scripts pass both.
+            for name in ("y", "sample_weight", *(() if hasattr(self.x, "element_spec") else ("batch_size",))):
                 if getattr(self, name) is not None:
                     raise checks.fail_value(
                         self.where, f"{name} must not be given beside a dataset, which has its own",

@@ -154,6 +154,11 @@ class Networks:
                 where, f"the step must be mixtrain's, and {type(self.network).__name__} has its own", own,
                 "model.fit(...), or the network without them",
             )
+        network = self.network
+        if isinstance(network, keras.Model) and network.built and not network.trainable_weights:
+            raise checks.fail_value(
+                where, "the network must have trainable weights", network.trainable_weights, "layer.trainable = True"
+            )
         if self.optimizer is None and (self.loss_fn is not None or self.own_loss):
             raise checks.fail_value(
                 where, "the Model must have an optimizer to train", None, "Model(network, loss_fn, optimizer)"
