@@ -89,12 +89,12 @@ def prepare_compiled(
 ) -> tuple[list[PreparedOptimizer], Callable[[], None]]:
     """Prepare a compiled model with the optimizers that it holds, each in its place; return them and what undoes it.
 
-    `where`: The caller, for errors. `model`: A model that was compiled. `precision`: As of `PreparedOptimizer`.
-    `loss_scale_manager`: As of `prepare`; several optimizers get one each, and each skips its own updates.
+    `where`: The caller, for errors. `model`: A model that was compiled, with the layers built that it trains.
+    `precision`: As of `PreparedOptimizer`. `loss_scale_manager`: As of `prepare`; several optimizers get one each, and
+    each skips its own updates.
 
     Raises: ValueError if a manager is passed for several optimizers; else as `prepare`.
     """
-    _check_model(model)
     kind = keras.optimizers.Optimizer
     held = {name: _as_passed(model, value) for name, value in vars(model).items() if isinstance(value, kind)}
     if len(held) > 1 and loss_scale_manager not in (LEVEL_DEFAULT, None):

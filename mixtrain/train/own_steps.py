@@ -80,6 +80,7 @@ class OwnSteps:
         self._network: keras.Model = networks.network
         self.optimizers: list[PreparedOptimizer] = []
         self._undo: Callable[[], Any] = lambda: None
+        self._traced = False  # Whether the layers that the train step calls were built by tracing it.
         # Keras's `compile` has an optimizer by default; a Model has none.
         self._trains = given.optimizer is not None or self._network.compiled
         _compile(self._network, given)
@@ -200,18 +201,20 @@ class OwnSteps:
 
         `for_step`: Returns a batch of the train step, for layers that only it calls; None without one.
         """
-        if not all_built(self._network):
+        if not (self._traced or all_built(self._network)):
             batches = batches or is_dataset(data)
             inputs = Feed(data, where, dicts="inputs").example()[0] if batches else data
+            cause: Exception | None = None
             try:
                 self._networks.build_layers(inputs)
             except Exception as error:
-                if not self._built_by_tracing(for_step):
-                    raise checks.fail_value(
-                        where, "the layers must be built before a plan is made, and a call of the network on its data "
-                        f"does not build them ({type(error).__name__})", type(self._network).__name__,
-                        "keras.Input(...) as the first layer of each part, or call each part once on a batch",
-                    ) from error
+                cause = error
+            if not (all_built(self._network) or self._trace(for_step)):
+                raise checks.fail_value(
+                    where, "the layers must be built before a plan is made, and a call of the network on its data does "
+                    f"not build them ({type(cause).__name__})", type(self._network).__name__,
+                    "keras.Input(...) as the first layer of each part, or call each part once on a batch",
+                ) from cause
         self._networks.precision.apply()
         held = [value for value in vars(self._network).values() if isinstance(value, keras.optimizers.Optimizer)]
         if {*map(id, held)} != {*map(id, self.optimizers)}:
@@ -222,13 +225,17 @@ class OwnSteps:
             self._undo = finalizer
 
 
-    def _built_by_tracing(self, for_step: Callable[[], Any]) -> bool:
-        """Build layers as Keras's loop does on TensorFlow: by tracing the train step, which runs nothing."""
+    def _trace(self, for_step: Callable[[], Any]) -> bool:
+        """Trace the train step, which runs nothing, as Keras's loop does on TensorFlow; return whether it could be.
+
+        It builds the layers that it calls; others have nothing to train.
+        """
         batch = None if backend.INLINES_COMPILED else for_step()
         if batch is not None:
             step = backend.compile_function(self._network.train_step, choice=_BUILDING)
             backend.trace_for(step, keras.tree.map_structure(keras.ops.convert_to_tensor, batch))
-        return batch is not None and all_built(self._network)
+            self._traced = True
+        return self._traced
 
 
 def _first_batch(where: str, dataset: DatasetLike, data: Mapping[str, Any]) -> Any:
