@@ -72,7 +72,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         # Bypass Keras's tracking: none of these is state of the optimizer.
         untracked: dict[str, Any] = {
             "plan": None, "_scale": scale, "_precision": dict(precision or {}), "_model": None, "_trained": [],
-            "_loss_scaled": False, "_must_scale": must_scale,
+            "_loss_scaled": False, "_must_scale": must_scale, "_applied": False,
         }
         for attribute, value in untracked.items():
             object.__setattr__(self, attribute, value)
@@ -125,6 +125,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         Raises: RuntimeError if the model that the optimizer was loaded with is not prepared, or no loss was scaled.
         """
         self._check_prepared()
+        object.__setattr__(self, "_applied", True)
         self._check_loss_scaled()
         if not self.built:
             self.build(list(trainable_variables or ()))
@@ -230,6 +231,18 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
     def scales(self) -> bool:
         """Whether it scales the loss and may skip steps."""
         return self._scale is not None
+
+    def check_applied(self) -> None:
+        """Check after a train step that it is this optimizer that a step updates weights with."""
+        if self._applied:
+            return
+        message = (
+            f"{WHERE}: a train_step must update weights by the model's optimizer; got none of its updates, so a step "
+            "that overflows is not skipped. Write self.optimizer.apply_gradients(...), or loss_scale_manager=None."
+        )
+        if self._must_scale:
+            raise RuntimeError(message)
+        warnings.warn(message, stacklevel=2)
 
     def _check_prepared(self) -> None:
         if self._model is None:

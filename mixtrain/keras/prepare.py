@@ -224,7 +224,10 @@ def _install(model: keras.Model, optimizers: Sequence[PreparedOptimizer]) -> Cal
                 return original(*args)
             # Keras traces this function: the trace has the effect of a `to_float` since the last one.
             _enforce(model, optimizers)
-            return guarded(*args)
+            logs = guarded(*args)
+            if len(scaling) == 1:
+                scaling[0].check_applied()
+            return logs
 
         return train_step
 

@@ -61,8 +61,8 @@ class KerasData:
                 "sample_weight=... alone, multiplied by the classes' weights",
             )
         if not self.of_arrays:
-            # Keras ignores `batch_size` beside a tf.data.Dataset, so scripts pass both.
-            for name in ("y", "sample_weight", *(() if hasattr(self.x, "element_spec") else ("batch_size",))):
+            # Keras ignores `batch_size` beside a dataset of batches, so scripts pass both.
+            for name in ("y", "sample_weight", *(("batch_size",) if hasattr(self.x, "pipeline_from") else ())):
                 if getattr(self, name) is not None:
                     raise checks.fail_value(
                         self.where, f"{name} must not be given beside a dataset, which has its own",

@@ -193,12 +193,12 @@ def test_gradients_are_added_up_in_float32() -> None:
     """JAX's partitioner would add up half gradients (jax 27496)."""
     with divided("fully"):
         step = model(network(), amp_level="O2").train_network.set_train()
-    program, text = texts(step)
-    assert "f16[" in text and "all-gather" in text
-    sums = [line.partition(" all-reduce(")[0] for line in text.splitlines() if " all-reduce(" in line]
-    kinds = re.findall(r"(\w+)\[", " ".join(sums))
-    assert kinds and set(kinds) == {"f32"}
-    assert "stablehlo.all_reduce" in program
+    _, text = texts(step)
+    assert "f16[" in text and "all-gather(" in text
+    lines = [line for line in text.splitlines() if re.search(r" (all-reduce|reduce-scatter)\(", line)]
+    results = [re.findall(r"(\w+)\[", re.split(r" (?:all-reduce|reduce-scatter)\(", line)[0]) for line in lines]
+    assert sum("reduce-scatter(" in line for line in lines) == 8  # Kernels, biases, scale and shift.
+    assert {kind for kinds in results for kind in kinds} <= {"f32", "pred"}
 
 
 @pytest.mark.slow

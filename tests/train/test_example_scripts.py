@@ -113,11 +113,26 @@ def test_tokens_that_a_cast_to_half_would_round_are_refused(half: Any, whole: in
         looked_up(whole + 2, "float32")
 
 
-@pytest.mark.tensorflow
-def test_a_batch_size_beside_a_pipeline_is_ignored_as_in_keras() -> None:
+class Batches(keras.utils.PyDataset):
+    """Four batches of four rows."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        rows = slice(4 * index, 4 * index + 4)
+        return X[rows], Y[rows]
+
+
+def pipeline() -> Any:
     import tensorflow as tf
 
-    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(4)
+    return tf.data.Dataset.from_tensor_slices((X, Y)).batch(4)
+
+
+@pytest.mark.parametrize("make", [Batches, pytest.param(pipeline, marks=pytest.mark.tensorflow)])
+def test_a_batch_size_beside_batches_is_ignored_as_in_keras(make: Callable[[], Any]) -> None:
+    data = make()
     losses = []
     for wrap in (lambda network: network, Model):
         keras.utils.set_random_seed(0)

@@ -435,3 +435,55 @@ def test_layers_that_only_a_step_builds_are_built_as_keras_builds_them(level: st
     assert len(weights) == len(others) == 8
     for one, other in zip(weights, others, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 if level == "O0" else 1e-2)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.slow
+def test_a_step_that_reads_values_runs_eagerly_with_a_loss_scale_too() -> None:
+    import tensorflow as tf
+
+    read: list[float] = []
+
+    class Printing(keras.Model):
+        def train_step(self, data: Any) -> dict[str, Any]:
+            x, y = data
+            with tf.GradientTape() as tape:
+                outputs = self(x, training=True)
+                loss = self.compute_loss(x, y, outputs)
+                scaled = self.optimizer.scale_loss(loss)
+            weights = self.trainable_weights
+            self.optimizer.apply_gradients(zip(tape.gradient(scaled, weights), weights, strict=True))
+            read.append(float(loss))
+            return {**self.compute_metrics(x, y, outputs), "loss": loss}
+
+    entry = keras.Input((8,))
+    network = Printing(entry, layers.Dense(1)(entry))
+    network.compile("sgd", "mse", metrics=["mae"], run_eagerly=True)
+    history = Model(network, amp_level="O2").fit(X, X[:, :1], batch_size=8, epochs=2, shuffle=False, verbose=0)
+    assert len(read) == 8 and read[7] < read[0] and history["mae"][1] < history["mae"][0]
+
+
+@pytest.mark.tensorflow
+def test_a_step_that_updates_by_another_optimizer_is_warned_of_or_refused_where_steps_are_to_be_skipped() -> None:
+    import tensorflow as tf
+
+    class Captured(keras.Model):
+        def train_step(self, data: Any) -> dict[str, Any]:
+            with tf.GradientTape() as tape:
+                loss = ops.mean(ops.square(self(data, training=True)))
+            weights = self.trainable_weights
+            self.other[0].apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            return {"loss": loss}
+
+    def network() -> Captured:
+        entry = keras.Input((8,))
+        result = Captured(entry, layers.Dense(1)(entry))
+        optimizer = keras.optimizers.SGD(0.01)
+        result.other = (optimizer,)
+        result.compile(optimizer)
+        return result
+
+    with pytest.warns(UserWarning, match="must update weights by the model's optimizer; got none of its updates"):
+        Model(network(), amp_level="O2").fit(X, verbose=0)
+    with pytest.raises(RuntimeError, match="must update weights by the model's optimizer"):
+        Model(network(), amp_level="O2", loss_scale_manager=DynamicLossScaleManager()).fit(X, verbose=0)

@@ -65,11 +65,11 @@ def without_skipped_steps(
         return restored_step(writes.restorable(), data)
 
     def step(data: Any) -> Any:
+        if tf.executing_eagerly():
+            return restored_step(eager_writes.recorded(), data)
         if _makes_metrics(model):
             # Values are saved before the step, so the metrics' variables must exist: a trace creates them.
             tf.function(train_step, autograph=False).get_concrete_function(data)
-        if tf.executing_eagerly():
-            return restored_step(eager_writes.recorded(), data)
         while True:
             try:
                 return graph_step(data)
