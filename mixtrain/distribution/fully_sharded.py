@@ -60,5 +60,5 @@ def fully_sharded(devices: int | Sequence[Any] | None = None) -> keras.distribut
         )
     if isinstance(devices, (bool, str)) or not isinstance(devices, (int, Sequence, type(None))):
         raise checks.fail_type("fully_sharded", "devices must be a number, a list of devices or None", devices, "2")
-    names = [f"{device.platform}:{device.id}" for device in backend.find_devices(devices)]
+    names = [f"{device.platform}:{device.id}" for device in backend.find_devices(devices, "fully_sharded")]
     return FullySharded(keras.distribution.DeviceMesh((len(names),), [_AXIS], np.array(names)))

@@ -236,7 +236,7 @@ def test_data_parallel_contradicts() -> None:
 def test_devices_are_checked() -> None:
     with pytest.raises(TypeError, match="fully_sharded: devices must be a number"):
         fully_sharded("cpu:0")
-    with pytest.raises(ValueError, match="devices must be from 1 to"):
+    with pytest.raises(ValueError, match="fully_sharded: devices must be from 1 to"):
         fully_sharded(1000)
 
 

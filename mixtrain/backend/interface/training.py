@@ -222,10 +222,10 @@ class CompiledSteps:
     def traces(self) -> int:
         """Return how often the step was traced for batches of one spec."""
 
-def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
+def find_devices(devices: int | Sequence[Any] | None, where: str = "data_parallel") -> list[Any]:
     """Return the given devices, the first `devices` ones of this process, or all of them.
 
-    `devices`: Names of logical devices or, on JAX, devices; a number of them; or None.
+    `devices`: Names of logical devices or, on JAX, devices; a number of them; or None. `where`: The caller, for errors.
 
     Raises: TypeError if one is not a device or its name. ValueError if there are fewer, or `devices` is empty or has
     duplicates.

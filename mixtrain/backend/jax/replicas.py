@@ -27,13 +27,13 @@ _AXIS: Final = "replica"
 SHARDS_WEIGHTS: Final = True
 
 
-def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
+def find_devices(devices: int | Sequence[Any] | None, where: str = "data_parallel") -> list[Any]:
     local = jax.local_devices()
     if devices is None or isinstance(devices, int):
         count = len(local) if devices is None else devices
         if not 1 <= count <= len(local):
             raise checks.fail_value(
-                "data_parallel", f"devices must be from 1 to the {len(local)} that JAX has", devices,
+                where, f"devices must be from 1 to the {len(local)} that JAX has", devices,
                 f'XLA_FLAGS="--xla_force_host_platform_device_count={count}" in the environment for that many on a CPU'
             )
         return local[:count]
@@ -41,9 +41,9 @@ def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
     devices = [by_name.get(device, device) if isinstance(device, str) else device for device in devices]
     for device in devices:
         if not isinstance(device, jax.Device):
-            raise checks.fail_type("data_parallel", "devices must be JAX devices", device, "devices=jax.devices()[:2]")
+            raise checks.fail_type(where, "devices must be JAX devices", device, "devices=jax.devices()[:2]")
     if not devices or len(set(devices)) < len(devices):
-        raise checks.fail_value("data_parallel", "devices must be different ones", devices, "devices=jax.devices()[:2]")
+        raise checks.fail_value(where, "devices must be different ones", devices, "devices=jax.devices()[:2]")
     return list(devices)
 
 

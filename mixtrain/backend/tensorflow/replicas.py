@@ -26,13 +26,13 @@ from mixtrain.typing import Tensor, Tree
 SHARDS_WEIGHTS: Final = False
 
 
-def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
+def find_devices(devices: int | Sequence[Any] | None, where: str = "data_parallel") -> list[Any]:
     local = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if devices is None or isinstance(devices, int):
         count = len(local) if devices is None else devices
         if not 1 <= count <= len(local):
             raise checks.fail_value(
-                "data_parallel", f"devices must be from 1 to the {len(local)} that TensorFlow has", devices,
+                where, f"devices must be from 1 to the {len(local)} that TensorFlow has", devices,
                 "tf.config.set_logical_device_configuration(tf.config.list_physical_devices('CPU')[0], "
                 f"[tf.config.LogicalDeviceConfiguration()] * {count}) at the start for that many on a CPU",
             )
@@ -42,10 +42,10 @@ def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
     for device in devices:
         name = getattr(device, "name", device)
         if not isinstance(name, str):
-            raise checks.fail_type("data_parallel", "devices must be names of devices", device, 'devices=["GPU:0"]')
-        names.append(known[checks.one_of("data_parallel", "device", name.removeprefix("/device:"), tuple(known))])
+            raise checks.fail_type(where, "devices must be names of devices", device, 'devices=["GPU:0"]')
+        names.append(known[checks.one_of(where, "device", name.removeprefix("/device:"), tuple(known))])
     if not names or len(set(names)) < len(names):
-        raise checks.fail_value("data_parallel", "devices must be different ones", devices, 'devices=["GPU:0"]')
+        raise checks.fail_value(where, "devices must be different ones", devices, 'devices=["GPU:0"]')
     return names
 
 
