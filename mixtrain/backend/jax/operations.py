@@ -19,11 +19,12 @@ from mixtrain.typing import Tensor, Tree
 
 
 def run_operations(function: Callable[[], Tree], inside: types.CodeType) -> tuple[Tree, list[Operation]]:
-    return _run(function, inside, lambda tensor: tensor)
+    return _run(function, inside, lambda tensor: tensor, _rounded)
 
 
 def _run(
-    function: Callable[[], Tree], inside: types.CodeType, tap: Callable[[Tensor], Tensor]
+    function: Callable[[], Tree], inside: types.CodeType, tap_input: Callable[[Tensor], Tensor],
+    tap_output: Callable[[Tensor], Tensor],
 ) -> tuple[Tree, list[Operation]]:
     traced: list[Any] = []  # What the function returns besides tensors, and the variables that it writes.
 
@@ -46,10 +47,10 @@ def _run(
         stack = _stack(equation, inside)
         inputs = [read(place) for place in equation.invars]
         if stack is not None:
-            inputs = [tap(value) if _is_float(value) else value for value in inputs]
+            inputs = [tap_input(value) if _is_float(value) else value for value in inputs]
         outputs = [*evaluated(equation, inputs)]
         if stack is not None:
-            outputs = [tap(value) if _is_float(value) else value for value in outputs]
+            outputs = [tap_output(value) if _is_float(value) else value for value in outputs]
             name = str(equation.params.get("name", equation.primitive.name))
             arguments, results = ([value for value in group if _is_float(value)] for group in (inputs, outputs))
             if results:
@@ -60,6 +61,18 @@ def _run(
     for variable, value in zip(written, results[count:], strict=True):
         put(variable, value)
     return fill(results[:count]), operations
+
+
+def _rounded(value: Tensor) -> Tensor:
+    """Return the result of an operation as it is by itself.
+
+    A CPU with instructions for float16 may compute a product and the difference that follows in one, so that the
+    product never overflows.
+    """
+    if value.dtype not in (jnp.float16, jnp.bfloat16):
+        return value
+    form = jnp.finfo(value.dtype)
+    return jax.lax.reduce_precision(value.astype(jnp.float32), form.nexp, form.nmant).astype(value.dtype)
 
 
 def _is_float(value: Any) -> bool:
@@ -91,7 +104,7 @@ def finite_gradients(
             positions[id(result)] = len(positions)
             return result
 
-        value, operations[:] = _run(function, inside, numbered)
+        value, operations[:] = _run(function, inside, numbered, numbered)
         return backend_value(value).astype(jnp.float32), None
 
     gradients = tapped_gradients(tapped, (), factor)[2]
