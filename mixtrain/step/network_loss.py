@@ -35,13 +35,12 @@ def output_names(network: Network) -> list[str]:
     names = getattr(network, "output_names", None)
     if not isinstance(names, (list, tuple)):
         return []
-    if len({*names}) < len(names):
-        return []  # Outputs of one layer, which only their order tells apart.
     outputs = getattr(network, "output", None)
     if isinstance(outputs, dict) and set(outputs) != set(names):
         # `output_names` are those of layers. Keras's `compile` goes by the keys, in this order.
         return list(outputs) if isinstance(outputs, collections.OrderedDict) else sorted(outputs)
-    return list(names)
+    # Outputs of one layer have one name: only their order tells them apart.
+    return list(names) if len({*names}) == len(names) else []
 
 
 class BatchOutputs(NamedTuple):

@@ -62,22 +62,32 @@ def test_layers_train_where_their_model_is_told_to_and_does_not_say_so() -> None
     assert trained(Model, made(Keeping)) == pytest.approx(trained(lambda network: network, made(Keeping)), rel=1e-6)
 
 
-def combined() -> keras.Model:
-    """Return a generator before a discriminator of two outputs, which both have its name, as an ACGAN is written."""
+def combined(*, by_key: bool = False) -> keras.Model:
+    """Return a generator before a discriminator of two outputs, which both have its name, as an ACGAN is written.
+
+    `by_key`: Whether the outputs are a dict.
+    """
     keras.utils.set_random_seed(0)
     entry = keras.Input((3,))
     outputs = [layers.Dense(1, "sigmoid")(entry), layers.Dense(5, "softmax")(entry)]
     discriminator = keras.Model(entry, outputs, name="discriminator")
     noise = keras.Input((4,))
-    network = keras.Model(noise, discriminator(layers.Dense(3)(noise)))
-    network.compile("sgd", ["binary_crossentropy", "sparse_categorical_crossentropy"], loss_weights=[1.0, 0.5])
+    made: Any = discriminator(layers.Dense(3)(noise))
+    losses: Any = ["binary_crossentropy", "sparse_categorical_crossentropy"]
+    weights: Any = [1.0, 0.5]
+    if by_key:
+        made, losses, weights = (dict(zip(("real", "kind"), values, strict=True)) for values in (made, losses, weights))
+    network = keras.Model(noise, made)
+    network.compile("sgd", losses, loss_weights=weights)
     return network
 
 
-def test_outputs_of_one_name_have_the_losses_in_their_order() -> None:
-    labels = [np.ones((16, 1), np.float32), DRAW.integers(0, 5, (16, 1))]
+@pytest.mark.parametrize("by_key", [False, True])
+def test_outputs_of_one_name_have_the_losses_in_their_order_or_by_key(by_key: bool) -> None:
+    labels: Any = [np.ones((16, 1), np.float32), DRAW.integers(0, 5, (16, 1))]
+    labels = dict(zip(("real", "kind"), labels, strict=True)) if by_key else labels
     options: dict[str, Any] = {"epochs": 2, "batch_size": 8, "shuffle": False, "verbose": 0}
-    theirs, ours = combined(), Model(combined())
+    theirs, ours = combined(by_key=by_key), Model(combined(by_key=by_key))
     expected = theirs.fit(X, labels, **options).history["loss"]
     assert ours.fit(X, labels, **options)["loss"] == pytest.approx(expected, rel=1e-6)
     assert ours.evaluate(X, labels, verbose=0)[0] == pytest.approx(theirs.evaluate(X, labels, verbose=0)[0], rel=1e-6)
