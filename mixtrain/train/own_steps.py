@@ -210,9 +210,10 @@ class OwnSteps:
             except Exception as error:
                 cause = error
             if not (all_built(self._network) or self._trace(for_step)):
+                reason = "" if cause is None else f" ({type(cause).__name__})"
                 raise checks.fail_value(
                     where, "the layers must be built before a plan is made, and a call of the network on its data does "
-                    f"not build them ({type(cause).__name__})", type(self._network).__name__,
+                    f"not build them{reason}", type(self._network).__name__,
                     "keras.Input(...) as the first layer of each part, or call each part once on a batch",
                 ) from cause
         self._networks.precision.apply()
@@ -223,7 +224,6 @@ class OwnSteps:
             finalizer = weakref.finalize(self, undo)
             finalizer.atexit = False
             self._undo = finalizer
-
 
     def _trace(self, for_step: Callable[[], Any]) -> bool:
         """Trace the train step, which runs nothing, as Keras's loop does on TensorFlow; return whether it could be.
