@@ -89,6 +89,18 @@ def putting_in_force(strategy: DataParallel | ProcessParallel | None) -> Iterato
         _in_force.reset(token)
 
 
+def devices_of(where: str, devices: Any) -> list[Any]:
+    """Return the backend's devices for a number of them, a list, or None for all.
+
+    `where`: The caller, for errors.
+
+    Raises: TypeError or ValueError if `devices` is something else, or there are no such devices.
+    """
+    if isinstance(devices, (bool, str)) or not isinstance(devices, (int, Sequence, type(None))):
+        raise checks.fail_type(where, "devices must be a number, a list of devices or None", devices, "2")
+    return backend.find_devices(devices, where)
+
+
 @contextlib.contextmanager
 def data_parallel(
     devices: int | Sequence[Tensor] | None = None, *, gradients_mean: bool = True, reduce_dtype: DTypeLike = float32
@@ -121,13 +133,12 @@ def data_parallel(
     Source: MindSpore, `mindspore.set_auto_parallel_context` with ``parallel_mode="data_parallel"``.
     """
     checks.boolean("data_parallel", "gradients_mean", gradients_mean)
-    if isinstance(devices, bool) or isinstance(devices, str) or not isinstance(devices, (int, Sequence, type(None))):
-        raise checks.fail_type("data_parallel", "devices must be a number, a list of devices or None", devices, "2")
+    found = devices_of("data_parallel", devices)
     dtype = checks.one_of("data_parallel", "reduce_dtype", as_dtype(reduce_dtype), (float32, *HALF_DTYPES))
     if backend.devices_in_force() is not None or backend.mesh_in_force() is not None:
         raise checks.fail_value(
             "data_parallel", "devices must be chosen in one way", "a strategy of the backend or of Keras besides",
             "data_parallel without it, or it alone",
         )
-    with putting_in_force(DataParallel(tuple(backend.find_devices(devices)), gradients_mean, dtype)):
+    with putting_in_force(DataParallel(tuple(found), gradients_mean, dtype)):
         yield

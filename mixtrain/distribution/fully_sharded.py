@@ -8,7 +8,8 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import backend
+from mixtrain.distribution.data_parallel import devices_of
 from mixtrain.typing import Variable
 
 _AXIS: Final = "batch"
@@ -58,7 +59,5 @@ def fully_sharded(devices: int | Sequence[Any] | None = None) -> keras.distribut
             "fully_sharded: expected JAX, with which Keras shards weights; got TensorFlow. Set KERAS_BACKEND=jax, or "
             "use data_parallel, where each device has all weights."
         )
-    if isinstance(devices, (bool, str)) or not isinstance(devices, (int, Sequence, type(None))):
-        raise checks.fail_type("fully_sharded", "devices must be a number, a list of devices or None", devices, "2")
-    names = [f"{device.platform}:{device.id}" for device in backend.find_devices(devices, "fully_sharded")]
+    names = [f"{device.platform}:{device.id}" for device in devices_of("fully_sharded", devices)]
     return FullySharded(keras.distribution.DeviceMesh((len(names),), [_AXIS], np.array(names)))

@@ -17,8 +17,7 @@ from mixtrain.backend.info import JitChoice
 from mixtrain.backend.jax.branches import first_path
 from mixtrain.backend.jax.gradient import densified
 from mixtrain.backend.jax.state import StateScope, current, put, split_tensors, tracing
-from mixtrain.backend.jax.storage import is_live
-from mixtrain.backend.jax.tensor import stored
+from mixtrain.backend.jax.storage import is_live, layout_of
 from mixtrain.backend.share import SEED_STRIDE, Share, divide, has_rows, merge_of, rows_of_all
 from mixtrain.backend.signatures import Gradients, Likely
 from mixtrain.typing import Tensor, Tree
@@ -128,7 +127,7 @@ class Replicas:
 
         On the mesh of the user's distribution that axis has another name.
         """
-        spec = () if variable is None else getattr(stored(variable).sharding, "spec", ())
+        spec = () if variable is None else layout_of(variable)
         others = self._mesh.axis_names
         return next((index for index, axis in enumerate(spec) if isinstance(axis, str) and axis not in others), None)
 

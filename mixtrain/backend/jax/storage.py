@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -21,9 +22,13 @@ def is_mirrored(variable: keras.Variable) -> bool:
     return False
 
 
+def layout_of(variable: keras.Variable) -> Sequence[Any]:
+    """Return for each dimension of a variable the axes of a mesh that it is divided over; nothing without a mesh."""
+    return getattr(getattr(stored(variable), "sharding", None), "spec", ())  # type: ignore[no-any-return]
+
+
 def sharding_axes(variable: keras.Variable) -> list[str]:
-    spec = getattr(getattr(stored(variable), "sharding", None), "spec", ())
-    return [axis for axes in spec for axis in ((axes,) if isinstance(axes, str) else axes or ())]
+    return [axis for axes in layout_of(variable) for axis in ((axes,) if isinstance(axes, str) else axes or ())]
 
 
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:
