@@ -60,9 +60,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         RecordedWrites, all_gather, all_reduce, join_processes, leave_processes, naming_lost_process, process_index,
         process_jit, reduce_scatter,
     )
-    from mixtrain.backend.tensorflow.replicas import (
-        SHARDS_WEIGHTS, Replicas, devices_in_force, find_devices, mesh_in_force,
-    )
+    from mixtrain.backend.tensorflow.replicas import SHARDS_WEIGHTS, Replicas, devices_in_force, find_devices
     from mixtrain.backend.tensorflow.rollback import Rollback, with_values, without_skipped_steps
     from mixtrain.backend.tensorflow.steps import GROUPS, CompiledSteps
     from mixtrain.backend.tensorflow.storage import (
@@ -101,7 +99,7 @@ else:
         RecordedWrites, all_gather, all_reduce, join_processes, leave_processes, naming_lost_process, process_index,
         process_jit, reduce_scatter,
     )
-    from mixtrain.backend.jax.replicas import SHARDS_WEIGHTS, Replicas, devices_in_force, find_devices, mesh_in_force
+    from mixtrain.backend.jax.replicas import SHARDS_WEIGHTS, Replicas, devices_in_force, find_devices
     from mixtrain.backend.jax.rollback import Rollback, with_values, without_skipped_steps
     from mixtrain.backend.jax.steps import GROUPS, CompiledSteps
     from mixtrain.backend.jax.storage import (

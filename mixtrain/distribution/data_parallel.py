@@ -20,34 +20,31 @@ from mixtrain.typing import DTypeLike, Tensor
 class DataParallel:
     """How one step is spread over devices.
 
-    `devices`: One for each replica. `gradients_mean`: Whether a scalar loss is a mean over the rows of its batch;
-    otherwise it is a sum. `reduce_dtype`: The dtype in which gradients are added up. `mesh`: The mesh over which
-    weights are sharded, which takes the place of `devices`; None where each device has all weights.
+    `devices`: A tuple with one for each replica, or the mesh over which weights are sharded too. `gradients_mean`:
+    Whether a scalar loss is a mean over the rows of its batch; otherwise it is a sum. `reduce_dtype`: The dtype in
+    which gradients are added up.
     """
 
-    devices: tuple[Any, ...]
+    devices: Any
     gradients_mean: bool
     reduce_dtype: DType = float32
-    mesh: Any = None
 
     @property
     def count(self) -> int:
-        return len(self.devices)
+        return len(self.devices) if isinstance(self.devices, tuple) else int(self.devices.size)
 
     def replicas(
         self, likely_written: Callable[[], Iterable[keras.Variable]], joint_batch: bool = False
     ) -> backend.Replicas | None:
-        """Return the runner of the replicas of a step; None for the single device on which steps run by default.
+        """Return the runner of the replicas of a step; None for the default device, or a mesh that divides no rows.
 
         `likely_written` returns the variables that the replicated part is likely to write. `joint_batch`: one replica
         must have all rows, for statistics of the joint batch.
         """
-        if self.mesh is not None:
-            replicas = backend.Replicas(self.mesh, likely_written, joint_batch)
-            return None if replicas.count == 1 else replicas
-        if list(self.devices) == backend.find_devices(1):
+        if self.devices == tuple(backend.find_devices(1)):
             return None
-        return backend.Replicas(self.devices, likely_written, joint_batch)
+        replicas = backend.Replicas(self.devices, likely_written, joint_batch)
+        return replicas if isinstance(self.devices, tuple) or replicas.count > 1 else None
 
 
 _in_force: Final[contextvars.ContextVar[DataParallel | ProcessParallel | None]] = contextvars.ContextVar(
@@ -63,10 +60,9 @@ def in_force() -> DataParallel | ProcessParallel | None:
     strategy = _in_force.get()
     if isinstance(strategy, ProcessParallel):
         return strategy
-    if strategy is None:
-        mesh = backend.mesh_in_force()
-        devices = backend.devices_in_force() if mesh is None else mesh.devices.ravel()
-        strategy = None if devices is None else DataParallel(tuple(devices), gradients_mean=True, mesh=mesh)
+    devices = backend.devices_in_force() if strategy is None else None
+    if devices is not None:
+        strategy = DataParallel(tuple(devices) if isinstance(devices, list) else devices, gradients_mean=True)
     processes = processes_in_force()
     if processes is not None and strategy is not None and strategy.count > 1:
         raise checks.fail_value(
@@ -135,7 +131,7 @@ def data_parallel(
     checks.boolean("data_parallel", "gradients_mean", gradients_mean)
     found = devices_of("data_parallel", devices)
     dtype = checks.one_of("data_parallel", "reduce_dtype", as_dtype(reduce_dtype), (float32, *HALF_DTYPES))
-    if backend.devices_in_force() is not None or backend.mesh_in_force() is not None:
+    if backend.devices_in_force() is not None:
         raise checks.fail_value(
             "data_parallel", "devices must be chosen in one way", "a strategy of the backend or of Keras besides",
             "data_parallel without it, or it alone",

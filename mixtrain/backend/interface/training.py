@@ -231,24 +231,20 @@ def find_devices(devices: int | Sequence[Any] | None, where: str = "data_paralle
     duplicates.
     """
 
-def devices_in_force() -> list[Any] | None:
+def devices_in_force() -> Any:
     """Return the devices of the user's `tf.distribute` strategy or `keras.distribution.DataParallel`; None without one.
 
+    Of a `keras.distribution.ModelParallel` it is the mesh, over which weights are sharded.
+
     Raises: ValueError if the strategy does not mirror its variables on the devices of this process.
-    """
-
-def mesh_in_force() -> Any:
-    """Return the mesh of the user's `keras.distribution.ModelParallel`, over which weights are sharded; None without.
-
-    Raises: ValueError if it has devices of other processes.
     """
 
 class Replicas:
     """Devices that run replicas of one part of a training step.
 
-    `devices`: What `find_devices` or `mesh_in_force` returned; replicas are along the mesh's axis of rows. `likely`:
-    For a backend that does not detect which variables the part writes. `whole`: Whether one of them runs the part on
-    all rows, since it computes statistics of the whole batch.
+    `devices`: What `find_devices` or `devices_in_force` returned; on a mesh replicas are along the axis of rows.
+    `likely`: For a backend that does not detect which variables the part writes. `whole`: Whether one of them runs the
+    part on all rows, since it computes statistics of the whole batch.
     """
 
     count: int  # The number of replicas.

@@ -19,7 +19,7 @@ from mixtrain.backend.jax.gradient import densified
 from mixtrain.backend.jax.state import StateScope, current, put, split_tensors, tracing
 from mixtrain.backend.jax.storage import is_live, layout_of
 from mixtrain.backend.share import SEED_STRIDE, Share, divide, has_rows, merge_of, rows_of_all
-from mixtrain.backend.signatures import Gradients, Likely
+from mixtrain.backend.signatures import Likely
 from mixtrain.typing import Tensor, Tree
 
 _AXIS: Final = "replica"
@@ -46,20 +46,17 @@ def find_devices(devices: int | Sequence[Any] | None, where: str = "data_paralle
     return list(devices)
 
 
-def devices_in_force() -> list[Any] | None:
+def devices_in_force() -> list[Any] | Mesh | None:
     distribution = keras.distribution.distribution()
-    if not isinstance(distribution, keras.distribution.DataParallel):
-        return None
-    return find_devices([str(device) for device in distribution.device_mesh.devices.ravel()])
-
-
-def mesh_in_force() -> Mesh | None:
-    distribution = keras.distribution.distribution()
-    if not isinstance(distribution, keras.distribution.ModelParallel):
+    kinds = (keras.distribution.DataParallel, keras.distribution.ModelParallel)
+    if not isinstance(distribution, kinds):
         return None
     mesh, rows = distribution.device_mesh, distribution.batch_dim_name
-    devices = np.array(find_devices([str(device) for device in mesh.devices.ravel()])).reshape(mesh.shape)
-    return Mesh(devices, [_AXIS if name == rows else name for name in mesh.axis_names])
+    devices = find_devices([str(device) for device in mesh.devices.ravel()])
+    if isinstance(distribution, kinds[0]):
+        return devices
+    axes = [_AXIS if name == rows else name for name in mesh.axis_names]
+    return Mesh(np.array(devices).reshape(mesh.shape), axes)
 
 
 class Replicas:
@@ -87,6 +84,7 @@ class Replicas:
         traced: list[Any] = []  # What `body` returns besides tensors, in its last trace.
         # Along which dimension a sum is divided over the replicas, as the weights are that it updates.
         parts = [None if index in largest else self._divided(variable) for index, variable in enumerate(like)]
+        shapes = [() if variable is None else variable.shape for variable in like]
 
         def run_replica(index: Any, shards: Sequence[Tensor]) -> tuple[list[Any], list[Any], list[Any]]:
             with ReplicaScope(index if divided else None) as scope, noting_shards(tensors, shards):
@@ -98,7 +96,9 @@ class Replicas:
             merged = [scope.merged(variable, state) for variable, state in zip(written, states, strict=True)]
             traced[:] = [written, [total is None for total in totals], fill_others]
             joined = [_join(value, share.rows if divided else None) for value in map(jnp.asarray, other_tensors)]
-            return self._reduced(totals, like, parts, largest, divided), joined, merged
+            # What is missing counts as 0: how a sum is divided must be known before a trace.
+            known = [jnp.zeros(shape) if total is None else total for total, shape in zip(totals, shapes, strict=True)]
+            return self._reduced(known, parts, largest, divided), joined, merged
 
         def body(indexes: Any, *shards: Any) -> Any:
             first = first_path((indexes, shards))
@@ -132,26 +132,17 @@ class Replicas:
         return next((index for index, axis in enumerate(spec) if isinstance(axis, str) and axis not in others), None)
 
     def _reduced(
-        self, totals: Gradients, like: Sequence[keras.Variable | None], parts: Sequence[int | None],
-        largest: Sequence[int], divided: bool,
+        self, totals: Sequence[Tensor], parts: Sequence[int | None], largest: Sequence[int], divided: bool
     ) -> list[Tensor]:
-        """Return the sums over the replicas, of each its own part where they are divided, and maxima of `largest`.
-
-        What is missing counts as 0, since it must be known before a trace how each sum is divided.
-        """
-        known = [
-            jnp.zeros(() if part is None else variable.shape) if total is None else total  # type: ignore[union-attr]
-            for total, variable, part in zip(totals, like, parts, strict=True)
-        ]
+        """Return the sums over the replicas, of each its own part where they are divided, and maxima of `largest`."""
         whole = [index for index, part in enumerate(parts) if part is None and index not in largest]
-        sums = dict(zip(whole, jax.lax.psum([known[index] for index in whole], _AXIS), strict=True))
-        sums |= {
-            index: jax.lax.psum_scatter(known[index], _AXIS, scatter_dimension=part, tiled=True)
-            for index, part in enumerate(parts) if part is not None
-        }
-        sums = sums if divided else {index: total / self.count for index, total in sums.items()}
-        maxima = {index: jax.lax.pmax(known[index], _AXIS) for index in largest}
-        return [value for _, value in sorted((sums | maxima).items())]
+        sums = dict(zip(whole, jax.lax.psum([totals[index] for index in whole], _AXIS), strict=True))
+        for index, part in enumerate(parts):
+            if part is not None:
+                sums[index] = jax.lax.psum_scatter(totals[index], _AXIS, scatter_dimension=part, tiled=True)
+        reduced = sums if divided else {index: total / self.count for index, total in sums.items()}
+        reduced |= {index: jax.lax.pmax(totals[index], _AXIS) for index in largest}
+        return [reduced[index] for index in range(len(totals))]
 
 
 class ReplicaScope(StateScope):

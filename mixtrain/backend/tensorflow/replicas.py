@@ -67,10 +67,6 @@ def devices_in_force() -> list[Any] | None:
     return [device for device in devices if device in names]
 
 
-def mesh_in_force() -> Any:
-    return None  # Keras 3.15 shards weights with JAX alone.
-
-
 class Replicas:
     def __init__(self, devices: Sequence[Any], likely: Likely, whole: bool = False) -> None:
         self._devices = list(devices)
