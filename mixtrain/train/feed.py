@@ -53,7 +53,7 @@ class Feed:
             self._pipeline = dataset.pipeline
         elif data_backend.is_pipeline_source(dataset):
             self._pipeline = data_backend.wrap_pipeline(dataset, whole_dicts=dicts == "inputs")
-        elif isinstance(dataset, Iterator):
+        elif isinstance(dataset, Iterator) and not callable(getattr(dataset, "reset", None)):
             raise checks.fail_type(
                 where, "the dataset must be readable again in each epoch", dataset,
                 "mixtrain.dataset.GeneratorDataset(function, ...) or list(batches)",
@@ -79,7 +79,8 @@ class Feed:
         try:
             return len(self.dataset)
         except TypeError:
-            return None
+            count = getattr(self.dataset, "get_dataset_size", None)
+            return count() if callable(count) else None
 
     def first(self) -> Batch:
         """Return the first batch of a pass. Raises: ValueError if the dataset is empty."""
@@ -132,6 +133,8 @@ class Feed:
 
     def _python_batches(self) -> Iterator[Tree]:
         if not isinstance(self.dataset, keras.utils.PyDataset):
+            if isinstance(self.dataset, Iterator):
+                self.dataset.reset()  # An iterator without it was refused.
             yield from self.dataset
             return
         self.dataset.on_epoch_begin()

@@ -33,7 +33,7 @@ class CallbackArguments:
         loss_scale_manager: The manager in use, or None.
         train_dataset, valid_dataset: The data as passed.
         train_dataset_element, eval_dataset_element: The batch of the step; None in training with sink feed.
-        net_outputs: The outputs of `train_network` (or `eval_network`) at the last step.
+        net_outputs: The outputs of `train_network` (or `eval_network`) at the last step; None before it.
         step_results: Every step of the call: ``loss``, ``overflow``, ``loss_scale``, ``learning_rate`` and
             ``grad_norm``, arrays of shape (n,); ``gradients`` and ``predictions`` where a callback needs them.
         explain_overflow: In `on_train_overflow`: runs the batch again, layer by layer, and returns the `Finding`.
@@ -90,7 +90,7 @@ class CallbackArguments:
 
     def __init__(self, *, shows_tensors: bool = True, **fields: Any) -> None:
         self.__dict__["_shows_tensors"] = shows_tensors
-        self._set(**{"parallel_mode": "stand_alone", "device_number": 1, **fields})
+        self._set(**{"parallel_mode": "stand_alone", "device_number": 1, "net_outputs": None, **fields})
 
     def __getattribute__(self, name: str) -> Any:
         value = now(object.__getattribute__(self, name))

@@ -57,7 +57,30 @@ class Sized:
             yield X[rows], Y[rows]
 
 
+class Resettable:
+    """An iterator over itself with MindSpore's methods of a dataset."""
+
+    def __init__(self) -> None:
+        self.position = 0
+
+    def get_dataset_size(self) -> int:
+        return len(SLICES)
+
+    def reset(self) -> None:
+        self.position = 0
+
+    def __iter__(self) -> Resettable:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        if self.position == len(SLICES):
+            raise StopIteration
+        self.position += 1
+        return mixtrain.Tensor(X[SLICES[self.position - 1]]), mixtrain.Tensor(Y[SLICES[self.position - 1]])
+
+
 SOURCES: dict[str, Callable[[], Any]] = {
+    "resettable iterator": Resettable,
     "list": lambda: [(X[rows], Y[rows]) for rows in SLICES],
     "list of lists": lambda: [[X[rows], Y[rows]] for rows in SLICES],
     "dicts": lambda: [{"data": X[rows], "label": Y[rows]} for rows in SLICES],

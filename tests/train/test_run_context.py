@@ -53,6 +53,10 @@ def test_a_field_that_is_not_set_yet_says_so() -> None:
         CallbackArguments().metrics  # noqa: B018
 
 
+def test_outputs_are_none_before_the_first_step() -> None:
+    assert CallbackArguments().net_outputs is None
+
+
 def test_the_loop_cannot_misspell_a_field() -> None:
     with pytest.raises(AttributeError, match="Write cb_params.net_outputs"):
         CallbackArguments(net_output=1)
