@@ -16,7 +16,7 @@ from typing import Any, Literal
 import keras
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import backend, checks, execution
 from mixtrain.typing import BackendTensor, Tensor, TensorLike, Tree
 
 Mode = Literal["outside", "tensors", "backend"]
@@ -24,6 +24,7 @@ Mode = Literal["outside", "tensors", "backend"]
 
 class _State(threading.local):
     mode: Mode = "outside"
+    compiling: bool = False  # Whether `jit` traces a function.
 
 
 _state = _State()
@@ -77,6 +78,30 @@ def in_mode(mode: Mode) -> Iterator[None]:
         yield
     finally:
         _state.mode = previous
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Run a block as `jit` traces a user's function: in the mode "tensors", and nothing shares memory."""
+    previous, _state.compiling = _state.compiling, True
+    try:
+        with in_mode("tensors"):
+            yield
+    finally:
+        _state.compiling = previous
+
+
+def shares_memory() -> bool:
+    """Whether a write to a view of a tensor also changes that tensor.
+
+    As in MindSpore it does not in functions that `jit` compiles and in networks in graph mode. Where no mode was set,
+    networks share, as in PyNative mode, which is MindSpore's default.
+    """
+    return not (_state.compiling or _state.mode == "tensors" and _graph_mode_is_set())
+
+
+def _graph_mode_is_set() -> bool:
+    return execution.current.graph_mode and execution.current.mode_is_set
 
 
 def wants_tensors(*values: Tree) -> bool:
@@ -191,14 +216,16 @@ def run_library(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         state.mode = previous
     if not returns_tensors:
         return result
-    # A function that returns its argument unchanged returns the same Tensor object.
-    return args[0] if takes_tensor and result is inputs[0] else to_tensors(result)
+    # A function that returns its argument unchanged returns the same Tensor object, where they share memory.
+    return args[0] if takes_tensor and result is inputs[0] and shares_memory() else to_tensors(result)
 
 
 def run_users(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return ``function(*args, **kwargs)`` of a user's network, which gets Tensors."""
     previous = _state.mode
     returns_tensors = previous == "tensors" or wants_tensors(args, kwargs)
+    if previous == "outside" and _graph_mode_is_set():
+        args, kwargs = unwrap(args), unwrap(kwargs)  # What a compiled network writes to its inputs, no caller sees.
     args, kwargs = to_tensors(args), to_tensors(kwargs)
     _state.mode = "tensors"
     try:

@@ -57,7 +57,7 @@ def set_context(**settings: Any) -> None:
                 raise checks.fail_value(
                     "set_context", "mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1)", value, "mode=mixtrain.GRAPH_MODE"
                 )
-            execution.current.graph_mode = value == GRAPH_MODE
+            execution.current.graph_mode, execution.current.mode_is_set = value == GRAPH_MODE, True
         elif name == "device_target":
             value = "Ascend" if value == "Davinci" else value  # Its name in the first versions of MindSpore.
             execution.current.device_target = checks.one_of("set_context", name, value, ("CPU", "GPU", "Ascend"))

@@ -1,4 +1,4 @@
-"""What every test starts from: a seed, graph mode, and no name taken by an earlier test."""
+"""What every test starts from: a seed, the default mode, and no name taken by an earlier test."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from tests import devices  # noqa: F401  isort: skip  First: it makes the devices that tests/distribution trains on.
 
 import mixtrain
+from mixtrain import execution
 from mixtrain.seed import _Streams
 from tests import sampling
 from tests.conformance.table import pytest_terminal_summary  # noqa: F401  A hook: it prints the conformance table.
@@ -89,10 +90,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def fresh_state() -> Iterator[None]:
-    """Seed every generator, clear Keras's names, and run in graph mode."""
+    """Seed every generator, clear Keras's names, and run in the default mode, as if no script had set one."""
     keras.utils.clear_session(free_memory=False)
     _Streams.of_operations.clear()  # Hundreds after a while, each of which `set_seed` starts anew.
     mixtrain.set_seed(0)
-    mixtrain.set_context(mode=mixtrain.GRAPH_MODE, jit_level="auto")
+    vars(execution.current).update(vars(execution.Execution()))
     yield
-    mixtrain.set_context(mode=mixtrain.GRAPH_MODE, jit_level="auto")
+    vars(execution.current).update(vars(execution.Execution()))

@@ -9,14 +9,14 @@ import keras
 import numpy as np
 
 from mixtrain import backend, boundary, checks, context
-from mixtrain.common import printing, views
+from mixtrain.common import printing
 from mixtrain.common.gradient_hooks import GradientHooks, HookHandle
 from mixtrain.common.initializer import Initializer
 from mixtrain.common.operators import is_numeric
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, is_complex
 from mixtrain.lazy_names import serve_names
-from mixtrain.ops import indexing
+from mixtrain.ops import indexing, views
 from mixtrain.ops.hook_backward import hook_gradients
 from mixtrain.ops.inputs import dtype_of, tensor as as_tensor
 from mixtrain.typing import BackendTensor, DTypeLike, TensorLike

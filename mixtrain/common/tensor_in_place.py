@@ -10,10 +10,10 @@ import keras
 from mixtrain import backend, ops
 from mixtrain.boundary import UserTensor, in_mode
 from mixtrain.common.generator import Generator
-from mixtrain.common.views import write_back
 from mixtrain.dtype import float32
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import tensor_method
+from mixtrain.ops.views import write_back
 from mixtrain.typing import Tensor, TensorLike
 
 _Method = Callable[..., Any]

@@ -15,7 +15,6 @@ from mixtrain.common.operators import matmul as matmul_operator, operators, same
 from mixtrain.common.tensor_in_place import InPlaceMethods
 from mixtrain.common.tensor_math import MathMethods
 from mixtrain.common.tensor_slicing import SlicingMethods
-from mixtrain.common.views import as_view, as_views
 from mixtrain.dtype import DTYPES, as_dtype
 from mixtrain.ops import nhwc, products, unary
 from mixtrain.ops.inputs import rank_of, tensor, unpack
@@ -139,38 +138,34 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     tril, triu, unique, gather_elements, gather_nd = ops.tril, ops.triu, ops.unique, ops.gather_elements, ops.gather_nd
     index_select, masked_fill, masked_select = ops.index_select, ops.masked_fill, ops.masked_select
     nonzero, numel = ops.nonzero, ops.numel
-    expand_dims, moveaxis, movedim, ravel, swapaxes, swapdims, t, unsqueeze, unbind = as_views(
-        ops.expand_dims, ops.moveaxis, ops.movedim, ops.ravel, ops.swapaxes, ops.swapdims, ops.t, ops.unsqueeze,
-        ops.unbind,
-    )
-    flatten, select, split, squeeze, transpose, view = as_views(
-        *_forms("flatten", "select", "split", "squeeze", "transpose", "view")
-    )
+    expand_dims, moveaxis, movedim, ravel, swapaxes = ops.expand_dims, ops.moveaxis, ops.movedim, ops.ravel, ops.swapaxes
+    swapdims, t, unsqueeze, unbind = ops.swapdims, ops.t, ops.unsqueeze, ops.unbind
     (
-        add, all, any, argmax, clip, diag, cumsum, gather, max, mean, min, prod, repeat, resize, round, softmax, sort,
-        std, sub, sum, take, var, where,
+        add, all, any, argmax, clip, diag, cumsum, flatten, gather, max, mean, min, prod, repeat, resize, round, select,
+        softmax, sort, split, squeeze, std, sub, sum, take, transpose, var, view, where,
     ) = _forms(
-        "add", "all", "any", "argmax", "clip", "diag", "cumsum", "gather", "max", "mean", "min", "prod", "repeat",
-        "resize", "round", "softmax", "sort", "std", "sub", "sum", "take", "var", "where",
+        "add", "all", "any", "argmax", "clip", "diag", "cumsum", "flatten", "gather", "max", "mean", "min", "prod",
+        "repeat", "resize", "round", "select", "softmax", "sort", "split", "squeeze", "std", "sub", "sum", "take",
+        "transpose", "var", "view", "where",
     )
     remainder = with_aliases(ops.remainder, divisor="other")
     argmin = with_aliases(ops.argmin, dim="axis", keepdim="keepdims")
     median = with_aliases(ops.median, dim="axis", keepdim="keepdims")
-    chunk = as_view(with_aliases(ops.chunk, dim="axis"))
+    chunk = with_aliases(ops.chunk, dim="axis")
     asnumpy = tensor_method("asnumpy", lambda self: _concrete(self, "asnumpy"))
     astype = tensor_method("astype", _astype)
     bfloat16 = tensor_method("bfloat16", _cast_to("bfloat16"))
     bool = tensor_method("bool", _cast_to("bool"))
-    broadcast_to = as_view(tensor_method("broadcast_to", lambda self, *shape: ops.broadcast_to(self, unpack(shape))))
+    broadcast_to = tensor_method("broadcast_to", lambda self, *shape: ops.broadcast_to(self, unpack(shape)))
     clone = tensor_method("clone", _unchanged)
     contiguous = tensor_method("contiguous", _unchanged)
     copy = tensor_method("copy", _unchanged)
     dim = tensor_method("dim", ops.rank)
     double = tensor_method("double", _cast_to("float64"))
-    expand = as_view(tensor_method("expand", lambda self, *size: ops.broadcast_to(self, unpack(size))))
-    expand_as = as_view(tensor_method("expand_as", with_aliases(
+    expand = tensor_method("expand", lambda self, *size: ops.broadcast_to(self, unpack(size)))
+    expand_as = tensor_method("expand_as", with_aliases(
         lambda self, other: ops.broadcast_to(self, ops.shape(other)), x="other"
-    )))
+    ))
     fill = tensor_method("fill", lambda self, value: ops.full_like(self, value))
     float = tensor_method("float", _cast_to("float32"))
     half = tensor_method("half", _cast_to("float16"))
@@ -193,10 +188,10 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     nelement = tensor_method("nelement", ops.size)
     new_ones = tensor_method("new_ones", lambda self, size, dtype=None: ops.ones(size, dtype or ops.dtype(self)))
     new_zeros = tensor_method("new_zeros", lambda self, size, dtype=None: ops.zeros(size, dtype or ops.dtype(self)))
-    permute = as_view(tensor_method("permute", lambda self, *axis: ops.transpose(self, unpack(axis))))
+    permute = tensor_method("permute", lambda self, *axis: ops.transpose(self, unpack(axis)))
     relu = tensor_method("relu", lambda self: nhwc.elementwise(keras.ops.relu, tensor("Tensor.relu", self)))
-    reshape = as_view(tensor_method("reshape", _reshape))
-    reshape_as = as_view(tensor_method("reshape_as", lambda self, other: ops.reshape(self, ops.shape(other))))
+    reshape = tensor_method("reshape", _reshape)
+    reshape_as = tensor_method("reshape_as", lambda self, other: ops.reshape(self, ops.shape(other)))
     sigmoid = tensor_method("sigmoid", lambda self: unary.unary("Tensor.sigmoid", keras.ops.sigmoid, self, floats=True))
     tanh = tensor_method("tanh", lambda self: unary.unary("Tensor.tanh", keras.ops.tanh, self, floats=True))
     tile = tensor_method("tile", lambda self, *dims: ops.tile(self, unpack(dims)))
@@ -207,10 +202,10 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     type = tensor_method("type", _type)
     type_as = tensor_method("type_as", lambda self, other: ops.cast(self, other.dtype))
     value = tensor_method("value", _unchanged)
-    view_as = as_view(tensor_method("view_as", lambda self, other: ops.reshape(self, ops.shape(other))))
+    view_as = tensor_method("view_as", lambda self, other: ops.reshape(self, ops.shape(other)))
 
-    T = property(as_view(tensor_method("transpose", _reverse_axes)))
-    mT = property(as_view(tensor_method("transpose", lambda self: keras.ops.swapaxes(self, -1, -2))))
+    T = property(tensor_method("transpose", _reverse_axes))
+    mT = property(tensor_method("transpose", lambda self: keras.ops.swapaxes(self, -1, -2)))
     H = T
     size = property(ops.size)
     itemsize = property(lambda self: backend.bytes_of(self.dtype))

@@ -12,7 +12,6 @@ import numpy as np
 from mixtrain import checks, ops
 from mixtrain.common.generator import Generator
 from mixtrain.common.method_forms import with_aliases
-from mixtrain.common.views import as_views
 from mixtrain.dtype import float32
 from mixtrain.ops import joining, slicing
 from mixtrain.ops.indexing import flat_positions, get_item, scatter_flat, set_item
@@ -140,9 +139,8 @@ class SlicingMethods:
     select_scatter, slice_scatter, unique_consecutive = ops.select_scatter, ops.slice_scatter, ops.unique_consecutive
     unsorted_segment_max, unsorted_segment_min = ops.unsorted_segment_max, ops.unsorted_segment_min
     unsorted_segment_prod, unique_with_pad = ops.unsorted_segment_prod, ops.unique_with_pad
-    narrow, diagonal, tensor_split, vsplit, hsplit, dsplit = as_views(
-        ops.narrow, ops.diagonal, ops.tensor_split, ops.vsplit, ops.hsplit, ops.dsplit,
-    )
+    narrow, diagonal, tensor_split = ops.narrow, ops.diagonal, ops.tensor_split
+    vsplit, hsplit, dsplit = ops.vsplit, ops.hsplit, ops.dsplit
     scatter_sub, scatter_mul, scatter_div, scatter_max, scatter_min = (
         tensor_method(f"scatter_{how}", _scatter(how)) for how in ("sub", "mul", "div", "max", "min")
     )

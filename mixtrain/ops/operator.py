@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from mixtrain.autocast.state import autocast_in_force, autocasting, is_symbolic
 from mixtrain.boundary import run_library
+from mixtrain.ops import views
 from mixtrain.ops.call_errors import CONVERTED_ERRORS, raise_explained
 
 _Function = Callable[..., Any]
@@ -65,7 +66,14 @@ def operator(name: str, function: _Function, *, owner: str = "ops") -> _Function
         except CONVERTED_ERRORS as error:
             raise_explained(f"{owner}.{name}", args, kwargs, error)
 
-    return call
+    if name not in (views.METHOD_VIEWS if owner == "Tensor" else views.VIEWS):
+        return call
+
+    @functools.wraps(function)
+    def call_view(*args: Any, **kwargs: Any) -> Any:
+        return views.recorded(call, call(*args, **kwargs), args, kwargs)
+
+    return call_view
 
 
 tensor_method: Final = functools.partial(operator, owner="Tensor")
@@ -83,9 +91,10 @@ def primitive_call(call: Callable[..., Any]) -> _Function:
         if name in _OPEN:
             return compute(*args, **kwargs)
         try:
-            return dispatch(name, compute, args, kwargs)
+            result = dispatch(name, compute, args, kwargs)
         except CONVERTED_ERRORS as error:
             raise_explained(f"ops.{name}", args, kwargs, error)
+        return views.recorded(compute, result, args, kwargs) if name in views.VIEWS else result
 
     if not takes_self:
         signature = inspect.signature(function)
