@@ -106,7 +106,9 @@ def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim:
     sizes = keras.ops.shape(x)
     flattened = sizes[first:last + 1]
     size = math.prod(flattened) if all(isinstance(item, int) for item in flattened) else -1
-    return keras.ops.reshape(x, (*sizes[:first], size, *sizes[last + 1:]))
+    result = keras.ops.reshape(x, (*sizes[:first], size, *sizes[last + 1:]))
+    # In MindSpore it is a copy; JAX returns the tensor itself where its shape stays.
+    return keras.ops.copy(x) if result is x else result
 
 
 def ravel(input: TensorLike) -> Tensor:

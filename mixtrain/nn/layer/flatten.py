@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
-import keras
-
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.cell.tree import name_of
 from mixtrain.nn.layer.windows import is_integral
+from mixtrain.ops.array import flatten
 from mixtrain.typing import Tensor
 
 
@@ -40,10 +37,7 @@ class Flatten(Cell):
             raise checks.fail_value(
                 name_of(self), "start_dim must not come after end_dim", (self.start_dim, self.end_dim), "start_dim=1"
             )
-        sizes = x.shape[start : end + 1]
-        size = -1 if None in sizes else math.prod(sizes)
-        shape = keras.ops.shape(x)
-        return keras.ops.reshape(x, (*shape[:start], size, *shape[end + 1 :]))
+        return flatten(x, start_dim=start, end_dim=end)
 
     def _axis(self, x: Tensor, name: str) -> int:
         """Check the axis of an argument against the input, and return it as a non-negative int."""
