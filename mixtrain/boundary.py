@@ -82,26 +82,20 @@ def in_mode(mode: Mode) -> Iterator[None]:
 
 @contextlib.contextmanager
 def compiling() -> Iterator[None]:
-    """Run a block as `jit` traces a user's function: in the mode "tensors", and nothing shares memory."""
+    """Run a block in which nothing shares memory, as `jit` traces a function."""
     previous, _state.compiling = _state.compiling, True
     try:
-        with in_mode("tensors"):
-            yield
+        yield
     finally:
         _state.compiling = previous
 
 
 def shares_memory() -> bool:
-    """Whether a write to a view of a tensor also changes that tensor.
+    """Whether a write to a view changes its base: as in MindSpore not in what `jit` compiles, nor in graph mode.
 
-    As in MindSpore it does not in functions that `jit` compiles and in networks in graph mode. Where no mode was set,
-    networks share, as in PyNative mode, which is MindSpore's default.
+    Networks share where no mode was set, as in PyNative mode, which is MindSpore's default.
     """
-    return not (_state.compiling or _state.mode == "tensors" and _graph_mode_is_set())
-
-
-def _graph_mode_is_set() -> bool:
-    return execution.current.graph_mode and execution.current.mode_is_set
+    return not (_state.compiling or _state.mode == "tensors" and execution.current.graph_mode_is_set)
 
 
 def wants_tensors(*values: Tree) -> bool:
@@ -224,7 +218,7 @@ def run_users(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     """Return ``function(*args, **kwargs)`` of a user's network, which gets Tensors."""
     previous = _state.mode
     returns_tensors = previous == "tensors" or wants_tensors(args, kwargs)
-    if previous == "outside" and _graph_mode_is_set():
+    if previous == "outside" and execution.current.graph_mode_is_set:
         args, kwargs = unwrap(args), unwrap(kwargs)  # What a compiled network writes to its inputs, no caller sees.
     args, kwargs = to_tensors(args), to_tensors(kwargs)
     _state.mode = "tensors"

@@ -26,7 +26,7 @@ _WITHOUT_EFFECT: Final = frozenset({
     "reserve_class_name_in_scope", "jit_config", "auto_tune_mode", "ascend_config", "jit_syntax_level",
     "enable_reduce_precision", "runtime_num_threads", "deterministic", "enable_compile_cache",
     "compile_cache_path", "pynative_synchronize", "variable_memory_max_size", "env_config_path", "precompile_only",
-    "enable_ge",
+    "enable_ge", "print_file_path",
 })
 _SETTINGS: Final = ("mode", "device_target", "jit_level", *sorted(_WITHOUT_EFFECT))
 # The values of those without effect.
@@ -57,7 +57,7 @@ def set_context(**settings: Any) -> None:
                 raise checks.fail_value(
                     "set_context", "mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1)", value, "mode=mixtrain.GRAPH_MODE"
                 )
-            execution.current.graph_mode, execution.current.mode_is_set = value == GRAPH_MODE, True
+            execution.current.graph_mode = execution.current.graph_mode_is_set = value == GRAPH_MODE
         elif name == "device_target":
             value = "Ascend" if value == "Davinci" else value  # Its name in the first versions of MindSpore.
             execution.current.device_target = checks.one_of("set_context", name, value, ("CPU", "GPU", "Ascend"))

@@ -10,12 +10,12 @@ import warnings
 class Execution:
     """The settings in force.
 
-    `graph_mode`: Whether steps are compiled, else they run eagerly. `mode_is_set`: Whether a script asked for one of
-    both. `jit_level`: "auto", "O0", "O1" or "O2". `device_target`: The requested kind of device; None for any.
+    `graph_mode`: Whether steps are compiled, else they run eagerly. `graph_mode_is_set`: Whether a script asked for it.
+    `jit_level`: "auto", "O0", "O1" or "O2". `device_target`: The requested kind of device; None for any.
     """
 
     graph_mode: bool = True
-    mode_is_set: bool = False
+    graph_mode_is_set: bool = False
     jit_level: str = "auto"
     device_target: str | None = None
 

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.boundary import library, run_library, to_backend_tensors
-from mixtrain.loss_scale.rule import STATIC, LossScaleState, checked_rule, checked_scale
+from mixtrain.loss_scale.rule import STATIC, Count, LossScaleState, checked_rule, checked_scale
 from mixtrain.loss_scale.scaling import scaled, unscaled
 from mixtrain.typing import Tensor, Tree
 
@@ -118,6 +119,12 @@ class DynamicLossScaler(_StateScaler):
     def counter(self) -> Any:
         """Good steps since the scale last changed, an int32 scalar."""
         return self.state.good_steps
+
+    @counter.setter
+    def counter(self, value: Any) -> None:
+        counts = np.array(backend.to_numpy(self.state.counts))
+        counts[Count.GOOD_STEPS] = backend.to_numpy(to_backend_tensors(value))
+        self.state.counts.assign(counts)
 
     def adjust(self, grads_finite: Tensor) -> bool:
         """Update the scale after a step and return True. `grads_finite`: Whether its gradients are finite, bool."""

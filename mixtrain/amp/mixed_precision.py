@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from mixtrain import checks, nn
-from mixtrain.dtype import DType, float16
+from mixtrain.autocast.state import Autocast, autocasting
+from mixtrain.dtype import DType, as_dtype, float16
 from mixtrain.precision.apply import AppliedPlan, put_in_force
 from mixtrain.precision.families import KERAS_FAMILIES, Family
 from mixtrain.precision.float8_layers import refuse_delayed
@@ -27,14 +29,15 @@ def auto_mixed_precision(
     """Apply the precision plan of a level to a network, in place.
 
     Args:
-        network: A Cell, Keras layer or Keras model (built).
+        network: A Cell, Keras layer or Keras model (built); with "auto" also a function, which is not changed.
         amp_level: "O0", "O1", "O2", "O3" or "auto".
         dtype: The half dtype, float16 or bfloat16; float16 by default.
         keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
         cast_model_type: Alias of `dtype`.
 
     Returns:
-        The network. Its float outputs are float32, its parameters stay float32.
+        The network. Its float outputs are float32, its parameters stay float32. Of a function, one whose operators
+        compute by the lists of autocast.
 
     Raises:
         ValueError: An unknown level or dtype, or `dtype` and `cast_model_type` that differ.
@@ -50,6 +53,8 @@ def auto_mixed_precision(
             "auto_mixed_precision", "dtype and cast_model_type must agree", (dtype, cast_model_type), f"dtype={dtype!r}"
         )
     half = dtype if dtype is not None else cast_model_type
+    if amp_level == "auto" and isinstance(network, (types.FunctionType, types.MethodType)):
+        return autocasting(Autocast(as_dtype(half or float16)))(network)
     return _planned_by_user(
         "auto_mixed_precision", network,
         functools.partial(

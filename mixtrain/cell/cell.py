@@ -6,6 +6,7 @@ import contextlib
 import copy
 import functools
 import weakref
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -54,6 +55,16 @@ def _is_library_class(cls: type) -> bool:
     return cls.construct.__module__.startswith(_LIBRARY)  # type: ignore[attr-defined]
 
 
+def _for_users(construct: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the `construct` of a library class; to code of the user that calls it, it gives Tensors."""
+
+    @functools.wraps(construct)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return construct(*args, **kwargs) if mode() == "backend" else run_library(construct, args, kwargs)
+
+    return call
+
+
 class Cell(CellState, CellHooks, CellSetup):
     """A layer or network: assign cells and Parameters as attributes, and define `construct`.
 
@@ -79,6 +90,11 @@ class Cell(CellState, CellHooks, CellSetup):
     precision_family: ClassVar[Family] = "other"
     # Whether a call from outside any other cell is one compiled step (a train step).
     compiles_itself: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "construct" in vars(cls) and _is_library_class(cls):  # type: ignore[arg-type]
+            cls.construct = _for_users(cls.construct)  # type: ignore[method-assign]
 
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
         super().__init__()
@@ -106,9 +122,9 @@ class Cell(CellState, CellHooks, CellSetup):
         """Compute the outputs; a subclass defines it.
 
         Raises:
-            NotImplementedError: The subclass does not.
+            AttributeError: The subclass does not.
         """
-        raise NotImplementedError(
+        raise AttributeError(
             f"{type(self).__name__}: a Cell must define its forward pass. Write def construct(self, x): ..."
         )
 

@@ -171,7 +171,7 @@ class CellTree:
         self._check_new_name("insert_child_to_cell", child_name, True)
         if isinstance(child_cell, keras.Layer):
             child_cell = type(self).wrap_keras_layer(child_cell)
-        checks.instance("insert_child_to_cell", "child_cell", child_cell, CellTree, "a Cell")
+        checks.instance("insert_child_to_cell", "child_cell", child_cell, (CellTree, type(None)), "a Cell")
         self._cells[child_name] = child_cell
         layer_changed(self)
 

@@ -61,7 +61,7 @@ class _Trace:
         args, kwargs = boundary.to_tensors(_combine(self._arguments, tensors))
         token = reasons.set(self.uncompilable)
         try:
-            with boundary.compiling(), self.state.tracing():
+            with boundary.compiling(), boundary.in_mode("tensors"), self.state.tracing():
                 results = boundary.to_backend_tensors(self._function(*args, **kwargs))
         finally:
             reasons.reset(token)

@@ -88,16 +88,18 @@ def prod(
 
 
 def all(
-    self: TensorLike, axis: _Axes = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
+    self: TensorLike, axis: _Axes = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING,
+    out: None = None,
 ) -> Tensor:
-    """`ops.all`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`."""
+    """`ops.all`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`; `np.all` passes `out`."""
     return ops.all(self, _first(dim, default=axis), _first(keepdim, default=keep_dims))
 
 
 def any(
-    self: TensorLike, axis: _Axes = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
+    self: TensorLike, axis: _Axes = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING,
+    out: None = None,
 ) -> Tensor:
-    """`ops.any`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`."""
+    """`ops.any`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`; `np.any` passes `out`."""
     return ops.any(self, _first(dim, default=axis), _first(keepdim, default=keep_dims))
 
 

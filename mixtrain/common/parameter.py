@@ -18,7 +18,7 @@ from mixtrain.dtype import DType, as_dtype, float32, int32, is_float
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops import indexing, views
 from mixtrain.ops.parameter_reads import parameter_read_dtype
-from mixtrain.typing import BackendTensor, TensorLike, Variable
+from mixtrain.typing import BackendTensor, DTypeLike, TensorLike, Variable
 
 # Callers in these packages read `Parameter.value` as Keras means it.
 _LIBRARIES: Final = frozenset(("jax", "keras", "mixtrain", "tensorflow"))
@@ -173,6 +173,11 @@ class Parameter(TensorMethods, keras.Variable):
     def store(self, value: BackendTensor) -> None:
         """Set the value to a backend tensor, cast to the stored dtype."""
         self.assign(keras.ops.cast(value, self.stored_dtype))
+
+    def set_dtype(self, dtype: DTypeLike) -> Parameter:
+        """Store the value in another dtype; return the parameter."""
+        backend.exchange_storage(self, backend.storage_in(self, as_dtype(dtype)))
+        return self
 
     def asnumpy(self) -> np.ndarray:
         """Return the value as a NumPy array (bfloat16 as float32)."""

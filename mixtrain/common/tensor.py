@@ -219,7 +219,8 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         return int(self.shape[0])
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())
+        equal = self == value  # False, not a Tensor, for what is no number.
+        return isinstance(value, (int, float, complex, np.number, Tensor)) and bool(equal.any())
 
     def __bool__(self) -> bool:
         if self.size != 1:
@@ -312,6 +313,8 @@ def initial_value(
     if dtype is not None and not is_complex(dtype) and not backend.is_tensor(value) and np.iscomplexobj(value):
         value = np.real(value)
     if isinstance(value, np.ndarray):
+        if value.dtype.kind in "USO":
+            raise checks.fail_type("Tensor", "input_data must hold numbers", value, "a NumPy array for text")
         value = np.array(value)  # A backend may share the memory of an array.
     if isinstance(value, (np.ndarray, np.generic)) or backend.is_tensor(value) or isinstance(value, keras.Variable):
         return backend.to_tensor(value, dtype)

@@ -138,8 +138,8 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     tril, triu, unique, gather_elements, gather_nd = ops.tril, ops.triu, ops.unique, ops.gather_elements, ops.gather_nd
     index_select, masked_fill, masked_select = ops.index_select, ops.masked_fill, ops.masked_select
     nonzero, numel = ops.nonzero, ops.numel
-    expand_dims, moveaxis, movedim, ravel, swapaxes = ops.expand_dims, ops.moveaxis, ops.movedim, ops.ravel, ops.swapaxes
-    swapdims, t, unsqueeze, unbind = ops.swapdims, ops.t, ops.unsqueeze, ops.unbind
+    expand_dims, moveaxis, movedim, ravel = ops.expand_dims, ops.moveaxis, ops.movedim, ops.ravel
+    swapaxes, swapdims, t, unsqueeze, unbind = ops.swapaxes, ops.swapdims, ops.t, ops.unsqueeze, ops.unbind
     (
         add, all, any, argmax, clip, diag, cumsum, flatten, gather, max, mean, min, prod, repeat, resize, round, select,
         softmax, sort, split, squeeze, std, sub, sum, take, transpose, var, view, where,

@@ -66,6 +66,11 @@ class DatasetInfo(abc.ABC, Generic[_DatasetT]):
 
     @functools.cached_property
     def _counted_size(self) -> int:
+        if self._stage.infinite:
+            raise ValueError(
+                "get_dataset_size: expected rows that are repeated a known number of times; got an infinite repetition "
+                "of rows that are not counted. Write repeat(count), or a source with __len__."
+            )
         return sum(1 for _ in self._stage.rows(PassSeed.start().at_epoch(0)))
 
     def __len__(self) -> int:

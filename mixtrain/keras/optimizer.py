@@ -234,15 +234,11 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
 
     def check_applied(self) -> None:
         """Check after a train step that it is this optimizer that a step updates weights with."""
-        if self._applied:
-            return
-        message = (
-            f"{WHERE}: a train_step must update weights by the model's optimizer; got none of its updates, so a step "
-            "that overflows is not skipped. Write self.optimizer.apply_gradients(...), or loss_scale_manager=None."
-        )
-        if self._must_scale:
-            raise RuntimeError(message)
-        warnings.warn(message, stacklevel=2)
+        if not self._applied:
+            self._object(
+                "a train_step must update weights by the model's optimizer; got none of its updates, so a step that "
+                "overflows is not skipped. Write self.optimizer.apply_gradients(...)", refuse=self._must_scale
+            )
 
     def _check_prepared(self) -> None:
         if self._model is None:
@@ -253,18 +249,18 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
 
     def _check_loss_scaled(self) -> None:
         """Check that what differentiates the loss has scaled it: its gradients are divided by the scale."""
-        if self._loss_scaled or not (self.scales or self.inner_optimizer.loss_scale_factor is not None):
-            return
-        line = "Write gradient(self.optimizer.scale_loss(loss), ...), or loss_scale_manager=None."
-        if self._must_scale or not self.scales:
-            raise RuntimeError(
-                f"{WHERE}: a train_step that computes gradients itself must scale the loss; got gradients, and no call "
-                f"of scale_loss. {line}"
+        if not self._loss_scaled and (self.scales or self.inner_optimizer.loss_scale_factor is not None):
+            self._object(
+                "a train_step that computes gradients itself must scale the loss; got gradients, and no call of "
+                "scale_loss, so small ones become 0 in float16. Write gradient(self.optimizer.scale_loss(loss), ...)",
+                refuse=self._must_scale or not self.scales,
             )
-        warnings.warn(
-            f"{WHERE}: the train_step does not scale its loss, so small gradients become 0 in float16, and only steps "
-            f"that overflow are skipped. {line}", stacklevel=2,
-        )
+
+    def _object(self, message: str, *, refuse: bool) -> None:
+        message = f"{WHERE}: {message}, or loss_scale_manager=None."
+        if refuse:
+            raise RuntimeError(message)
+        warnings.warn(message, stacklevel=3)
 
 
 def _sync(reference: weakref.ref[keras.Model]) -> None:

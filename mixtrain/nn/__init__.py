@@ -48,6 +48,7 @@ from mixtrain.optim.learning_rate_schedule import (
     WarmUpLR,
 )
 from mixtrain.nn.wrap.forward_value_and_grad import ForwardValueAndGrad, WithGradCell
+from mixtrain.nn.wrap.jacobian_products import Jvp, Vjp
 from mixtrain.nn.wrap.grad_reducer import DistributedGradReducer
 from mixtrain.nn.wrap.loss_cell import WithEvalCell, WithLossCell
 from mixtrain.nn.wrap.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
@@ -66,8 +67,8 @@ __all__ = [
     "ForwardValueAndGrad", "FractionalMaxPool2d", "FractionalMaxPool3d", "GELU", "GLU", "GRU", "GRUCell",
     "GaussianNLLLoss", "Graph", "GraphCell", "GroupNorm", "HShrink", "HSigmoid", "HSwish", "Hardtanh",
     "HausdorffDistance", "HingeEmbeddingLoss", "HuberLoss", "IGamma", "Identity", "ImageGradients", "InstanceNorm1d",
-    "InstanceNorm2d", "InstanceNorm3d", "InverseDecayLR", "KLDivLoss", "KerasCell", "L1Loss", "L1Regularizer", "LARS",
-    "LBeta", "LGamma", "LPPool1d", "LPPool2d", "LRN", "LSTM", "LSTMCell", "Lamb", "LayerNorm", "LeakyReLU",
+    "InstanceNorm2d", "InstanceNorm3d", "InverseDecayLR", "Jvp", "KLDivLoss", "KerasCell", "L1Loss", "L1Regularizer",
+    "LARS", "LBeta", "LGamma", "LPPool1d", "LPPool2d", "LRN", "LSTM", "LSTMCell", "Lamb", "LayerNorm", "LeakyReLU",
     "LearningRateSchedule", "LogSigmoid", "LogSoftmax", "Loss", "LossBase", "MAE", "MAELoss", "MSE", "MSELoss",
     "MSSSIM", "MarginRankingLoss", "MatMul", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
     "MaxUnpool3d", "MeanSurfaceDistance", "Metric", "MicroBatchInterleaved", "Mish", "Momentum", "MultiClassDiceLoss",
@@ -82,8 +83,8 @@ __all__ = [
     "SparseToDense", "SyncBatchNorm", "Tanh", "Tanhshrink", "Threshold", "TimeDistributed", "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "TrainOneStepCell", "TrainOneStepWithLossScaleCell",
     "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
-    "Tril", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Triu", "Unflatten", "Unfold", "Upsample", "WarmUpLR",
-    "WithEvalCell", "WithGradCell", "WithLossCell", "ZeroPad2d", "_Loss", "auc", "cosine_decay_lr",
+    "Tril", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Triu", "Unflatten", "Unfold", "Upsample", "Vjp",
+    "WarmUpLR", "WithEvalCell", "WithGradCell", "WithLossCell", "ZeroPad2d", "_Loss", "auc", "cosine_decay_lr",
     "exponential_decay_lr", "get_activation", "get_metric_fn", "inverse_decay_lr", "names", "natural_exp_decay_lr",
     "opt_init_args_register", "piecewise_constant_lr", "polynomial_decay_lr", "rearrange_inputs", "thor", "warmup_lr",
 ]

@@ -65,6 +65,8 @@ def ctc_loss(
         indices = keras.ops.minimum(starts[:, None] + keras.ops.arange(longest)[None], labels.shape[0] - 1)
         labels = keras.ops.take(labels, indices, axis=0)
     labels = labels[None] if len(labels.shape) == 1 else labels
+    # What fills up a target may be any number, which no class has to have.
+    labels = keras.ops.where(keras.ops.arange(labels.shape[1])[None] < counts[:, None], labels, blank)
     blanks = keras.ops.full_like(labels, blank)
     extended = keras.ops.reshape(keras.ops.stack([blanks, labels], axis=-1), (labels.shape[0], -1))
     extended = keras.ops.concatenate([extended, blanks[:, :1]], axis=1)

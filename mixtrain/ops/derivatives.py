@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from mixtrain import checks
-from mixtrain.boundary import to_backend_tensors, to_tensors
+from mixtrain.boundary import is_any_tensor, to_backend_tensors, to_tensors
 from mixtrain.ops.gradient import check_function
 from mixtrain.ops.value_and_grad import value_and_grad
 from mixtrain.typing import Tensor, TensorLike, Tree
@@ -44,6 +45,7 @@ def vjp(fn: Callable[..., Any], *inputs: TensorLike, weights: Any = None, has_au
         [12.0]
     """
     check_function("vjp", fn)
+    _check_tensors("vjp", inputs)
     outputs = fn(*inputs)
     positions = tuple(range(len(inputs)))
 
@@ -52,6 +54,12 @@ def vjp(fn: Callable[..., Any], *inputs: TensorLike, weights: Any = None, has_au
         return function(*inputs, _unpack(sens))[1]
 
     return (outputs[0], vjp_fn, _unpack(tuple(outputs[1:]))) if has_aux else (outputs, vjp_fn)
+
+
+def _check_tensors(where: str, values: Tree) -> None:
+    for value in keras.tree.flatten(values):
+        if not (is_any_tensor(value) or isinstance(value, np.ndarray)):
+            raise checks.fail_type(where, "inputs must be Tensors", value, f"{where}(fn, mixtrain.Tensor(1.0))")
 
 
 def jvp(
@@ -66,6 +74,7 @@ def jvp(
     """
     check_function("jvp", fn)
     arguments, vectors = _tuple(inputs), _tuple(v)
+    _check_tensors("jvp", (arguments, vectors))
     outputs = fn(*arguments)
     products = _jvp(_without_aux(fn, has_aux), arguments, vectors, outputs[0] if has_aux else outputs)
     return (outputs[0], products, _unpack(tuple(outputs[1:]))) if has_aux else (outputs, products)

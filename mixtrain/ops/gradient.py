@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors, wants_tensors
+from mixtrain.boundary import in_mode, to_backend_tensors, to_current_values, to_tensors, wants_tensors
 from mixtrain.dtype import float32, is_float, wider
 from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.parameter_reads import parameter_read_dtype, parameters_read_as
@@ -78,8 +78,8 @@ def differentiate(
     `where`: Name of the caller, for errors. `fn`: A Cell or a function. `inputs`: Its arguments; NumPy arrays become
     tensors. `named`: Its keyword arguments. `positions`: The inputs to differentiate by: tensors or tuples of tensors;
     numbers are skipped. The gradient of an integer tensor is zeros. `weights`: The variables to differentiate by, or
-    None. `sens`: The gradient of the outputs: None for 1 everywhere, a number, a tensor, or one for each output.
-    `only_first`: Whether to differentiate only the first output.
+    None; the gradient of one without `requires_grad` is zeros. `sens`: The gradient of the outputs: None for 1
+    everywhere, a number, a tensor, or one for each output. `only_first`: Whether to differentiate the first output alone.
     """
     wants = wants_tensors(inputs, named)
     passed = (*inputs, *named.values())
@@ -112,7 +112,11 @@ def differentiate(
         if backend.takes_next_value(weight):
             backend.mark_next_value(gradient)
     by_input = tuple(keras.tree.map_structure(gradient_of, watched))
-    results = outputs, by_input, tuple(dense[: len(weights)])
+    by_weight = tuple(
+        gradient if getattr(weight, "requires_grad", True) else keras.ops.zeros_like(gradient)
+        for gradient, weight in zip(dense, weights, strict=False)
+    )
+    results = outputs, by_input, by_weight
     if not wants:
         return results
     outputs, by_input, by_weight = to_tensors(results)
@@ -126,9 +130,9 @@ def differentiate(
 def _call(fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], wants: bool) -> Tree:
     """Call a user's function, with Tensors if its caller uses them, and return its outputs as backend tensors."""
     if not wants:
-        return to_backend_tensors(fn(*inputs, **to_backend_tensors(named)))
+        return to_current_values(to_backend_tensors(fn(*inputs, **to_backend_tensors(named))))
     with in_mode("tensors"):
-        return to_backend_tensors(fn(*to_tensors(inputs), **to_tensors(named)))
+        return to_current_values(to_backend_tensors(fn(*to_tensors(inputs), **to_tensors(named))))
 
 
 def _with_tensors(inputs: Sequence[Any], positions: Sequence[int], tensors: Sequence[Tensor]) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.boundary import tensor
 from mixtrain.class_labels import require_classes
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
 from mixtrain.typing import Tensor, TensorLike
@@ -14,7 +15,7 @@ Shape = tuple[int | None, ...]
 
 def as_float32(value: TensorLike) -> Tensor:
     """Return a tensor, array or number as a float32 tensor."""
-    return keras.ops.cast(backend.to_tensor(value), float32)
+    return keras.ops.cast(tensor("a loss", value), float32)
 
 
 def reduce_loss(where: str, losses: Tensor, reduction: str | None) -> Tensor:

@@ -7,9 +7,11 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.dtype import as_dtype, is_float
 from mixtrain.ops.arithmetic import add, sub
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import primitives
+from mixtrain.ops.promotion import promoted
 from mixtrain.typing import Tensor, TensorLike, Variable
 
 
@@ -45,6 +47,10 @@ def _written(where: str, variable: Variable, value: TensorLike) -> Tensor:
         new = keras.ops.broadcast_to(new, variable.shape)
     # A Parameter is stored in its own dtype, even where the running cell reads it in another one.
     stored = getattr(variable, "stored_dtype", variable.dtype)
+    if backend.is_tensor(value) and not is_float(stored) and promoted(new.dtype, stored) != as_dtype(stored):
+        raise checks.fail_type(
+            where, f"value must fit {as_dtype(stored).name} without loss", new, f"value.astype(mixtrain.{stored})"
+        )
     variable.assign(keras.ops.cast(new, stored))
     return backend.snapshot(variable)
 

@@ -48,6 +48,9 @@ class Adam(Optimizer):
         self.use_amsgrad = checks.boolean("Adam", "use_amsgrad", use_amsgrad)
         for name, value in (("use_locking", use_locking), ("use_lazy", use_lazy), ("use_offload", use_offload)):
             checks.boolean("Adam", name, value)
+        if use_lazy + use_offload + use_amsgrad > 1:
+            chosen = {"use_lazy": use_lazy, "use_offload": use_offload, "use_amsgrad": use_amsgrad}
+            raise checks.fail_value("Adam", "at most one may be True", chosen, "one of them")
         self.beta1_power = Parameter(np.float32(1.0), "beta1_power", requires_grad=False)
         self.beta2_power = Parameter(np.float32(1.0), "beta2_power", requires_grad=False)
         self.moment1 = self.parameters.clone("moment1", "zeros")

@@ -82,7 +82,9 @@ def as_weight_decay(where: str, value: Any) -> float | Cell:
 def _as_list(where: str, name: str, value: Any) -> list[Any]:
     write = f"{name}=network.trainable_params()"
     if isinstance(value, (str, dict)) or not isinstance(value, Iterable):
-        raise checks.fail_type(where, f"{name} must be a list of parameters or of dicts", value, write)
+        # As in MindSpore, whose scripts catch it, None is a ValueError.
+        fail = checks.fail_value if value is None else checks.fail_type
+        raise fail(where, f"{name} must be a list of parameters or of dicts", value, write)
     items = list(value)
     if not items:
         raise checks.fail_value(where, f"{name} must not be empty", items, write)

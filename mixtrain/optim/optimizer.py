@@ -59,7 +59,8 @@ class Optimizer(OptimizerCell):
         [0.5, 1.0]
     """
 
-    use_parallel = False
+    # What MindSpore's distributed optimizers read.
+    use_parallel, param_rank, enable_tuple_broaden, skip_auto_parallel_compile = False, None, True, True
 
     def __init__(
         self, learning_rate: LearningRateLike, parameters: ParamsLike, weight_decay: WeightDecayLike = 0.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
@@ -35,7 +35,7 @@ class OptimizerCell(Cell):
         param_length: Number of parameters.
         optim_filter: Per parameter, whether this device updates it; always True on one device.
         global_step: Steps so far, an int32 Parameter of shape (1,).
-        is_group: Whether there are parameter groups.
+        is_group: Whether there are parameter groups; `is_group_params_ordered`: in an order of their own.
         is_group_lr: Whether any group has its own learning rate.
         dynamic_lr: Whether any learning rate changes with the step.
         grad_centralization_flags: Per parameter, whether its gradient is centralized.
@@ -55,7 +55,9 @@ class OptimizerCell(Cell):
         super().__init__(auto_prefix=False)
         where = type(self).__name__
         default_lr = as_learning_rate(where, learning_rate, "learning_rate")
+        parameters = list(parameters) if isinstance(parameters, Iterable) else parameters
         options, self.is_group = parse_parameters(where, parameters, weight_decay, default_lr)
+        self.is_group_params_ordered = self.is_group and any("order_params" in group for group in parameters)
         trained = TrainedParameters.checked(where, [option.parameter for option in options])
         # Bypass Cell's registration: they belong to the network and keep the names it gave them.
         object.__setattr__(self, "parameters", trained)
@@ -111,10 +113,11 @@ class OptimizerCell(Cell):
     def get_lr_parameter(self, param: Any) -> Any:
         """Return the Parameter or schedule of a parameter's learning rate, or a list of them for a list.
 
-        Raises: ValueError: The optimizer does not train `param`.
+        Raises: TypeError if `param` is no Parameter. ValueError if the optimizer does not train it.
         """
         if isinstance(param, list):
             return [self.get_lr_parameter(item) for item in param]
+        checks.instance("get_lr_parameter", "param", param, keras.Variable, "one of optimizer.parameters")
         for index, parameter in enumerate(self.parameters):
             if parameter is param:
                 rate = self.learning_rate[index] if self.is_group_lr else self.learning_rate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -72,15 +73,18 @@ class Feed:
     @property
     def size(self) -> int | None:
         """Number of batches in a pass, or None where it is unknown."""
-        if self._pipeline is not None:
-            return self._pipeline.size
         if isinstance(self.dataset, keras.utils.PyDataset):
             return self.dataset.num_batches
-        try:
-            return len(self.dataset)
-        except TypeError:
-            count = getattr(self.dataset, "get_dataset_size", None)
-            return count() if callable(count) else None
+        known = None if self._pipeline is None else self._pipeline.size
+        return self._counted if known is None else known
+
+    @functools.cached_property
+    def _counted(self) -> int | None:
+        """What the dataset says itself; one of mixtrain reads a pass where it must, as in MindSpore."""
+        count = getattr(self.dataset, "get_dataset_size", None)
+        with contextlib.suppress(Exception):  # What fails here fails in the pass too, where it is explained.
+            return len(self.dataset) if count is None else count()  # type: ignore[arg-type, no-any-return]
+        return None
 
     def first(self) -> Batch:
         """Return the first batch of a pass. Raises: ValueError if the dataset is empty."""
@@ -134,7 +138,7 @@ class Feed:
     def _python_batches(self) -> Iterator[Tree]:
         if not isinstance(self.dataset, keras.utils.PyDataset):
             if isinstance(self.dataset, Iterator):
-                self.dataset.reset()  # An iterator without it was refused.
+                self.dataset.reset()  # type: ignore[attr-defined]  # An iterator without it was refused.
             yield from self.dataset
             return
         self.dataset.on_epoch_begin()

@@ -174,7 +174,7 @@ class KerasCalls(KerasSaving):
 
     def predict(
         self, *inputs: TensorLike, x: TensorLike | None = None, batch_size: int | None = None,
-        verbose: str | int = "auto", steps: int | None = None, callbacks: Any = None,
+        verbose: str | int = "auto", steps: int | None = None, callbacks: Any = None, backend: None = None,
     ) -> Tree:
         """Run the network in inference mode.
 
@@ -186,6 +186,7 @@ class KerasCalls(KerasSaving):
             verbose: "auto": a bar on a terminal or in a notebook; 0: nothing; 1 or 2: a bar. Of a Keras network.
             steps: Number of batches; None for all.
             callbacks: A Keras callback or a list of them, for a Keras network.
+            backend: None: MindSpore's other value, "lite", is an inference engine of its own.
 
         Returns:
             The network's outputs, floats in float32. A Keras network with one argument runs batch by batch and returns
@@ -199,6 +200,8 @@ class KerasCalls(KerasSaving):
             >>> tuple(mixtrain.Model(nn.Dense(2, 3)).predict(np.ones((4, 2), np.float32)).shape)
             (4, 3)
         """
+        if backend is not None:
+            raise checks.fail_value("Model.predict", "backend must be None", backend, "model.predict(data)")
         inputs = inputs if x is None else (x, *inputs)
         if not inputs or inputs[0] is None or isinstance(inputs[0], str):
             raise checks.fail_type("Model.predict", "a batch must be given", inputs, "model.predict(data)")
@@ -220,8 +223,11 @@ class KerasCalls(KerasSaving):
                 "Model.predict", "batches need a Keras network and one array, structure of arrays or dataset", inputs,
                 "model.predict(data)",
             )
-        outputs = self._run(keras.tree.map_structure(backend.to_tensor, as_batch(inputs, backend.refuse_unstorable)))
+        outputs = self._run_rows(inputs)
         return boundary.to_tensors(outputs) if as_tensors else outputs
+
+    def _run_rows(self, inputs: tuple[Tree, ...]) -> Tree:
+        return self._run(keras.tree.map_structure(backend.to_tensor, as_batch(inputs, backend.refuse_unstorable)))
 
     def _run(self, inputs: tuple[Tree, ...]) -> Tree:
         with self._use.of("Model.predict"):

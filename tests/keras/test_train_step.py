@@ -128,7 +128,7 @@ def test_a_step_that_does_not_scale_its_loss_is_an_error_if_a_manager_is_passed_
 def test_a_step_that_does_not_scale_its_loss_is_warned_of_at_a_level_that_scales_and_trains_without() -> None:
     scaled, unscaled = model(), model(scales=False)
     expected = fit(scaled, prepare(scaled, adam(), "O2"))
-    with pytest.warns(UserWarning, match="the train_step does not scale its loss"):
+    with pytest.warns(UserWarning, match="must scale the loss; got gradients"):
         np.testing.assert_allclose(fit(unscaled, prepare(unscaled, adam(), "O2")), expected, rtol=1e-3)
 
 

@@ -59,7 +59,7 @@ def test_unnamed_parameters_are_numbered() -> None:
     ("params", "error", "message"),
     [
         ([], ValueError, "SGD: params must not be empty"),
-        (None, TypeError, "SGD: params must be a list of parameters or of dicts"),
+        (None, ValueError, "SGD: params must be a list of parameters or of dicts"),
         (3, TypeError, "SGD: params must be a list"),
         ([np.ones(2)], TypeError, "each parameter must be a Parameter or keras.Variable; got ndarray"),
         ([parameter("w", 1.0), parameter("w", 1.0)], ValueError, "two parameters must not share a name; got 'w'"),

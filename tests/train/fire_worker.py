@@ -6,6 +6,7 @@ training one line of JSON.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import sys
@@ -17,13 +18,15 @@ import numpy as np
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, backend, nn
 from mixtrain.dataset import GeneratorDataset
+from mixtrain.distribution import fully_sharded
 from mixtrain.seed import seed_state
 from mixtrain.serialization.names import parameters_by_name, states_by_name
 from mixtrain.train.callback import OnRequestExit
 from mixtrain.train.steps_per_call import StepsPerCall
+from tests.devices import COUNT
 
 STEPS, ROWS = 12, 4
-EPOCHS = {"host": 3, "groups": 3, "sink": 9}
+EPOCHS = {"host": 3, "groups": 3, "sink": 9, "sharded host": 3, "sharded sink": 9}
 # What the script exits with: not what a signal would make of it.
 STATUS = 7
 
@@ -72,8 +75,16 @@ def made() -> Model:
 
 
 def run(folder: str, feed: str, every: int, signals: int | None = None, pause: float = 0.002) -> dict[str, Any]:
-    """Train to the end, or to where a signal asks for it; return what is left."""
+    """Train to the end, or to where a signal asks for it; return what is left.
+
+    `feed`: How the steps are fed; "sharded host" and "sharded sink" also divide the weights over the devices.
+    """
     mixtrain.set_seed(3)
+    with fully_sharded(COUNT).scope() if feed.startswith("sharded") else contextlib.nullcontext():
+        return _run(folder, feed.removeprefix("sharded "), EPOCHS[feed], every, signals, pause)
+
+
+def _run(folder: str, feed: str, epochs: int, every: int, signals: int | None, pause: float) -> dict[str, Any]:
     model = made()
     config = mixtrain.CheckpointConfig(save_checkpoint_steps=every, keep_checkpoint_max=3, async_save=every % 2 == 0)
     callbacks: list[Any] = [mixtrain.ModelCheckpoint("fire", folder, config), Begin()]
@@ -83,7 +94,7 @@ def run(folder: str, feed: str, every: int, signals: int | None = None, pause: f
         StepsPerCall.estimate = lambda self, batch_bytes, most=0: 4  # type: ignore[method-assign]
     data = GeneratorDataset(Rows(pause), ["x", "y"], shuffle=True).batch(ROWS)
     sink: dict[str, Any] = {"dataset_sink_mode": True, "sink_size": 4} if feed == "sink" else {}
-    history = model.train(EPOCHS[feed], data, callbacks, verbose=0, resume=folder, **sink)
+    history = model.train(epochs, data, callbacks, verbose=0, resume=folder, **sink)
     stopped = signals is not None and callbacks[0].exit
     return {"stopped": stopped, "epochs": history.epoch, "state": digest(model)}
 

@@ -21,13 +21,14 @@ def _as_pair(where: str, img1: Any, img2: Any, max_val: float) -> tuple[Tensor, 
     images = tensor(where, img1), tensor(where, img2)
     shapes, dtypes = [tuple(x.shape) for x in images], [as_dtype(x.dtype) for x in images]
     if rank_of(images[0]) != 4 or shapes[0] != shapes[1] or dtypes[0] != dtypes[1]:
-        raise checks.fail_value(
+        fail = checks.fail_value if dtypes[0] == dtypes[1] else checks.fail_type
+        raise fail(
             where, "the images must be of one dtype and one shape (N, C, H, W)", list(zip(shapes, dtypes, strict=True)),
             "two batches of the same size",
         )
     unit = _maximum(dtypes[0])
     first, second = (keras.ops.cast(x, "float32") / unit for x in images)
-    return first, second, checks.number(where, "max_val", max_val, above=0, example=1.0) / unit
+    return first, second, max_val / unit
 
 
 def _maximum(dtype: DType) -> float:
@@ -70,7 +71,7 @@ def _similarity(
 
 
 def _checked(where: str, img1: Tensor, filter_size: int) -> None:
-    if min(img1.shape[2:]) < checks.integer(where, "filter_size", filter_size, at_least=1, example=11):
+    if min(img1.shape[2:]) < filter_size:
         raise checks.fail_value(
             where, f"height and width must be at least filter_size, {filter_size}", tuple(img1.shape),
             f"filter_size={max(1, min(img1.shape[2:]))}, or larger images",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import keras
 
+from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.ops import (
     adaptive_avg_pool3d,
@@ -38,6 +40,17 @@ from mixtrain.ops.volumes import AvgPool3D, MaxPool3D, window_elements
 from mixtrain.ops.windows import same_pads
 from mixtrain.typing import Tensor, Tree
 
+# How settings of these names are checked, in whichever class has them.
+_CHECKS: Final[dict[str, Callable[[str, str, Any], Any]]] = {
+    "central_fraction": functools.partial(checks.number, above=0, at_most=1, example=0.5),
+    "filter_sigma": functools.partial(checks.number, above=0, example=1.5),
+    "filter_size": functools.partial(checks.integer, at_least=1, example=11),
+    "k1": functools.partial(checks.number, example=0.01),
+    "k2": functools.partial(checks.number, example=0.03),
+    "max_val": functools.partial(checks.number, above=0, example=1.0),
+    "power_factors": lambda where, name, value: checks.instance(where, name, value, (tuple, list), f"{name}=(1, 1)"),
+}
+
 
 def operation_cell(name: str, function: Callable[..., Any], summary: str, **settings: Any) -> type[Cell]:
     """Create a Cell class that stores `settings` and computes ``function(*inputs, **settings)``.
@@ -51,6 +64,8 @@ def operation_cell(name: str, function: Callable[..., Any], summary: str, **sett
     def __init__(self: Cell, *args: Any, **kwargs: Any) -> None:
         Cell.__init__(self)
         for key, value in bind(*args, **kwargs).items():
+            if key in _CHECKS:
+                _CHECKS[key](name, key, value)
             setattr(self, key, value)
 
     def construct(self: Cell, *inputs: Any, **kwargs: Any) -> Tree:
@@ -93,6 +108,10 @@ def _unfold(x: Tensor, *, ksizes: Sequence[int], strides: Sequence[int], rates: 
 
 def _central_crop(image: Tensor, *, central_fraction: float) -> Tensor:
     image, slices = tensor("CentralCrop", image), []
+    if rank_of(image) not in (3, 4):
+        raise checks.fail_value(
+            "CentralCrop", "an image must have shape (C, H, W) or (N, C, H, W)", tuple(image.shape), "images of those"
+        )
     for size in image.shape[-2:]:
         start = int((size - size * central_fraction) / 2)
         slices.append(slice(start, size - start))
@@ -104,6 +123,11 @@ def _image_gradients(images: Tensor) -> tuple[Tensor, Tensor]:
     dy = keras.ops.pad(x[:, :, 1:] - x[:, :, :-1], ((0, 0), (0, 0), (0, 1), (0, 0)))
     dx = keras.ops.pad(x[..., 1:] - x[..., :-1], ((0, 0), (0, 0), (0, 0), (0, 1)))
     return dy, dx
+
+
+def _unpool(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return an unpooling whose inputs end in the size of its output, which may be None."""
+    return lambda x, indices, output_size=None, **settings: function(x, indices, output_size=output_size, **settings)
 
 
 def _multi_margin(x: Tensor, target: Tensor, *, p: int, margin: float, reduction: str, weight: Tensor | None) -> Tensor:
@@ -134,9 +158,9 @@ AdaptiveMaxPool3d: Final = operation_cell(
     "AdaptiveMaxPool3d", adaptive_max_pool3d, "Max pooling of volumes to `output_size`.",
     output_size=REQUIRED, return_indices=False,
 )
-MaxUnpool1d: Final = operation_cell("MaxUnpool1d", max_unpool1d, "The inverse of max pooling.", **_UNPOOL)
-MaxUnpool2d: Final = operation_cell("MaxUnpool2d", max_unpool2d, "The inverse of max pooling.", **_UNPOOL)
-MaxUnpool3d: Final = operation_cell("MaxUnpool3d", max_unpool3d, "The inverse of max pooling.", **_UNPOOL)
+MaxUnpool1d: Final = operation_cell("MaxUnpool1d", _unpool(max_unpool1d), "The inverse of max pooling.", **_UNPOOL)
+MaxUnpool2d: Final = operation_cell("MaxUnpool2d", _unpool(max_unpool2d), "The inverse of max pooling.", **_UNPOOL)
+MaxUnpool3d: Final = operation_cell("MaxUnpool3d", _unpool(max_unpool3d), "The inverse of max pooling.", **_UNPOOL)
 LPPool1d: Final = operation_cell("LPPool1d", lp_pool1d, "Power-average (Lp norm) pooling.", **_LP)
 LPPool2d: Final = operation_cell("LPPool2d", lp_pool2d, "Power-average (Lp norm) pooling.", **_LP)
 LRN: Final = operation_cell(

@@ -24,9 +24,11 @@ class _ConstantPad(Cell):
         write = f"padding=1, or {count} ints, of the last axis first"
         widths = (padding,) * count if isinstance(padding, int) else padding
         checks.instance(self.cls_name, "padding", widths, (tuple, list), write)
-        if len(widths) != count:
+        if len(widths) > count or len(widths) % 2:
             raise checks.fail_value(self.cls_name, f"padding must be an int or {count} ints", widths, write)
-        self.padding = tuple(int(width) for width in widths)
+        if not all(isinstance(width, int) for width in widths):
+            raise checks.fail_type(self.cls_name, "padding must hold ints", widths, write)
+        self.padding = tuple(widths)  # Fewer than all sides, as in MindSpore, are those of the last axes.
         self.value = value
 
     def construct(self, x: Tensor) -> Tensor:
@@ -37,8 +39,9 @@ class _ConstantPad(Cell):
             raise checks.fail_value(
                 name_of(self), f"the input must have at least {self._axes} axes", tuple(x.shape), "a larger input"
             )
-        pairs = [(0, 0)] * (rank - self._axes)
-        pairs += [(self.padding[2 * n], self.padding[2 * n + 1]) for n in reversed(range(self._axes))]
+        axes = len(self.padding) // 2
+        pairs = [(0, 0)] * (rank - axes)
+        pairs += [(self.padding[2 * n], self.padding[2 * n + 1]) for n in reversed(range(axes))]
         for axis, (before, after) in enumerate(pairs):
             if before < 0 or after < 0:
                 indices = keras.ops.arange(max(-before, 0), x.shape[axis] - max(-after, 0))

@@ -42,7 +42,7 @@ class TopKCategoricalAccuracy(HostMetric):
                 where, f"predictions must have shape (N, C) with C at least k={self.k}", predictions.shape,
                 "TopKCategoricalAccuracy(k) with a smaller k",
             )
-        if labels.shape == predictions.shape and is_one_hot(labels):
+        if labels.ndim == 2 and labels.shape[1] > 1 and len(labels) == len(predictions) and is_one_hot(labels):
             labels = labels.argmax(axis=1)
         if labels.shape not in ((len(predictions),), (len(predictions), 1)):
             raise checks.fail_value(

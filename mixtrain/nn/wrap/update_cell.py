@@ -81,6 +81,16 @@ class DynamicLossScaleUpdateCell(LossScaleUpdateCell):
         super().__init__(state or LossScaleState(start, rule), start)
         self.scale_factor, self.scale_window, self.loss_scale_value = rule.factor, rule.window, start
 
+    @property
+    def cur_iter(self) -> Tensor:
+        """Number of the next step, from 1, an int32 scalar."""
+        return self.state.applied_steps + self.state.skipped_steps + 1
+
+    @property
+    def last_overflow_iter(self) -> Tensor:
+        """Number of the last step that overflowed or filled a window; 0 before there is one."""
+        return self.cur_iter - self.state.good_steps - 1
+
 
 class FixedLossScaleUpdateCell(LossScaleUpdateCell):
     """Keeps the scale constant; overflowing steps are skipped all the same.

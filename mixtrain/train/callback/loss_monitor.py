@@ -61,7 +61,7 @@ class LossMonitor(Callback):
         arguments = run_context.original_args()
         metrics = arguments.get("metrics")
         if metrics:
-            print(f"Eval result: epoch {arguments.cur_epoch_num}, metrics: {_python_numbers(metrics)}", flush=True)
+            print(f"Eval result: epoch {arguments.cur_epoch_num}, metrics: {_python_numbers(metrics)}")
 
 
 def _step_label(arguments: CallbackArguments, step: int) -> str:

@@ -34,8 +34,15 @@ def test_three_axes_are_padded_from_the_last_one_on() -> None:
     assert nn.ConstantPad3d((0, 1, 0, 0, 1, 0), 7.0)(x).asnumpy().tolist() == expected
 
 
+def test_fewer_paddings_are_those_of_the_last_axis() -> None:
+    padded = nn.ConstantPad2d((0, 1), 0.5)(Tensor(np.arange(6, dtype=np.float32).reshape(1, 2, 3)))
+    assert padded.asnumpy().tolist() == [[[0, 1, 2, 0.5], [3, 4, 5, 0.5]]]
+
+
 def test_the_number_of_paddings_is_checked() -> None:
     with pytest.raises(ValueError, match="ReflectionPad2d: padding must be an int or 4 ints"):
-        nn.ReflectionPad2d((1, 1))
+        nn.ReflectionPad2d((1, 1, 1))
+    with pytest.raises(TypeError, match="ReflectionPad1d: padding must hold ints"):
+        nn.ReflectionPad1d(("2", 2))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="must have at least 3 axes"):
         nn.ReplicationPad3d(1)(Tensor([[1.0]]))

@@ -1,0 +1,65 @@
+"""`Jvp` and `Vjp`: cells that compute a network and its products with vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors
+from mixtrain.cell.cell import Cell
+from mixtrain.ops.derivatives import jvp, vjp
+from mixtrain.ops.gradient import check_function
+from mixtrain.typing import Tree
+
+
+class Jvp(Cell):
+    """Computes a network and its Jacobian-vector product: ``Jvp(net)(x, v)`` is ``(output, product)``.
+
+    With several inputs the last argument is a tuple of vectors, one for each.
+
+    Args:
+        fn: A Cell or a function of tensors.
+
+    Raises: TypeError if `fn` is neither.
+
+    Example:
+        >>> import mixtrain
+        >>> _, product = Jvp(lambda x: x * x)(mixtrain.Tensor([3.0]), mixtrain.Tensor([2.0]))
+        >>> product.asnumpy().tolist()
+        [12.0]
+
+    Source: MindSpore, `mindspore.nn.grad.Jvp`.
+    """
+
+    def __init__(self, fn: Any) -> None:
+        super().__init__(auto_prefix=False)
+        check_function(self.cls_name, fn)
+        self.fn = fn
+
+    def construct(self, *inputs: Any) -> tuple[Tree, ...]:
+        """Return the outputs and the products."""
+        with in_mode("tensors"):
+            *arguments, vectors = to_tensors(inputs)
+            return to_backend_tensors(self._product(arguments, vectors))  # type: ignore[no-any-return]
+
+    def _product(self, inputs: list[Any], vectors: Any) -> tuple[Tree, ...]:
+        return jvp(self.fn, tuple(inputs), vectors)
+
+
+class Vjp(Jvp):
+    """Computes a network and its vector-Jacobian product: ``Vjp(net)(x, v)`` is ``(output, product)``.
+
+    The last argument has the structure of the outputs.
+
+    Args:
+        fn: A Cell or a function of tensors.
+
+    Raises: TypeError if `fn` is neither.
+
+    Example: ``Vjp(net)(x, v)``.
+
+    Source: MindSpore, `mindspore.nn.grad.Vjp`.
+    """
+
+    def _product(self, inputs: list[Any], vectors: Any) -> tuple[Tree, ...]:
+        outputs, product = vjp(self.fn, *inputs)
+        return outputs, product(*vectors) if isinstance(vectors, tuple) else product(vectors)
