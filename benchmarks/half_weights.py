@@ -82,7 +82,7 @@ def data(workload: Workload, steps: int) -> tuple[np.ndarray, np.ndarray]:
 def measured(name: str, way: str, training: Training) -> dict[str, Any]:
     """Train a network in one way; return its losses by epoch, the share of weights that a step moves, and bytes."""
     gc.collect()
-    before = live_bytes()
+    before = live_arrays()  # Those of the last network stay alive until this one replaces them.
     set_seed(0)
     net = network(training.workload)
     loss = keras.losses.CategoricalCrossentropy(from_logits=True)
@@ -94,7 +94,8 @@ def measured(name: str, way: str, training: Training) -> dict[str, Any]:
     pairs = zip(weights, start, strict=True)
     moved = sum(int((backend.to_numpy(full_value(weight)) != value).sum()) for weight, value in pairs)
     gc.collect()
-    live = None if before is None else live_bytes() - before  # type: ignore[operator]
+    known = {*map(id, before or ())}
+    live = None if before is None else sum(array.nbytes for array in live_arrays() or () if id(array) not in known)
     rows = NumpySlicesDataset((x, y), shuffle=True).batch(training.workload.batch)
     history = model.train(training.epochs, rows, dataset_sink_mode=True, verbose=0)
     row = {
@@ -121,11 +122,9 @@ def _bytes(variable: Any) -> int:
     return math.prod(variable.shape) * backend.bytes_of(keras.backend.standardize_dtype(variable.dtype))
 
 
-def live_bytes() -> int | None:
-    """Return the bytes of all arrays on the device; None where the framework does not list them."""
-    if keras.backend.backend() != "jax":
-        return None
-    return sum(array.nbytes for array in sys.modules["jax"].live_arrays())
+def live_arrays() -> list[Any] | None:
+    """Return all arrays on the device; None where the framework does not list them."""
+    return sys.modules["jax"].live_arrays() if keras.backend.backend() == "jax" else None
 
 
 def record_of(rows: Sequence[Mapping[str, Any]], start: RunStart) -> dict[str, Any]:

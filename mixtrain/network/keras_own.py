@@ -39,5 +39,10 @@ def own_steps(network: Any) -> list[str]:
     """
     if not isinstance(network, keras.Model):
         return []
-    preprocesses = hasattr(network, "preprocess_samples") and getattr(network, "preprocessor", None) is not None
-    return [*(name for name in _LOOP_METHODS if overrides(network, name)), *(["preprocessor"] if preprocesses else [])]
+    names = [name for name in _LOOP_METHODS if overrides(network, name)]
+    return names if preprocessor_of(network) is None else [*names, "preprocessor"]
+
+
+def preprocessor_of(network: keras.Operation) -> Any:
+    """Return what prepares the rows of a task of KerasHub, no layer of its network; None of any other network."""
+    return getattr(network, "preprocessor", None) if hasattr(network, "preprocess_samples") else None

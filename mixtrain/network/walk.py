@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from mixtrain.network.keras_own import preprocessor_of
 from mixtrain.network.unique_names import unique_names
 from mixtrain.typing import Layer, Network, Variable
 
@@ -68,7 +69,8 @@ def _keras_children(layer: keras.Operation) -> dict[str, Layer]:
         return {wrapped.cls_name: wrapped}
     layers: list[Layer] = []
     if isinstance(layer, keras.Layer):
-        layers = list(sublayers(layer))
+        preprocessor = preprocessor_of(layer)
+        layers = [child for child in sublayers(layer) if child is not preprocessor]
     if isinstance(layer, keras.Model):
         operations = getattr(layer, "operations", ())
         layers += [operation for operation in operations if not isinstance(operation, keras.Layer)]

@@ -79,7 +79,7 @@ def differentiate(
     tensors. `named`: Its keyword arguments. `positions`: The inputs to differentiate by: tensors or tuples of tensors;
     numbers are skipped. The gradient of an integer tensor is zeros. `weights`: The variables to differentiate by, or
     None; the gradient of one without `requires_grad` is zeros. `sens`: The gradient of the outputs: None for 1
-    everywhere, a number, a tensor, or one for each output. `only_first`: Whether to differentiate the first output alone.
+    everywhere, a number, a tensor, or one for each output. `only_first`: Whether only the first output counts.
     """
     wants = wants_tensors(inputs, named)
     passed = (*inputs, *named.values())

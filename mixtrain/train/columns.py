@@ -10,7 +10,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.network.keras_own import keras_owns
-from mixtrain.step.own_loss import inputs_of
+from mixtrain.step.own_loss import computes_loss, inputs_of
 from mixtrain.train.feed import Feed
 from mixtrain.train.networks import Networks
 from mixtrain.typing import Batch, DatasetLike, LossFn, Network, Tree
@@ -27,6 +27,8 @@ def check_columns(where: str, networks: Networks, feed: Feed, *, training: bool,
     if networks.own_loss:
         _check_columns_of_own_loss(where, columns, networks.network)
     elif networks.loss_fn is not None:
+        if columns == 1 and computes_loss(networks.network):
+            return  # Its `compute_loss` makes labels of its own.
         if columns == 1 and isinstance(batch[0], dict):
             raise _no_label(where, batch[0])
         if columns == 1 and _is_arrays(feed.dataset):

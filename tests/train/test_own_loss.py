@@ -223,3 +223,32 @@ def test_a_network_compiled_for_its_added_losses_brings_its_optimizer() -> None:
     network.compile(keras.optimizers.SGD(0.05))
     history = Model(network).train(2, batches(X), verbose=0)
     assert_same(network, history, in_keras(autoencoder(), None, X))
+
+
+class Pairs(keras.Model):
+    """Learns which of two parts of a row belong together: its labels are the diagonal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = keras.layers.Dense(3), keras.layers.Dense(3)
+
+    def call(self, x: Any) -> Any:
+        return ops.matmul(self.first(x["first"]), ops.transpose(self.second(x["second"])))
+
+    def compute_loss(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None, **options: Any) -> Any:
+        return super().compute_loss(x, ops.eye(ops.shape(y_pred)[0]), y_pred, sample_weight, **options)
+
+
+def test_a_compute_loss_that_makes_its_labels_needs_none() -> None:
+    rows = {"first": X[:, :2], "second": X[:, 2:]}
+
+    def made() -> keras.Model:
+        keras.utils.set_random_seed(0)
+        network = Pairs()
+        network(rows)
+        network.compile(keras.optimizers.SGD(0.01), "mse")
+        return network
+
+    options: dict[str, Any] = {"batch_size": 6, "epochs": 2, "shuffle": False, "verbose": 0}
+    theirs = made().fit(rows, **options).history["loss"]
+    np.testing.assert_allclose(Model(made()).fit(rows, **options)["loss"], theirs, rtol=1e-5)
