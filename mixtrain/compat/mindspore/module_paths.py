@@ -14,6 +14,7 @@ from mixtrain.compat.mindspore.refused_names import REFUSED, stub
 from mixtrain.lazy_names import find_with, serve_names
 
 _INNER: Final = "mixtrain.compat.mindspore.inner_names"
+_THOR: Final = "mixtrain.compat.mindspore.train.thor_model"
 _CUSTOM_LOOP: Final = "mixtrain.compat.mindspore.train.custom_loop"
 
 # Modules that MindSpore has, or had, and where their names are here. A module that exists here, too, keeps its own
@@ -61,8 +62,8 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         "layer.normalization", "layer.rnn_cells", "layer.rnns", "layer.timedistributed", "learning_rate_schedule",
         "loss", "loss.loss", "optim", "optim.ada_grad", "optim.adadelta", "optim.adafactor", "optim.adam",
         "optim.adamax", "optim.asgd", "optim.ftrl", "optim.lamb", "optim.lars", "optim.lazyadam", "optim.momentum",
-        "optim.optimizer", "optim.proximal_ada_grad", "optim.rmsprop", "optim.rprop", "optim.sgd", "optim.thor", "utils", "wrap",
-        "wrap.grad_reducer", "wrap.loss_scale",
+        "optim.optimizer", "optim.proximal_ada_grad", "optim.rmsprop", "optim.rprop", "optim.sgd", "optim.thor",
+        "utils", "wrap", "wrap.grad_reducer", "wrap.loss_scale",
     )), ("mixtrain.nn",)),
     "mixtrain.nn.wrap.cell_wrapper": ("mixtrain.nn", _INNER),
     "mixtrain.ops": ("mixtrain.ops.unlisted",),
@@ -86,7 +87,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         ("mixtrain.compat.mindspore.parallel_utils",),
     ),
     "mixtrain.runtime": ("mixtrain.common.accepted",),
-    "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization"),
+    "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization", _THOR),
     "mixtrain.train.amp": ("mixtrain.amp",),
     "mixtrain.train.callback": ("mixtrain.train", _CUSTOM_LOOP),
     **dict.fromkeys(
@@ -102,9 +103,11 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.train.model": ("mixtrain.train", "mixtrain.context"),
     "mixtrain.train.serialization": ("mixtrain", _INNER),
     **dict.fromkeys((f"mixtrain.train.{path}" for path in (
-        "data_sink", "dataset_helper", "summary", "summary.summary_record", "train_thor",
-        "train_thor.convert_utils", "train_thor.dataset_helper",
+        "data_sink", "dataset_helper", "summary", "summary.summary_record", "train_thor.dataset_helper",
     )), ("mixtrain.train",)),
+    **dict.fromkeys(
+        ("mixtrain.train.train_thor", "mixtrain.train.train_thor.convert_utils"), (_THOR, "mixtrain.train")
+    ),
     "mixtrain.utils": ("mixtrain",),
     "mixtrain.utils.dlpack": ("mixtrain",),
     # Where mixtrain had them first, by which pickles name them.

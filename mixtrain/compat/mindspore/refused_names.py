@@ -108,7 +108,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         **dict.fromkeys(("DatasetHelper", "connect_network_with_dataset"), "Model feeds itself. Write Model.train"),
         "FlopsUtilizationCollector": _PROFILE,
         "SummaryLandscape": _LANDSCAPE,
-        **dict.fromkeys(("ConvertModelUtils", "ConvertNetUtils"), "thor is not offered. Write nn.Momentum or nn.Lamb"),
+        "ConvertNetUtils": "thor is not offered. Write nn.Momentum or nn.Lamb",
     },
     "mixtrain.ops.op_info_register": {"*": _KERNEL},
     "mixtrain.mindrecord": dict.fromkeys((

@@ -244,9 +244,10 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
         """Return ``(status, compute_input)``; no check needs to start here, the gradients show an overflow.
 
-        For a variable, such as `scale_sense`, its current value is returned.
+        Of `scale_sense` the value that this step uses is returned; a Parameter of the user's own is returned itself, so
+        that its manager updates it.
         """
-        return pre_cond, backend.snapshot(compute_input) if isinstance(compute_input, keras.Variable) else compute_input
+        return pre_cond, backend.snapshot(compute_input) if compute_input is self.scale_sense else compute_input
 
     @library
     def get_overflow_status(self, status: Any, compute_output: Any) -> Tensor:

@@ -150,3 +150,28 @@ def test_forms_of_calls() -> None:
 @pytest.mark.parametrize("path", ["nn.grad", "nn.optim.adafactor", "nn.optim.asgd"])
 def test_module_paths(path: str) -> None:
     assert importlib.import_module(f"mixtrain.{path}").Jvp is nn.Jvp
+
+
+def test_a_train_cell_updates_a_loss_scale_of_its_own_through_the_overflow_check() -> None:
+    class Step(nn.TrainOneStepWithLossScaleCell):
+        def __init__(self, network: Any, optimizer: Any, manager: Any) -> None:
+            super().__init__(network, optimizer, manager)
+            self.loss_scale = Parameter(Tensor(manager.get_loss_scale(), mixtrain.float32), "own_scale")
+            self.manager = manager
+
+        def construct(self, x: Any, overflow: Any) -> Any:
+            _, scale = self.start_overflow_check(self.network(x), self.loss_scale)
+            self.manager(scale, overflow)
+            return self.loss_scale.value()
+
+    net = nn.Dense(2, 1)
+    step = Step(net, nn.Momentum(net.trainable_params(), 0.1, 0.9), nn.DynamicLossScaleUpdateCell(1024, 2, 2))
+    scales = [float(step(X, Tensor(number == 0))) for number in range(6)]
+    assert scales == [512, 512, 1024, 1024, 2048, 2048]
+
+
+def test_a_model_without_thor_stays_as_it_is() -> None:
+    model = Model(nn.Dense(2, 2))
+    convert = importlib.import_module("mixtrain.train.train_thor").ConvertModelUtils
+    assert convert is mixtrain.train.ConvertModelUtils
+    assert convert().convert_to_thor_model(model, network=None, optimizer=None) is model
