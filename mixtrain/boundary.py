@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import operator
 import threading
 from collections.abc import Callable, Iterator
@@ -25,9 +26,12 @@ Mode = Literal["outside", "tensors", "backend"]
 class _State(threading.local):
     mode: Mode = "outside"
     compiling: bool = False  # Whether `jit` traces a function.
+    call: int = 0  # Number of the compiled call of user code that runs; 0 outside.
+    written: list[tuple[Any, BackendTensor]] = []  # What it wrote to: Tensors older than it, and what they held.
 
 
 _state = _State()
+_calls = itertools.count(1)
 
 
 class UserTensor:
@@ -85,9 +89,33 @@ def compiling() -> Iterator[None]:
     """Run a block in which nothing shares memory, as `jit` traces a function."""
     previous, _state.compiling = _state.compiling, True
     try:
-        yield
+        with _undoing_writes():
+            yield
     finally:
         _state.compiling = previous
+
+
+@contextlib.contextmanager
+def _undoing_writes() -> Iterator[None]:
+    """Run a compiled call; Tensors that are older than it are then as they were, as constants of MindSpore's graphs."""
+    outer, _state.call, _state.written = (_state.call, _state.written), next(_calls), []
+    try:
+        yield
+    finally:
+        for tensor, content in reversed(_state.written):
+            tensor.content = content
+        _state.call, _state.written = outer
+
+
+def current_call() -> int:
+    """Return the number of the compiled call of user code that runs, 0 outside; a Tensor keeps it as `born`."""
+    return _state.call
+
+
+def note_write(tensor: Any) -> None:
+    """Note what a Tensor holds before it is written to."""
+    if _state.call and tensor.born != _state.call:
+        _state.written.append((tensor, tensor.content))
 
 
 def shares_memory() -> bool:
@@ -218,12 +246,16 @@ def run_users(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     """Return ``function(*args, **kwargs)`` of a user's network, which gets Tensors."""
     previous = _state.mode
     returns_tensors = previous == "tensors" or wants_tensors(args, kwargs)
-    if previous == "outside" and execution.current.graph_mode_is_set:
+    outermost = not _state.call and previous != "tensors"
+    compiled = outermost and (execution.current.graph_mode_is_set or backend.is_tracing())
+    if compiled:
         args, kwargs = unwrap(args), unwrap(kwargs)  # What a compiled network writes to its inputs, no caller sees.
     args, kwargs = to_tensors(args), to_tensors(kwargs)
     _state.mode = "tensors"
     try:
-        result = function(*args, **kwargs)
+        with _undoing_writes() if compiled else contextlib.nullcontext():
+            result = function(*args, **kwargs)
+            result = unwrap(result) if compiled else result
     finally:
         _state.mode = previous
     return to_tensors(result) if returns_tensors else unwrap(result)

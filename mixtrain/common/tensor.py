@@ -56,7 +56,10 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         [6. 4.] True
     """
 
-    __slots__ = ("__dict__", "__weakref__", "content", "origin")
+    __slots__ = ("__dict__", "__weakref__", "born", "content", "origin")
+
+    # The compiled call that made it; see `boundary.current_call`.
+    born: int
 
     # The backend tensor, or a channels-last view of one.
     content: BackendTensor
@@ -68,6 +71,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         shape: int | Sequence[int] | None = None, init: Initializer | None = None, internal: bool = False,
         const_arg: bool = False,
     ) -> None:
+        self.born = boundary.current_call()
         self.content = initial_value(input_data, None if dtype is None else as_dtype(dtype), shape, init)
         if isinstance(input_data, Tensor) and input_data.dtype == self.dtype:
             # In MindSpore both share the memory.
@@ -206,6 +210,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     def store(self, value: BackendTensor) -> None:
         """Replace the backend tensor."""
+        boundary.note_write(self)
         self.content = value
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -219,8 +224,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         return int(self.shape[0])
 
     def __contains__(self, value: Any) -> bool:
-        equal = self == value  # False, not a Tensor, for what is no number.
-        return isinstance(value, (int, float, complex, np.number, Tensor)) and bool(equal.any())
+        return isinstance(value, (int, float, complex, np.number, Tensor)) and bool((self == value).any())
 
     def __bool__(self) -> bool:
         if self.size != 1:
@@ -283,6 +287,7 @@ def _wrap(value: BackendTensor) -> Tensor | BackendTensor:
 def _from_backend(value: BackendTensor) -> Tensor:
     # Without `__init__`, which converts and copies.
     result = Tensor.__new__(Tensor)
+    result.born = boundary.current_call()
     result.content = value
     return result
 

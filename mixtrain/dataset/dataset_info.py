@@ -64,6 +64,12 @@ class DatasetInfo(abc.ABC, Generic[_DatasetT]):
         size = self._stage.size
         return self._counted_size if size is None else size
 
+    @property
+    def dataset_size(self) -> int | None:
+        """What `get_dataset_size` returns, None where rows would have to be read for it."""
+        size = self._stage.size
+        return vars(self).get("_counted_size") if size is None else size
+
     @functools.cached_property
     def _counted_size(self) -> int:
         if self._stage.infinite:

@@ -119,7 +119,8 @@ class CallbackArguments:
         self._unknown(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _FIELDS:
+        # Scripts that resume write the number of the epoch, until the next one begins.
+        if name in _FIELDS and name != "cur_epoch_num":
             raise AttributeError(
                 f"cb_params.{name}: the training loop writes it, a callback only reads it; got "
                 f"{checks.short_repr(value)}. Write another name for a value of your own."

@@ -139,3 +139,35 @@ def test_a_write_changes_nothing_else_in_a_network_in_graph_mode(name: str) -> N
 @pytest.mark.usefixtures("graph_mode")
 def test_what_a_network_in_graph_mode_writes_to_its_input_the_caller_does_not_see() -> None:
     assert changed(Written(lambda x: x))[1] is False
+
+
+class Buffer(nn.Cell):
+    """Adds its input to a Tensor that it keeps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept, self.weight = Tensor(np.zeros((2, 3), np.float32)), nn.Dense(3, 3)
+
+    def construct(self, x: Any) -> Any:
+        """Return the sum of what is kept, after the write."""
+        kept = self.kept
+        for row in range(2):
+            kept[row] = kept[row] + x[row]
+        return (self.weight(x) * 0 + kept).sum(-1)
+
+
+@pytest.mark.usefixtures("graph_mode")
+def test_a_kept_tensor_that_a_compiled_call_writes_to_begins_each_call_as_it_was() -> None:
+    ones = np.ones((2, 3), np.float32)
+    for net in (Buffer(), mixtrain.jit(Buffer())):
+        assert [net(Tensor(ones)).asnumpy().tolist() for _ in range(2)] == [[3, 3]] * 2
+    net = Buffer()
+    model = mixtrain.Model(net, nn.MSELoss(), nn.SGD(net.weight.trainable_params(), 0.1))
+    assert model.train(2, [(ones, np.zeros(2, np.float32))] * 2, verbose=0)["loss"] == [9, 9]
+    assert model.predict(Tensor(ones)).asnumpy().tolist() == [3, 3]
+    assert not net.kept.asnumpy().any()
+
+
+def test_a_kept_tensor_keeps_what_is_written_where_no_graph_mode_was_set() -> None:
+    net, ones = Buffer(), Tensor(np.ones((2, 3), np.float32))
+    assert [net(ones).asnumpy().tolist() for _ in range(2)] == [[3, 3], [6, 6]]

@@ -16,19 +16,21 @@ from mixtrain.nn.layer.recurrence import RECURRENCES, Recurrence, linear
 from mixtrain.typing import DTypeLike, Tensor, Tree
 
 
-class _RecurrentCell(Cell):
-    """Base class of the recurrent cells; `kind` is a key of `RECURRENCES`."""
+class RNNCellBase(Cell):
+    """The weights of a recurrent cell of `num_chunks` gates, for cells of the user's own, as in MindSpore."""
 
     precision_family = "recurrent"
 
-    def __init__(self, input_size: int, hidden_size: int, has_bias: bool, kind: str, dtype: DTypeLike) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, has_bias: bool, num_chunks: int, dtype: DTypeLike = float32
+    ) -> None:
         super().__init__()
         where = self.cls_name
         self.input_size = checks.integer(where, "input_size", input_size, at_least=1)
         self.hidden_size = checks.integer(where, "hidden_size", hidden_size, at_least=1)
         self.has_bias = checks.boolean(where, "has_bias", has_bias)
-        self._recurrence: Recurrence = RECURRENCES[kind]
-        rows, init = self._recurrence.gates * self.hidden_size, Uniform(1 / math.sqrt(self.hidden_size))
+        rows = checks.integer(where, "num_chunks", num_chunks, at_least=1) * self.hidden_size
+        init = Uniform(1 / math.sqrt(self.hidden_size))
         self.weight_ih = Parameter(initializer(init, (rows, self.input_size), dtype), name="weight_ih")
         self.weight_hh = Parameter(initializer(init, (rows, self.hidden_size), dtype), name="weight_hh")
         self.bias_ih: Parameter | None = None
@@ -36,6 +38,14 @@ class _RecurrentCell(Cell):
         if has_bias:
             self.bias_ih = Parameter(initializer(init, (rows,), dtype), name="bias_ih")
             self.bias_hh = Parameter(initializer(init, (rows,), dtype), name="bias_hh")
+
+
+class _RecurrentCell(RNNCellBase):
+    """Base class of the recurrent cells here; `kind` is a key of `RECURRENCES`."""
+
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool, kind: str, dtype: DTypeLike) -> None:
+        super().__init__(input_size, hidden_size, has_bias, RECURRENCES[kind].gates, dtype)
+        self._recurrence: Recurrence = RECURRENCES[kind]
 
     def construct(self, x: Tensor, hx: Tree) -> Tree:
         """Return the state after the step with input `x`."""

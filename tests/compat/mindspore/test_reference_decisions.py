@@ -175,3 +175,16 @@ def test_a_model_without_thor_stays_as_it_is() -> None:
     convert = importlib.import_module("mixtrain.train.train_thor").ConvertModelUtils
     assert convert is mixtrain.train.ConvertModelUtils
     assert convert().convert_to_thor_model(model, network=None, optimizer=None) is model
+
+
+def test_names_that_projects_use() -> None:
+    base = importlib.import_module("mixtrain.nn.layer.rnn_cells").RNNCellBase
+    assert [parameter.shape for parameter in base(2, 3, True, num_chunks=2).get_parameters()] == [
+        (6, 2), (6, 3), (6,), (6,)
+    ]
+    data = mixtrain.dataset.GeneratorDataset(lambda: iter([(np.ones(2),)] * 3), ["x"])
+    assert data.dataset_size is None
+    assert (data.get_dataset_size(), data.dataset_size) == (3, 3)
+    arguments = mixtrain.train.RunContext(mixtrain.train.CallbackArguments(cur_epoch_num=1)).original_args()
+    arguments.cur_epoch_num += 4
+    assert arguments.cur_epoch_num == 5
