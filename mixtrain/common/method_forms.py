@@ -129,8 +129,9 @@ def _extreme(
         args, options = args[1:], {"axis": args[0], **options}
     if 0 in tuple(tensor(f"Tensor.{name}", self).shape) and not args and options.get("axis") is None:
         raise checks.fail_value(f"Tensor.{name}", "the tensor must have elements", tuple(self.shape), "x.size > 0")
-    with_indices = bool(args) and args[0] is not None or "dim" in options or options.pop("return_indices", False)
-    options.pop("return_indices", None)
+    # `keepdims` is a word of the form that returns values alone, `keepdim` of the other.
+    by_position = bool(args) and args[0] is not None and "keepdims" not in options
+    with_indices = options.pop("return_indices", False) or by_position or "dim" in options
     for alias, option in (("dim", "axis"), ("keepdim", "keepdims")):
         if alias in options:
             options[option] = options.pop(alias)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend
-from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
+from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32, wider
 from mixtrain.network.interpose import Forward
 from mixtrain.typing import Layer, Tensor
 
@@ -90,7 +90,8 @@ def lean(layer: keras.Layer, forward: Forward, output: DType) -> Forward:
     def call(inputs: Tensor) -> Tensor:
         if as_dtype(inputs.dtype) not in _DTYPES:
             return forward(inputs)
-        return keras.ops.cast(normalize(layer, inputs), output)
+        # The kernel's result has the dtype of its input, which may hold less than the result of this layer.
+        return keras.ops.cast(normalize(layer, keras.ops.cast(inputs, wider(inputs.dtype, output))), output)
 
     return call
 

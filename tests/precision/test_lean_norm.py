@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 
+import mixtrain
 from mixtrain.amp import apply_plan, plan_precision
 from tests.backends import on_jax_only_some
 from tests.precision.test_fused_norm import draw, gradients
@@ -86,3 +87,16 @@ def test_float64_goes_through_the_layers_own_call() -> None:
     apply_plan(planned, plan_precision(planned, "O0"))
     x = draw(SHAPE).astype(np.float64)
     np.testing.assert_array_equal(planned.get_layer("norm")(x), network(dtype="float64").get_layer("norm")(x))
+
+
+@pytest.mark.parametrize("kind", [L.LayerNormalization, L.GroupNormalization, L.BatchNormalization])
+def test_an_output_that_is_planned_in_float32_is_not_rounded_to_half_before(kind: Any) -> None:
+    options = {"groups": 2} if kind is L.GroupNormalization else {}
+    model = keras.Sequential([keras.Input((4,)), L.Dense(8), kind(name="norm", **options)])
+    model.get_layer("norm").gamma.assign(np.full(8, 1e5, np.float32))
+    mixtrain.to_float(model.get_layer("norm"), mixtrain.float32)
+    plan = plan_precision(model, "O2")
+    assert plan.row("norm").output_dtype == mixtrain.float32
+    apply_plan(model, plan)
+    result = keras.ops.convert_to_numpy(model(draw((6, 4)), training=True))
+    assert np.isfinite(result).all() and np.abs(result).max() > 65504

@@ -136,6 +136,8 @@ def test_forms_of_calls() -> None:
     assert np.all(np.ones((2, 2)) == Tensor(np.ones((2, 2))))
     assert ("a" in Tensor([1])) is False
     assert (1 in Tensor([1, 2])) is True
+    assert X.max(0, keepdims=True).asnumpy().tolist() == [[3, 4]]
+    assert [part.asnumpy().tolist() for part in X.max(0, True)] == [[[3, 4]], [[1, 1]]]
     metric = Top5CategoricalAccuracy()
     metric.update(Tensor(np.arange(12, dtype=np.float32).reshape(2, 6)), Tensor(np.eye(2, 4, dtype=np.float32)))
     assert metric.eval() == 0.5
