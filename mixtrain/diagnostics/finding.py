@@ -41,7 +41,9 @@ class HealthyStep:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """The first tensor that is not finite, and what would help. Findings are equal if kind and layer are.
+    """The first tensor that is not finite, and what would help.
+
+    Findings are equal if kind, layer and column are, and whether float32 has it too.
 
     Attributes:
         kind: What is not finite. "input": a column of the batch, itself or after its cast to half; "forward": a layer's
@@ -77,7 +79,7 @@ class Finding:
 
     kind: Kind
     layer: str | None = None
-    column: int | None = dataclasses.field(default=None, compare=False)
+    column: int | None = None
     count: int = dataclasses.field(default=0, compare=False)
     nan: int | None = dataclasses.field(default=None, compare=False)
     size: int = dataclasses.field(default=0, compare=False)
@@ -86,7 +88,7 @@ class Finding:
     forward_finite: bool = dataclasses.field(default=True, compare=False)
     scale: float | None = dataclasses.field(default=None, compare=False)
     cure: tuple[str, ...] = dataclasses.field(default=(), compare=False)
-    in_float32: bool = dataclasses.field(default=False, compare=False)
+    in_float32: bool = False
     growth: float | None = dataclasses.field(default=None, compare=False)
     steps: int = dataclasses.field(default=0, compare=False)
     origin: str | None = dataclasses.field(default=None, compare=False)

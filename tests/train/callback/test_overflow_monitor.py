@@ -367,6 +367,18 @@ def test_the_same_verdict_in_steps_in_a_row_is_printed_once(capsys: pytest.Captu
 
 
 @pytest.mark.slow
+def test_another_column_is_another_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    rows, labels = np.ones((4, 3), np.float32), np.ones((4, 1), np.float32)
+    bad_rows, bad_labels = rows.copy(), labels.copy()
+    bad_rows[1, 1], bad_labels[2] = np.nan, np.nan
+    network = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model = Model(network, "mse", keras.optimizers.SGD(1e-3), amp_level="O2", explain_overflow=True)
+    model.train(1, [(bad_rows, labels), (bad_rows, labels), (rows, bad_labels)], verbose=0)
+    assert [record.finding.column for record in model.overflows] == [0, 0, 1]
+    printed = capsys.readouterr().out
+    assert "the same in 1 more step" in printed and printed.count("column") == 2
+
+
 def test_a_run_that_ends_by_the_guard_has_its_last_step_in_the_records() -> None:
     model = chain_model(DynamicLossScaleManager(16, 2, 100), explain_overflow=True, bad_step_max=2)
     with pytest.raises(mixtrain.LossScaleExhausted) as caught:
