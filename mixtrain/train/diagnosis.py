@@ -15,6 +15,7 @@ from mixtrain.diagnostics.float8_scales import float8_scales, scaled_layers
 from mixtrain.diagnostics.non_finite import StepCounts, find_non_finite
 from mixtrain.diagnostics.origin import Origins
 from mixtrain.diagnostics.replay import Replay
+from mixtrain.dtype import float32
 from mixtrain.network.walk import tree_of
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.train.networks import Networks
@@ -129,7 +130,11 @@ class OverflowDiagnosis:
 
     def _make_replay(self, compiled: _Compiler | None) -> Replay:
         networks = self._networks
-        rows = {id(row.target): row.compute_dtype.name for row in networks.precision.plan.rows}
+        # A normalization that computes in float32 may return half, whose range its output overflows.
+        rows = {
+            id(row.target): (row.output_dtype if row.compute_dtype == float32 else row.compute_dtype).name
+            for row in networks.precision.plan.rows
+        }
         nodes = tree_of(networks.examined).walk()
         return Replay(
             networks.examined, networks.with_loss, float32=networks.keeping_float32, compiled=compiled,

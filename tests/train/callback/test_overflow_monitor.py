@@ -367,6 +367,23 @@ def test_the_same_verdict_in_steps_in_a_row_is_printed_once(capsys: pytest.Captu
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", [keras.layers.LayerNormalization, keras.layers.BatchNormalization])
+def test_a_normalization_whose_output_overflows_is_cured_by_the_layers_that_are_named(kind: Any) -> None:
+    large, small = keras.initializers.Constant(1e5), keras.initializers.Constant(1e-6)
+    rows = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    cure: tuple[str, ...] = ()
+    for expected in (1, 0):
+        dense = keras.layers.Dense
+        parts = [dense(3), kind(gamma_initializer=large, name="norm"), dense(1, kernel_initializer=small, name="head")]
+        network = keras.Sequential([keras.Input((3,)), *parts])
+        for path in cure:
+            mixtrain.to_float(network.get_layer(path), mixtrain.float32)
+        model = Model(network, "mse", keras.optimizers.SGD(1e-9), amp_level="O2", explain_overflow=True)
+        assert model.train(1, [(rows, rows[:, :1])], verbose=0)["skipped_steps"] == [expected]
+        cure = cure or model.overflows[0].finding.cure
+        assert cure == ("norm", "head")
+
+
 def test_another_column_is_another_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     rows, labels = np.ones((4, 3), np.float32), np.ones((4, 1), np.float32)
     bad_rows, bad_labels = rows.copy(), labels.copy()
