@@ -8,7 +8,7 @@ from mixtrain import backend
 from mixtrain.diagnostics.finding import Finding
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.healthy_steps import healthy_steps
-from mixtrain.train.run_context import RunContext
+from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.weight_growth import WeightGrowth
 
 
@@ -78,7 +78,7 @@ class OverflowMonitor(Callback):
         arguments = run_context.original_args()
         scale = float(arguments.step_results.loss_scale[-1])  # type: ignore[union-attr]
         next_scale = float(backend.to_numpy(arguments._step.scale.variable))
-        finding = self._with_growth(arguments.explain_overflow(), arguments.cur_step_num - self._first_step - 1)
+        finding = self._with_growth(arguments)
         before = healthy_steps(
             finding, arguments.get("_recent", ()), arguments.cur_step_num, arguments.get("list_callback", ())
         )
@@ -92,10 +92,14 @@ class OverflowMonitor(Callback):
             self._print(str(record))
         self.records.append(record)
 
-    def _with_growth(self, finding: Finding, steps: int) -> Finding:
-        """Add the growth of the weights to a finding that no loss scale helps with, if it is the cause."""
+    def _with_growth(self, arguments: CallbackArguments) -> Finding:
+        """Explain a step; add the growth of the weights to what no loss scale helps with, if it is the cause."""
+        finding, steps = arguments.explain_overflow(), arguments.cur_step_num - self._first_step - 1
         if finding.kind in ("input", "none") or finding.scale is not None or self._growth is None or steps < 1:
             return finding
+        losses = [loss for records in arguments.get("_recent", ()) for loss in records.loss[~records.overflow]]
+        if len(losses) > 2 and losses[-1] <= 2 * min(losses):
+            return finding  # Training was well until this batch.
         growth = self._growth.since(steps)
         return finding if growth is None else dataclasses.replace(finding, growth=growth, steps=steps)
 

@@ -384,6 +384,29 @@ def test_a_normalization_whose_output_overflows_is_cured_by_the_layers_that_are_
         assert cure == ("norm", "head")
 
 
+class Exponential(keras.layers.Layer):
+    """The exponential of its input."""
+
+    def call(self, x: Any) -> Any:
+        return keras.ops.exp(x)
+
+
+def test_weights_that_grew_in_good_training_are_not_blamed_for_a_bad_batch() -> None:
+    one = keras.initializers.Constant(1.0)
+    parts = [Exponential(name="exp"), keras.layers.Dense(1, kernel_initializer=one, name="head")]
+    network = keras.Sequential([keras.Input((3,)), *parts])
+    good, bad, labels = np.zeros((4, 3), np.float32), np.zeros((4, 3), np.float32), np.full((4, 1), 300, np.float32)
+    bad[1] = 12
+    model = Model(
+        network, "mse", keras.optimizers.Adam(1.0), amp_level="O2", explain_overflow=True,
+        loss_scale_manager=DynamicLossScaleManager(1.0),
+    )
+    model.train(1, [(good, labels)] * 60 + [(bad, labels)], verbose=0)
+    (record,) = model.overflows
+    assert np.abs(backend.to_numpy(network.weights[0])).max() > 16  # Which a learning rate is blamed for elsewhere.
+    assert record.finding.growth is None and "in float32, to_float" in str(record.finding)
+
+
 def test_another_column_is_another_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     rows, labels = np.ones((4, 3), np.float32), np.ones((4, 1), np.float32)
     bad_rows, bad_labels = rows.copy(), labels.copy()
