@@ -158,7 +158,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     def set_dtype(self, dtype: DTypeLike) -> DType:
         """Cast this tensor in place; return the dtype."""
-        self.content = self.astype(dtype).content
+        self.store(self.astype(dtype).content)
         return self.dtype
 
     def set_data(self, data: TensorLike, slice_shape: bool = False) -> Tensor:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
 from mixtrain import checks
-from mixtrain.boundary import is_any_tensor, to_backend_tensors, to_tensors
-from mixtrain.ops.gradient import check_function
+from mixtrain.boundary import to_backend_tensors, to_tensors
+from mixtrain.ops.gradient import check_function, tensor_positions
 from mixtrain.ops.value_and_grad import value_and_grad
 from mixtrain.typing import Tensor, TensorLike, Tree
 
@@ -56,9 +55,9 @@ def vjp(fn: Callable[..., Any], *inputs: TensorLike, weights: Any = None, has_au
     return (outputs[0], vjp_fn, _unpack(tuple(outputs[1:]))) if has_aux else (outputs, vjp_fn)
 
 
-def _check_tensors(where: str, values: Tree) -> None:
-    for value in keras.tree.flatten(values):
-        if not (is_any_tensor(value) or isinstance(value, np.ndarray)):
+def _check_tensors(where: str, values: Sequence[TensorLike]) -> None:
+    for value in values:
+        if not tensor_positions([value]):
             raise checks.fail_type(where, "inputs must be Tensors", value, f"{where}(fn, mixtrain.Tensor(1.0))")
 
 
@@ -74,7 +73,7 @@ def jvp(
     """
     check_function("jvp", fn)
     arguments, vectors = _tuple(inputs), _tuple(v)
-    _check_tensors("jvp", (arguments, vectors))
+    _check_tensors("jvp", (*arguments, *vectors))
     outputs = fn(*arguments)
     products = _jvp(_without_aux(fn, has_aux), arguments, vectors, outputs[0] if has_aux else outputs)
     return (outputs[0], products, _unpack(tuple(outputs[1:]))) if has_aux else (outputs, products)

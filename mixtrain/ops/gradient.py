@@ -129,10 +129,12 @@ def differentiate(
 
 def _call(fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], wants: bool) -> Tree:
     """Call a user's function, with Tensors if its caller uses them, and return its outputs as backend tensors."""
-    if not wants:
-        return to_current_values(to_backend_tensors(fn(*inputs, **to_backend_tensors(named))))
-    with in_mode("tensors"):
-        return to_current_values(to_backend_tensors(fn(*to_tensors(inputs), **to_tensors(named))))
+    if wants:
+        with in_mode("tensors"):
+            outputs = fn(*to_tensors(inputs), **to_tensors(named))
+    else:
+        outputs = fn(*inputs, **to_backend_tensors(named))
+    return to_current_values(to_backend_tensors(outputs))
 
 
 def _with_tensors(inputs: Sequence[Any], positions: Sequence[int], tensors: Sequence[Tensor]) -> list[Any]:

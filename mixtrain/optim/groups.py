@@ -42,8 +42,8 @@ class ParameterOptions:
 
 def parse_parameters(
     where: str, parameters: Any, weight_decay: WeightDecayLike, learning_rate: Parameter | Cell
-) -> tuple[list[ParameterOptions], bool]:
-    """Return the options of each parameter, in the optimizer's order, and whether there are groups.
+) -> tuple[list[ParameterOptions], bool, bool]:
+    """Return the options of each parameter, in the optimizer's order, whether there are groups, and "order_params".
 
     `where`: Name of the optimizer, for error messages. `parameters`: An iterable of parameters, or of dicts with the
     keys "params", "lr", "weight_decay", "grad_centralization" and "order_params". `weight_decay`: Default of the
@@ -55,12 +55,13 @@ def parse_parameters(
     decay = as_weight_decay(where, weight_decay)
     is_dict = [isinstance(item, dict) for item in items]
     if not any(is_dict):
-        return [ParameterOptions(parameter, decay, _is_decayed_by_default(parameter)) for parameter in items], False
+        options = [ParameterOptions(parameter, decay, _is_decayed_by_default(parameter)) for parameter in items]
+        return options, False, False
     if not all(is_dict):
         raise checks.fail_type(
             where, "params must be all parameters or all dicts", items, 'params=[{"params": [...], "lr": 0.01}]'
         )
-    options: list[ParameterOptions] = []
+    options = []
     order: list[Any] | None = None
     for index, group in enumerate(items):
         _check_keys(where, group)
@@ -69,7 +70,7 @@ def parse_parameters(
         else:
             options += _parse_group(where, group, index, decay)
     _check_lengths(where, [learning_rate, *(option.learning_rate for option in options)])
-    return (options if order is None else _ordered(where, options, order)), True
+    return (options, True, False) if order is None else (_ordered(where, options, order), True, True)
 
 
 def as_weight_decay(where: str, value: Any) -> float | Cell:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -55,9 +55,9 @@ class OptimizerCell(Cell):
         super().__init__(auto_prefix=False)
         where = type(self).__name__
         default_lr = as_learning_rate(where, learning_rate, "learning_rate")
-        parameters = list(parameters) if isinstance(parameters, Iterable) else parameters
-        options, self.is_group = parse_parameters(where, parameters, weight_decay, default_lr)
-        self.is_group_params_ordered = self.is_group and any("order_params" in group for group in parameters)
+        options, self.is_group, self.is_group_params_ordered = parse_parameters(
+            where, parameters, weight_decay, default_lr
+        )
         trained = TrainedParameters.checked(where, [option.parameter for option in options])
         # Bypass Cell's registration: they belong to the network and keep the names it gave them.
         object.__setattr__(self, "parameters", trained)

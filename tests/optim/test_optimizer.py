@@ -61,6 +61,7 @@ def test_unnamed_parameters_are_numbered() -> None:
         ([], ValueError, "SGD: params must not be empty"),
         (None, ValueError, "SGD: params must be a list of parameters or of dicts"),
         (3, TypeError, "SGD: params must be a list"),
+        ({"params": []}, TypeError, "SGD: params must be a list of parameters or of dicts"),
         ([np.ones(2)], TypeError, "each parameter must be a Parameter or keras.Variable; got ndarray"),
         ([parameter("w", 1.0), parameter("w", 1.0)], ValueError, "two parameters must not share a name; got 'w'"),
         ([parameter("w", 1.0), {"params": []}], TypeError, "all parameters or all dicts"),
