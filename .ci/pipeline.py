@@ -28,6 +28,7 @@ BUDGET = 40.0  # Minutes for all stages, on two cores without AVX-512.
 LAST_START = 70.0  # No stage is started after so many minutes.
 LAST_END = 80.0  # A stage that still runs then is stopped, and has failed.
 LEAST = 1.0  # Minutes of a sampled stage where the budget is used up.
+ERROR_LINES = 40  # Of the first error of a stage that fails, printed once more beside the table.
 OVERRUN = 0.9  # Minutes in which a sampled stage collects its tests, and those that it began last end.
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Variables of the caller that would change what the stages run, or print; the last makes each process compile anew.
@@ -53,7 +54,10 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a stage took: minutes by the clock, and of all processors; its verdict; the closing lines of its tests."""
+    """What a stage took: minutes by the clock, and of all processors; its verdict; the closing lines of its tests.
+
+    `errors`: The first lines in which its tests say what failed.
+    """
 
     stage: Stage
     minutes: float = 0.0
@@ -61,6 +65,7 @@ class Result:
     share: float | None = None
     verdict: str = "not started"
     closing: str = ""
+    errors: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -82,9 +87,9 @@ def stages() -> list[Stage]:
     readme = command_of("README.md", "test-command")
     on_jax = command_of("docs/guide/backends.md", "jax-test-command")
     slow = "python -m pytest -q -n auto -m slow"
-    processes = "python -m pytest -q tests/distribution/test_{processes,dying_process}.py"
+    processes = "python -m pytest -q tests/distribution/test_{processes,joint_processes,dying_process}.py"
     site = "python -m pytest -q tests/docs/test_{site,notebook}.py"
-    rest = f"{slow} --ignore=tests/distribution/test_{{processes,dying_process}}.py"
+    rest = f"{slow} --ignore=tests/distribution/test_{{processes,joint_processes,dying_process}}.py"
     rest += " --ignore=tests/docs/test_{site,notebook}.py"
     result = [
         Stage(name="install", command=readme.partition(" && ")[0]),
@@ -181,6 +186,7 @@ class Pipeline:
         options = "" if share is None else f"--minutes={max(LEAST, share - OVERRUN):.2f} --sample={self.seed}"
         print(f"\n+ {stage.name}: {stage.command.strip()}" + (f" {options}" if options else ""), flush=True)
         closing: list[str] = []
+        errors: list[str] = []
         folder = self.work / stage.environment
         if not folder.exists():
             subprocess.run([sys.executable, "-m", "venv", folder], check=False)  # Without it the command fails.
@@ -189,7 +195,7 @@ class Pipeline:
             text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        reader = threading.Thread(target=_show, args=(process.stdout, closing), daemon=True)
+        reader = threading.Thread(target=_show, args=(process.stdout, closing, errors), daemon=True)
         reader.start()
         try:
             code = process.wait(60 * (LAST_END - begin))
@@ -203,7 +209,7 @@ class Pipeline:
         reader.join(10)
         return Result(
             stage=stage, minutes=self.elapsed() - begin, cpu_minutes=_cpu_minutes() - cpu, share=share, verdict=verdict,
-            closing=", ".join(closing),
+            closing=", ".join(closing), errors=tuple(errors),
         )
 
     def _environment(self, stage: Stage, options: str) -> dict[str, str]:
@@ -218,13 +224,15 @@ class Pipeline:
         return result
 
 
-def _show(output: TextIO, closing: list[str]) -> None:
-    """Print what a stage prints; keep the lines that close a test run."""
+def _show(output: TextIO, closing: list[str], errors: list[str]) -> None:
+    """Print what a stage prints; keep the lines that close a test run, and the first of its errors."""
     with output:
         for line in output:
             print(line, end="", flush=True)
             if re.search(r"^\d+ [a-z]+.* in [\d.]+s|^left out: ", line):
                 closing.append(re.sub(r" in [\d.]+s.*|;.*", "", line.strip()))
+            elif line.startswith("E  ") and len(errors) < ERROR_LINES:
+                errors.append(line[1:].strip()[:200])
 
 
 def table(results: Sequence[Result]) -> str:
@@ -277,6 +285,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped by SIGTERM"))
     with tempfile.TemporaryDirectory(prefix="mixtrain-ci-", ignore_cleanup_errors=True) as work:
         results = Pipeline(options.budget, seed, pathlib.Path(work)).run(chosen)
+        for result in results:
+            if result.failed and result.errors:
+                print("\n".join([f"\n{result.stage.name}, its first errors:", *result.errors]))
         print(f"\n{table(results)}\nsample {seed}, budget {options.budget:g} minutes", flush=True)
     failed = [result.stage.name for result in results if result.failed]
     for name in failed:

@@ -77,6 +77,12 @@ def test_the_table_has_times_shares_and_closing_lines(tmp_path: pathlib.Path) ->
     assert re.search(r"^total +0\.\d +\d\.\d$", text, flags=re.MULTILINE)
 
 
+def test_the_first_lines_of_an_error_are_kept(tmp_path: pathlib.Path) -> None:
+    lines = "echo '>   assert codes == 0'; for n in $(seq 50); do echo \"E     exit code $n\"; done; exit 1"
+    (result,) = run(tmp_path, (lines, None))
+    assert result.errors == tuple(f"exit code {n}" for n in range(1, 41))
+
+
 def test_whole_stages_come_first_and_installs_before_what_needs_them() -> None:
     stages = pipeline.stages()
     sampled = [stage.weight is not None for stage in stages]

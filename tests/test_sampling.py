@@ -67,6 +67,7 @@ def _order(text: str) -> str:
     return "".join(re.findall(r"ran (\w)", text))
 
 
+@pytest.mark.slow
 def test_a_seed_draws_the_order_of_blocks_of_neighbors(run: Callable[..., str]) -> None:
     assert _order(run(None, None)) == "a" * 12 + "b" * 12 + "c" * 12
     orders = {seed: _order(run(None, seed)) for seed in "uvwxyz"}

@@ -66,8 +66,12 @@ def test_importing_mixtrain_loads_little_that_keras_has_not_and_collects_no_garb
 
 
 def _messages(text: str) -> set[str]:
-    """Return the lines of standard error without times and process numbers."""
-    return {re.sub(r"\d+", "0", line) for line in text.splitlines() if line}
+    """Return the lines of standard error without times and process numbers, which are padded to a width."""
+    return {re.sub(r" *\d+", " 0", line) for line in text.splitlines() if line}
+
+
+def test_messages_of_processes_whose_numbers_have_other_lengths_are_alike() -> None:
+    assert _messages("I0000 1.5    9999 port.cc:31] on") == _messages("I0000 12.25   10003 port.cc:31] on")
 
 
 class _Patched:
