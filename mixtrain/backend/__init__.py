@@ -37,7 +37,8 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.tensorflow.compile import (
         EAGER_COMPILES, INLINES_COMPILED, WRITES_AT_END, called_directly, choose_jit, compile_function, compile_once,
-        eager_scope, has_results, is_tracing, trace_count, trace_for, traces, value_scope, without_autograph,
+        eager_scope, has_results, is_tracing, never_cached, trace_count, trace_for, traces, value_scope,
+        without_autograph,
     )
     from mixtrain.backend.tensorflow.control import call_python, cond, scan, write_after
     from mixtrain.backend.tensorflow.device import (
@@ -60,11 +61,16 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         RecordedWrites, all_gather, all_reduce, join_processes, leave_processes, naming_lost_process, process_index,
         process_jit, reduce_scatter,
     )
-    from mixtrain.backend.tensorflow.replicas import SHARDS_WEIGHTS, Replicas, devices_in_force, find_devices
+    from mixtrain.backend.tensorflow.joined import joined_sum
+    from mixtrain.backend.tensorflow.replicas import (
+        SHARDS_WEIGHTS, Replicas, devices_in_force, find_devices, in_several_processes, join_rows,
+        reads_own_rows,
+    )
     from mixtrain.backend.tensorflow.rollback import Rollback, with_values, without_skipped_steps
     from mixtrain.backend.tensorflow.steps import GROUPS, CompiledSteps
     from mixtrain.backend.tensorflow.storage import (
-        LiveValue, exchange_storage, is_mirrored, read_storage, sharding_axes, storage_in, temporary_storage,
+        LiveValue, exchange_storage, is_mirrored, own_pieces, read_storage, sharding_axes, spans_processes,
+        storage_in, temporary_storage,
     )
     from mixtrain.backend.tensorflow.tensor import (
         BACKEND_TENSORS, TENSOR_TYPES, byte_count, bytes_of, canonical_dtype, double_precision, is_symbolic, is_tensor,
@@ -76,7 +82,8 @@ else:
     from mixtrain.backend.jax.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.jax.compile import (
         EAGER_COMPILES, INLINES_COMPILED, WRITES_AT_END, called_directly, choose_jit, compile_function, compile_once,
-        eager_scope, has_results, is_tracing, trace_count, trace_for, traces, value_scope, without_autograph,
+        eager_scope, has_results, is_tracing, never_cached, trace_count, trace_for, traces, value_scope,
+        without_autograph,
     )
     from mixtrain.backend.jax.control import call_python, cond, scan, write_after
     from mixtrain.backend.jax.device import (
@@ -99,11 +106,16 @@ else:
         RecordedWrites, all_gather, all_reduce, join_processes, leave_processes, naming_lost_process, process_index,
         process_jit, reduce_scatter,
     )
-    from mixtrain.backend.jax.replicas import SHARDS_WEIGHTS, Replicas, devices_in_force, find_devices
+    from mixtrain.backend.jax.joined import joined_sum
+    from mixtrain.backend.jax.replicas import (
+        SHARDS_WEIGHTS, Replicas, devices_in_force, find_devices, in_several_processes, join_rows,
+        reads_own_rows,
+    )
     from mixtrain.backend.jax.rollback import Rollback, with_values, without_skipped_steps
     from mixtrain.backend.jax.steps import GROUPS, CompiledSteps
     from mixtrain.backend.jax.storage import (
-        LiveValue, exchange_storage, is_mirrored, read_storage, sharding_axes, storage_in, temporary_storage,
+        LiveValue, exchange_storage, is_mirrored, own_pieces, read_storage, sharding_axes, spans_processes,
+        storage_in, temporary_storage,
     )
     from mixtrain.backend.jax.tensor import (
         BACKEND_TENSORS, TENSOR_TYPES, byte_count, bytes_of, canonical_dtype, double_precision, is_symbolic, is_tensor,

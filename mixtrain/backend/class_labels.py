@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import threading
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -137,14 +138,14 @@ def first_outside(
         >>> first_outside(np.array([[0, 2], [-1, 5]]), 3, ignored=[-1])
         (1, 5)
     """
-    values = np.asarray(labels)
+    values = _own_values(labels)
     if not values.size or _all_fit(values, classes):
         return None  # The fast path, for nearly all batches.
     wrong = ~((values >= 0) & (values < classes))
     for label in ignored:
         wrong &= values != label
     if weights is not None:
-        counted = np.asarray(weights) != 0
+        counted = _own_values(weights) != 0
         row_shape = (*counted.shape, *[1] * (wrong.ndim - counted.ndim))
         wrong &= counted.reshape(wrong.shape if counted.size == wrong.size else row_shape)
     indices = np.argwhere(wrong)
@@ -152,6 +153,14 @@ def first_outside(
         return None
     index = tuple(indices[0])
     return int(index[0]) if index else 0, int(values[index])
+
+
+def _own_values(tensor: Any) -> np.ndarray:
+    """Return the values of a tensor; of one over several processes those rows that are on this process's devices."""
+    if getattr(tensor, "is_fully_addressable", True):
+        return np.asarray(tensor)
+    parts = {shard.index[0].start or 0: np.asarray(shard.data) for shard in tensor.addressable_shards}
+    return np.concatenate([parts[start] for start in sorted(parts)])
 
 
 def _all_fit(values: np.ndarray, classes: int) -> bool:

@@ -22,12 +22,15 @@ class DataParallel:
 
     `devices`: A tuple with one for each replica, or the mesh over which weights are sharded too. `gradients_mean`:
     Whether a scalar loss is a mean over the rows of its batch; otherwise it is a sum. `reduce_dtype`: The dtype in
-    which gradients are added up.
+    which gradients are added up. `spans_processes`: Whether they are devices of several processes. `joins_statistics`:
+    Whether batch statistics are those of all rows, as in Keras on JAX; otherwise each replica has its own.
     """
 
     devices: Any
     gradients_mean: bool
     reduce_dtype: DType = float32
+    spans_processes: bool = False
+    joins_statistics: bool = False
 
     @property
     def count(self) -> int:
@@ -43,8 +46,16 @@ class DataParallel:
         """
         if self.devices == tuple(backend.find_devices(1)):
             return None
-        replicas = backend.Replicas(self.devices, likely_written, joint_batch)
+        replicas = backend.Replicas(self.devices, likely_written, joint_batch, self.joins_statistics)
         return replicas if isinstance(self.devices, tuple) or replicas.count > 1 else None
+
+
+def joint_devices(parallel: DataParallel | ProcessParallel | None) -> Any:
+    """Return the devices of several processes that a step is spread over, each with its rows; None if there are none.
+
+    The weights are on all of them, so that every process must take part wherever one reads the weights.
+    """
+    return parallel.devices if isinstance(parallel, DataParallel) and parallel.spans_processes else None
 
 
 _in_force: Final[contextvars.ContextVar[DataParallel | ProcessParallel | None]] = contextvars.ContextVar(
@@ -62,7 +73,11 @@ def in_force() -> DataParallel | ProcessParallel | None:
         return strategy
     devices = backend.devices_in_force() if strategy is None else None
     if devices is not None:
-        strategy = DataParallel(tuple(devices) if isinstance(devices, list) else devices, gradients_mean=True)
+        spans = backend.in_several_processes(devices)
+        found = tuple(devices) if isinstance(devices, list) else devices
+        strategy = DataParallel(
+            found, gradients_mean=True, spans_processes=spans, joins_statistics=backend.SHARDS_WEIGHTS
+        )
     processes = processes_in_force()
     if processes is not None and strategy is not None and strategy.count > 1:
         raise checks.fail_value(
@@ -85,16 +100,16 @@ def putting_in_force(strategy: DataParallel | ProcessParallel | None) -> Iterato
         _in_force.reset(token)
 
 
-def devices_of(where: str, devices: Any) -> list[Any]:
+def devices_of(where: str, devices: Any, *, of_all_processes: bool = False) -> list[Any]:
     """Return the backend's devices for a number of them, a list, or None for all.
 
-    `where`: The caller, for errors.
+    `where`: The caller, for errors. `of_all_processes`: Whether those of other processes count too.
 
     Raises: TypeError or ValueError if `devices` is something else, or there are no such devices.
     """
     if isinstance(devices, (bool, str)) or not isinstance(devices, (int, Sequence, type(None))):
         raise checks.fail_type(where, "devices must be a number, a list of devices or None", devices, "2")
-    return backend.find_devices(devices, where)
+    return backend.find_devices(devices, where, of_all_processes=of_all_processes)
 
 
 @contextlib.contextmanager

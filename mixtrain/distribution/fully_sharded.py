@@ -59,5 +59,5 @@ def fully_sharded(devices: int | Sequence[Any] | None = None) -> keras.distribut
             "fully_sharded: expected JAX, with which Keras shards weights; got TensorFlow. Set KERAS_BACKEND=jax, or "
             "use data_parallel, where each device has all weights."
         )
-    names = [f"{device.platform}:{device.id}" for device in devices_of("fully_sharded", devices)]
+    names = [f"{device.platform}:{device.id}" for device in devices_of("fully_sharded", devices, of_all_processes=True)]
     return FullySharded(keras.distribution.DeviceMesh((len(names),), [_AXIS], np.array(names)))

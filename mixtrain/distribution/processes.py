@@ -22,6 +22,7 @@ class ProcessParallel:
 
     gradients_mean: bool
     reduce_dtype: DType = float32
+    spans_processes = True
 
     @property
     def count(self) -> int:

@@ -24,7 +24,7 @@ from mixtrain.serialization.manager_state import restore_manager, warn_of_anothe
 from mixtrain.serialization.names import parameters_by_name, states_by_name
 from mixtrain.serialization.run_state import check_loss_scale, host_managers, trains, warn_of_another_plan
 from mixtrain.serialization.values import dtype_of, restored
-from mixtrain.typing import Network
+from mixtrain.typing import Network, Tensor
 
 _WHERE: Final = "load_param_into_net"
 Assignment = tuple[Any, Any]
@@ -78,7 +78,7 @@ def load_param_into_net(
         restore_manager(manager, facts["manager"])
     with updating_masters([variable for variable, _ in assignments]):
         for variable, value in assignments:
-            variable.assign(value)
+            variable.assign(_fitted(variable, value))
     if checkpoint is not None and facts.get("seed") is not None:
         restore_seed_state(facts["seed"])
     used = set(sources.values())
@@ -151,7 +151,9 @@ def _parameter_assignments(
         else:
             if dtype != saved_dtype:
                 converted.append(name)
-            assignments.append((variable, keras.ops.reshape(keras.ops.cast(backend.to_tensor(value), dtype), shape)))
+            # An array is converted when it is assigned: all at once may not fit into the memory of a device. A tensor
+            # may be that of another variable of the network.
+            assignments.append((variable, value if isinstance(value, np.ndarray) else _fitted(variable, value)))
     if errors:
         more = f" ({len(errors) - 1} more do not fit.)" if len(errors) > 1 else ""
         raise RuntimeError(
@@ -159,6 +161,11 @@ def _parameter_assignments(
             f"parameter out with filter_prefix.{more}"
         )
     return assignments, converted
+
+
+def _fitted(variable: Any, value: Any) -> Tensor:
+    """Return a value in the dtype and shape of a variable."""
+    return keras.ops.reshape(keras.ops.cast(backend.to_tensor(value), dtype_of(variable)), tuple(variable.shape))
 
 
 def _convertible(dtype: Any, saved_dtype: Any) -> bool:
@@ -186,7 +193,7 @@ def _state_assignments(net: Network, checkpoint: Checkpoint) -> list[Assignment]
                 f"{_WHERE}: expected the state {name} of {checkpoint.file!r} to be {dtype.name} as in the network; "
                 f"got {saved_dtype.name}. Write a file of save_checkpoint or ModelCheckpoint, as it was written."
             )
-    return [(states[name], keras.ops.cast(arrays[name], dtype_of(states[name]))) for name in matching]
+    return [(states[name], arrays[name]) for name in matching]
 
 
 def _warn(missing: list[str], converted: list[str], count: int) -> None:

@@ -14,8 +14,8 @@ from mixtrain.errors import CheckpointError
 from mixtrain.serialization.checkpoint import Checkpoint, position_of, said
 from mixtrain.serialization.files import finish_writing, remove_leftovers
 from mixtrain.serialization.into_net import load_param_into_net
+from mixtrain.serialization.parts import read_whole
 from mixtrain.serialization.read import read_checkpoint, with_parameters
-from mixtrain.serialization.store import read_file
 from mixtrain.typing import Network
 
 _WHERE: Final = "load_latest_checkpoint"
@@ -52,7 +52,7 @@ def load_latest_checkpoint(directory: str | os.PathLike[str], net: Network | Non
 
 
 def latest_checkpoint(directory: str | os.PathLike[str]) -> Checkpoint | None:
-    """Return what `load_latest_checkpoint` does, with backend tensors in place of Parameters."""
+    """Return what `load_latest_checkpoint` does, with arrays in place of Parameters."""
     checks.instance(_WHERE, "directory", directory, (str, os.PathLike), 'directory="./checkpoints"')
     root = os.path.realpath(os.fspath(directory))
     if os.path.exists(root) and not os.path.isdir(root):
@@ -90,7 +90,7 @@ def _candidates(root: str) -> Iterator[_Candidate]:
                 continue
             path = os.path.join(folder, name)
             try:
-                facts = read_file(path, lambda _: False)[1].facts
+                facts = read_whole(path, lambda _: False)[1].facts
                 modified = os.stat(path).st_mtime_ns
             except (CheckpointError, OSError) as error:
                 warnings.warn(f"{_WHERE}: {path!r} is left out: {error}", stacklevel=4)

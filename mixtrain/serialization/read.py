@@ -7,12 +7,12 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
-from mixtrain import checks
+from mixtrain import backend, checks
 from mixtrain.serialization.checkpoint import Checkpoint
 from mixtrain.serialization.files import finish_writing
 from mixtrain.serialization.into_net import load_param_into_net
+from mixtrain.serialization.parts import read_whole
 from mixtrain.serialization.save import check_encryption, check_options
-from mixtrain.serialization.store import read_file
 from mixtrain.serialization.values import restored
 from mixtrain.typing import Network
 
@@ -70,9 +70,9 @@ def load_checkpoint(
 
 
 def read_checkpoint(path: str, is_selected: Callable[[str], bool] = lambda name: True) -> Checkpoint:
-    """Read a checkpoint with any file name, after the files that are being written; its values are backend tensors."""
+    """Read a checkpoint with any file name, after the files that are being written; its values are arrays."""
     finish_writing()
-    stored_values, state = read_file(path, is_selected)
+    stored_values, state = read_whole(path, is_selected)
     values = {name: restored(value) for name, value in stored_values.items()}
     return Checkpoint(values, run_state=state, file=path)
 
@@ -81,7 +81,10 @@ def with_parameters(checkpoint: Checkpoint) -> Checkpoint:
     """Return a checkpoint with Parameters in place of its tensors, as MindSpore's scripts expect."""
     # MindSpore's class is loaded when a script reads a file, not by runs that resume.
     parameter = import_module("mixtrain.common.parameter").Parameter
-    values = {name: value if isinstance(value, str) else parameter(value, name) for name, value in checkpoint.items()}
+    values = {
+        name: value if isinstance(value, str) else parameter(backend.to_tensor(value), name)
+        for name, value in checkpoint.items()
+    }
     return Checkpoint(values, run_state=checkpoint.run_state, file=checkpoint.file)
 
 

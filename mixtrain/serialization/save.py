@@ -9,13 +9,14 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import checks
+from mixtrain import backend, checks, process_group
 from mixtrain.boundary import is_any_tensor
 from mixtrain.dtype import as_dtype
 from mixtrain.network.walk import is_layer
 from mixtrain.serialization.checkpoint import Checkpoint, RunState
 from mixtrain.serialization.files import finish_writing, in_background
 from mixtrain.serialization.names import parameters_by_name
+from mixtrain.serialization.parts import IN_PARTS_FROM, remove_parts, write_parts
 from mixtrain.serialization.run_state import take_run_state
 from mixtrain.serialization.store import write_file
 from mixtrain.serialization.values import stored
@@ -64,15 +65,26 @@ def write_checkpoint(
     """Write a checkpoint as `save_checkpoint`, with the position in a run (epoch, step, batch_num); return its path."""
     path = _path_of(file_name)
     check_async_save(_WHERE, async_save)
-    entries = _entries(save_obj).items()
-    values = {name: stored(value) for name, value in entries if choice_func is None or choice_func(name)}
+    entries = {name: value for name, value in _entries(save_obj).items() if choice_func is None or choice_func(name)}
+    spanning = {name: value for name, value in entries.items() if backend.spans_processes(value)}
+    named: dict[str, str] = {}
+    if sum(map(backend.byte_count, spanning.values())) >= IN_PARTS_FROM:
+        finish_writing()
+        named, files = write_parts(path, spanning, [*entries])
+        entries = {name: value for name, value in entries.items() if name not in spanning}
+    values = named | {name: stored(value) for name, value in entries.items()}
     values |= {name: stored(value) for name, value in check_append_dict(_WHERE, append_dict).items()}
     if is_layer(save_obj):
         state = take_run_state(save_obj, position or {})
     else:
         state = save_obj.run_state if isinstance(save_obj, Checkpoint) else RunState()
     finish_writing()
-    if async_save:
+    if process_group.current().rank and spanning:
+        return path  # All processes have gathered the values, or written their parts; the first writes the file.
+    if named:
+        write_file(path, values, state)
+        remove_parts(path, files)
+    elif async_save:
         in_background(write_file, path, values, state)
     else:
         write_file(path, values, state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import ml_dtypes
 import numpy as np
 
 from mixtrain import backend
@@ -16,7 +17,7 @@ _PYTHON_DTYPES = {bool: bool_, int: int64, float: float32}
 
 def dtype_of(value: Any) -> DType:
     """Return the dtype in which a value is saved: float32 for a variable with a master copy, otherwise its own."""
-    if has_master(value):
+    if not isinstance(value, np.ndarray) and has_master(value):
         return float32
     return as_dtype(keras.backend.standardize_dtype(getattr(value, "stored_dtype", value.dtype)))
 
@@ -37,10 +38,11 @@ def stored(value: Any) -> Any:
 
 
 def restored(value: Any) -> Any:
-    """Convert a stored value to a tensor; a string is returned as it is."""
+    """Convert a stored value to an array of a dtype that tensors have; a string is returned as it is.
+
+    An array, because the weights of a network may not fit into the memory of one device.
+    """
     if isinstance(value, str):
         return value
-    if isinstance(value, tuple):
-        array, dtype = value
-        return backend.to_tensor((array.astype(np.uint32) << 16).view(np.float32), dtype)
-    return backend.to_tensor(value)
+    array = value[0].view(ml_dtypes.bfloat16) if isinstance(value, tuple) else value
+    return array.astype(backend.canonical_dtype(array.dtype.name), copy=False)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mixtrain import backend
-from tests.backends import MODES, ON_KERAS_3_10, compiled, on_jax_only_some, quick_every
+from tests.backends import MODES, ON_KERAS_3_10, ON_TENSORFLOW, compiled, on_jax_only_some, quick_every
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.standard_normal((4, 3, 2, 5)).astype(np.float32)
@@ -177,3 +177,27 @@ def test_a_batch_whose_variance_overflows_has_no_finite_gradient(values: list[fl
     value, variance, (gradient,) = backend.value_and_gradient(loss, [], [x])
     assert np.isfinite(backend.to_numpy(value)) and np.isinf(backend.to_numpy(variance)).all()
     assert not np.isfinite(backend.to_numpy(variance)).any() and not np.isfinite(backend.to_numpy(gradient)).any()
+
+
+@pytest.mark.skipif(ON_TENSORFLOW, reason="XLA computes what is normalized again for each part of the gradient")
+@pytest.mark.parametrize("axes", [(1, 2, 3), (0, 1, 2), (3,)])
+def test_the_gradient_of_a_maximum_of_normalized_values_goes_to_it(axes: Any) -> None:
+    """JAX finds a maximum by comparing with it, so values that are computed again must have the same bits."""
+    import jax
+
+    for seed in range(12):
+        draw = np.random.default_rng(seed)
+        weights, gamma, beta, x, chosen = (
+            draw.standard_normal(shape).astype(np.float32)
+            for shape in ((3, 3), (1, 1, 1, 3), (1, 1, 1, 3), (4, 4, 4, 3), (4, 3))
+        )
+
+        def loss(*values: Any, x: Any = x, chosen: Any = chosen) -> Any:
+            weights, gamma, beta = values
+            y = backend.normalize_axes(keras.ops.tanh(x @ weights), gamma, beta, axes=axes, epsilon=1e-3)[0]
+            return keras.ops.sum(keras.ops.max(y, axis=(1, 2)) * chosen)
+
+        gradient = jax.grad(loss, (0, 1, 2))
+        pairs = zip(jax.jit(gradient)(weights, gamma, beta), gradient(weights, gamma, beta), strict=True)
+        for fused, eager in pairs:
+            np.testing.assert_allclose(fused, eager, rtol=1e-4, atol=1e-4)

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from tests.backends import ON_TENSORFLOW
 from tests.distribution.dying_process import EPOCHS, STEPS
 from tests.distribution.test_processes import both, equal
 
@@ -32,25 +33,35 @@ def finals(folder: pathlib.Path, rank: int) -> list[np.ndarray]:
     return list(np.load(folder / f"{rank}.npz").values())
 
 
+# Keras divides weights with JAX alone.
+WAYS = ["replicas"] if ON_TENSORFLOW else ["replicas", "mesh"]
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def way(request: pytest.FixtureRequest) -> str:
+    """How the two train together."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[np.ndarray]:
+def undisturbed(way: str, tmp_path_factory: pytest.TempPathFactory) -> list[np.ndarray]:
     folder = tmp_path_factory.mktemp("undisturbed")
-    codes, texts, _ = run(folder)
+    codes, texts, _ = run(folder, way)
     assert codes == [0, 0], "\n".join(text[-3000:] for text in texts)
     return finals(folder, 0)
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
 def test_the_other_process_ends_and_the_run_goes_on(
-    kill: int, tmp_path: pathlib.Path, undisturbed: list[np.ndarray]
+    kill: int, tmp_path: pathlib.Path, way: str, undisturbed: list[np.ndarray]
 ) -> None:
     draw = random.Random(kill)
-    dying, step = (kill + 1) % 2, draw.randrange(4, EPOCHS * STEPS - 1)
-    codes, texts, seconds = run(tmp_path, str(dying), str(step))
+    dying, step, milliseconds = (kill + 1) % 2, draw.randrange(4, EPOCHS * STEPS - 5), draw.randrange(5)
+    codes, texts, seconds = run(tmp_path, way, str(dying), str(step), str(milliseconds))
     said = f"the process of rank {dying} has ended, and this one ends with it. Write resume=... in train"
     assert codes[dying] == -9 and codes[1 - dying] != 0 and said in texts[1 - dying], texts[1 - dying][-3000:]
     assert seconds < SECONDS
-    codes, texts, _ = run(tmp_path)
+    codes, texts, _ = run(tmp_path, way)
     assert codes == [0, 0], "\n".join(text[-3000:] for text in texts)
     for rank in (0, 1):
         result = finals(tmp_path, rank)

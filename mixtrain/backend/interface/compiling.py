@@ -43,6 +43,12 @@ def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
     `compiled`: Takes tensors and returns a tuple of tensors; nothing differentiates through it.
     """
 
+def never_cached(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function as one that each caller traces again, as it does a bound method.
+
+    The trace of one that stays the same may have values of an earlier one, as constants without a gradient.
+    """
+
 def trace_for(compiled: Callable[..., Any], *args: Any) -> None:
     """Trace a compiled function for arguments without running it."""
 

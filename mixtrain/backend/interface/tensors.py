@@ -81,6 +81,15 @@ def store(variable: keras.Variable, value: TensorLike) -> None:
 def is_mirrored(variable: keras.Variable) -> bool:
     """Whether a strategy of the user's keeps a copy of a variable on each device, which has no other storage."""
 
+def spans_processes(value: Any) -> bool:
+    """Whether a variable or tensor is on devices of several processes: as a whole, or in parts."""
+
+def own_pieces(value: Any) -> list[tuple[tuple[int, ...], Tensor]]:
+    """Return the pieces of a variable or tensor that this process has to save, each with the index of its start.
+
+    Those of all processes make up the whole, each piece once.
+    """
+
 def sharding_axes(variable: keras.Variable) -> list[str]:
     """Return the axes of the mesh of devices over which a variable is sharded; none where each device has all of it."""
 

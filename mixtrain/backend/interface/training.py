@@ -222,10 +222,13 @@ class CompiledSteps:
     def traces(self) -> int:
         """Return how often the step was traced for batches of one spec."""
 
-def find_devices(devices: int | Sequence[Any] | None, where: str = "data_parallel") -> list[Any]:
+def find_devices(
+    devices: int | Sequence[Any] | None, where: str = "data_parallel", *, of_all_processes: bool = False
+) -> list[Any]:
     """Return the given devices, the first `devices` ones of this process, or all of them.
 
     `devices`: Names of logical devices or, on JAX, devices; a number of them; or None. `where`: The caller, for errors.
+    `of_all_processes`: Whether the devices of other processes count too, on JAX.
 
     Raises: TypeError if one is not a device or its name. ValueError if there are fewer, or `devices` is empty or has
     duplicates.
@@ -239,17 +242,33 @@ def devices_in_force() -> Any:
     Raises: ValueError if the strategy does not mirror its variables on the devices of this process.
     """
 
+def in_several_processes(devices: Any) -> bool:
+    """Whether the devices that `devices_in_force` returned are those of several processes."""
+
+def reads_own_rows(devices: Any) -> bool:
+    """Whether other processes read other rows of each batch, as the devices of this process have a part of them."""
+
+def join_rows(batch: Tree, devices: Any) -> Tree:
+    """Return the joint batch of the processes of some devices, given the rows that this process has read of it.
+
+    `devices`: What `devices_in_force` returned. Every process must call it, with a batch of the same spec.
+    """
+
+def joined_sum(value: Tensor | float) -> Tensor | None:
+    """Return the sum of a value over the replicas that join their statistics; None outside of such a step."""
+
 class Replicas:
     """Devices that run replicas of one part of a training step.
 
     `devices`: What `find_devices` or `devices_in_force` returned; on a mesh replicas are along the axis of rows.
     `likely`: For a backend that does not detect which variables the part writes. `whole`: Whether one of them runs the
-    part on all rows, since it computes statistics of the whole batch.
+    part on all rows, since it computes statistics of the whole batch. `joined`: Whether batch statistics are those of
+    the rows of all replicas: see `joined_sum`.
     """
 
     count: int  # The number of replicas.
 
-    def __init__(self, devices: Any, likely: Likely, whole: bool = False) -> None: ...
+    def __init__(self, devices: Any, likely: Likely, whole: bool = False, joined: bool = False) -> None: ...
 
     def jit_choice(self, choice: JitChoice) -> JitChoice:
         """Return how a step of these replicas is compiled, given the choice for a single device."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
@@ -50,6 +51,26 @@ def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Call
 def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
     """Return it as it is: a call has no overhead to save."""
     return compiled
+
+
+class _NeverCached:
+    """A function that no cache finds again: `jax.checkpoint` and `jax.jit` keep traces by the function's hash."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__wrapped__(*args, **kwargs)  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return next(_HASHES)
+
+
+_HASHES: Final = itertools.count()
+
+
+def never_cached(function: Callable[..., Any]) -> Callable[..., Any]:
+    return _NeverCached(function)
 
 
 def trace_for(compiled: Callable[..., Any], *args: Any) -> None:

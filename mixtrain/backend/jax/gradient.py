@@ -45,7 +45,11 @@ def value_and_gradient(
     unused = {index for index in trainable if id(variables[index]) not in used}
     value, auxiliary = fill(results)
     (gradients,) = pull(jnp.asarray(1 if factor is None else backend_value(factor), total.dtype))
-    used_gradients = {index: gradient for index, gradient in gradients.items() if depends and index not in unused}
+    # The gradient of a complex number is the direction in which the value grows, of which JAX has the conjugate.
+    used_gradients = {
+        index: gradient.conj() if jnp.iscomplexobj(gradient) else gradient
+        for index, gradient in gradients.items() if depends and index not in unused
+    }
     return value, auxiliary, [used_gradients.get(index) for index in range(len(values))]
 
 

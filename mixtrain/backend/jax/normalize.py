@@ -8,6 +8,7 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 
+from mixtrain.backend.jax.joined import joined_sum
 from mixtrain.typing import Tensor
 
 # Statistics over channels are about the mean of one of so many shares of the values.
@@ -22,10 +23,35 @@ def fused_batch_norm(
     if not training:
         scale = jax.lax.rsqrt(variance + epsilon) * gamma
         return ((x.astype(jnp.float32) - mean) * scale + beta).astype(x.dtype), mean, variance
-    y, batch_mean, batch_variance = normalize_axes(x, gamma, beta, axes=(0, 1, 2), epsilon=epsilon)
     count = math.prod(x.shape[:3])
+    joined = joined_sum(1.0)
+    if joined is None:
+        y, batch_mean, batch_variance = normalize_axes(x, gamma, beta, axes=(0, 1, 2), epsilon=epsilon)
+    else:
+        wide = x.astype(jnp.float32)
+        batch_mean = joined_sum(jnp.mean(wide, (0, 1, 2))) / joined
+        centered = wide - batch_mean
+        batch_variance = joined_sum(jnp.mean(jnp.square(centered), (0, 1, 2))) / joined
+        y = (centered * (jax.lax.rsqrt(batch_variance + epsilon) * gamma) + beta).astype(x.dtype)
+        y = _checked(y, batch_variance)
+        batch_mean, batch_variance = jax.lax.stop_gradient((batch_mean, batch_variance))
+        count *= joined
     corrected = batch_variance * (count / (count - 1) if count > 1 else 0.0)
     return y, batch_mean.reshape(-1), corrected.reshape(-1)
+
+
+@jax.custom_vjp
+def _checked(y: Tensor, variance: Tensor) -> Tensor:
+    """Return normalized values, with gradients of NaN where the variance has overflowed: see `_backward`."""
+    del variance
+    return y
+
+
+def _check_gradient(variance: Tensor, upstream: Tensor) -> tuple[Tensor, Tensor]:
+    return jnp.where(jnp.isfinite(variance), upstream, jnp.nan).astype(upstream.dtype), jnp.zeros_like(variance)
+
+
+_checked.defvjp(lambda y, variance: (y, variance), _check_gradient)
 
 
 def normalize_axes(
@@ -41,9 +67,12 @@ def _formula(
     wide = x.astype(jnp.float32)
     shift = _shift(wide, axes)
     # Both sums are over `centered`, so that a device can compute them in one pass.
+    # Scaled before the sum: a product with the sum would be fused with the addition to `shift` in some of the loops
+    # that compute `y`, and not in others, so that a maximum of `y`, which JAX finds by comparing, is not found again.
     centered = wide - shift
-    error = jnp.mean(centered, axes, keepdims=True)
-    mean_square = jnp.mean(jnp.square(centered), axes, keepdims=True)
+    weight = 1 / math.prod(wide.shape[axis] for axis in axes)
+    error = jnp.sum(centered * weight, axes, keepdims=True)
+    mean_square = jnp.sum(jnp.square(centered) * weight, axes, keepdims=True)
     # An overflowed variance stays infinite, so that the gradient shows it.
     variance = jnp.where(jnp.isfinite(mean_square), jnp.maximum(mean_square - jnp.square(error), 0.0), mean_square)
     # The rounding error of `shift` is in `error`, so that the mean of equal values is that value in any order of

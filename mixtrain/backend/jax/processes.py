@@ -65,7 +65,7 @@ def leave_processes() -> None:
 def naming_lost_process(where: str) -> Iterator[None]:
     try:
         yield
-    except jax.errors.JaxRuntimeError as error:
+    except (jax.errors.JaxRuntimeError, ValueError) as error:  # JAX raises either for a collective that failed.
         group = process_group.current()
         if group.size == 1 or not re.search(_LOST, str(error)):
             raise

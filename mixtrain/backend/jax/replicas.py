@@ -9,13 +9,15 @@ import jax
 import jax.numpy as jnp
 import keras
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from mixtrain import checks
+from mixtrain import checks, process_group
 from mixtrain.backend.class_labels import noting_shards
 from mixtrain.backend.info import JitChoice
 from mixtrain.backend.jax.branches import first_path
 from mixtrain.backend.jax.gradient import densified
+from mixtrain.backend.jax.joined import joining
 from mixtrain.backend.jax.state import StateScope, current, put, split_tensors, tracing
 from mixtrain.backend.jax.storage import is_live, layout_of
 from mixtrain.backend.share import SEED_STRIDE, Share, divide, has_rows, merge_of, rows_of_all
@@ -26,8 +28,10 @@ _AXIS: Final = "replica"
 SHARDS_WEIGHTS: Final = True
 
 
-def find_devices(devices: int | Sequence[Any] | None, where: str = "data_parallel") -> list[Any]:
-    local = jax.local_devices()
+def find_devices(
+    devices: int | Sequence[Any] | None, where: str = "data_parallel", *, of_all_processes: bool = False
+) -> list[Any]:
+    local = jax.devices() if of_all_processes else jax.local_devices()
     if devices is None or isinstance(devices, int):
         count = len(local) if devices is None else devices
         if not 1 <= count <= len(local):
@@ -52,18 +56,74 @@ def devices_in_force() -> list[Any] | Mesh | None:
     if not isinstance(distribution, kinds):
         return None
     mesh, rows = distribution.device_mesh, distribution.batch_dim_name
-    devices = find_devices([str(device) for device in mesh.devices.ravel()])
-    if isinstance(distribution, kinds[0]):
-        return devices
+    devices = find_devices([str(device) for device in mesh.devices.ravel()], of_all_processes=True)
     axes = [_AXIS if name == rows else name for name in mesh.axis_names]
-    return Mesh(np.array(devices).reshape(mesh.shape), axes)
+    result = Mesh(np.array(devices).reshape(mesh.shape), axes)
+    if jax.process_count() > 1:
+        _check_processes(result)
+    return devices if isinstance(distribution, kinds[0]) else result
+
+
+def _check_processes(mesh: Mesh) -> None:
+    """Check that a mesh has the devices of the whole group, and each process all rows of a batch or its own."""
+    size = process_group.current().size
+    if size < jax.process_count():
+        raise RuntimeError(
+            f"Model: a keras.distribution over the devices of {jax.process_count()} processes needs their group; got a "
+            "process that has not joined it. Write mixtrain.communication.init() right after the imports."
+        )
+    rows = [_rows_of_process(mesh, index) for index in range(size)]
+    if not all(rows) or (len(set().union(*rows)) < sum(map(len, rows)) and any(own != rows[0] for own in rows)):
+        raise checks.fail_value(
+            "Model", f"a keras.distribution must have devices of each of the {size} processes, and they must divide "
+            "the rows of a batch or have all of them", [sorted(own) for own in rows],
+            "mixtrain.distribution.fully_sharded(), or keras.distribution.DataParallel() without devices",
+        )
+
+
+def _rows_of_process(mesh: Mesh, process: int) -> set[int]:
+    """Return the places along the axis of rows at which a mesh has devices of a process."""
+    axis = mesh.axis_names.index(_AXIS)
+    return {place[axis] for place, device in np.ndenumerate(mesh.devices) if device.process_index == process}
+
+
+def in_several_processes(devices: Sequence[Any] | Mesh) -> bool:
+    return len({device.process_index for device in _mesh_of(devices).devices.flat}) > 1
+
+
+def reads_own_rows(devices: Sequence[Any] | Mesh) -> bool:
+    mesh = _mesh_of(devices)
+    return len(_rows_of_process(mesh, jax.process_index())) < mesh.shape[_AXIS]
+
+
+def join_rows(batch: Tree, devices: Sequence[Any] | Mesh) -> Tree:
+    mesh = _mesh_of(devices)
+    places = len(_rows_of_process(mesh, jax.process_index()))
+
+    def join(column: Tensor) -> Tensor:
+        own = np.asarray(column)
+        divides = own.ndim > 0 and len(own) % places == 0
+        if not divides and own.ndim and reads_own_rows(mesh):
+            own = multihost_utils.process_allgather(own, tiled=True)
+        layout = NamedSharding(mesh, PartitionSpec(_AXIS) if divides else PartitionSpec())
+        return jax.make_array_from_process_local_data(layout, own)
+
+    return keras.tree.map_structure(join, batch)
+
+
+def _mesh_of(devices: Sequence[Any] | Mesh) -> Mesh:
+    """Return the mesh of devices, by default along the axis of rows."""
+    return devices if isinstance(devices, Mesh) else Mesh(np.array(devices), (_AXIS,))
 
 
 class Replicas:
-    def __init__(self, devices: Sequence[Any] | Mesh, likely: Likely, whole: bool = False) -> None:
+    def __init__(
+        self, devices: Sequence[Any] | Mesh, likely: Likely, whole: bool = False, joined: bool = False
+    ) -> None:
         del likely
-        self._mesh = devices if isinstance(devices, Mesh) else Mesh(np.array(devices), (_AXIS,))
+        self._mesh = _mesh_of(devices)
         self._whole = whole
+        self._joined = joined
         self.count = self._mesh.shape[_AXIS]
 
     def jit_choice(self, choice: JitChoice) -> JitChoice:
@@ -87,7 +147,8 @@ class Replicas:
         shapes = [() if variable is None else variable.shape for variable in like]
 
         def run_replica(index: Any, shards: Sequence[Tensor]) -> tuple[list[Any], list[Any], list[Any]]:
-            with ReplicaScope(index if divided else None) as scope, noting_shards(tensors, shards):
+            axis = _AXIS if divided and self._joined else None
+            with ReplicaScope(index if divided else None) as scope, noting_shards(tensors, shards), joining(axis):
                 totals, others = part(share, *fill(list(shards)))
                 totals = [None if total is None else densified(total) for total in totals]
                 other_tensors, fill_others = split_tensors(others)

@@ -71,6 +71,12 @@ class StateScope(keras.StatelessScope):
         self.written[id(variable)] = variable
         self.state_mapping[id(variable)] = value
 
+    def forget_local(self) -> None:
+        """Forget the variables that were made inside, such as those of a layer that each call makes anew."""
+        for variables in (self.read, self.written):
+            for key in [key for key, variable in variables.items() if stored(variable) is None]:
+                del variables[key]
+
     def values_of(self, variables: Variables) -> list[Tensor]:
         """Return the values of variables in this scope, as arrays."""
         return [jnp.asarray(self.get_current_value(variable)) for variable in variables]
@@ -241,6 +247,7 @@ class Stateful:
                 results = jax.tree.map(
                     backend_value, self._function(*tensors), is_leaf=lambda value: isinstance(value, TensorBase)
                 )
+                scope.forget_local()
                 if scope.read or not set(scope.written) <= {id(variable) for variable in self.written}:
                     raise TraceEnded("a traced function uses variables that are not among its arguments", scope)
                 values = zip(self.written, scope.values_of(self.written), strict=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from mixtrain.backend.jax.state import current, outside_scopes, put
 from mixtrain.backend.jax.tensor import store, stored
+from mixtrain.backend.tensor_base import backend_value
 from mixtrain.dtype import DType
 from mixtrain.typing import Tensor, TensorLike
 
@@ -29,6 +30,19 @@ def layout_of(variable: keras.Variable) -> Sequence[Any]:
 
 def sharding_axes(variable: keras.Variable) -> list[str]:
     return [axis for axes in layout_of(variable) for axis in ((axes,) if isinstance(axes, str) else axes or ())]
+
+
+def spans_processes(value: Any) -> bool:
+    array = stored(value) if isinstance(value, keras.Variable) else backend_value(value)
+    return not getattr(array, "is_fully_addressable", True)
+
+
+def own_pieces(value: Any) -> list[tuple[tuple[int, ...], Tensor]]:
+    array = stored(value) if isinstance(value, keras.Variable) else backend_value(value)
+    return [
+        (tuple(axis.start or 0 for axis in shard.index), shard.data)
+        for shard in array.addressable_shards if shard.replica_id == 0
+    ]
 
 
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:

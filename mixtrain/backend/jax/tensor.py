@@ -13,7 +13,9 @@ import jax.export
 import jax.numpy as jnp
 import keras
 import numpy as np
+from jax.experimental import multihost_utils
 
+from mixtrain import process_group
 from mixtrain.backend.jax.tracing import now
 from mixtrain.backend.refused_batch import text_for_numbers, wrapping_integer
 from mixtrain.backend.tensor_base import LayoutView, TensorBase, backend_value
@@ -110,6 +112,9 @@ def to_numpy(value: Any) -> np.ndarray:
     tensor = value if isinstance(value, jax.Array) else to_tensor(value)
     if tensor.dtype == jnp.bfloat16:
         tensor = tensor.astype(jnp.float32)
+    if process_group.current().size > 1 and not (tensor.is_fully_addressable or tensor.is_fully_replicated):
+        # Other processes hold parts of it.
+        return multihost_utils.process_allgather(tensor, tiled=True)  # type: ignore[no-any-return]
     return np.array(tensor)
 
 

@@ -123,8 +123,8 @@ class Compilation:
         if not self._choice.may_fall_back:
             raise ValueError(
                 f"{self._choice.reason}: expected operations that XLA compiles; got, from TensorFlow: {refused}. "
-                'Write set_context(jit_level="auto"), and jit without jit_level: the plain graph is then taken '
-                "where XLA has no way."
+                'Write set_context(jit_level="auto"), jit without jit_level, or model.compile without jit_compile: the '
+                "plain graph is then taken where XLA has no way."
             ) from error
         plain = self._make(False)
         yield plain  # If the function or its arguments are wrong, the caller's block raises here.
@@ -155,6 +155,11 @@ def _traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
     return DirectCall(compiled) if hasattr(compiled, "get_concrete_function") else compiled
+
+
+def never_cached(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return it as it is: only its own `tf.function` keeps traces of it."""
+    return function
 
 
 def trace_for(compiled: Callable[..., Any], *args: Any) -> None:

@@ -26,7 +26,10 @@ from mixtrain.typing import Tensor, Tree
 SHARDS_WEIGHTS: Final = False
 
 
-def find_devices(devices: int | Sequence[Any] | None, where: str = "data_parallel") -> list[Any]:
+def find_devices(
+    devices: int | Sequence[Any] | None, where: str = "data_parallel", *, of_all_processes: bool = False
+) -> list[Any]:
+    del of_all_processes  # Strategies of several processes are refused.
     local = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if devices is None or isinstance(devices, int):
         count = len(local) if devices is None else devices
@@ -67,8 +70,26 @@ def devices_in_force() -> list[Any] | None:
     return [device for device in devices if device in names]
 
 
+def in_several_processes(devices: Sequence[Any]) -> bool:
+    """Strategies of several processes are refused."""
+    del devices
+    return False
+
+
+def reads_own_rows(devices: Sequence[Any]) -> bool:
+    del devices
+    return False
+
+
+def join_rows(batch: Tree, devices: Sequence[Any]) -> Tree:
+    """Return the batch: the devices are those of this process."""
+    del devices
+    return batch
+
+
 class Replicas:
-    def __init__(self, devices: Sequence[Any], likely: Likely, whole: bool = False) -> None:
+    def __init__(self, devices: Sequence[Any], likely: Likely, whole: bool = False, joined: bool = False) -> None:
+        del joined  # A strategy of TensorFlow's has the statistics of each device, in Keras too.
         self._devices = list(devices)
         self._likely = likely
         self._writes = Writes(likely)

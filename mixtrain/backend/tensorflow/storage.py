@@ -23,6 +23,15 @@ def is_mirrored(variable: keras.Variable) -> bool:
     return isinstance(variable.value, tf.distribute.DistributedValues)
 
 
+def spans_processes(value: Any) -> bool:
+    del value
+    return False
+
+
+def own_pieces(value: Any) -> list[tuple[tuple[int, ...], Tensor]]:
+    return [((0,) * len(value.shape), value)]
+
+
 def sharding_axes(variable: keras.Variable) -> list[str]:
     return []
 
