@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -85,3 +87,40 @@ def test_counts_of_repetitions_may_be_a_list() -> None:
     x = mnp.array([[1, 2], [3, 4]])
     assert mnp.repeat(x, [1, 2], axis=0).asnumpy().tolist() == [[1, 2], [3, 4], [3, 4]]
     assert mnp.repeat(x, 2).asnumpy().tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
+
+
+# What MindSpore 2.10.0 returned for calls by position and by name, with its own names and order of arguments.
+CALLS = json.loads((pathlib.Path(__file__).parent / "data" / "numpy_calls.json").read_text())
+NAMES = {
+    "mnp": mnp, "x": ms.Tensor([[1.0, -2.0, 3.5], [0.5, 4.0, -1.0]]),
+    "y": ms.Tensor([[2.0, 1.0, -3.0], [0.5, 2.0, 4.0]]),
+    "i": ms.Tensor([[1, 2, 3], [4, 5, 6]], ms.int32), "v": ms.Tensor([3.0, 1.0, 2.0]),
+    "b": ms.Tensor([[True, False, True], [False, True, True]]), "sq": ms.Tensor([[2.0, 1.0], [1.0, 3.0]]),
+    "nanx": ms.Tensor([[1.0, np.nan, 3.5], [0.5, 4.0, -1.0]]), "f32": ms.float32, "f16": ms.float16, "i32": ms.int32,
+}
+
+
+def assert_like(result: Any, known: Any, call: str) -> None:
+    if isinstance(known, list):
+        assert len(result) == len(known), call
+        for one, other in zip(result, known, strict=True):
+            assert_like(one, other, call)
+    elif isinstance(known, dict):
+        assert (result.dtype.name, result.shape) == (known["dtype"], np.shape(known["value"])), call
+        np.testing.assert_allclose(result.asnumpy(), known["value"], 1e-3, 1e-5, err_msg=call)
+    else:
+        assert result == known, call
+
+
+def test_arguments_have_mindspore_s_names_and_order() -> None:
+    for call, known in CALLS.items():
+        assert_like(eval(call, dict(NAMES)), known, call)
+
+
+def test_an_argument_too_many_or_twice_is_refused() -> None:
+    with pytest.raises(TypeError, match="2 arguments are given: the arguments are M"):
+        mnp.hamming(3, 4)
+    with pytest.raises(TypeError, match="x is given twice: the arguments are x, axis, ddof, keepdims"):
+        mnp.std([1.0, 2.0], x=[1.0])
+    with pytest.raises(IndexError, match="an index is not between -2 and 1"):
+        mnp.take(mnp.ones(2), mnp.array([2]), mode="raise")

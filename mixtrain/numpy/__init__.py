@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import keras
@@ -34,6 +34,8 @@ from mixtrain.dtype import (  # noqa: F401
     uint32,
     uint64,
 )
+from mixtrain.numpy.extended import EXTENDED
+from mixtrain.numpy.signatures import bound, names_of
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
 from mixtrain.typing import BackendTensor, DTypeLike, TensorLike, Tree
@@ -51,19 +53,19 @@ _OF_KERAS: Final = {
         "argmax", "argmin", "cbrt", "ceil", "copy", "corrcoef", "cos", "cosh", "count_nonzero", "cumprod", "cumsum",
         "deg2rad", "diag", "diagflat", "diagonal", "diff", "exp", "exp2", "expand_dims", "expm1", "flip", "fliplr",
         "flipud", "floor", "full_like", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "log", "log10",
-        "log1p", "log2", "logical_not", "max", "mean", "median", "min", "moveaxis", "nancumsum", "nanmax", "nanmean",
+        "log1p", "log2", "logical_not", "mean", "median", "moveaxis", "nancumsum", "nanmax", "nanmean",
         "nanmin", "nanstd", "nansum", "nanvar", "negative", "nonzero", "ones_like", "prod", "ptp", "rad2deg",
-        "ravel", "reciprocal", "repeat", "reshape", "roll", "rot90", "sign", "signbit", "sin", "sinc", "sinh", "sqrt",
+        "ravel", "reciprocal", "repeat", "reshape", "average", "roll", "sign", "signbit", "sin", "sinc", "sinh", "sqrt",
         "square", "squeeze", "std", "sum", "swapaxes", "tan", "tanh", "tile", "trace", "transpose", "tril",
         "triu", "trunc", "vander", "var", "zeros_like", "empty_like", "broadcast_to", "bitwise_not", "nan_to_num",
         "split", "array_split", "hsplit", "vsplit", "dsplit",
     ), 1),
     **dict.fromkeys((
-        "add", "append", "arctan2", "bitwise_and", "bitwise_or", "bitwise_xor", "correlate", "cross", "digitize",
-        "divide", "dot", "equal", "floor_divide", "fmod", "gcd", "greater", "greater_equal", "heaviside", "hypot",
-        "inner", "isin", "kron", "lcm", "less", "less_equal", "logaddexp", "logaddexp2", "logical_and",
-        "logical_or", "logical_xor", "matmul", "maximum", "minimum", "mod", "multiply", "not_equal", "outer", "power",
-        "subtract", "take", "tensordot", "true_divide", "take_along_axis", "ldexp",
+        "add", "append", "arctan2", "copysign", "float_power", "bitwise_and", "bitwise_or", "bitwise_xor", "correlate",
+        "cross", "digitize", "divide", "dot", "equal", "floor_divide", "fmod", "gcd", "greater", "greater_equal",
+        "heaviside", "hypot", "inner", "isin", "kron", "lcm", "less", "less_equal", "logaddexp", "logaddexp2",
+        "logical_and", "logical_or", "logical_xor", "matmul", "maximum", "minimum", "mod", "multiply", "not_equal",
+        "outer", "power", "subtract", "take", "tensordot", "true_divide", "take_along_axis", "ldexp",
     ), 2),
     "where": 3,
 }
@@ -73,9 +75,9 @@ _RENAMED: Final = {
     "rint": "round",
 }
 _ON_HOST: Final = (
-    "apply_along_axis", "apply_over_axes", "array_equal", "array_equiv", "array_str", "average", "bincount",
-    "broadcast_arrays", "column_stack", "convolve", "copysign", "cov", "diag_indices", "divmod", "ediff1d", "fix",
-    "float_power", "gradient", "histogram2d", "histogram_bin_edges", "histogramdd", "indices", "interp",
+    "apply_along_axis", "apply_over_axes", "array_equal", "array_equiv", "array_str", "bincount",
+    "broadcast_arrays", "column_stack", "convolve", "cov", "diag_indices", "divmod", "ediff1d", "fix",
+    "gradient", "histogram2d", "histogram_bin_edges", "histogramdd", "indices", "interp",
     "intersect1d", "isscalar", "ix_", "piecewise", "polyadd", "polyder", "polyint", "polymul", "polysub", "polyval",
     "ravel_multi_index", "rollaxis", "select", "setdiff1d", "tril_indices", "tril_indices_from", "triu_indices",
     "triu_indices_from", "unique", "unravel_index", "unwrap", "argwhere", "choose", "bartlett", "blackman", "hamming",
@@ -105,7 +107,7 @@ def _function(name: str, compute: _Function) -> _Function:
     """Return a public function of tensors with a name and docstring."""
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = (
-        f"NumPy's `{name}`, of Tensors or of `arrays` of them; `dtype` is that of the result. "
+        f"NumPy's `{name}`, of Tensors or of `arrays` of them, with MindSpore's arguments. "
         f"Example: ``mixtrain.numpy.{name}(...)``."
     )
     return operator(name, compute, owner="numpy")
@@ -116,11 +118,13 @@ def _cast(value: BackendTensor, dtype: DTypeLike | None) -> BackendTensor:
 
 
 def _of_keras(name: str, arrays: int, source: str) -> _Function:
-    function = getattr(keras.ops, source, None)
+    function = EXTENDED.get(name) or getattr(keras.ops, source, None)
     if function is None:
         return _on_host(name)
 
-    def compute(*args: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> BackendTensor | tuple[BackendTensor, ...]:
+    def compute(*args: Any, **kwargs: Any) -> BackendTensor | tuple[BackendTensor, ...]:
+        args, kwargs = bound(name, args, kwargs, function, arrays)
+        dtype = None if name.endswith("_like") else kwargs.pop("dtype", None)
         inputs = [_as_input(value) for value in args[:arrays]]
         if inputs and not backend.is_tensor(inputs[0]):
             inputs[0] = tensor(f"numpy.{name}", inputs[0])
@@ -139,9 +143,9 @@ def _of_sequences(name: str) -> _Function:
     if function is None:
         return _on_host(name)
 
-    def compute(arrays: Iterable[TensorLike], *args: Any, **kwargs: Any) -> BackendTensor:
-        inputs = [tensor(f"numpy.{name}", _as_input(value)) for value in arrays]
-        return function(inputs, *args, **kwargs)
+    def compute(*args: Any, **kwargs: Any) -> BackendTensor:
+        (arrays, *settings), kwargs = bound(name, args, kwargs, function, 1)
+        return function([tensor(f"numpy.{name}", _as_input(value)) for value in arrays], *settings, **kwargs)
 
     return _function(name, compute)
 
@@ -164,10 +168,17 @@ def _on_host(name: str) -> _Function:
     function = moved.get(name) or getattr(np, name)
 
     def compute(*args: Any, **kwargs: Any) -> Tree:
+        args, kwargs = bound(name, args, kwargs, function, 0)
         args, kwargs = keras.tree.map_structure(_to_numpy, to_backend_tensors((args, kwargs)))
+        dtype = kwargs.pop("dtype", None)
+        if dtype is not None and "dtype" in names_of(function):
+            kwargs["dtype"], dtype = as_dtype(dtype).name, None
         result = function(*args, **kwargs)
+        result = result if dtype is None else result.astype(as_dtype(dtype).name)
         if name == "argwhere":
             return Tensor(result)  # Not narrowed: int64.
+        if name == "unique" and isinstance(result, tuple):  # MindSpore's indexes have one axis.
+            result = (result[0], *(np.ravel(indexes) for indexes in result[1:]))
         several = isinstance(result, (tuple, list)) or name == "indices"
         return _to_tensors(list(result) if several and name in _IN_LISTS else result)
 
@@ -179,10 +190,11 @@ def _on_host(name: str) -> _Function:
 
 
 def _extreme(name: str, function: _Function) -> _Function:
-    def compute(*args: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> BackendTensor:
+    def compute(*args: Any, **kwargs: Any) -> BackendTensor:
+        args, kwargs = bound(name, args, kwargs, function, 1)
         where = kwargs.pop("where", True)
         where = None if where is True else _as_input(where)
-        return _cast(function(_as_input(args[0]), *args[1:], where=where, **kwargs), dtype)
+        return function(_as_input(args[0]), *args[1:], where=where, **kwargs)
 
     return _function(name, compute)
 
@@ -292,6 +304,11 @@ def vstack(tup: Sequence[TensorLike]) -> Tensor:
     return Tensor(keras.ops.concatenate(rows, axis=0))
 
 
+def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
+    """`a` rotated by `k` right angles in the plane of `axes`. Example: ``mixtrain.numpy.rot90([[1, 2]])``."""
+    return Tensor(ops.rot90(a, k, axes))
+
+
 def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None) -> Tensor:
     """Indices at which `v` keeps `a` sorted (by `sorter`): before equal elements, or after them for `side` "right"."""
     a, v = _as_input(to_backend_tensors(a)), _as_input(to_backend_tensors(v))
@@ -303,9 +320,9 @@ def clip(
 ) -> Tensor:
     """Limit `x` to at least `xmin` and at most `xmax`, in the dtype they promote to, or in `dtype`."""
     values = tensor("numpy.clip", _as_input(to_backend_tensors(x)))
-    for bound, limit in ((xmin, ops.maximum), (xmax, ops.minimum)):
-        if bound is not None:
-            values = limit(values, _as_input(to_backend_tensors(bound)))
+    for end, limit in ((xmin, ops.maximum), (xmax, ops.minimum)):
+        if end is not None:
+            values = limit(values, _as_input(to_backend_tensors(end)))
     return Tensor(_cast(to_backend_tensors(values), dtype))
 
 
@@ -451,7 +468,9 @@ class _Grid:
 mgrid, ogrid = _Grid("mgrid"), _Grid("ogrid")
 _GENERATED: Final = {
     **{name: _of_keras(name, arrays, name) for name, arrays in _OF_KERAS.items()},
-    **{name: _extreme(name, getattr(ops, name)) for name in ("amax", "amin")},
+    **{name: _extreme(name, function) for name, function in (
+        ("amax", ops.amax), ("amin", ops.amin), ("max", ops.amax), ("min", ops.amin),
+    )},
     **{name: _of_keras(name, 1 if name != "remainder" else 2, source) for name, source in _RENAMED.items()},
     **{name: _of_sequences(name) for name in _OF_SEQUENCES},
     **{name: _on_host(name) for name in _ON_HOST},
@@ -459,7 +478,7 @@ _GENERATED: Final = {
 globals().update(_GENERATED)
 __all__ = sorted({
     *_GENERATED, "array", "asarray", "asfarray", "zeros", "ones", "empty", "full", "eye", "identity", "tri", "arange",
-    "linspace", "logspace", "geomspace", "vstack", "searchsorted", "clip", "around", "round",
+    "linspace", "logspace", "geomspace", "vstack", "rot90", "searchsorted", "clip", "around", "round",
     "norm", "multi_dot", "rand",
     "randn", "randint", "result_type", "pad", "isclose", "trapz", "histogram", "promote_types",
     "mgrid", "ogrid", "bool_", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
