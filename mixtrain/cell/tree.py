@@ -65,7 +65,14 @@ class CellTree:
             for index, parameter in enumerate(value):
                 if isinstance(parameter, Parameter) and not parameter.named:
                     parameter.name = f"{name}.{index}"
-                self._params[parameter.name] = parameter
+            distinct = [*{id(parameter): parameter for parameter in value}.values()]
+            names = [parameter.name for parameter in distinct if isinstance(parameter, Parameter)]
+            if len({*names}) < len(names):
+                raise checks.fail_value(
+                    self._where(name), "the Parameters of a ParameterTuple must have different names",
+                    checks.join_names(names), 'Parameter(..., name="another")',
+                )
+            self._params.update(zip(variable_names(distinct), distinct, strict=True))
             object.__setattr__(self, name, value)
         elif name in self.__dict__.get("_params", ()):
             if value is None:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from mixtrain import checks
 from mixtrain.typing import Tensor
 
 _ids = itertools.count()
@@ -27,16 +28,23 @@ class HookHandle:
 
 
 class GradientHooks:
-    """The hooks of one tensor, called in the order of registration."""
+    """The hooks of one tensor, called in the order of registration.
 
-    def __init__(self) -> None:
+    `changed`: Called after each change of them.
+    """
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self._functions: dict[int, Callable[[Tensor], Tensor | None]] = {}
+        self._changed = changed
 
-    def add(self, function: Callable[[Tensor], Tensor | None]) -> HookHandle:
-        """Add a function of the gradient; return its handle."""
+    def add(self, where: str, function: Callable[[Tensor], Tensor | None]) -> HookHandle:
+        """Add a function of the gradient for a caller of a name; return its handle. Raises: TypeError if it is none."""
+        if not callable(function):
+            raise checks.fail_type(where, "hook must be a function", function, "a function")
         hook_id = next(_ids)
         self._functions[hook_id] = function
-        return HookHandle(self._functions, hook_id)
+        self._changed()
+        return HookHandle(self._functions, hook_id, self._changed)
 
     def __call__(self, gradients: tuple[Tensor, ...]) -> Tensor:
         """Return the gradient, the only one of a tuple, after all hooks."""

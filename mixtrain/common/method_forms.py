@@ -10,8 +10,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import backend, checks, ops
-from mixtrain.dtype import DType, bool_, float32, int32, is_float
+from mixtrain import backend, boundary, checks, ops
+from mixtrain.dtype import DType, bool_, float32, int8, int16, int32, is_float, uint8
 from mixtrain.ops import joining
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype, unpack
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -131,6 +131,8 @@ def _extreme(
         raise checks.fail_value(f"Tensor.{name}", "the tensor must have elements", tuple(self.shape), "x.size > 0")
     # `keepdims` is a word of the form that returns values alone, `keepdim` of the other.
     by_position = bool(args) and args[0] is not None and "keepdims" not in options
+    # As in MindSpore, where compiled code takes the form that returns values alone unless `keepdim` is written.
+    by_position = by_position and ("keepdim" in options or boundary.shares_memory())
     with_indices = options.pop("return_indices", False) or by_position or "dim" in options
     for alias, option in (("dim", "axis"), ("keepdim", "keepdims")):
         if alias in options:
@@ -164,8 +166,8 @@ def argmax(
 def cumsum(self: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None, *, dim: Any = _MISSING) -> Tensor:
     """`ops.cumsum`, of the flattened tensor by default; `dim` is an alias of `axis`."""
     axis = _first(dim, default=axis)
-    if dtype is None and tensor_dtype(tensor("Tensor.cumsum", self)) == bool_:
-        dtype = int32
+    if dtype is None and tensor_dtype(tensor("Tensor.cumsum", self)) in (bool_, int8, int16, uint8):
+        dtype = int32  # As in MindSpore, where the function keeps the dtype.
     return ops.cumsum(ops.ravel(self) if axis is None else self, 0 if axis is None else axis, dtype)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import keras
@@ -11,13 +11,16 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks, faces
 from mixtrain.common import uncompiled
+from mixtrain.common.gradient_hooks import GradientHooks, HookHandle
 from mixtrain.common.initializer import Initializer, initializer
 from mixtrain.common.tensor import Tensor, initial_value
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, int32, is_float
 from mixtrain.lazy_names import serve_names
+from mixtrain.network.unique_names import variable_names
 from mixtrain.ops import indexing, views
 from mixtrain.ops.parameter_reads import parameter_read_dtype
+from mixtrain.step.gradient_hooks import hooks_changed, put_hook
 from mixtrain.typing import BackendTensor, DTypeLike, TensorLike, Variable
 
 # Callers in these packages read `Parameter.value` as Keras means it.
@@ -53,7 +56,7 @@ class Parameter(TensorMethods, keras.Variable):
         name: Its name; a cell that it is assigned to prefixes its own path (``conv1.weight``).
         requires_grad: Whether optimizers update it.
         layerwise_parallel: Accepted for MindSpore scripts; without effect on one device.
-        parallel_optimizer: Accepted for MindSpore scripts; without effect on one device.
+        parallel_optimizer, storage_format, device: Accepted for MindSpore scripts; without effect on one device.
 
     Raises:
         TypeError: `name` is not a string, or `default_input` cannot become a tensor.
@@ -67,7 +70,8 @@ class Parameter(TensorMethods, keras.Variable):
 
     def __init__(
         self, default_input: TensorLike, name: str | None = None, requires_grad: bool = True,
-        layerwise_parallel: bool = False, parallel_optimizer: bool = True,
+        layerwise_parallel: bool = False, parallel_optimizer: bool = True, storage_format: str = "",
+        device: str | None = None,
     ) -> None:
         if name is not None and not isinstance(name, str):
             raise checks.fail_type("Parameter", "name must be a str", name, 'name="weight"')
@@ -77,6 +81,7 @@ class Parameter(TensorMethods, keras.Variable):
         is_int = isinstance(default_input, int) and not isinstance(default_input, bool)
         value = initial_value(default_input, int32 if is_int else None)
         self._given_name = name
+        self._hooks: GradientHooks | None = None
         super().__init__(
             value, trainable=requires_grad, dtype=keras.backend.standardize_dtype(value.dtype), autocast=False
         )
@@ -132,6 +137,33 @@ class Parameter(TensorMethods, keras.Variable):
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         self.trainable = checks.boolean("Parameter", "requires_grad", value)
+
+    def register_hook(self, hook: Callable[[Tensor], Any]) -> HookHandle:
+        """Call a function with the gradient of this parameter, as a whole, where gradients are computed from now on.
+
+        Args:
+            hook: Called with the gradient, in a train step before it is divided by the loss scale; a result other
+                than None replaces it. In compiled steps it is traced.
+
+        Returns:
+            A handle whose `remove` removes the hook.
+
+        Raises:
+            TypeError: `hook` cannot be called.
+
+        Example:
+            >>> import mixtrain
+            >>> w = mixtrain.Parameter(3.0, name="w")
+            >>> handle = w.register_hook(lambda gradient: gradient * 10)
+            >>> float(mixtrain.grad(lambda x: x * w, None, w)(mixtrain.Tensor(2.0)))
+            20.0
+        """
+        hooks = self._hooks or GradientHooks(hooks_changed)
+        handle = hooks.add("Parameter.register_hook", hook)
+        if self._hooks is None:
+            self._hooks = hooks
+            put_hook(self, lambda gradient: boundary.to_backend_tensors(hooks((backend.public_tensor(gradient),))))
+        return handle
 
     @property
     def inited_param(self) -> None:
@@ -264,11 +296,11 @@ class ParameterTuple(tuple[Parameter, ...]):
     def clone(self, prefix: str, init: Initializer | str | TensorLike = "same") -> ParameterTuple:
         """Return clones whose names start with ``prefix.``; optimizers create their slots this way."""
         clones = []
-        for parameter in self:
+        for parameter, name in zip(self, variable_names(self), strict=True):
             clone = parameter.clone(init) if isinstance(parameter, Parameter) else Parameter(
                 initializer(init, tuple(parameter.shape), float32)
             )
-            clone.name = f"{prefix}.{parameter.name}"
+            clone.name = f"{prefix}.{name}"
             clones.append(clone)
         return ParameterTuple(clones)
 

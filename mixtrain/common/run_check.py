@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixtrain.common.jit import jit
+from mixtrain.common.jit_function import jit
 from mixtrain.common.tensor import Tensor
 from mixtrain.context import get_context
 from mixtrain.version import __version__

@@ -180,25 +180,24 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         result[index] = value
         return result
 
-    def register_hook(self, hook_fn: Callable[[Tensor], Any]) -> HookHandle:
+    def register_hook(self, hook: Callable[[Tensor], Any]) -> HookHandle:
         """Call a function with the gradient of this tensor in the computations that follow.
 
         Args:
-            hook_fn: Called with the gradient; a result other than None replaces the gradient.
+            hook: Called with the gradient; a result other than None replaces the gradient.
 
         Returns:
             A handle whose `remove` removes the hook.
 
         Raises:
-            TypeError: `hook_fn` cannot be called.
+            TypeError: `hook` cannot be called.
         """
-        if not callable(hook_fn):
-            raise checks.fail_type("Tensor.register_hook", "hook_fn must be a function", hook_fn, "a function")
+        hooks = self.gradient_hooks or GradientHooks()
+        handle = hooks.add("Tensor.register_hook", hook)
         if self.gradient_hooks is None:
-            hooks = GradientHooks()
             self.content = boundary.unwrap(hook_gradients("Tensor.register_hook", (self,), hooks)[0])
             self.gradient_hooks = hooks
-        return self.gradient_hooks.add(hook_fn)
+        return handle
 
     def __getitem__(self, index: Any) -> Tensor:
         view = boundary.to_tensors(indexing.get_item(self.backend_tensor(), index))
@@ -328,7 +327,7 @@ def initial_value(
 
 def tensor(
     input_data: TensorLike | None = None, dtype: DTypeLike | None = None, shape: int | Sequence[int] | None = None,
-    init: Initializer | None = None,
+    init: Initializer | None = None, const_arg: bool = False, device: str | None = None,
 ) -> Tensor:
     """Create a `Tensor`.
 
@@ -337,6 +336,7 @@ def tensor(
         dtype: Its dtype; without it, that of `input_data`.
         shape: Shape of the values that `init` creates; see `Tensor`.
         init: An `Initializer` that creates the values.
+        const_arg, device: Accepted for MindSpore scripts.
 
     Returns:
         A `Tensor`.

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks, ops
+from mixtrain.common.method_forms import with_aliases
 from mixtrain.dtype import DType, is_float
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
 from mixtrain.ops.operator import tensor_method
@@ -67,9 +68,11 @@ class MathMethods:
     __slots__ = ()
 
     arccosh, arcsinh, arctanh, arctan2 = ops.acosh, ops.asinh, ops.atanh, ops.arctan2
-    approximate_equal, bitwise_xor, bitwise_left_shift = ops.approximate_equal, ops.bitwise_xor, ops.bitwise_left_shift
+    bitwise_xor, bitwise_left_shift = ops.bitwise_xor, ops.bitwise_left_shift
+    approximate_equal = with_aliases(ops.approximate_equal, other="y")
+    float_power = with_aliases(ops.float_power, other="exponent")
     bitwise_right_shift, imag, angle, copysign = ops.bitwise_right_shift, ops.imag, ops.angle, ops.copysign
-    deg2rad, rad2deg, erfinv, float_power, fmax = ops.deg2rad, ops.rad2deg, ops.erfinv, ops.float_power, ops.fmax
+    deg2rad, rad2deg, erfinv, fmax = ops.deg2rad, ops.rad2deg, ops.erfinv, ops.fmax
     fmin, frac, gcd, lcm, ger, hardshrink = ops.fmin, ops.frac, ops.gcd, ops.lcm, ops.ger, ops.hardshrink
     heaviside, i0, inv, isneginf, isposinf = ops.heaviside, ops.i0, ops.inv, ops.isneginf, ops.isposinf
     isreal, ldexp, logaddexp2, logit, nextafter = ops.isreal, ops.ldexp, ops.logaddexp2, ops.logit, ops.nextafter
@@ -78,7 +81,8 @@ class MathMethods:
     argwhere, bincount, cov, cross, cummax = ops.argwhere, ops.bincount, ops.cov, ops.cross, ops.cummax
     cummin, logcumsumexp, histc, inner, is_complex = ops.cummin, ops.logcumsumexp, ops.histc, ops.inner, ops.is_complex
     is_floating_point, msort, nanmean, nansum = ops.is_floating_point, ops.msort, ops.nanmean, ops.nansum
-    quantile, nanquantile, renorm, top_k, trace = ops.quantile, ops.nanquantile, ops.renorm, ops.topk, ops.trace
+    quantile, nanquantile, renorm, trace = ops.quantile, ops.nanquantile, ops.renorm, ops.trace
+    top_k = tensor_method("top_k", lambda self, k, sorted=True: ops.topk(self, k, sorted=sorted))
     cholesky, cholesky_inverse, cholesky_solve, det = ops.cholesky, ops.cholesky_inverse, ops.cholesky_solve, ops.det
     matrix_determinant, inverse, logdet, lstsq = ops.det, ops.inverse, ops.logdet, ops.lstsq
     matrix_power, slogdet, log_matrix_determinant, svd = ops.matrix_power, ops.slogdet, ops.slogdet, ops.svd

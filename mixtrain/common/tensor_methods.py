@@ -134,9 +134,9 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     logical_xor, lt, ne, not_equal, count_nonzero = ops.logical_xor, ops.lt, ops.ne, ops.not_equal, ops.count_nonzero
     logsumexp, norm, amax, amin, cumprod, addmm = ops.logsumexp, ops.norm, ops.amax, ops.amin, ops.cumprod, ops.addmm
     baddbmm, bmm, dot, matmul, mm, mv, outer = ops.baddbmm, ops.bmm, ops.dot, ops.matmul, ops.mm, ops.mv, ops.outer
-    flip, roll, repeat_interleave, argsort, topk = ops.flip, ops.roll, ops.repeat_interleave, ops.argsort, ops.topk
+    flip, roll, argsort, topk = ops.flip, ops.roll, ops.argsort, ops.topk
     tril, triu, unique, gather_elements, gather_nd = ops.tril, ops.triu, ops.unique, ops.gather_elements, ops.gather_nd
-    index_select, masked_fill, masked_select = ops.index_select, ops.masked_fill, ops.masked_select
+    masked_fill, masked_select = ops.masked_fill, ops.masked_select
     nonzero, numel = ops.nonzero, ops.numel
     expand_dims, moveaxis, movedim, ravel = ops.expand_dims, ops.moveaxis, ops.movedim, ops.ravel
     swapaxes, swapdims, t, unsqueeze, unbind = ops.swapaxes, ops.swapdims, ops.t, ops.unsqueeze, ops.unbind
@@ -149,6 +149,8 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
         "transpose", "var", "view", "where",
     )
     remainder = with_aliases(ops.remainder, divisor="other")
+    index_select = with_aliases(ops.index_select, dim="axis")
+    repeat_interleave = with_aliases(ops.repeat_interleave, dim="axis")
     argmin = with_aliases(ops.argmin, dim="axis", keepdim="keepdims")
     median = with_aliases(ops.median, dim="axis", keepdim="keepdims")
     chunk = with_aliases(ops.chunk, dim="axis")
@@ -206,7 +208,7 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
 
     T = property(tensor_method("transpose", _reverse_axes))
     mT = property(tensor_method("transpose", lambda self: keras.ops.swapaxes(self, -1, -2)))
-    H = T
+    H = property(tensor_method("transpose", lambda self: ops.conj(_reverse_axes(self))))
     size = property(ops.size)
     itemsize = property(lambda self: backend.bytes_of(self.dtype))
     nbytes = property(lambda self: backend.bytes_of(self.dtype) * ops.size(self))

@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
 from mixtrain import checks, ops
 from mixtrain.common.generator import Generator
 from mixtrain.common.method_forms import with_aliases
 from mixtrain.dtype import float32
-from mixtrain.ops import joining, slicing
+from mixtrain.ops import slicing
 from mixtrain.ops.indexing import flat_positions, get_item, scatter_flat, set_item
-from mixtrain.ops.inputs import as_floats, axis_of, is_number, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, is_number, tensor
 from mixtrain.ops.operator import tensor_method
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
@@ -97,14 +96,6 @@ def _stride(self: TensorLike, dim: int | None = None) -> Any:
     return strides if dim is None else strides[dim]
 
 
-def _unfold(self: TensorLike, dimension: int, size: int, step: int) -> Tensor:
-    x = tensor("Tensor.unfold", self)
-    axis = axis_of("Tensor.unfold", dimension, rank_of(x), name="dimension")
-    starts = np.arange(0, joining.known_size("Tensor.unfold", x, axis) - size + 1, step, dtype=np.int32)
-    windows = keras.ops.take(x, starts[:, None] + np.arange(size, dtype=np.int32), axis=axis)
-    return keras.ops.moveaxis(windows, axis + 1, -1)
-
-
 def _new_full(
     self: TensorLike, size: int | Sequence[int], fill_value: float, *, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -139,7 +130,8 @@ class SlicingMethods:
     select_scatter, slice_scatter, unique_consecutive = ops.select_scatter, ops.slice_scatter, ops.unique_consecutive
     unsorted_segment_max, unsorted_segment_min = ops.unsorted_segment_max, ops.unsorted_segment_min
     unsorted_segment_prod, unique_with_pad = ops.unsorted_segment_prod, ops.unique_with_pad
-    narrow, diagonal, tensor_split = ops.narrow, ops.diagonal, ops.tensor_split
+    narrow, tensor_split = ops.narrow, ops.tensor_split
+    diagonal = with_aliases(ops.diagonal, axis1="dim1", axis2="dim2")
     vsplit, hsplit, dsplit = ops.vsplit, ops.hsplit, ops.dsplit
     scatter_sub, scatter_mul, scatter_div, scatter_max, scatter_min = (
         tensor_method(f"scatter_{how}", _scatter(how)) for how in ("sub", "mul", "div", "max", "min")
@@ -153,7 +145,7 @@ class SlicingMethods:
     scatter = with_aliases(ops.scatter, dim="axis")
     scatter_add = tensor_method("scatter_add", _scatter_add)
     masked_scatter = tensor_method("masked_scatter", _masked_scatter)
-    unfold = tensor_method("unfold", _unfold)
+    unfold = ops.unfold
     new_full = tensor_method("new_full", _new_full)
     new_empty = tensor_method("new_empty", lambda self, size, *, dtype=None: ops.zeros(size, dtype or ops.dtype(self)))
     uniform = tensor_method("uniform", _uniform)

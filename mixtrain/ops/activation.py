@@ -12,11 +12,30 @@ from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import Tensor, TensorLike
 
+
+# ---- on backend tensors, with MindSpore's derivatives at 0, where those of the backends differ ----------------------
+def leaky(x: Tensor, slope: float) -> Tensor:
+    """Return `leaky_relu`; its derivative at 0 is that of max(x, slope * x)."""
+    return keras.ops.where(x == 0, 0.5 * (1 + slope) * x, keras.ops.leaky_relu(x, negative_slope=slope))
+
+
+def scaled_elu(x: Tensor) -> Tensor:
+    """Return `selu`; its derivative at 0 is that of positive numbers."""
+    return keras.ops.where(x == 0, 1.0507009873554805 * x, keras.ops.selu(x))
+
+
+def continuous_elu(x: Tensor, alpha: float) -> Tensor:
+    """Return `celu`; its derivative at 0 is 1, and that of Keras's on TensorFlow 2."""
+    low = keras.ops.where(x > 0, keras.ops.zeros_like(x), x)
+    return keras.ops.where(x > 0, x, alpha * keras.ops.expm1(low / alpha))
+
+
+# ---- operators ------------------------------------------------------------------------------------------------------
 sigmoid = unary_function("sigmoid", keras.ops.sigmoid, "1 / (1 + exp(-`input`)).")
 tanh = unary_function("tanh", keras.ops.tanh, "The hyperbolic tangent of `input`.")
 relu6 = unary_function("relu6", keras.ops.relu6, "min(max(`x`, 0), 6).", parameter="x")
 silu = unary_function("silu", keras.ops.silu, "`input` * sigmoid(`input`).")
-selu = unary_function("selu", keras.ops.selu, "The scaled exponential linear unit of `input`.")
+selu = unary_function("selu", scaled_elu, "The scaled exponential linear unit of `input`.")
 hardswish = unary_function("hardswish", keras.ops.hard_silu, "`input` * hardsigmoid(`input`).")
 hardsigmoid = unary_function("hardsigmoid", keras.ops.hard_sigmoid, "(`input` + 3) / 6, not below 0 and not above 1.")
 softsign = unary_function("softsign", keras.ops.softsign, "`x` / (1 + |`x`|).", parameter="x")
@@ -66,13 +85,13 @@ def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     slope = checks.number("ops.celu", "alpha", alpha)
     if slope == 0:
         raise checks.fail_value("ops.celu", "alpha must not be 0", alpha, "alpha=1.0")
-    return unary("ops.celu", lambda value: keras.ops.celu(value, alpha=slope), x, floats=True)
+    return unary("ops.celu", lambda value: continuous_elu(value, slope), x, floats=True)
 
 
 def leaky_relu(input: TensorLike, alpha: float = 0.2) -> Tensor:
     """`input` where it is positive, else `alpha` * `input`. Example: ``ops.leaky_relu(x)``."""
     slope = checks.number("ops.leaky_relu", "alpha", alpha)
-    return unary("ops.leaky_relu", lambda x: keras.ops.leaky_relu(x, negative_slope=slope), input, floats=True)
+    return unary("ops.leaky_relu", lambda x: leaky(x, slope), input, floats=True)
 
 
 def softplus(input: TensorLike, beta: float = 1, threshold: float = 20) -> Tensor:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import float32, wider
+from mixtrain.dtype import float32, is_float, wider
 from mixtrain.ops import nhwc
 from mixtrain.ops.elementwise import binary, binary_function, renamed
 from mixtrain.ops.inputs import is_number, pair, tensor
@@ -42,8 +42,22 @@ floor_mod = binary_function(
 )
 remainder = renamed(floor_mod, "remainder")
 fmod = binary_function("fmod", _fmod, "The remainder of `input` / `other`, with the sign of `input`.")
-maximum = binary_function("maximum", keras.ops.maximum, "The larger of `input` and `other`.")
-minimum = binary_function("minimum", keras.ops.minimum, "The smaller of `input` and `other`.")
+
+
+def _shared_at_ties(compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return a maximum or minimum whose gradient equal values share, as in MindSpore on a CPU, and in JAX."""
+
+    def shared(x: TensorLike, y: TensorLike) -> Tensor:
+        result = compute(x, y)
+        if not is_float(result.dtype):
+            return result
+        return keras.ops.where(keras.ops.equal(x, y), 0.5 * x + 0.5 * y, result)
+
+    return shared
+
+
+maximum = binary_function("maximum", _shared_at_ties(keras.ops.maximum), "The larger of `input` and `other`.")
+minimum = binary_function("minimum", _shared_at_ties(keras.ops.minimum), "The smaller of `input` and `other`.")
 atan2 = binary_function(
     "atan2", keras.ops.arctan2, "The angle of the point (`other`, `input`), in radians.", floats=True
 )

@@ -89,18 +89,19 @@ def vmap(fn: Callable[..., Any], in_axes: int | Tree = 0, out_axes: int | Tree =
     """
 
     def mapped(*args: Any) -> Tree:
-        axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
         arguments = [to_backend_tensors(value) for value in args]
+        leaves, axes = keras.tree.flatten(arguments), _axes_of(arguments, in_axes)
         mapped_arguments = [
-            keras.tree.map_structure(lambda leaf, n=axis: keras.ops.moveaxis(backend.to_tensor(leaf), n, 0), value)
-            for value, axis in zip(arguments, axes, strict=True) if axis is not None
+            keras.ops.moveaxis(backend.to_tensor(leaf), axis, 0)
+            for leaf, axis in zip(leaves, axes, strict=True) if axis is not None
         ]
 
         def call(slices: Tree, function: Callable[..., Any] = fn) -> Tree:
             remaining = iter(slices)
-            values = [value if axis is None else next(remaining) for value, axis in zip(arguments, axes, strict=True)]
+            values = [leaf if axis is None else next(remaining) for leaf, axis in zip(leaves, axes, strict=True)]
             with in_mode("tensors"):
-                return to_backend_tensors(function(*to_tensors(values)))
+                results = function(*to_tensors(keras.tree.pack_sequence_as(arguments, values)))
+                return keras.tree.map_structure(backend.to_tensor, to_backend_tensors(results))
 
         if isinstance(fn, Iterable):  # A CellList.
             results = [
@@ -110,11 +111,21 @@ def vmap(fn: Callable[..., Any], in_axes: int | Tree = 0, out_axes: int | Tree =
             outputs = keras.tree.map_structure(lambda *leaves: keras.ops.stack(leaves), *results)
         else:
             outputs = keras.ops.vectorized_map(call, tuple(mapped_arguments))
-        output_axes = keras.tree.map_structure(lambda _: out_axes, outputs) if isinstance(out_axes, int) else out_axes
-        moved = keras.tree.map_structure(lambda x, axis: keras.ops.moveaxis(x, 0, axis), outputs, output_axes)
-        return to_tensors(moved)
+        # An output without such an axis is the same for all slices.
+        moved = [
+            leaf[0] if axis is None else keras.ops.moveaxis(leaf, 0, axis)
+            for leaf, axis in zip(keras.tree.flatten(outputs), _axes_of(outputs, out_axes), strict=True)
+        ]
+        return to_tensors(keras.tree.pack_sequence_as(outputs, moved))
 
     return mapped
+
+
+def _axes_of(values: Tree, axes: Any) -> list[int | None]:
+    """Return the axis of each tensor in a structure; axes may be those of whole parts of it."""
+    if not isinstance(values, (tuple, list)) or not isinstance(axes, (tuple, list)):
+        return [axes] * len(keras.tree.flatten(values))
+    return [axis for pair in zip(values, axes, strict=True) for axis in _axes_of(*pair)]
 
 
 def _pairs(gradients: Any) -> list[tuple[Any, Tensor]]:

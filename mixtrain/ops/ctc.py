@@ -93,8 +93,8 @@ class CTCLoss(Primitive):
 
     `preprocess_collapse_repeated` is False, `ctc_merge_repeated` True; with `ignore_longer_outputs_than_inputs` the
     infinite loss of a target that cannot be aligned becomes 0. A call takes logits (T, N, C); sorted indices (labels,
-    2) of labels, as sample and position; the labels (labels,); and the lengths of the inputs (N,) (Graves et al.,
-    2006).
+    2) of labels, as sample and position; the labels (labels,), of which those from the blank on fill up their target;
+    and the lengths of the inputs (N,) (Graves et al., 2006).
     """
 
     def __init__(
@@ -116,7 +116,8 @@ class CTCLoss(Primitive):
         indices = keras.ops.cast(tensor(self.name, labels_indices), "int32")
         values = keras.ops.cast(tensor(self.name, labels_values), "int32")
         labels = keras.ops.scatter(indices, values, (samples, steps))
-        counts = keras.ops.scatter(indices[:, :1], keras.ops.ones_like(values), (samples,))
+        # As in MindSpore, labels that are no class but the blank or beyond it fill up a target.
+        counts = keras.ops.scatter(indices[:, :1], keras.ops.cast(values < classes - 1, "int32"), (samples,))
 
         def total_loss(logits: Tensor) -> tuple[Tensor, Tensor]:
             losses, _ = ctc_loss(

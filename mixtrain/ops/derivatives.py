@@ -31,6 +31,9 @@ def _without_aux(fn: Callable[..., Any], has_aux: bool) -> Callable[..., Any]:
 def vjp(fn: Callable[..., Any], *inputs: TensorLike, weights: Any = None, has_aux: bool = False) -> tuple[Any, ...]:
     """Compute `fn` of `inputs` and return ``(outputs, vjp_fn)``; `vjp_fn` computes vector-Jacobian products.
 
+    It takes the vectors of the outputs, and returns a tuple with the product of each input; with `weights`, a pair of
+    that and those of the weights.
+
     Args:
         fn: A Cell or a function of tensors.
         inputs: Its arguments, which it is differentiated by.
@@ -40,7 +43,7 @@ def vjp(fn: Callable[..., Any], *inputs: TensorLike, weights: Any = None, has_au
     Example:
         >>> import mixtrain
         >>> value, vjp_fn = mixtrain.vjp(lambda x: x * x, mixtrain.Tensor([3.0]))
-        >>> vjp_fn(mixtrain.Tensor([2.0])).asnumpy().tolist()
+        >>> vjp_fn(mixtrain.Tensor([2.0]))[0].asnumpy().tolist()
         [12.0]
     """
     check_function("vjp", fn)
@@ -50,7 +53,10 @@ def vjp(fn: Callable[..., Any], *inputs: TensorLike, weights: Any = None, has_au
 
     def vjp_fn(*sens: TensorLike) -> Tree:
         function = value_and_grad(_without_aux(fn, has_aux), positions, weights=weights, sens_param=True)
-        return function(*inputs, _unpack(sens))[1]
+        gradients = function(*inputs, _unpack(sens))[1]
+        by_input, by_weight = (gradients, None) if weights is None else gradients
+        by_input = by_input if len(inputs) > 1 else (by_input,)
+        return by_input if weights is None else (by_input, by_weight)
 
     return (outputs[0], vjp_fn, _unpack(tuple(outputs[1:]))) if has_aux else (outputs, vjp_fn)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import DType, as_dtype, bool_, int32, int64, is_float
+from mixtrain.dtype import DType, as_dtype, bool_, int32, int64, is_complex, is_float
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive, as_primitive, configured
@@ -178,7 +178,9 @@ def cumsum(x: TensorLike, axis: int, dtype: DTypeLike | None = None) -> Tensor:
 
 
 def cumprod(input: TensorLike, dim: int, dtype: DTypeLike | None = None) -> Tensor:
-    """The cumulative product of `input` along `dim`, in `dtype` unless it is None."""
+    """The cumulative product of `input` along `dim`, in `dtype`; if it is None, of integers in int64."""
+    x = tensor("ops.cumprod", input)
+    dtype = int64 if dtype is None and not is_float(x.dtype) and not is_complex(x.dtype) else dtype
     return _cumulative("ops.cumprod", keras.ops.cumprod, input, dim, dtype)
 
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.boundary import in_mode, to_backend_tensors, to_current_values, to_tensors, wants_tensors
-from mixtrain.dtype import float32, is_float, wider
+from mixtrain.dtype import float32, is_complex, is_float, wider
 from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.parameter_reads import parameter_read_dtype, parameters_read_as
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.repeated_forward import run_gradient
+from mixtrain.step.gradient_hooks import hooked
 from mixtrain.typing import Tensor, Tree, Variable
 
 
@@ -88,7 +89,12 @@ def differentiate(
     sens = to_backend_tensors(sens)
     watched_at = tensor_positions(inputs, positions)
     watched = [inputs[index] for index in watched_at]
-    tensors = [value for value in keras.tree.flatten(watched) if _is_float_tensor(value)]
+    # A copy of what is passed as `sens` too, which is not differentiated by.
+    others = {id(value) for value in keras.tree.flatten(sens)}
+    tensors = [
+        keras.ops.copy(value) if id(value) in others else value
+        for value in keras.tree.flatten(watched) if _is_float_tensor(value)
+    ]
     weights = list(weights or ())
     read_dtype = parameter_read_dtype()
 
@@ -100,6 +106,7 @@ def differentiate(
 
     with parameters_read_as(None):  # Differentiate by the variables themselves, not by their casts.
         _, outputs, gradients = run_gradient(fn, passed, lambda: backend.value_and_gradient(forward, weights, tensors))
+    gradients = [*hooked(gradients[: len(weights)], weights), *gradients[len(weights) :]]
     dense = [_dense(gradient, source) for gradient, source in zip(gradients, [*weights, *tensors], strict=True)]
     tensor_gradients = iter(dense[len(weights) :])
 
@@ -120,11 +127,11 @@ def differentiate(
     if not wants:
         return results
     outputs, by_input, by_weight = to_tensors(results)
-    hooked = tuple(
+    by_input = tuple(
         gradient if hooks[index] is None else hooks[index]((gradient,))
         for index, gradient in zip(watched_at, by_input, strict=True)
     )
-    return outputs, hooked, by_weight
+    return outputs, by_input, by_weight
 
 
 def _call(fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], wants: bool) -> Tree:
@@ -155,7 +162,7 @@ def _as_input(value: Any, watched: bool) -> Any:
 
 
 def _is_float_tensor(value: Any) -> bool:
-    return backend.is_tensor(value) and is_float(value.dtype)
+    return backend.is_tensor(value) and (is_float(value.dtype) or is_complex(value.dtype))
 
 
 def tensor_positions(inputs: Sequence[Any], positions: Sequence[int] | None = None) -> tuple[int, ...]:

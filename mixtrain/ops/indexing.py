@@ -79,8 +79,8 @@ def _is_array(part: Any) -> bool:
 
 def _parse(x: Tensor, index: Any) -> _Key:
     """Return an index as a tuple of ints, slices and integer arrays, one for each axis, and None for new axes."""
-    if isinstance(index, list) and any(isinstance(part, (list, tuple, slice)) for part in index):
-        index = tuple(index)  # A list of lists is a tuple of them, as in NumPy before 1.23.
+    if isinstance(index, list) and not all(isinstance(part, (numbers.Number, np.bool_)) for part in index):
+        index = tuple(index)  # A list of anything but numbers is a tuple, as in NumPy before 1.23.
     key: list[Any] = []
     for part in map(to_backend_tensors, index if isinstance(index, tuple) else (index,)):
         key.extend(_parse_part(part))

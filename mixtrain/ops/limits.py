@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import keras
+
 from mixtrain import checks
 from mixtrain.dtype import is_float
 from mixtrain.ops.arithmetic import maximum, minimum
+from mixtrain.ops.elementwise import binary
 from mixtrain.ops.inputs import is_number, tensor
-from mixtrain.typing import Tensor, TensorLike
+from mixtrain.typing import Tensor, TensorLike, Tree
 
 
 def clip_by_value(
@@ -19,10 +24,15 @@ def clip_by_value(
     """
     if clip_value_min is None and clip_value_max is None:
         raise checks.fail_value("ops.clip_by_value", "a bound must be given", None, "clip_value_min=0.0")
+    return _clipped(x, (clip_value_min, maximum), (clip_value_max, minimum))
+
+
+def _clipped(x: Tree, *bounds: tuple[TensorLike | None, Callable[[TensorLike, TensorLike], Tensor]]) -> Tree:
+    """Return a tensor, or several, after the function of each bound that there is."""
     if isinstance(x, (list, tuple)):
-        return type(x)(clip_by_value(item, clip_value_min, clip_value_max) for item in x)
+        return type(x)(_clipped(item, *bounds) for item in x)
     result = tensor("ops.clip_by_value", x)
-    for bound, limit in ((clip_value_min, maximum), (clip_value_max, minimum)):
+    for bound, limit in bounds:
         if bound is not None:
             # A number takes the dtype of the tensor: integers stay integers.
             keeps_dtype = is_float(result.dtype) or not is_number(bound)
@@ -30,11 +40,21 @@ def clip_by_value(
     return result
 
 
+def _at_least(x: TensorLike, bound: TensorLike) -> Tensor:
+    return binary("ops.clamp", lambda x, low: keras.ops.where(x < low, low, x), x, bound)
+
+
+def _at_most(x: TensorLike, bound: TensorLike) -> Tensor:
+    return binary("ops.clamp", lambda x, high: keras.ops.where(x > high, high, x), x, bound)
+
+
 def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """`clip_by_value`: clip `input` to `min` and `max`."""
-    return clip_by_value(input, min, max)
+    """`clip_by_value`: clip `input` to `min` and `max`; its derivative at a bound is 1, not shared with the bound."""
+    if min is None and max is None:
+        raise checks.fail_value("ops.clamp", "a bound must be given", None, "min=0.0")
+    return _clipped(input, (min, _at_least), (max, _at_most))
 
 
 def clip(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """`clip_by_value`: clip `input` to `min` and `max`."""
-    return clip_by_value(input, min, max)
+    """`clamp`: clip `input` to `min` and `max`."""
+    return clamp(input, min, max)

@@ -9,20 +9,23 @@ from collections.abc import Sequence
 import keras
 
 from mixtrain import checks
-from mixtrain.dtype import is_half
+from mixtrain.dtype import as_dtype, is_half
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.array import swapaxes
 from mixtrain.ops.complex_numbers import conj
 from mixtrain.ops.inputs import as_floats, pair, rank_of, tensor, widened
-from mixtrain.ops.primitive import as_primitive, configured, primitive, primitives
+from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive, primitives
 from mixtrain.ops.products import bmm, matmul, mv, outer
-from mixtrain.ops.reduction import norm
+from mixtrain.ops.reduction import norm, norm_along
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
 def adjoint(x: TensorLike) -> Tensor:
     """The conjugate transpose of the matrices `x`."""
     return conj(swapaxes(x, -1, -2))
+
+
+_adjoint = adjoint  # Where an argument has its name.
 
 
 def addbmm(
@@ -135,7 +138,7 @@ def inverse(input: TensorLike) -> Tensor:
 
 def _inverse(x: Tensor, adjoint: bool) -> Tensor:
     result = inverse(x)
-    return keras.ops.swapaxes(result, -1, -2) if adjoint else result
+    return _adjoint(result) if adjoint else result
 
 
 def pinv(
@@ -176,9 +179,9 @@ def cholesky_solve(input: TensorLike, input2: TensorLike, upper: bool = False) -
 
 
 def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False) -> Tensor:
-    """Solve `matrix` @ x = `rhs`; with `adjoint`, for the transpose of `matrix`."""
+    """Solve `matrix` @ x = `rhs`; with `adjoint`, for the conjugate transpose of `matrix`."""
     x = as_floats("ops.matrix_solve", matrix)
-    return keras.ops.solve(keras.ops.swapaxes(x, -1, -2) if adjoint else x, as_floats("ops.matrix_solve", rhs))
+    return keras.ops.solve(_adjoint(x) if adjoint else x, as_floats("ops.matrix_solve", rhs))
 
 
 def matrix_power(input: TensorLike, n: int) -> Tensor:
@@ -212,9 +215,12 @@ def svd(
     return s, u, keras.ops.swapaxes(v, -1, -2)
 
 
-def trace(input: TensorLike) -> Tensor:
-    """The sum of the diagonal of `input`."""
-    return keras.ops.trace(tensor("ops.trace", input))
+def trace(
+    input: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None
+) -> Tensor:
+    """The sum of the diagonal `offset` of `input` in the plane of `axis1` and `axis2`, in `dtype`: ``ops.trace(x)``."""
+    total = keras.ops.trace(tensor("ops.trace", input), offset, axis1, axis2)
+    return total if dtype is None else keras.ops.cast(total, as_dtype(dtype))
 
 
 def vector_norm(
@@ -223,9 +229,15 @@ def vector_norm(
 ) -> Tensor:
     """The norm of order `ord` of vectors along `axis` of `x`, computed in `dtype`; `keepdims` keeps the axes."""
     value = as_floats("ops.vector_norm", x)
-    flat = keras.ops.reshape(value, (-1,)) if axis is None else value
-    result = norm(flat if dtype is None else keras.ops.cast(flat, dtype), ord, -1 if axis is None else axis, keepdims)
-    return keras.ops.reshape(result, (1,) * rank_of(value)) if axis is None and keepdims else result
+    value = value if dtype is None else keras.ops.cast(value, dtype)
+    rank = rank_of(value)
+    axes = range(rank) if axis is None else [axis] if isinstance(axis, int) else axis
+    reduced = [index % rank for index in axes] if rank else []
+    kept = [index for index in range(rank) if index not in reduced]
+    # All of several axes are one vector.
+    vectors = keras.ops.reshape(keras.ops.transpose(value, (*kept, *reduced)), [*[value.shape[i] for i in kept], -1])
+    result = norm(vectors, ord, -1)
+    return keras.ops.expand_dims(result, sorted(reduced)) if keepdims and reduced else result
 
 
 def matrix_norm(
@@ -235,7 +247,7 @@ def matrix_norm(
     """The norm of order `ord` of the matrices on `axis` of `A`, computed in `dtype`; `keepdims` keeps the axes."""
     value = as_floats("ops.matrix_norm", A)
     value = value if dtype is None else keras.ops.cast(value, dtype)
-    return keras.ops.cast(keras.ops.norm(widened(value), ord=ord, axis=tuple(axis), keepdims=keepdims), value.dtype)
+    return keras.ops.cast(norm_along(widened(value), ord, tuple(axis), keepdims), value.dtype)
 
 
 def dist(input: TensorLike, other: TensorLike, p: float = 2.0) -> Tensor:
@@ -313,8 +325,9 @@ def matrix_band_part(x: TensorLike, lower: int, upper: int) -> Tensor:
 
 Ger = primitive("Ger", ger)
 Pdist = configured("Pdist", pdist, p=2.0)
-MatrixDeterminant, LogMatrixDeterminant, MatrixBandPart, MatrixPower = primitives(
-    MatrixDeterminant=det, LogMatrixDeterminant=slogdet, MatrixBandPart=matrix_band_part, MatrixPower=matrix_power,
+MatrixPower = configured("MatrixPower", matrix_power, n=REQUIRED)
+MatrixDeterminant, LogMatrixDeterminant, MatrixBandPart = primitives(
+    MatrixDeterminant=det, LogMatrixDeterminant=slogdet, MatrixBandPart=matrix_band_part,
 )
 Cholesky = configured("Cholesky", cholesky, upper=False)
 MatrixSolve = configured("MatrixSolve", matrix_solve, adjoint=False)

@@ -12,10 +12,13 @@ from mixtrain import checks
 from mixtrain.ops.inputs import check_broadcast as check_two
 from mixtrain.ops.labels import as_float32, check_broadcast, check_range, check_same_shape, reduce_loss, shape_of
 from mixtrain.ops.primitive import as_primitive
+from mixtrain.ops.unary import magnitude
 from mixtrain.typing import Tensor, TensorLike
 
 # Added to probabilities before their logarithm, as in MindSpore: the largest loss is -log(1e-12) = 27.631021.
 _EPSILON: Final = 1e-12
+# Of x * (1 - x): from it on `_EPSILON` changes no digit of a derivative.
+_NEAR: Final = 1e-5
 
 
 def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
@@ -28,7 +31,7 @@ def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> 
 
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The absolute difference of `input` and `target`, float32; `reduction` as in `mse_loss`: ``ops.l1_loss(x, y)``."""
-    return reduce_loss("ops.l1_loss", keras.ops.absolute(_difference("ops.l1_loss", input, target)), reduction)
+    return reduce_loss("ops.l1_loss", magnitude(_difference("ops.l1_loss", input, target)), reduction)
 
 
 def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, reduction: str = "none") -> Tensor:
@@ -87,8 +90,23 @@ def binary_cross_entropy(
     where, x, y = "ops.binary_cross_entropy", as_float32(logits), as_float32(labels)
     check_same_shape(where, x, y)
     check_range(where, "logits, which are probabilities here,", x, 0, 1)
-    losses = -(y * keras.ops.log(x + _EPSILON) + (1 - y) * keras.ops.log(1 - x + _EPSILON))
-    return reduce_loss(where, _times(where, losses, weight), reduction)
+    return reduce_loss(where, _times(where, binary_losses(x, y), weight), reduction)
+
+
+def binary_losses(x: Tensor, y: Tensor) -> Tensor:
+    """Return the cross entropies of probabilities and labels, float32 of one shape, for which `_EPSILON` is added.
+
+    The derivative is (x - y) / (x * (1 - x)), its divisor at least `_EPSILON`, as in MindSpore: 0 where x is y.
+    """
+    # Compilers turn (1 - x) + c into (1 + c) - x, which is 0 at 1: there the sum is written out.
+    logs = keras.ops.log(keras.ops.where(x == 0, _EPSILON, x + _EPSILON))
+    rest = keras.ops.log(keras.ops.where(x == 1, _EPSILON, 1 - x + _EPSILON))
+    fixed = keras.ops.stop_gradient
+    spread = x * (1 - x)
+    slope = fixed((x - y) / keras.ops.maximum(spread, _EPSILON))
+    # Near 0 and 1 the value without its derivative, and 0 with that of the rule.
+    at_ends = -(y * fixed(logs) + (1 - y) * fixed(rest)) + slope * (x - fixed(x))
+    return keras.ops.where(spread < _NEAR, at_ends, -(y * logs + (1 - y) * rest))
 
 
 def binary_cross_entropy_with_logits(
@@ -108,10 +126,17 @@ def binary_cross_entropy_with_logits(
     """
     where, x, y = "ops.binary_cross_entropy_with_logits", as_float32(input), as_float32(target)
     check_same_shape(where, x, y, ("input", "target"))
-    # -log sigmoid(x) is softplus(-x), and -log(1 - sigmoid(x)) is x + softplus(-x).
-    positive = _times(where, y, pos_weight, name="pos_weight")
-    losses = (1 - y) * x + (positive + 1 - y) * keras.ops.softplus(-x)
+    losses = logit_losses(x, y, _times(where, y, pos_weight, name="pos_weight"))
     return reduce_loss(where, _times(where, losses, weight), reduction)
+
+
+def logit_losses(x: Tensor, y: Tensor, positive: Tensor) -> Tensor:
+    """Return the cross entropies of logits and labels, float32 of one shape; `positive` is labels times their weights.
+
+    -log sigmoid(x) is softplus(-x), and -log(1 - sigmoid(x)) is softplus(x): without differences, small losses and
+    their gradients keep their digits.
+    """
+    return positive * keras.ops.softplus(-x) + (1 - y) * keras.ops.softplus(x)
 
 
 def _times(where: str, x: Tensor, weight: Tensor | None, *, name: str = "weight") -> Tensor:

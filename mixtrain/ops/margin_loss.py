@@ -128,8 +128,8 @@ def poisson_nll_loss(
 
 
 def triplet_margin_loss(
-    anchor: TensorLike, positive: TensorLike, negative: TensorLike, p: float = 2, eps: float = 1e-6, swap: bool = False,
-    reduction: str = "mean", margin: float = 1.0,
+    anchor: TensorLike, positive: TensorLike, negative: TensorLike, margin: float = 1.0, p: float = 2,
+    eps: float = 1e-6, swap: bool = False, reduction: str = "mean",
 ) -> Tensor:
     """max(0, `margin` + the distance of `anchor` to `positive` - that to `negative`), by the norm of order `p`.
 

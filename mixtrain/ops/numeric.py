@@ -24,7 +24,8 @@ def _copysign(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _xlogy(x: Tensor, y: Tensor) -> Tensor:
-    return keras.ops.where(x == 0, keras.ops.zeros_like(x), x * keras.ops.log(y))
+    zero = x == 0
+    return keras.ops.where(zero, keras.ops.zeros_like(x), x * keras.ops.log(keras.ops.where(zero, 1.0, y)))
 
 
 def _ignoring_nan(extreme: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:

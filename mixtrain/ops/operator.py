@@ -20,6 +20,7 @@ from mixtrain.autocast.state import autocast_in_force, autocasting, is_symbolic
 from mixtrain.boundary import run_library
 from mixtrain.ops import views
 from mixtrain.ops.call_errors import CONVERTED_ERRORS, raise_explained
+from mixtrain.ops.call_keywords import renamed
 
 _Function = Callable[..., Any]
 _PACKAGE: Final = __name__.rpartition(".")[0]
@@ -90,6 +91,8 @@ def primitive_call(call: Callable[..., Any]) -> _Function:
         name = _class_name(self.__class__)
         if name in _OPEN:
             return compute(*args, **kwargs)
+        if kwargs:
+            args, kwargs = renamed(name, args, kwargs)
         try:
             result = dispatch(name, compute, args, kwargs)
         except CONVERTED_ERRORS as error:

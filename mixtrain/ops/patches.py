@@ -116,11 +116,11 @@ def space_to_batch_nd(
     )
 
 
-def batch_to_space_nd(input_x: TensorLike, block_size: int | Sequence[int], crops: Sequence[Sequence[int]]) -> Tensor:
-    """The inverse of `space_to_batch_nd`: images of blocks of `block_size` of `input_x`, cropped by `crops`."""
+def batch_to_space_nd(input_x: TensorLike, block_shape: int | Sequence[int], crops: Sequence[Sequence[int]]) -> Tensor:
+    """The inverse of `space_to_batch_nd`: images of blocks of `block_shape` of `input_x`, cropped by `crops`."""
     x = tensor("ops.batch_to_space_nd", input_x)
     rank = rank_of(x) - 2
-    sizes = sizes_of("ops.batch_to_space_nd", "block_size", block_size, rank)
+    sizes = sizes_of("ops.batch_to_space_nd", "block_shape", block_shape, rank)
     count, *rest = x.shape
     x = keras.ops.reshape(x, (*sizes, count // math.prod(sizes), *rest))
     axes = [rank, rank + 1]
@@ -284,8 +284,11 @@ GridSampler3D = configured("GridSampler3D", _grid_sampler, **_SAMPLING)
 AffineGrid = configured("AffineGrid", affine_grid, align_corners=False)
 Im2Col = configured("Im2Col", _im2col, ksizes=1, strides=1, dilations=1, pads=0)
 Col2Im = configured("Col2Im", _col2im, kernel_size=1, dilation=1, padding=0, stride=1)
-SpaceToBatchND = configured("SpaceToBatchND", space_to_batch_nd, block_size=1, paddings=())
-BatchToSpaceND = configured("BatchToSpaceND", batch_to_space_nd, block_size=1, crops=())
+SpaceToBatchND = configured(
+    "SpaceToBatchND", lambda x, *, block_shape, paddings: space_to_batch_nd(x, block_shape, paddings),
+    block_shape=1, paddings=(),
+)
+BatchToSpaceND = configured("BatchToSpaceND", batch_to_space_nd, block_shape=1, crops=())
 CropAndResize = configured("CropAndResize", crop_and_resize, method="bilinear", extrapolation_value=0.0)
 LRN = configured("LRN", lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS")
 Padding = configured("Padding", padding, pad_dim_size=8)

@@ -8,6 +8,7 @@ from typing import ClassVar
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.dtype import int8, int64, uint64
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.inputs import rank_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
@@ -60,7 +61,11 @@ def _matmul(where: str, x: Tensor, y: Tensor) -> Tensor:
             f"{'last but one' if rank_of(y) > 1 else 'only'} axis of the second; got shapes {tuple(x.shape)} and "
             f"{tuple(y.shape)}. Write the transpose of one of them."
         )
-    return backend.product(_matmul_of, x, y)
+    dtype = tensor_dtype(x)
+    if dtype == uint64:  # Keras multiplies in 32 bits; in int64 the last 64 bits are the same.
+        x, y = keras.ops.cast(x, int64), keras.ops.cast(y, int64)
+    result = backend.product(_matmul_of, x, y)
+    return keras.ops.cast(result, dtype) if dtype in (int8, uint64) else result
 
 
 def bmm(input_x: TensorLike, mat2: TensorLike) -> Tensor:

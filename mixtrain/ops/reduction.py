@@ -156,7 +156,17 @@ def norm(
     if dim is None and rank_of(x) > 2:
         raise checks.fail_value("ops.norm", "dim must be given with ord and more than 2 axes", dim, "dim=-1")
     axis = axes if len(axes) == 2 else axes[0]
-    return keras.ops.cast(keras.ops.norm(widened(x), ord=ord, axis=axis, keepdims=keepdim), x.dtype)
+    return keras.ops.cast(norm_along(widened(x), ord, axis, keepdim), x.dtype)
+
+
+def norm_along(x: Tensor, order: Any, axis: int | tuple[int, ...], keepdims: bool) -> Tensor:
+    """Return the norm of a tensor along one axis or two; `keepdims` keeps them, which Keras has wrong for some."""
+    result = keras.ops.norm(x, ord=order, axis=axis)
+    if keepdims:
+        axes = (axis,) if isinstance(axis, int) else axis
+        for place in sorted(each % rank_of(x) for each in axes):
+            result = keras.ops.expand_dims(result, place)
+    return result
 
 
 def count_nonzero(
@@ -188,11 +198,26 @@ def _mean(x: Tensor, **options: Any) -> Tensor:
 
 
 ReduceMean = reduction("ReduceMean", _mean, "The mean over the axes given in the call.")
-ReduceSum = reduction("ReduceSum", keras.ops.sum, "The sum over the axes given in the call.")
 ReduceMax = reduction("ReduceMax", keras.ops.max, "The largest element over the axes given in the call.")
 ReduceMin = reduction("ReduceMin", keras.ops.min, "The smallest element over the axes given in the call.")
 ReduceProd = reduction("ReduceProd", keras.ops.prod, "The product over the axes given in the call.")
 ReduceAll = reduction("ReduceAll", keras.ops.all, "Whether all is True over the axes given in the call.")
 ReduceAny = reduction("ReduceAny", keras.ops.any, "Whether anything is True over the axes given in the call.")
+
+
+
+@as_primitive(keep_dims=checks.boolean, skip_mode=checks.boolean)
+def ReduceSum(
+    x: TensorLike, axis: int | Sequence[int] | None = (), *, keep_dims: bool = False, skip_mode: bool = False
+) -> Tensor:
+    """The sum over the axes given in the call; `keep_dims` keeps the axes with size 1; the dtype stays.
+
+    With `skip_mode` no axis means no sum. Example: ``ops.ReduceSum(keep_dims=True)(x, 1)``.
+    """
+    x = tensor("ops.ReduceSum", x)
+    if skip_mode and axis in ((), []):
+        return x
+    return keras.ops.cast(reduce("ops.ReduceSum", keras.ops.sum, x, axis, keep_dims), x.dtype)
+
 
 reduce_mean, reduce_sum, reduce_max, reduce_min = ReduceMean(), ReduceSum(), ReduceMax(), ReduceMin()

@@ -129,8 +129,8 @@ def nansum(
 ) -> Tensor:
     """The sum of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps the axis."""
     x = as_floats("ops.nansum", input)
-    x = x if dtype is None else keras.ops.cast(x, dtype)
     x = keras.ops.where(keras.ops.isnan(x), keras.ops.zeros_like(x), x)
+    x = x if dtype is None else keras.ops.cast(x, dtype)
     return keras.ops.sum(x, axis=axes_of("ops.nansum", axis, rank_of(x)), keepdims=keepdims)
 
 

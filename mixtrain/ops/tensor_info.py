@@ -58,10 +58,10 @@ def cast(input: TensorLike, dtype: DTypeLike) -> Tensor:
     return backend.cast_keeping_layout(tensor("ops.cast", input), backend.canonical_dtype(as_dtype(dtype)))
 
 
-def mixed_precision_cast(dtype: DTypeLike, input: Tree) -> Tree:
-    """Cast the floats in the tree `input` to `dtype`: ``ops.mixed_precision_cast(mixtrain.float16, (x, y))``."""
+def mixed_precision_cast(dst_dtype: DTypeLike, x: Tree) -> Tree:
+    """Cast the floats in the tree `x` to `dst_dtype`: ``ops.mixed_precision_cast(mixtrain.float16, (x, y))``."""
     return keras.tree.map_structure(
-        lambda value: cast(value, dtype) if is_tensor(value) and is_float(value.dtype) else value, input
+        lambda value: cast(value, dst_dtype) if is_tensor(value) and is_float(value.dtype) else value, x
     )
 
 

@@ -20,6 +20,11 @@ def _negative(x: Tensor) -> Tensor:
     return keras.ops.zeros_like(x) - x if unsigned else keras.ops.negative(x)
 
 
+def _sign(x: Tensor) -> Tensor:
+    signs = keras.ops.sign(x)
+    return keras.ops.where(keras.ops.isnan(x), keras.ops.zeros_like(x), signs) if is_float(x.dtype) else signs
+
+
 exp = unary_function("exp", keras.ops.exp, "e to the power of each element of `input`.")
 expm1 = unary_function("expm1", keras.ops.expm1, "e to the power `input`, minus 1, exact near 0.")
 exp2 = unary_function("exp2", keras.ops.exp2, "2 to the power of each element of `input`.")
@@ -32,9 +37,16 @@ rsqrt = unary_function("rsqrt", keras.ops.rsqrt, "1 / sqrt(`input`).")
 square = unary_function("square", keras.ops.square, "`input` times itself.", floats=False)
 reciprocal = unary_function("reciprocal", keras.ops.reciprocal, "1 / `input`.")
 
-abs = unary_function("abs", keras.ops.abs, "The absolute value of `input`.", floats=False)
+
+
+def magnitude(x: Tensor) -> Tensor:
+    """Return the absolute value of a backend tensor, whose derivative at 0 is 0 on both backends (on JAX it is 1)."""
+    return x * keras.ops.stop_gradient(keras.ops.sign(x)) if is_float(x.dtype) else keras.ops.abs(x)
+
+
+abs = unary_function("abs", magnitude, "The absolute value of `input`.", floats=False)
 neg = unary_function("neg", _negative, "-`input`.", floats=False)
-sign = unary_function("sign", keras.ops.sign, "-1, 0 or 1: the sign of `input`.", floats=False)
+sign = unary_function("sign", _sign, "-1, 0 or 1: the sign of `input`, 0 of NaN.", floats=False)
 absolute = renamed(abs, "absolute")
 negative = renamed(neg, "negative")
 

@@ -148,6 +148,21 @@ def test_a_tuple_of_parameters_belongs_to_the_cell() -> None:
     assert [p.name for p in Holder().trainable_params()] == ["pair.a", "pair.b"]
 
 
+def test_a_tuple_holds_all_variables_of_keras_layers_whatever_their_names() -> None:
+    network = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2), keras.layers.Dense(1)])
+    cell = nn.Cell()
+    cell.weights = ParameterTuple(network.trainable_variables)
+    assert [weight.name for weight in cell.trainable_params()] == ["kernel", "bias", "kernel", "bias"]
+    cell.slots = cell.weights.clone("slots", "zeros")
+    assert len({slot.name for slot in cell.slots}) == 4 and len(cell.trainable_params()) == 8
+
+
+def test_a_tuple_of_parameters_of_one_name_is_refused() -> None:
+    cell = nn.Cell()
+    with pytest.raises(ValueError, match="the Parameters of a ParameterTuple must have different names; got 'a, a'"):
+        cell.both = ParameterTuple([Parameter(1.0, name="a"), Parameter(2.0, name="a")])
+
+
 @pytest.mark.parametrize("half", [float16, bfloat16])
 def test_half_meets_float32_inside_construct(half: Any) -> None:
     class Meeting(nn.Cell):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from mixtrain import Tensor
 from tests.common import tensor_reference
 
 
@@ -28,3 +30,13 @@ def test_every_index_means_what_it_means_in_mindspore(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["read", "write"])
 def test_an_index_that_mindspore_refuses_is_refused(kind: str) -> None:
     tensor_reference.check(f"index {kind}", refused=True)
+
+
+def test_a_list_of_anything_but_numbers_is_a_tuple_of_indexes() -> None:
+    x = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+    for index, expected in (
+        ([Tensor(0), 1], 1.0), ([Tensor([0, 1]), Tensor([1, 2])], [1.0, 5.0]), ([Tensor([True, False]), 0], [0.0]),
+        ([..., 0], [0.0, 3.0]), ([None, 0], [[0.0, 1.0, 2.0]]), ([1, 0], [[3.0, 4.0, 5.0], [0.0, 1.0, 2.0]]),
+        ([np.int64(1)], [[3.0, 4.0, 5.0]]),
+    ):
+        assert x[index].asnumpy().tolist() == expected, index

@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 import mixtrain
+from mixtrain import Tensor
 from tests.backends import quick_every
 from tests.common import tensor_method_cases, tensor_reference
 from tests.ops import cases
@@ -36,3 +37,16 @@ def test_methods_give_what_mindspore_gives(family: str) -> None:
 @pytest.mark.parametrize("family", tensor_reference.with_refusals(FAMILIES))
 def test_methods_refuse_what_mindspore_refuses(family: str) -> None:
     tensor_reference.check(family, refused=True)
+
+
+def test_methods_take_mindspore_s_arguments() -> None:
+    x = Tensor([[1.0, -2.0, 3.5], [0.5, 4.0, -1.0]])
+    values, indices = x.top_k(2, False)
+    assert values.asnumpy().tolist() == [[3.5, 1.0], [4.0, 0.5]] and indices.asnumpy().tolist() == [[2, 0], [1, 0]]
+    assert float(x.trace(1)) == float(x.trace(offset=1, axis1=0, axis2=1)) == -3.0
+    assert x.trace(0, 0, 1, mixtrain.float16).dtype == mixtrain.float16
+    assert x.diagonal(offset=1, axis1=0, axis2=1).asnumpy().tolist() == [-2.0, -1.0]
+    assert x.approximate_equal(other=x, tolerance=0.1).all() and float(x.float_power(other=2)[0, 1]) == 4.0
+    assert callable(x.register_hook(hook=abs).remove)
+    assert mixtrain.get_context(attr_key="mode") == mixtrain.get_context("mode")
+    assert mixtrain.tensor([1.0], const_arg=False).shape == (1,)

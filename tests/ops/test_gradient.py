@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import backend, nn, ops
+from mixtrain import Tensor, backend, nn, ops
 
 X, Y = mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([3.0, 4.0])
 W, U = mixtrain.Parameter([2.0, 5.0], name="w"), mixtrain.Parameter([1.0, 1.0], name="u")
@@ -190,3 +190,10 @@ def test_a_hook_passes_over_integers() -> None:
     hook = ops.HookBackward(lambda gradients: seen.append(gradients[1]))
     mixtrain.grad(lambda x: hook(x, mixtrain.Tensor([1]))[0])(mixtrain.Tensor([2.0]))
     assert seen == [None]
+
+
+def test_a_tensor_that_is_an_input_and_the_gradient_of_the_output_is_differentiated_by_as_the_input_alone() -> None:
+    x = Tensor([1.0, 2.0])
+    assert ops.GradOperation(sens_param=True)(lambda a: a * a)(x, x).asnumpy().tolist() == [2.0, 8.0]
+    (product,) = ops.vjp(lambda a: a * a, x)[1](x)
+    assert product.asnumpy().tolist() == [2.0, 8.0]

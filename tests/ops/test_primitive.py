@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mixtrain as ms
-from mixtrain import nn, ops
+from mixtrain import Tensor, nn, ops
 from mixtrain.ops.primitive import Primitive, primitive
 
 EXPORTED = [getattr(ops, name) for name in ops.__all__]
@@ -168,3 +168,40 @@ def test_an_exclusive_sum_loses_no_digits_to_later_elements() -> None:
     x = ms.Tensor([1.0, 1e8, np.inf, 2.0])
     np.testing.assert_array_equal(ops.CumSum(exclusive=True)(x, 0).asnumpy(), np.float32([0, 1, 1e8, np.inf]))
     np.testing.assert_array_equal(ops.CumSum(True, True)(x[:2], 0).asnumpy(), np.float32([1e8, 0]))
+
+
+def test_arguments_of_a_call_have_mindspore_s_names() -> None:
+    x, index = Tensor([[1.0, -2.0], [0.5, 4.0]]), Tensor([1, 0])
+    for one, other in (
+        (ops.Cast()(input_x=x, dtype=ms.int32), x.astype(ms.int32)),
+        (ops.Concat(1)(tensors=(x, x)), ops.cat((x, x), 1)),
+        (ops.Softmax()(input=x), ops.softmax(x)), (ops.Slice()(input=x, begin=(0, 1), size=(2, 1)), x[:, 1:]),
+        (ops.RealDiv()(x=x, y=x), x / x), (ops.LogicalAnd()(x=x > 0, y=x > 1), x > 1),
+        (ops.UnsortedSegmentSum()(input_x=x, segment_ids=index, num_segments=2), x[::-1]),
+        (ops.ZerosLike()(x=x), x * 0), (ops.Shape()(x=x), (2, 2)), (ops.Argmin()(x=x), ops.argmin(x, -1)),
+    ):
+        np.testing.assert_array_equal(getattr(one, "asnumpy", lambda one=one: one)(), np.asarray(other))
+    with pytest.raises(TypeError, match="ops.Cast: expected arguments that fit"):
+        ops.Cast()(other=x, dtype=ms.int32)
+
+
+def test_a_tensor_s_windows_are_those_of_images() -> None:
+    x = Tensor(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4))
+    assert x.unfold(2, 1, 0, 2).asnumpy()[0, 0].tolist() == [0.0, 2.0, 8.0, 10.0]
+    assert x.unfold(kernel_size=2, stride=2).shape == (1, 4, 4)
+
+
+def test_settings_of_primitives_have_mindspore_s_names() -> None:
+    square, images = Tensor([[2.0, 1.0], [1.0, 3.0]]), Tensor(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4))
+    assert ops.MatrixPower(n=2)(square).asnumpy().tolist() == [[5.0, 5.0], [5.0, 10.0]]
+    blocks = ops.SpaceToBatchND(block_shape=[2, 2], paddings=[[0, 0], [0, 0]])(images)
+    back = ops.BatchToSpaceND(block_shape=[2, 2], crops=[[0, 0], [0, 0]])(blocks)
+    np.testing.assert_array_equal(back.asnumpy(), images.asnumpy())
+    assert ops.ReduceSum(False, True)(square, ()).shape == (2, 2) and float(ops.ReduceSum(False, False)(square)) == 7.0
+    assert ops.mixed_precision_cast(dst_dtype=ms.float16, x=square).dtype == ms.float16
+
+
+def test_the_margin_of_triplets_comes_before_their_norm() -> None:
+    anchor, other = Tensor([[1.0, -2.0]]), Tensor([[2.0, -4.0]])
+    expected = ops.triplet_margin_loss(anchor, other, other * 2, margin=0.5, p=1)
+    assert float(ops.triplet_margin_loss(anchor, other, other * 2, 0.5, 1)) == float(expected)

@@ -19,7 +19,7 @@ from mixtrain.nn.layer.elementwise import (
     CELU, ELU, GELU, FastGelu, HShrink, HSigmoid, HSwish, Hardtanh, LeakyReLU, LogSigmoid, Mish, RReLU, ReLU, ReLU6,
     SeLU, SiLU, Sigmoid, SoftShrink, Softsign, Tanh, Tanhshrink, Threshold,
 )
-from mixtrain.nn.layer.embedding import Embedding, EmbeddingLookup
+from mixtrain.nn.layer.embedding import Embedding, EmbeddingLookup, MultiFieldEmbeddingLookup
 from mixtrain.nn.layer.flatten import Flatten
 from mixtrain.nn.layer.group_norm import GroupNorm
 from mixtrain.nn.layer.identity import Identity
@@ -66,14 +66,15 @@ __all__ = [
     "ImageGradients", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "L1Regularizer", "LBeta", "LGamma",
     "LPPool1d", "LPPool2d", "LRN", "LSTM", "LSTMCell", "LayerNorm", "LeakyReLU", "LogSigmoid", "LogSoftmax", "MSSSIM",
     "MatMul", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish",
-    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "MultilabelMarginLoss", "Norm", "OneHot",
-    "PReLU", "PSNR", "Pad", "ParameterUpdate", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RNN", "RNNCell",
-    "RReLU", "Range", "ReLU", "ReLU6", "ReduceLogSumExp", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
-    "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ResizeBilinear", "SSIM", "SeLU", "SequentialCell",
-    "SiLU", "Sigmoid", "SoftShrink", "Softmax", "Softmax2d", "Softmin", "Softsign", "SparseTensorDenseMatmul",
-    "SparseToDense", "SyncBatchNorm", "Tanh", "Tanhshrink", "Threshold", "TimeDistributed", "Transformer",
-    "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Tril",
-    "TripletMarginLoss", "Triu", "Unflatten", "Unfold", "Upsample", "ZeroPad2d", "get_activation",
+    "MultiFieldEmbeddingLookup", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention",
+    "MultilabelMarginLoss", "Norm", "OneHot", "PReLU", "PSNR", "Pad", "ParameterUpdate", "PixelShuffle",
+    "PixelUnshuffle", "PoissonNLLLoss", "RNN", "RNNCell", "RReLU", "Range", "ReLU", "ReLU6", "ReduceLogSumExp",
+    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
+    "ResizeBilinear", "SSIM", "SeLU", "SequentialCell", "SiLU", "Sigmoid", "SoftShrink", "Softmax", "Softmax2d",
+    "Softmin", "Softsign", "SparseTensorDenseMatmul", "SparseToDense", "SyncBatchNorm", "Tanh", "Tanhshrink",
+    "Threshold", "TimeDistributed", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
+    "TransformerEncoder", "TransformerEncoderLayer", "Tril", "TripletMarginLoss", "Triu", "Unflatten", "Unfold",
+    "Upsample", "ZeroPad2d", "get_activation",
 ]
 
 

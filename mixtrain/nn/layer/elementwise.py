@@ -12,6 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.ops import nhwc
+from mixtrain.ops.activation import continuous_elu, leaky, scaled_elu
 from mixtrain.seed import next_seed
 from mixtrain.typing import Tensor
 
@@ -65,7 +66,7 @@ HSigmoid: Final = _activation("HSigmoid", _ops.hard_sigmoid, "relu6(x + 3) / 6")
 HSwish: Final = _activation("HSwish", _ops.hard_silu, "x * relu6(x + 3) / 6")
 SiLU: Final = _activation("SiLU", _ops.silu, "x * sigmoid(x)")
 Mish: Final = _activation("Mish", lambda x: x * _ops.tanh(_ops.softplus(x)), "x * tanh(softplus(x)) (Misra, 2019)")
-SeLU: Final = _activation("SeLU", _ops.selu, "The self-normalizing ELU")
+SeLU: Final = _activation("SeLU", scaled_elu, "The self-normalizing ELU")
 Tanh: Final = _activation("Tanh", _ops.tanh, "The hyperbolic tangent")
 Tanhshrink: Final = _activation("Tanhshrink", _ops.tanh_shrink, "x - tanh(x)")
 Softsign: Final = _activation("Softsign", _ops.softsign, "x / (1 + abs(x))")
@@ -117,7 +118,7 @@ class LeakyReLU(_AlphaActivation):
         LeakyReLU(alpha=0.2)
     """
 
-    _of = staticmethod(_ops.leaky_relu)
+    _of = staticmethod(leaky)
 
     def __init__(self, alpha: float = 0.2) -> None:
         super().__init__(alpha)
@@ -141,7 +142,7 @@ class CELU(_AlphaActivation):
     Example: ``nn.CELU(1.0)(x)``. Source: Barron, 2017; MindSpore, `mindspore.nn.CELU`.
     """
 
-    _of = staticmethod(_ops.celu)
+    _of = staticmethod(continuous_elu)
 
 
 class _Shrink(Elementwise):

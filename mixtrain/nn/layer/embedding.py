@@ -1,7 +1,8 @@
-"""`Embedding` and `EmbeddingLookup`: lookup in a learned table."""
+"""`Embedding`, `EmbeddingLookup` and `MultiFieldEmbeddingLookup`: lookup in a learned table."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, Literal
 
 import keras
@@ -157,3 +158,62 @@ class EmbeddingLookup(_Table):
         """Look up the rows of `indices`."""
         rows = self._rows(self._ids(indices))
         return rows if self.max_norm is None else clip_by_norm(rows, self.max_norm, -1)
+
+
+class MultiFieldEmbeddingLookup(EmbeddingLookup):
+    """Look up the features of each row, weigh them, and join those of one field.
+
+    Args:
+        vocab_size, embedding_size, param_init, target, slice_mode, max_norm, sparse, dtype: As in `EmbeddingLookup`.
+        field_size: Number of fields.
+        feature_num_list: How the table would be sharded over devices; without effect.
+        operator: "SUM", "MAX", or "MEAN": the sum divided by that of the weights.
+
+    Inputs: input_indices, ints in [0, vocab_size), input_values, the weights, and field_ids, ints in [0, field_size),
+        each of shape (batch, features).
+    Returns: Shape (batch, field_size, embedding_size); 0 for a field without features.
+    Raises: ValueError: An argument is out of range. TypeError: The field ids are no integers.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> table = nn.MultiFieldEmbeddingLookup(9, 1, 2, param_init="ones")
+        >>> ids, values, fields = mixtrain.Tensor([[1, 2]]), mixtrain.Tensor([[0.5, 3.0]]), mixtrain.Tensor([[1, 1]])
+        >>> table(ids, values, fields).asnumpy().tolist()
+        [[[0.0], [3.5]]]
+    """
+
+    OPERATOR_SUM: ClassVar[str] = "SUM"
+    OPERATOR_MEAN: ClassVar[str] = "MEAN"
+    OPERATOR_MAX: ClassVar[str] = "MAX"
+
+    def __init__(
+        self, vocab_size: int, embedding_size: int, field_size: int, param_init: InitializerLike = "normal",
+        target: Literal["CPU", "DEVICE"] = "CPU", slice_mode: str = "batch_slice", feature_num_list: Any = None,
+        max_norm: float | None = None, sparse: bool = True, operator: Literal["SUM", "MAX", "MEAN"] = "SUM",
+        dtype: DTypeLike = float32,
+    ) -> None:
+        super().__init__(
+            vocab_size, embedding_size, param_init, target, slice_mode, feature_num_list, max_norm, sparse, dtype
+        )
+        self.field_size = checks.integer(self.cls_name, "field_size", field_size, at_least=1)
+        self.operator = checks.one_of(self.cls_name, "operator", operator, ("SUM", "MAX", "MEAN"))
+
+    def construct(  # type: ignore[override]
+        self, input_indices: Tensor, input_values: Tensor, field_ids: Tensor
+    ) -> Tensor:
+        """Return the vector of each field."""
+        rows = super().construct(input_indices)
+        values = keras.ops.cast(backend.to_tensor(input_values), rows.dtype)
+        rows = rows * values[..., None]
+        fields = backend.to_tensor(field_ids)
+        if "int" not in keras.backend.standardize_dtype(fields.dtype):
+            raise checks.fail_type(self.cls_name, "field_ids must be integers", field_ids, "field_ids.astype(int32)")
+        member = keras.ops.one_hot(keras.ops.cast(fields, "int32"), self.field_size, dtype=rows.dtype)
+        if self.operator == "MAX":
+            inside = member[..., None] > 0
+            largest = keras.ops.max(keras.ops.where(inside, rows[:, :, None], -math.inf), axis=1)
+            return keras.ops.where(keras.ops.any(inside, axis=1), largest, 0.0)
+        total = keras.ops.einsum("bfs,bfe->bse", member, rows)
+        if self.operator == "SUM":
+            return total
+        return keras.ops.divide_no_nan(total, keras.ops.einsum("bfs,bf->bs", member, values)[..., None])

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import keras
-
 from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.labels import as_float32, check_broadcast, check_range, check_same_shape, shape_of
+from mixtrain.ops.loss import binary_losses, logit_losses
 from mixtrain.typing import Tensor, TensorLike
-
-# Added before the logarithm, as in MindSpore: the loss of a wrong prediction is at most -log(1e-12) = 27.631021.
-_EPSILON: Final = 1e-12
 
 
 class BCELoss(LossBase):
@@ -38,7 +32,7 @@ class BCELoss(LossBase):
         x, y = as_float32(logits), as_float32(labels)
         check_same_shape(self.cls_name, x, y)
         check_range(self.cls_name, "logits, which are probabilities here,", x, 0, 1)
-        losses = -(y * keras.ops.log(x + _EPSILON) + (1 - y) * keras.ops.log(1 - x + _EPSILON))
+        losses = binary_losses(x, y)
         if self.weight is None:
             return self.get_loss(losses)
         check_broadcast(self.cls_name, shape_of(x), "weight", self.weight)
@@ -76,7 +70,5 @@ class BCEWithLogitsLoss(LossBase):
             value = getattr(self, name)
             if value is not None:
                 check_broadcast(self.cls_name, shape_of(x), name, value)
-        # -log sigmoid(x) is softplus(-x), and -log(1 - sigmoid(x)) is x + softplus(-x).
-        positive = y if self.pos_weight is None else y * self.pos_weight
-        losses = (1 - y) * x + (positive + 1 - y) * keras.ops.softplus(-x)
+        losses = logit_losses(x, y, y if self.pos_weight is None else y * self.pos_weight)
         return self.get_loss(losses) if self.weight is None else self.get_loss(losses, self.weight)

@@ -9,6 +9,7 @@ import keras
 from mixtrain import checks
 from mixtrain.boundary import run_users, unwrap
 from mixtrain.nn.loss.base import LossBase
+from mixtrain.ops.arithmetic import maximum
 from mixtrain.ops.labels import as_float32, check_same_shape, shape_of
 from mixtrain.typing import Tensor
 
@@ -53,7 +54,7 @@ class HingeEmbeddingLoss(LossBase):
         ops, logits, labels = keras.ops, as_float32(logits), as_float32(labels)
         check_same_shape(self.cls_name, logits, labels)
         zeros = ops.zeros_like(logits)
-        dissimilar = ops.where(labels < 0, ops.maximum(self.margin - logits, 0.0), zeros)
+        dissimilar = ops.where(labels < 0, maximum(self.margin - logits, 0.0), zeros)
         return self.get_loss(ops.where(labels > 0, logits, zeros) + dissimilar)
 
 
@@ -86,7 +87,7 @@ class CosineEmbeddingLoss(LossBase):
         cosine = ops.sum(x1 * x2, 1) / norms
         check_same_shape(self.cls_name, cosine, labels, ("the pairs", "labels"))
         zeros = ops.zeros_like(cosine)
-        dissimilar = ops.where(labels == -1, ops.maximum(cosine - self.margin, 0.0), zeros)
+        dissimilar = ops.where(labels == -1, maximum(cosine - self.margin, 0.0), zeros)
         return self.get_loss(ops.where(labels == 1, 1.0 - cosine, zeros) + dissimilar)
 
 
@@ -115,7 +116,8 @@ class MarginRankingLoss(LossBase):
         input1, input2, target = as_float32(input1), as_float32(input2), as_float32(target)
         check_same_shape(self.cls_name, input1, input2, ("input1", "input2"))
         check_same_shape(self.cls_name, input1, target, ("input1", "target"))
-        return self.get_loss(keras.ops.maximum(self.margin - target * (input1 - input2), 0.0))
+        missing = self.margin - target * (input1 - input2)
+        return self.get_loss(keras.ops.where(missing < 0, keras.ops.zeros_like(missing), missing))
 
 
 class TripletMarginWithDistanceLoss(LossBase):

@@ -9,6 +9,7 @@ import keras
 from mixtrain import checks
 from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.labels import Shape, as_float32, shape_of
+from mixtrain.ops.unary import magnitude
 from mixtrain.typing import Tensor
 
 
@@ -52,7 +53,7 @@ class L1Loss(_RegressionLoss):
     """
 
     def _elements(self, difference: Tensor) -> Tensor:
-        return keras.ops.absolute(difference)
+        return magnitude(difference)
 
 
 class MAELoss(LossBase):
@@ -70,7 +71,7 @@ class MAELoss(LossBase):
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         """Compute the loss from predictions and targets."""
-        return self.get_loss(keras.ops.absolute(_difference(self, logits, label)))
+        return self.get_loss(magnitude(_difference(self, logits, label)))
 
 
 class RMSELoss(LossBase):

@@ -62,4 +62,5 @@ class Vjp(Jvp):
 
     def _product(self, inputs: list[Any], vectors: Any) -> tuple[Tree, ...]:
         outputs, product = vjp(self.fn, *inputs)
-        return outputs, product(*vectors) if isinstance(vectors, tuple) else product(vectors)
+        products = product(*vectors) if isinstance(vectors, tuple) else product(vectors)
+        return outputs, products if len(inputs) > 1 else products[0]

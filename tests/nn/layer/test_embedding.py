@@ -79,3 +79,16 @@ def test_ids_may_come_from_a_keras_input() -> None:
     ids = keras.Input((4,), dtype="int32")
     model = keras.Model(ids, nn.Embedding(5, 3)(ids))
     assert model.output_shape == (None, 4, 3)
+
+
+@pytest.mark.parametrize(("operator", "expected"), [
+    ("SUM", [[-4.0, -7.0], [0.0, 0.0], [2.5, 3.0]]), ("MAX", [[2.0, 1.0], [0.0, 0.0], [2.5, 3.0]]),
+    ("MEAN", [[4.0, 7.0], [0.0, 0.0], [5.0, 6.0]]),
+])
+def test_fields_of_features_are_joined(operator: Any, expected: Any) -> None:
+    table = Tensor([[9.0, 9.0], [2.0, 1.0], [3.0, 4.0], [5.0, 6.0]])
+    network = nn.MultiFieldEmbeddingLookup(4, 2, 3, param_init=table, operator=operator)
+    inputs = Tensor([[1, 2, 3]]), Tensor([[1.0, -2.0, 0.5]]), Tensor([[0, 0, 2]])
+    np.testing.assert_allclose(network(*inputs).asnumpy(), [expected], 1e-6)
+    with pytest.raises(TypeError, match="field_ids must be integers"):
+        network(*inputs[:2], Tensor([[0.0, 0.0, 2.0]]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -9,7 +10,8 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import backend
+import mixtrain
+from mixtrain import backend, ops
 from mixtrain.backend.info import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.nn.layer import Softmax
@@ -112,6 +114,14 @@ def test_all_ignored_is_nan_in_the_mean_and_zero_in_the_sum() -> None:
 
 def test_scores_of_one_sample_may_lack_the_batch_axis() -> None:
     assert float(CrossEntropyLoss()(Tensor([0.0, 0.0]), Tensor(1))) == pytest.approx(math.log(2))
+
+
+def test_the_derivative_of_binary_cross_entropy_at_0_and_1_is_that_of_the_reference() -> None:
+    # Recorded on MindSpore 2.10: (x - y) / (x * (1 - x)), the divisor at least 1e-12.
+    x, y = Tensor([0.0, 1.0, 0.0, 1.0, 1e-9, 1 - 2.0**-24, 0.3]), Tensor([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.2])
+    expected = [-1e12, 1e12, 0.0, 0.0, -1e9, 16777216.0, 0.4761905]
+    for loss in (BCELoss(reduction="sum"), functools.partial(ops.binary_cross_entropy, reduction="sum")):
+        assert mixtrain.grad(loss)(x, y).asnumpy() == pytest.approx(expected, rel=2e-6)
 
 
 def test_a_sure_and_wrong_probability_costs_what_it_does_in_the_reference() -> None:

@@ -1,0 +1,52 @@
+"""Derivatives where a function bends, as at 0: those of MindSpore 2.10.0 on a CPU, on both backends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mixtrain import Tensor, nn, ops
+
+ZERO, LABEL = Tensor([0.0]), Tensor([0.0, 1.0])
+# The function, the input, and the derivative that MindSpore has there.
+CASES: dict[str, tuple[Callable[[Any], Any], list[Any], list[Any]]] = {
+    "maximum": (lambda x: ops.maximum(x, ZERO), [0.0], [0.5]),
+    "maximum of a number": (lambda x: ops.maximum(x, 0), [0.0], [0.5]),
+    "its second": (lambda x: ops.maximum(ZERO, x), [0.0], [0.5]),
+    "minimum": (lambda x: ops.Minimum()(x, Tensor([1.0, 2.0])), [1.0, 1.0], [0.5, 1.0]),
+    "clip_by_value": (lambda x: ops.clip_by_value(x, 0.0, 1.0), [0.0, 1.0, 0.5, 2.0], [0.5, 0.5, 1.0, 0.0]),
+    "clamp": (lambda x: ops.clamp(x, 0.0, 1.0), [0.0, 1.0, 2.0], [1.0, 1.0, 0.0]),
+    "Tensor.clip": (lambda x: x.clip(0.0, 1.0), [0.0, 1.0], [1.0, 1.0]),
+    "abs": (ops.abs, [0.0, -1.0], [0.0, -1.0]),
+    "leaky_relu": (lambda x: ops.leaky_relu(x, 0.2), [0.0, -1.0, 1.0], [0.6, 0.2, 1.0]),
+    "LeakyReLU": (nn.LeakyReLU(0.2), [0.0], [0.6]),
+    "CELU": (nn.CELU(), [0.0, 1.0], [1.0, 1.0]),
+    "celu": (ops.celu, [0.0, 100.0], [1.0, 1.0]),
+    "SeLU": (nn.SeLU(), [0.0], [1.0507]),
+    "L1Loss": (lambda x: nn.L1Loss()(x, LABEL), [0.0, 2.0], [0.0, 0.5]),
+    "MAELoss": (lambda x: nn.MAELoss()(x, LABEL), [0.0, 2.0], [0.0, 0.5]),
+    "l1_loss": (lambda x: ops.l1_loss(x, LABEL), [0.0, 2.0], [0.0, 0.5]),
+    "hinge": (lambda x: nn.HingeEmbeddingLoss()(x, Tensor([-1.0, 1.0])), [1.0, 2.0], [-0.25, 0.5]),
+    "cosine": (
+        lambda x: nn.CosineEmbeddingLoss()(x, Tensor([[1.0, 0.0]]), Tensor(np.int32([-1]))), [[0.0, 1.0]], [[0.5, 0.0]]
+    ),
+    "ranking": (
+        lambda x: nn.MarginRankingLoss()(x, LABEL, Tensor([1.0, 1.0])), [0.0, 2.0], [-0.5, 0.0]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_derivative_where_a_function_bends_is_mindspore_s(name: str) -> None:
+    function, at, expected = CASES[name]
+    np.testing.assert_allclose(ops.grad(function)(Tensor(np.float32(at))).asnumpy(), expected, 1e-4)
+
+
+def test_the_values_of_a_maximum_stay_to_the_bit() -> None:
+    x = np.float32([0.0, np.inf, np.nan, 1.0, -0.0, 3e38, -np.inf])
+    np.testing.assert_array_equal(ops.maximum(Tensor(x), Tensor(x)).asnumpy(), x)
+    np.testing.assert_array_equal(ops.maximum(Tensor(x), Tensor(x[::-1].copy())).asnumpy(), np.maximum(x, x[::-1]))
+    assert ops.maximum(Tensor([1, 2]), Tensor([2, 2])).asnumpy().tolist() == [2, 2]

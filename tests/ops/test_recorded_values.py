@@ -1,0 +1,132 @@
+"""Values of operations at edges where the libraries below differ from MindSpore 2.10, as recorded there."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain import Tensor, nn, ops
+from mixtrain.backend import EAGER_COMPILES
+
+MATRIX = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.mark.parametrize(("k", "expected"), [
+    (1, [[3, 6], [2, 5], [1, 4]]), (2, [[6, 5, 4], [3, 2, 1]]), (-2, [[6, 5, 4], [3, 2, 1]]),
+    (3, [[4, 1], [5, 2], [6, 3]]), (4, [[1, 2, 3], [4, 5, 6]]),
+])
+def test_matrices_that_are_not_square_are_rotated(k: int, expected: Any) -> None:
+    assert ops.rot90(Tensor(MATRIX), k, (0, 1)).asnumpy().tolist() == expected
+    assert mixtrain.numpy.rot90(MATRIX, k).asnumpy().tolist() == expected
+
+
+@pytest.mark.parametrize("order", ["fro", "nuc", np.inf, 1, 2, -2])
+@pytest.mark.parametrize(("axis", "shape"), [((-2, -1), (3, 1, 1)), ((0, 2), (1, 2, 1)), ((1, 0), (1, 1, 2))])
+def test_the_norm_of_matrices_keeps_its_axes(order: Any, axis: tuple[int, int], shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal((3, 2, 2)).astype(np.float32)
+    result = ops.matrix_norm(Tensor(x), order, axis, keepdims=True)
+    assert tuple(result.shape) == shape
+    expected = np.linalg.norm(x.astype(np.float64), order, axis, keepdims=True)
+    np.testing.assert_allclose(result.asnumpy(), expected, rtol=1e-5)
+
+
+def test_nan_is_left_out_before_a_sum_becomes_whole() -> None:
+    x = Tensor(np.array([[np.nan, 128.1, -np.nan], [np.nan, np.nan, -128.9]], np.float32))
+    assert ops.nansum(x, 0, dtype=mixtrain.int32).asnumpy().tolist() == [0, 128, -128]
+
+
+def test_nan_has_the_sign_0() -> None:
+    assert ops.sign(Tensor([np.nan, -2.0, 0.0, 3.0])).asnumpy().tolist() == [0, -1, 0, 1]
+    assert ops.sign(Tensor([-2, 3])).asnumpy().tolist() == [-1, 1]
+
+
+def test_adjoints_of_complex_matrices_are_conjugated() -> None:
+    x = np.array([[1 + 2j, 3 - 1j], [2j, 1 - 1j]], np.complex64)
+    right = np.array([[1.0 + 1j], [2.0]], np.complex64)
+    np.testing.assert_allclose(Tensor(x).H.asnumpy(), x.conj().T)
+    solved = ops.matrix_solve(Tensor(x), Tensor(right), adjoint=True).asnumpy()
+    np.testing.assert_allclose(solved, np.linalg.solve(x.conj().T, right), rtol=1e-4)
+    inverse = ops.MatrixInverse(adjoint=True)(Tensor(x)).asnumpy()
+    np.testing.assert_allclose(inverse, np.linalg.inv(x.conj().T), rtol=1e-4)
+
+
+def test_products_of_integers_have_their_dtype() -> None:
+    small = ops.matmul(Tensor(np.full((1, 2), 30, np.int8)), Tensor(np.full((2, 1), 15, np.int8)))
+    assert (small.dtype, small.asnumpy().tolist()) == (mixtrain.int8, [[-124]])
+    if not EAGER_COMPILES:  # JAX has no 64 bits here.
+        large = ops.matmul(Tensor(np.array([[2**40]], np.uint64)), Tensor(np.array([[1]], np.uint64)))
+        assert (large.dtype, large.asnumpy().tolist()) == (mixtrain.uint64, [[2**40]])
+
+
+def test_binary_cross_entropy_of_sure_probabilities_is_finite_in_compiled_functions() -> None:
+    # Compilers turn (1 - x) + 1e-12 into (1 + 1e-12) - x, which is 0.
+    loss = ops.BinaryCrossEntropy(reduction="none")
+    x, y = Tensor(np.float32([16, 20, 20, 20])), Tensor(np.float32([0, 0, 1, 0.5]))
+
+    def of_logits(x: Any, y: Any) -> Any:
+        return loss(ops.sigmoid(x), y, None)
+
+    def of_rest(x: Any, y: Any) -> Any:
+        return loss(1 - ops.sigmoid(x), 1 - y, None)
+
+    for function in (of_logits, of_rest):
+        for run in (function, mixtrain.jit(function)):
+            np.testing.assert_allclose(run(x, y).asnumpy(), [15.942384, 27.631021, 0, 13.815511], atol=2e-5)
+    gradients = mixtrain.jit(ops.GradOperation()(of_logits))(x, y).asnumpy()
+    np.testing.assert_allclose(gradients, [1, 0, 0, 0], atol=1e-6)
+
+
+def test_small_binary_cross_entropies_of_logits_keep_their_digits() -> None:
+    x = np.float32([-11.46, -30, 30, 17])
+    function = functools.partial(ops.binary_cross_entropy_with_logits, reduction="none")
+    for loss in (nn.BCEWithLogitsLoss("none"), function):
+        for label in (0.0, 1.0):
+            y, wide = Tensor(np.full(4, label, np.float32)), x.astype(np.float64) * (1 - 2 * label)
+            np.testing.assert_allclose(loss(Tensor(x), y).asnumpy(), np.log1p(np.exp(wide)), rtol=1e-5)
+            gradient = ops.GradOperation()(lambda x, y, loss=loss: loss(x, y).sum())(Tensor(x), y).asnumpy()
+            np.testing.assert_allclose(gradient * (1 - 2 * label), 1 / (1 + np.exp(-wide)), rtol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"), [([1, 2, 3], 23.563782), ([1, 2, 3, 6, 6, 6], 23.563782), ([1, 2, 9], 20.99791)]
+)
+def test_labels_from_the_blank_on_fill_up_a_target(labels: list[int], expected: float) -> None:
+    x = (np.random.default_rng(0).standard_normal((12, 1, 7)) * 2).astype(np.float32)
+    indices = np.array([[0, place] for place in range(len(labels))], np.int64)
+    losses, _ = ops.CTCLoss()(Tensor(x), Tensor(indices), Tensor(np.array(labels, np.int32)), Tensor(np.int32([12])))
+    assert losses.asnumpy().tolist() == pytest.approx([expected], rel=1e-5)
+
+
+@pytest.mark.parametrize(("name", "expected"), [
+    ("imag", 1j), ("real", 1), ("abs", 0.955779 + 0.29408586j), ("angle", -0.21621624 + 0.7027027j),
+])
+def test_gradients_by_complex_numbers_are_those_of_the_reference(name: str, expected: complex) -> None:
+    gradient = mixtrain.grad(lambda x: getattr(ops, name)(x))(Tensor(np.array([1.3 + 0.4j], np.complex64)))
+    assert gradient.dtype == mixtrain.complex64
+    np.testing.assert_allclose(gradient.asnumpy(), [expected], rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_rows_of_a_dataset_are_tensors_before_anything_else_is_imported() -> None:
+    script = (
+        "import mixtrain.dataset as ds\n"
+        "rows = [row for row in ds.NumpySlicesDataset([[1.5, 2.5]], shuffle=False)]\n"
+        "print(type(rows[0][0]).__module__, rows[0][0].asnumpy().tolist())\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout.split(maxsplit=1) == ["mixtrain.common.tensor", "[1.5, 2.5]\n"]
+
+
+def test_parameters_of_one_name_in_a_tuple_are_refused() -> None:
+    cell = nn.Cell()
+    with pytest.raises(ValueError, match="the Parameters of a ParameterTuple must have different names; got 'w, w'"):
+        cell.both = mixtrain.ParameterTuple([mixtrain.Parameter(1.0, name="w"), mixtrain.Parameter(2.0, name="w")])
+    one = mixtrain.Parameter(1.0, name="w")
+    cell.twice = mixtrain.ParameterTuple([one, one])
+    assert [parameter.name for parameter in cell.trainable_params()] == ["w"]
