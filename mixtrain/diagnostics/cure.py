@@ -15,24 +15,25 @@ from mixtrain.typing import Tree
 
 # Number of sets of layers that are tried before the whole network is advised.
 _MAX_TRIALS: Final = 6
+# Number of layers of a set that cures at once without which it is tried.
+_MAX_DROPPED: Final = 3
 # A loss scale at which no product of gradients is beyond the range of float32.
 _TINY: Final = 2.0**-100
 
 
 def explained(
-    finding: Finding, replay: Replay, batch: Sequence[Tree], call_index: int | None = None, index: int = 0,
-    loss_scale: float = 1.0,
+    finding: Finding, replay: Replay, batch: Sequence[Tree], result: PassInfo, call_index: int | None = None,
+    index: int = 0, loss_scale: float = 1.0,
 ) -> Finding:
     """Complete a finding that no scale helps: whether float32 has it too, and which layers to keep in float32.
 
-    `call_index`, `index`: For "forward" and "gradient", the index of the call, and of its output. `loss_scale`: That
-    which the gradient contains as a factor.
+    `result`: The pass that it was found in. `call_index`, `index`: For "forward" and "gradient", the index of the call,
+    and of its output. `loss_scale`: That which the gradient contains as a factor.
     """
-    key = finding.kind, finding.layer
+    # What cures the same tensors is found once; whether float32 has it too is asked of each batch.
+    known = replay.cures.setdefault((finding.kind, finding.layer), {})
     is_gradient = finding.kind in ("gradient", "parameter")
-    # What cures the same tensor is found once; whether float32 has it too is asked of each batch.
-    known = key in replay.cures and not is_gradient
-    plain = replay.forward_in_float32(batch) if known else replay.in_float32(batch)
+    plain = replay.forward_in_float32(batch) if known and not is_gradient else replay.in_float32(batch)
     if plain is None:
         return finding
     magnitude = _magnitude(finding, plain, call_index, index, loss_scale)
@@ -48,9 +49,14 @@ def explained(
         return dataclasses.replace(finding, in_float32=True)
     if not any(map(replay.half_of, replay.computes_in)):
         return finding
-    if key not in replay.cures:
-        replay.cures[key] = _fewest(finding, replay, batch, plain)
-    return dataclasses.replace(finding, cure=replay.cures[key])
+    overflowing = {call.path for call in result.calls if all_finite(call.inputs) and not all_finite(call.outputs)}
+    beyond = {call.path for index, call in enumerate(plain.calls) if _is_beyond(replay, plain, index, forward=True)}
+    key = frozenset(overflowing), frozenset(beyond)
+    if key not in known:
+        whole = (plain if plain.of_outputs else replay.in_float32(batch)) or plain
+        known[key] = _fewest(finding, replay, batch, whole), whole.finite
+    cure, finite = known[key]
+    return dataclasses.replace(finding, cure=cure, cures_all=finite)
 
 
 def _magnitude(
@@ -74,8 +80,8 @@ def _fewest(finding: Finding, replay: Replay, batch: Sequence[Tree], plain: Pass
     """Return layers with which in float32 the batch is finite, found by trying; "" is the whole network."""
     beyond = [call.path for index, call in enumerate(plain.calls) if _is_beyond(replay, plain, index)]
     paths = [path for path in beyond if not any(other != path and is_within(other, path) for other in beyond)]
-    if finding.kind in ("forward", "loss", "parameter") and replay.half_of(finding.layer or "") is not None:
-        first = finding.layer or ""
+    first = finding.layer
+    if finding.kind in ("forward", "loss", "parameter") and first is not None and replay.half_of(first) is not None:
         paths = [first, *(path for path in paths if not is_within(path, first))]
     order = {call.path: index for index, call in enumerate(plain.calls)}
     suspected: list[str] = []
@@ -86,10 +92,10 @@ def _fewest(finding: Finding, replay: Replay, batch: Sequence[Tree], plain: Pass
             paths = [parent_path(path) or path for path in chosen]
             continue
         if _cures(trial, plain):
-            # Suspects that were tried before the one that cures may not be needed.
-            for path in suspected[:-1]:
+            # Suspects that were tried before the one that cures may not be needed, nor some of those tried first.
+            for path in suspected[:-1] or chosen[:_MAX_DROPPED]:
                 fewer = tuple(other for other in chosen if other != path)
-                if path in chosen and _cures(_tried(replay, fewer, batch), plain):
+                if path in chosen and fewer and _cures(_tried(replay, fewer, batch), plain):
                     chosen = fewer
             return chosen
         suspects = (path for path in _suspects(replay, trial) if not any(is_within(path, other) for other in chosen))
@@ -113,13 +119,18 @@ def _cures(trial: PassInfo | None, plain: PassInfo) -> bool:
     return trial is not None and (trial.finite if plain.finite else trial.loss.finite)
 
 
-def _is_beyond(replay: Replay, plain: PassInfo, index: int) -> bool:
-    """Whether a tensor of a call, or its gradient, is beyond the range of the half dtype that the call computes in."""
+def _is_beyond(replay: Replay, plain: PassInfo, index: int, *, forward: bool = False) -> bool:
+    """Whether a tensor of a call, or its gradient, is beyond the range of the half dtype that the call computes in.
+
+    `forward`: Whether gradients do not count.
+    """
     call = plain.calls[index]
     half = replay.half_of(call.path)
     if half is None:
         return False
-    gradients = [*plain.of_inputs[index], *plain.of_outputs[index], *plain.of_parameters.get(call.path, ())]
+    gradients: list[GradientInfo | None] = []
+    if not forward:
+        gradients = [*plain.of_inputs[index], *plain.of_outputs[index], *plain.of_parameters.get(call.path, ())]
     infos: list[TensorInfo | GradientInfo] = [*call.inputs, *call.outputs, *filter(None, gradients)]
     # What is infinite in float32 is not the doing of half.
     return any(float_format(half).max < (info.largest or 0.0) < math.inf for info in infos)

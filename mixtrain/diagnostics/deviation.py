@@ -186,7 +186,9 @@ def relative_error(values: Sequence[np.ndarray], reference: Sequence[np.ndarray]
 
 
 def gradient_error(result: Pass, reference: Pass) -> float:
-    """Return the relative error of all gradients of parameters as one vector."""
+    """Return the relative error of all gradients of parameters as one vector; inf if a loss alone is not finite."""
+    if math.isfinite(reference.loss) and not math.isfinite(result.loss):
+        return math.inf
     values, expected = ([value for group in run.parameters.values() for value in group] for run in (result, reference))
     return relative_error(values, expected)
 

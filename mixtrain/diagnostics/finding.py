@@ -43,7 +43,7 @@ class HealthyStep:
 class Finding:
     """The first tensor that is not finite, and what would help.
 
-    Findings are equal if kind, layer and column are, and whether float32 has it too.
+    Findings are equal if kind, layer, column and part are, and whether float32 has it too.
 
     Attributes:
         kind: What is not finite. "input": a column of the batch, itself or after its cast to half; "forward": a layer's
@@ -52,6 +52,7 @@ class Finding:
         layer: The layer's path, or None. For "loss", the layer that adds the loss that is not finite; for a gradient
             that float32 has too, the layer that computes it.
         column: Index of the batch's column, for "input".
+        part: Which tensor of a column with several it is, as "['image']"; "" for the column itself.
         count: How many values of the tensor are not finite.
         nan: How many of these are NaN; None if unknown.
         size: How many values it has.
@@ -59,15 +60,17 @@ class Finding:
         largest: The largest magnitude, if known: for a gradient from a pass at a smaller scale, for an output from a
             pass in float32.
         forward_finite: Whether every layer's output and the loss are finite.
-        scale: The largest scale, the used one divided by a power of the factor, at which gradients are finite; None if
-            no scale helps.
+        scale: The largest scale, the used one divided by a power of the factor, at which the step is finite; None if no
+            scale helps.
         cure: The paths of the layers with which in float32 a pass over the batch was finite, for `to_float`; "" for the
             whole network.
+        cures_all: Whether the gradients are finite too where the whole network computes in float32.
         in_float32: Whether it is not finite either where the whole network computes in float32.
         growth: The factor by which the largest weight has grown since the run began, if that is the cause.
         steps: In how many steps it did.
-        origin: The line of the user's code that first computed such a value, "net.py:12 (y = x * x)", or "its MatMul"
-            for an operation of a layer of a library; None if it is unknown or a smaller scale helps.
+        origin: The line of the user's code that first computed such a value, "net.py:12 (y = x * x)"; "its MatMul" for
+            an operation of a layer of a library, or "the cast of its input"; None if it is unknown or a smaller scale
+            helps.
         before: The last healthy steps of the run, oldest first; empty if a smaller scale helps.
         float8: What is wrong with a scale of the layer's float8 products, with what to write; None if nothing is.
 
@@ -80,6 +83,7 @@ class Finding:
     kind: Kind
     layer: str | None = None
     column: int | None = None
+    part: str = ""
     count: int = dataclasses.field(default=0, compare=False)
     nan: int | None = dataclasses.field(default=None, compare=False)
     size: int = dataclasses.field(default=0, compare=False)
@@ -88,6 +92,7 @@ class Finding:
     forward_finite: bool = dataclasses.field(default=True, compare=False)
     scale: float | None = dataclasses.field(default=None, compare=False)
     cure: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+    cures_all: bool = dataclasses.field(default=True, compare=False)
     in_float32: bool = False
     growth: float | None = dataclasses.field(default=None, compare=False)
     steps: int = dataclasses.field(default=0, compare=False)
@@ -103,7 +108,7 @@ class Finding:
             forward = "; forward not finite"
         where = "the derivative of " if self.kind in ("gradient", "parameter") else ""
         origin = "" if self.origin is None else f", first in {where}{self.origin}"
-        advice = self._advice() if self.float8 is None else self.float8
+        advice = self.advice()
         return f"{self._tensor()}: {self._values()}{origin}{forward}; {advice}{self._development()}"
 
     def table(self) -> str:
@@ -126,7 +131,7 @@ class Finding:
     def _tensor(self) -> str:
         layer = _named(self.layer or "")
         if self.kind == "input":
-            return f"column {self.column} of the batch"
+            return f"column {self.column}{self.part} of the batch"
         if self.kind == "loss":
             return "the loss" if self.layer is None else f"the loss that {layer} adds"
         if self.kind == "forward":
@@ -153,10 +158,14 @@ class Finding:
         largest = f"though the largest would be {self.largest:.2g}"
         return f"{text}, {largest}: {self.dtype} does not hold a value on the way to them"
 
-    def _advice(self) -> str:
+    def advice(self) -> str:
+        """Return what would help."""
+        if self.float8 is not None:
+            return self.float8
         is_gradient = self.kind in ("gradient", "parameter")
-        if is_gradient and self.scale is not None:
-            return f"scale {self.scale:.10g} would do"
+        if self.scale is not None:
+            rounded = "" if is_gradient else "; the compiled step does not round it to half"
+            return f"scale {self.scale:.10g} would do{rounded}"
         advice = self._advice_without_scale()
         return f"no scale helps: {advice}" if is_gradient else f"{_NO_SCALE}: {advice}"
 
@@ -192,6 +201,7 @@ class Finding:
         first = self.layer if self.layer in paths else paths[0]
         others = checks.join_names(path for path in paths if path != first)
         also = f", and so {others}" if others else ""
+        also += "" if self.cures_all else "; then a gradient is not finite, which float32 has too"
         return f"keep {_named(first)} in float32, to_float(mixtrain.float32){also}"
 
 

@@ -15,12 +15,14 @@ from mixtrain import backend
 from mixtrain.diagnostics.cure import explained
 from mixtrain.diagnostics.finding import Finding, Kind
 from mixtrain.diagnostics.layer_calls import called_path, is_float_tensor
-from mixtrain.diagnostics.replay import CallInfo, GradientInfo, PassInfo, Replay, all_finite, tensor_info
+from mixtrain.diagnostics.replay import CallInfo, GradientInfo, PassInfo, Replay, TensorInfo, all_finite, tensor_info
 from mixtrain.dtype import float_format
 from mixtrain.typing import Tensor, Tree
 
 # Which gradient: its kind, the index of its call or the path of its layer, and its index there.
 _Key = tuple[Kind, Any, int]
+# Where a tensor is in a batch: the index of its column, and the entries in that.
+_Path = tuple[Any, ...]
 # The counts of non-finite values that a step found in gradients of parameters, by the path of the layer that owns them;
 # None for a gradient that the step does not compute.
 StepCounts = Mapping[str, Sequence[int | None]]
@@ -45,13 +47,10 @@ def find_non_finite(
     kept in float32. Smaller scales are `loss_scale` divided by powers of `factor`. With `step_counts`, the counts of
     non-finite gradients from the step, a pass at the next smaller scale is mostly enough.
     """
-    for index, column in enumerate(batch):
-        for part in keras.tree.flatten(column):
-            info = tensor_info(part)
-            if not info.finite and _spreads(replay, batch):
-                return Finding(
-                    "input", column=index, count=info.non_finite, nan=info.nan, size=info.size, forward_finite=False
-                )
+    parts = ((path, tensor_info(part)) for path, part in keras.tree.flatten_with_path([*batch]))
+    non_finite = next(((path, info) for path, info in parts if not info.finite), None)
+    if non_finite is not None and _spreads(replay, batch):
+        return _batch_finding(*non_finite)
     # The next smaller scale is the likeliest to help: a scale has most often grown one time too many.
     next_scale = max(loss_scale / factor, minimum)
     result = smaller = replay.run(batch, next_scale, loss_scale / next_scale)
@@ -67,6 +66,12 @@ def find_non_finite(
     finding = Finding("none")
     if overflow is not None:
         scale, finite_pass = _largest_finite_scale(replay, batch, loss_scale, smaller, factor, minimum)
+        if finite_pass is None and minimum < loss_scale:
+            # What no scale helps is known at the smallest: larger ones add overflows of their own.
+            lowest = replay.run(batch, minimum)
+            lasting = _first_overflow(lowest)
+            if lasting is not None and lasting.key != overflow.key:
+                result, overflow = lowest, lasting
         finding = _gradient_finding(replay, result, overflow, finite_pass, loss_scale, scale, culprit is None)
     # A non-finite output that is masked out later is not the cause if a smaller scale helps.
     if finding.scale is not None:
@@ -76,9 +81,23 @@ def find_non_finite(
     if culprit is not None:
         return _forward_finding(culprit, result, replay, batch)
     if overflow is None:
-        return finding
+        # Layers that clip an infinite value keep it in the magnitudes of their histories, which the step checks.
+        return finding if non_finite is None or not replay.clips else _batch_finding(*non_finite)
     kind, call_index, index = overflow.key
-    return explained(finding, replay, batch, call_index if kind == "gradient" else None, index, loss_scale)
+    return explained(finding, replay, batch, result, call_index if kind == "gradient" else None, index, loss_scale)
+
+
+def _batch_finding(path: _Path, info: TensorInfo) -> Finding:
+    """Return the finding of a part of the batch that is not finite itself."""
+    return Finding(
+        "input", column=path[0], part=_entries(path), count=info.non_finite, nan=info.nan, size=info.size,
+        forward_finite=False,
+    )
+
+
+def _entries(path: _Path) -> str:
+    """Return the text of the entries that lead to a part of a column."""
+    return "".join(f"[{entry!r}]" for entry in path[1:])
 
 
 def _spreads(replay: Replay, batch: Sequence[Tree]) -> bool:
@@ -92,10 +111,10 @@ def _spreads(replay: Replay, batch: Sequence[Tree]) -> bool:
     return not result.loss.finite if first is None else not all_finite(first.inputs)
 
 
-def _first_output(calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]) -> tuple[int, int | None] | None:
+def _first_output(calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]) -> tuple[int, _Path | None] | None:
     """Return the first call, in the order in which calls end, with finite inputs and outputs that are not, or None.
 
-    With it comes the index of a column that overflowed when it was cast to half, or None.
+    With it comes the place in the batch of what overflowed when it was cast to half, or None.
     """
     non_finite = [index for index, call in enumerate(calls) if not all_finite(call.outputs)]
     tensors = None
@@ -105,41 +124,40 @@ def _first_output(calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tre
         # An input is not finite because the layer casts it, or because an operation outside of layers computed it.
         tensors = tensors or replay.tensors(batch)
         inputs = [value for value in tensors[index].inputs if not tensor_info(value).finite]
-        columns = [_source(value, batch) for value in inputs]
-        if None not in columns:
-            return index, columns[0]
+        places = [_source(value, batch) for value in inputs]
+        if None not in places:
+            return index, places[0]
         earlier = [value for call in tensors[:index] for value in call.outputs if tensor_info(value).finite]
         if all(_source(value, earlier) is not None for value in inputs):
             return index, None
     return (non_finite[0], None) if non_finite else None
 
 
-def _source(value: Tensor, finite: Sequence[Tree]) -> int | None:
-    """Return the index of the finite tensor that `value` is a cast of; None if there is none."""
-    for index, other in enumerate(finite):
-        for part in keras.tree.flatten(other):
-            casts = is_float_tensor(part) and part.dtype != value.dtype and tuple(part.shape) == tuple(value.shape)
-            if casts and tensor_info(part).finite:
-                expected, cast = (backend.to_numpy(keras.ops.cast(tensor, value.dtype)) for tensor in (value, part))
-                if np.array_equal(cast, expected, equal_nan=True):
-                    return index
+def _source(value: Tensor, finite: Sequence[Tree]) -> _Path | None:
+    """Return the place of the finite tensor that `value` is a cast of; None if there is none."""
+    for path, part in keras.tree.flatten_with_path([*finite]):
+        casts = is_float_tensor(part) and part.dtype != value.dtype and tuple(part.shape) == tuple(value.shape)
+        if casts and tensor_info(part).finite:
+            expected, cast = (backend.to_numpy(keras.ops.cast(tensor, value.dtype)) for tensor in (value, part))
+            if np.array_equal(cast, expected, equal_nan=True):
+                return path
     return None
 
 
-def _cast_input(calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]) -> tuple[int, int | None] | None:
+def _cast_input(calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Tree]) -> tuple[int, _Path | None] | None:
     """Return the first call that casts a column to values that are not finite, with the column's index, or None."""
     if all(all_finite(call.inputs) for call in calls):
         return None
     for index, call in enumerate(replay.tensors(batch)):
         for value in call.inputs:
-            column = None if tensor_info(value).finite else _source(value, batch)
-            if column is not None:
-                return index, column
+            place = None if tensor_info(value).finite else _source(value, batch)
+            if place is not None:
+                return index, place
     return None
 
 
 def _forward_finding(
-    culprit: tuple[int, int | None] | None, result: PassInfo, replay: Replay, batch: Sequence[Tree]
+    culprit: tuple[int, _Path | None] | None, result: PassInfo, replay: Replay, batch: Sequence[Tree]
 ) -> Finding:
     """Return the finding of a forward pass with the info of the tensor that is not finite; without one, the loss."""
     if culprit is None:
@@ -147,25 +165,24 @@ def _forward_finding(
         finding = Finding(
             "loss", path, count=info.non_finite, nan=info.nan, size=info.size, dtype=info.dtype, forward_finite=False
         )
-        return explained(finding, replay, batch)
-    call_index, column = culprit
+        return explained(finding, replay, batch, result)
+    call_index, place = culprit
     calls = result.calls
     call = calls[call_index]
-    if column is not None:
+    if place is not None:
         info = next(tensor for tensor in call.inputs if not tensor.finite)
-        parts = [tensor_info(part) for part in keras.tree.flatten(batch[column]) if is_float_tensor(part)]
-        largest = max(part.largest or 0.0 for part in parts)
+        cast = next(part for path, part in keras.tree.flatten_with_path([*batch]) if path == place)
         finding = Finding(
-            "input", call.path, column=column, count=info.non_finite, nan=info.nan, size=info.size, dtype=info.dtype,
-            largest=largest, forward_finite=False,
+            "input", call.path, column=place[0], part=_entries(place), count=info.non_finite, nan=info.nan,
+            size=info.size, dtype=info.dtype, largest=tensor_info(cast).largest, forward_finite=False,
         )
-        return dataclasses.replace(explained(finding, replay, batch), layer=None)
+        return dataclasses.replace(explained(finding, replay, batch, result), layer=None)
     index, info = next((index, tensor) for index, tensor in enumerate(call.outputs) if not tensor.finite)
     dtype = info.dtype if info.dtype != "float32" else replay.half_of(call.path) or "float32"
     finding = Finding(
         "forward", call.path, count=info.non_finite, nan=info.nan, size=info.size, dtype=dtype, forward_finite=False
     )
-    return explained(finding, replay, batch, call_index, index)
+    return explained(finding, replay, batch, result, call_index, index)
 
 
 def _backward_order(result: PassInfo) -> Iterator[tuple[_Key, GradientInfo]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.diagnostics.finding import Finding
-from mixtrain.diagnostics.layer_calls import record_calls
+from mixtrain.diagnostics.layer_calls import parameters_by_path, record_calls
 from mixtrain.dtype import as_dtype, float_format
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import tree_of
@@ -19,8 +19,11 @@ from mixtrain.typing import Network, Tensor, Tree
 
 # The codes of values: finite, -inf as in a mask, and others that are not finite.
 _FINITE, _MASKED, _BAD = range(3)
-# The operations of TensorFlow and JAX that change a dtype.
+# The operations of TensorFlow and JAX that change a dtype, and those that compute nothing.
 _CASTS: Final = ("Cast", "convert_element_type")
+_MOVES: Final = ("Reshape", "reshape", "Transpose", "transpose", "ExpandDims", "Squeeze", "squeeze", "Identity")
+# Where the operations of a layer find what is not finite in a tensor, or in a weight, that none of them made.
+_OF_INPUT: Final = "the cast of its input"
 
 
 def _entered(forward: Forward) -> Forward:
@@ -73,11 +76,16 @@ class Origins:
             call, names = self._runs[key]
             values = backend.call_with_branches(call, scale, *batch)
         if not backward:
-            return _first(names, [backend.to_numpy(value) for value in values])
+            name = _first(names, [backend.to_numpy(value) for value in values])
+            return None if name == _OF_INPUT and not self._weights_are_finite() else name
         # Those whose own derivative is not finite; on TensorFlow an operation counts as well if one before it is.
         found = [name for name, (outputs, inputs) in zip(names, backend.to_numpy(values), strict=True)
                  if outputs and not inputs]
         return found[0] if found and (in_float32 or len(set(found)) == 1) else None
+
+    def _weights_are_finite(self) -> bool:
+        weights = (weight for group in parameters_by_path(self._network).values() for weight in group)
+        return all(bool(keras.ops.all(keras.ops.isfinite(weight))) for weight in weights)
 
     def _made(self, path: str | None, backward: bool) -> tuple[Callable[..., Any], list[Any]]:
         layers = [node.layer for node in tree_of(self._network).walk() if node.path == path]
@@ -129,8 +137,8 @@ def _forward(function: Callable[[], list[Tensor]], names: list[Any]) -> list[Ten
     names.clear()
     for run in operations:
         name = _named(run)
-        if run.line is None and run.name in _CASTS and run.inputs:
-            # A library casts the result of the operation that overflows.
+        if run.line is None and run.name in (*_CASTS, *_MOVES) and run.inputs:
+            # A library casts, or gives another shape to, the result of the operation that overflows.
             name = made_by.get(id(run.inputs[0]), name)
         made_by.update((id(value), name) for value in run.outputs)
         names.append((name, positions(run.inputs), positions(run.outputs)))
@@ -161,6 +169,9 @@ def _first(names: Sequence[Any], codes: Sequence[np.ndarray]) -> str | None:
         bad = {position: codes[position] != _FINITE for position in inputs if position in produced}
         bad = {position: mask for position, mask in bad.items() if mask.any()}
         if reached and not bad:
+            # A layer casts its inputs before its own operations.
+            cast = any(position not in produced and (codes[position] == _BAD).any() for position in inputs)
+            name = _OF_INPUT if cast else name
             found.append((all((codes[position][guilty[position]] == _MASKED).all() for position in reached), name))
         for position in reached:
             # Most operations on tensors of one shape are elementwise: then the same values are to blame.

@@ -7,13 +7,14 @@ import dataclasses
 import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import keras
 import numpy as np
 
 from mixtrain import backend
 from mixtrain.diagnostics.counting import in_one_program
+from mixtrain.diagnostics.float8_scales import scaled_layers
 from mixtrain.diagnostics.layer_calls import (
     LayerCall,
     as_tuples,
@@ -26,6 +27,12 @@ from mixtrain.diagnostics.layer_calls import (
 from mixtrain.diagnostics.ranges import INFINITY_BITS, largest_bits, magnitudes
 from mixtrain.dtype import as_dtype, float_format
 from mixtrain.typing import Network, Tensor, TensorLike, Tree
+
+# The layers to keep in float32, and whether float32 has finite gradients.
+_Cure: TypeAlias = tuple[tuple[str, ...], bool]
+# Cures by the kind and layer of a finding; then by the layers that overflow in the pass it was found in, and those with
+# tensors beyond the range of half.
+Cures: TypeAlias = dict[tuple[str, str | None], dict[tuple[frozenset[str], frozenset[str]], _Cure]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,10 +118,10 @@ class Replay:
     `float32`: Takes paths of layers, "" for the whole network, and returns a context manager in which these compute in
     float32; None if that is not possible. `compiled`: Compiles a function of tensors; None to run layer by layer, which
     is faster for the first few batches. `computes_in`: The dtype that each layer computes in, by its path, where it may
-    be another than that of its outputs. `cures`: The layers to keep in float32, by kind and layer of a finding; what is
-    found is added.
+    be another than that of its outputs. `cures`: What was found before; what is found is added.
 
-    `parameters`: The parameters whose gradients are measured, by the path of the layer that owns them.
+    `parameters`: The parameters whose gradients are measured, by the path of the layer that owns them. `clips`: Whether
+    layers clip values to a scale that they keep, so that an infinite input gives finite outputs.
     """
 
     def __init__(
@@ -122,18 +129,25 @@ class Replay:
         float32: Callable[[Sequence[str]], contextlib.AbstractContextManager[Any]] | None = None,
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
         computes_in: Mapping[str, str] = MappingProxyType({}),
-        cures: dict[tuple[str, str | None], tuple[str, ...]] | None = None,
+        cures: Cures | None = None,
     ) -> None:
         self.parameters = parameters_by_path(network)
+        self.clips = bool(scaled_layers(network))
         self.computes_in = computes_in
-        self.cures = {} if cures is None else cures
+        self.cures: Cures = {} if cures is None else cures
         self._network = network
         self._loss_of = loss_of
         self._float32 = float32
         self._compiled = compiled
         self._measured_pass = _Measured(self._pass, compiled)
-        self._float32_forward = _Measured(self._forward, compiled)
-        self._float32_pass = _Measured(functools.partial(self._pass, kept=("",), in_detail=True), compiled)
+
+    @functools.cached_property
+    def _float32_forward(self) -> _Measured:
+        return _Measured(self._forward, self._compiled)
+
+    @functools.cached_property
+    def _float32_pass(self) -> _Measured:
+        return _Measured(functools.partial(self._pass, kept=("",), in_detail=True), self._compiled)
 
     def run(self, batch: Sequence[Tree], loss_scale: float, factor: float = 1.0) -> PassInfo:
         """Run a batch forward and backward; overflows are counted at `factor` times `loss_scale`."""

@@ -76,6 +76,8 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         }
         for attribute, value in untracked.items():
             object.__setattr__(self, attribute, value)
+        if inner_optimizer.built:
+            self.build(())
 
     # ---- the step -------------------------------------------------------------------------------------------------
     def build(self, variables: Sequence[keras.Variable]) -> None:
@@ -83,6 +85,10 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
 
         Raises: ValueError if they are not those of the model that was prepared.
         """
+        if self.inner_optimizer.built:
+            # By the user, perhaps for a part of the model. Keras has no public name for what an optimizer trains;
+            # tests/keras/test_several_optimizers.py fails if this one changes.
+            variables = self.inner_optimizer._trainable_variables
         model = None if self._model is None else self._model()
         if model is not None:
             known = set(map(id, model.trainable_variables))

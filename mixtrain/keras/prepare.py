@@ -87,7 +87,7 @@ def prepare(
 def prepare_compiled(
     where: str, model: keras.Model, precision: dict[str, Any], loss_scale_manager: Any = LEVEL_DEFAULT
 ) -> tuple[list[PreparedOptimizer], Callable[[], None]]:
-    """Prepare a compiled model with the optimizers that it holds, each in its place; return them and what undoes it.
+    """Prepare a compiled model with the optimizers that it holds, each in its place; return those and what undoes it.
 
     `where`: The caller, for errors. `model`: A model that was compiled, with the layers built that it trains.
     `precision`: As of `PreparedOptimizer`. `loss_scale_manager`: As of `prepare`; several optimizers get one each, and
@@ -106,7 +106,10 @@ def prepare_compiled(
     for name, optimizer in held.items():
         own = optimizer.inner_optimizer if isinstance(optimizer, PreparedOptimizer) else optimizer
         own, manager = unwrap_loss_scale_optimizer(own, loss_scale_manager)
-        prepared[name] = _prepared(where, model, own, precision, manager)
+        result = _prepared(where, model, own, precision, manager)
+        # Others of which nothing is scaled stay the user's, who may look for their variables among the model's.
+        if result.scales or optimizer is model.optimizer:
+            prepared[name] = result
     for name, optimizer in prepared.items():
         setattr(model, name, optimizer)
     _forget_compiled(model)
@@ -134,6 +137,8 @@ def _prepared(
     where: str, model: keras.Model, optimizer: keras.optimizers.Optimizer, precision: dict[str, Any], manager: Any
 ) -> PreparedOptimizer:
     """Return a prepared optimizer with its manager, by default the level's."""
+    # For copies of the model, as by `keras.models.clone_model`: Keras makes the optimizer again by its name.
+    keras.saving.get_custom_objects().setdefault(PreparedOptimizer.__name__, PreparedOptimizer)
     plan, by_default = _planned(model, precision), manager is LEVEL_DEFAULT
     if by_default:
         manager = default_manager(plan, optimizer)
@@ -180,9 +185,10 @@ def _check_model(model: Any) -> None:
     checks.instance(
         WHERE, "model", model, keras.Model, "a keras.Model; mixtrain.nn.Cell networks train with mixtrain.Model"
     )
-    if not all_built(model):
+    # Layers that the call of a built network does not reach may stay unbuilt, as in Keras.
+    if not (all_built(model) or (model.built and model.variables)):
         raise checks.fail_value(
-            WHERE, "the layers must be built, so that they are known", f"{type(model).__name__} without variables",
+            WHERE, "the layers must be built, so that they are known", f"{type(model).__name__} that is not",
             "keras.Input(...) as its first layer, or call it once on a batch",
         )
 

@@ -47,8 +47,13 @@ class OverflowGuard:
         """Number of steps that can run before the counts have to be read, even if all of them overflow."""
         return max(self._free, 0)
 
-    def after(self, records: _StepRecords, step: int, batch: Callable[[], Sequence[Tensor]]) -> None:
-        """Check the counts if the limit may have been reached by some steps; `batch` returns the last one's batch."""
+    def after(
+        self, records: _StepRecords, step: int, batch: Callable[[], Sequence[Tensor]], found: Sequence[Finding] = ()
+    ) -> None:
+        """Check the counts if the limit may have been reached by some steps.
+
+        `batch`: Returns the batch of the last one. `found`: How that was explained already.
+        """
         self._free -= len(records)
         if self._free > 0:
             return
@@ -57,7 +62,7 @@ class OverflowGuard:
         if count <= self._limit:
             return
         scale = float(records.loss_scale[-1] if records.scaled else backend.to_numpy(self._state.loss_scale))
-        finding = self._diagnose(batch(), scale)
+        finding = found[-1] if found else self._diagnose(batch(), scale)
         in_a_row = int(backend.to_numpy(self._state.overflows_in_a_row))
         steps = f"{in_a_row} steps in a row" if in_a_row > self._limit else f"{count} steps at the smallest loss scale"
         note = " (the smallest there is)" if scale <= SMALLEST_SCALE else ""

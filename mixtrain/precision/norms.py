@@ -54,7 +54,9 @@ def fused(layer: keras.layers.BatchNormalization, forward: Forward) -> Forward:
             training=by_batch,
         )
         if by_batch:
-            _update_statistics(layer, mean, variance, keras.ops.cast(keras.ops.size(images), float32) / channels)
+            count = keras.ops.cast(keras.ops.size(images), float32) / channels
+            joined = backend.joined_sum(count)
+            _update_statistics(layer, mean, variance, count if joined is None else joined)
         return keras.ops.reshape(outputs, shape)
 
     return call

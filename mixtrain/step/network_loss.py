@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import keras
 
 from mixtrain import backend, boundary, checks
-from mixtrain.dtype import float32
+from mixtrain.dtype import float32, wider
 from mixtrain.network.walk import is_cell, outermost_keras_layers
-from mixtrain.precision.cast import cast_floats
+from mixtrain.precision.cast import widen_halves
 from mixtrain.step.output_losses import LossCall, OutputLosses, loss_caller
 from mixtrain.step.own_loss import added_loss, computed_loss, computes_loss, inputs_of, no_loss
 from mixtrain.typing import Layer, LossFn, Network, Tensor, Tree
@@ -27,7 +27,7 @@ def extra_losses(network: Network) -> list[Tensor]:
     """
     # The `losses` of a Keras layer include those of its sublayers.
     losses = {id(loss): loss for layer in outermost_keras_layers(network) for loss in layer.losses}
-    return [keras.ops.sum(keras.ops.cast(loss, float32)) for loss in losses.values()]
+    return [keras.ops.sum(keras.ops.cast(loss, wider(loss.dtype, float32))) for loss in losses.values()]
 
 
 def output_names(network: Network) -> list[str]:
@@ -152,17 +152,17 @@ class NetworkLoss:
         own = self._in_keras and self._loss is None
         inputs = inputs_of(self._layer, columns) if own else (data,)
         mode = {"training": training} if self._takes_mode else {}
-        outputs = cast_floats(self.network(*inputs, **mode), float32)
+        outputs = widen_halves(self.network(*inputs, **mode))
         loss: Tensor = None
         if self._computes:
             value = computed_loss(self._layer, loss_fn, columns, outputs, training=training)
-            loss = keras.ops.cast(value, float32)
+            loss = keras.ops.cast(value, wider(value.dtype, float32))
         elif own:
             loss = added_loss(self._layer, outputs, extra_losses(self.network))
             if loss is None and training:
                 raise no_loss(self._layer, outputs)
         elif loss_fn is not None:
-            loss = sum(extra_losses(self.network), start=loss_fn(outputs, label, *weights))
+            loss = functools.reduce(keras.ops.add, extra_losses(self.network), loss_fn(outputs, label, *weights))
         loss = keras.ops.zeros(()) if loss is None else loss
         if batches is not None:
             tensors = (outputs, label, weights[0] if weights else None)

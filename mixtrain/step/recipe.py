@@ -12,8 +12,9 @@ import keras
 
 from mixtrain import backend
 from mixtrain.distribution.processes import ProcessReplicas
-from mixtrain.dtype import DType, float32
+from mixtrain.dtype import DType, float32, wider
 from mixtrain.loss_scale.scaling import check_gradients, scaled, unscaled, unscaled_gradients
+from mixtrain.step.gradient_hooks import hooked
 from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.typing import Tensor, Tree, Variable
 
@@ -141,13 +142,14 @@ class Recipe:
         def forward() -> tuple[Tensor, Tree]:
             outputs = self.loss_of(*columns)
             value, extra = outputs if self.auxiliary else (outputs, None)
-            loss = keras.ops.cast(value, float32)
+            loss = keras.ops.cast(value, wider(value.dtype, float32))
             # A mean is weighted before it is scaled, so that half gradients are as large as those of the whole batch.
             if self.gradients_mean and backend.is_one_number(loss):
                 loss = share.weighted(loss)
             return (loss if scale is None else scaled(loss, scale)), (loss, extra)
 
         _, (loss, extra), gradients = backend.value_and_gradient(forward, self.weights)
+        gradients = hooked(gradients, self.weights)
         if all(gradient is None for gradient in gradients):
             raise ValueError(
                 "train step: the loss must depend on parameters that the optimizer holds; got one that depends on "
@@ -167,8 +169,11 @@ class Recipe:
         return [loss if scalar else None, *gradients], (None if scalar else loss, extra)
 
     def _divided(self, gradients: list[Tensor], scale: Tensor | None) -> list[Tensor]:
-        """Return gradients in float32, divided by the scale that the loss was multiplied by."""
-        gradients = [in_dtype(gradient, float32) for gradient in gradients]
+        """Return gradients in at least float32, divided by the scale that the loss was multiplied by."""
+        gradients = [
+            gradient if gradient is None else in_dtype(gradient, wider(gradient.dtype, float32))
+            for gradient in gradients
+        ]
         if self.scaling is None or not self.scaling.divides:
             return gradients
         return unscaled_gradients(gradients, self.weights, scale)

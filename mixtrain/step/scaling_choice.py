@@ -39,11 +39,16 @@ def default_manager(plan: PrecisionPlan, optimizer: Optimizer | None = None) -> 
     if optimizer is not None and drive(optimizer).chosen_scaling:
         return None
     if plan.scales_loss:
-        return DynamicLossScaleManager()
+        return DynamicLossScaleManager(init_loss_scale=2**15 if saturates(plan) else 2**24)
     mixed = plan.level == "O0" and any(map(_has_mixed_policy, plan.rows))
     if mixed and not _scales_itself(optimizer):
         return DynamicLossScaleManager(init_loss_scale=2**15, scale_window=2000)
     return None
+
+
+def saturates(plan: PrecisionPlan) -> bool:
+    """Whether Keras quantizes a layer to float8: its gradients are clipped at a large scale, and no step overflows."""
+    return any(getattr(row.target, "quantization_mode", None) == "float8" for row in plan.rows)
 
 
 def _has_mixed_policy(row: PlanRow) -> bool:

@@ -33,6 +33,7 @@ from mixtrain.precision.master_weights import (
 from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.gradient_window import GradientWindow
+from mixtrain.step.joint_statistics import with_joint_statistics
 from mixtrain.step.network_loss import NetworkLoss
 from mixtrain.step.optimizer_driver import drive
 from mixtrain.step.recipe import Recipe, Scaling, StepObserver, StepResult
@@ -172,8 +173,11 @@ class TrainStep:
         sums = weights_rows and (
             (parallel is not None and not parallel.gradients_mean) or getattr(self.loss, "sums_rows", False)
         )
+        loss_of = self.loss.with_outputs if needs_outputs else self.loss
+        if getattr(parallel, "joins_statistics", False):
+            loss_of = with_joint_statistics(loss_of, self.layers)
         return Recipe(
-            loss_of=self.loss.with_outputs if needs_outputs else self.loss,
+            loss_of=loss_of,
             weights=self.differentiated,
             apply=apply,
             written=self.optimizer_state(),

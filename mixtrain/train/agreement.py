@@ -36,6 +36,14 @@ class Agreement:
         run_context.request_stop()
         return True
 
+    def check_start(self, epochs: int, batches: int) -> None:
+        """Check that all processes begin at the same place, whatever checkpoint each has found.
+
+        Raises: ValueError if the places differ; raised in every process.
+        """
+        done = {"the epochs that the checkpoint of resume= has": epochs, "the batches after them": batches}
+        check_equal(self._where, done)
+
     def check_rate(self, run_context: RunContext) -> None:
         """Check that all processes have the same learning rate, without which their weights would diverge.
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import keras
 
-from mixtrain import boundary, checks
-from mixtrain.dtype import float32
+from mixtrain import boundary, checks, execution
+from mixtrain.distribution.joint_batches import joint_batches, own_rows
 from mixtrain.network.walk import is_cell
-from mixtrain.precision.cast import cast_floats
+from mixtrain.precision.cast import widen_halves
 from mixtrain.precision.plan_inputs import PlanInputs
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.network_loss import NetworkLoss
@@ -24,6 +24,7 @@ from mixtrain.train.later import Later
 from mixtrain.train.networks import Networks
 from mixtrain.train.range_sampler import RangeSampler
 from mixtrain.train.stepper import Stepper
+from mixtrain.train.trial import is_finite_at
 from mixtrain.typing import Layer, TensorLike, Tree
 
 
@@ -90,7 +91,18 @@ class CompiledNetworks:
     @functools.cached_property
     def diagnosis(self) -> OverflowDiagnosis:
         """Explains the overflow of a batch."""
-        return OverflowDiagnosis(self._networks)
+        return OverflowDiagnosis(self._networks, self._is_finite_at)
+
+    def _is_finite_at(self, batch: Sequence[Tree], loss_scale: float) -> bool | None:
+        """Whether the step that was compiled last is finite on a batch at a loss scale; it is undone.
+
+        None where a step cannot tell: one that runs eagerly, or with other batches or processes.
+        """
+        step, graph_mode = self._networks.step, execution.current.graph_mode
+        alone = step.window is None and not (step.parallel is not None and step.parallel.spans_processes)
+        if not (step.scale is not None and self._steppers and alone and graph_mode):
+            return None
+        return is_finite_at([*self._steppers.values()][-1], step.scale.variable, tuple(batch), loss_scale)
 
     # ---- evaluation -------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -140,7 +152,7 @@ class CompiledNetworks:
         mode = {"training": False} if isinstance(network, keras.Layer) else {}
 
         def predict(*inputs: TensorLike) -> Tree:
-            return boundary.to_backend_tensors(cast_floats(network(*inputs, **mode), float32))
+            return boundary.to_backend_tensors(widen_halves(network(*inputs, **mode)))
 
         return CompiledCall(predict, network, prepare=self._networks.precision.enforce)
 
@@ -162,4 +174,7 @@ class CompiledNetworks:
                 networks.build(*inputs)
             self._ready_to_predict = networks.precision.inputs
         self._predict_mode.set(False)
-        return self.predicting.run(*inputs)
+        if networks.joint is None:
+            return self.predicting.run(*inputs)
+        batch = next(joint_batches([tuple(inputs)], "Model.predict", networks.joint))
+        return own_rows(self.predicting.run(*batch), batch, networks.joint)

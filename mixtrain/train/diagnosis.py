@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -14,7 +13,7 @@ from mixtrain.diagnostics.finding import Finding
 from mixtrain.diagnostics.float8_scales import float8_scales, scaled_layers
 from mixtrain.diagnostics.non_finite import StepCounts, find_non_finite
 from mixtrain.diagnostics.origin import Origins
-from mixtrain.diagnostics.replay import Replay
+from mixtrain.diagnostics.replay import Cures, Replay
 from mixtrain.dtype import float32
 from mixtrain.network.walk import tree_of
 from mixtrain.precision.plan import PrecisionPlan
@@ -25,6 +24,8 @@ from mixtrain.typing import Layer, Tensor
 _FACTOR: Final = 2.0
 # Number of replays before they are compiled, which pays only in a run with many overflows; most runs have few.
 _UNCOMPILED_REPLAYS: Final = 0 if backend.EAGER_COMPILES else 3
+# The kind and layer of a finding, and the scale that would do or the smallest.
+_Claim: TypeAlias = tuple[str, str | None, float]
 _Compiler: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -32,14 +33,15 @@ _Compiler: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 class _UnderPlan:
     """What is known under a plan.
 
-    `origins`: The search for lines. `float8`: The layers with float8 scales, with their paths. `cures`: The layers to
-    keep in float32, by kind and layer of a finding. `replay`: The compiled replay, once there is one.
+    `origins`: The search for lines. `float8`: The layers with float8 scales, with their paths. `cures`: As of `Replay`.
+    `shown`: What the step has shown to hold. `replay`: The compiled replay, once there is one.
     """
 
     plan: PrecisionPlan
     origins: Origins
     float8: list[tuple[str, Layer]]
-    cures: dict[tuple[str, str | None], tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    cures: Cures = dataclasses.field(default_factory=dict)
+    shown: set[_Claim] = dataclasses.field(default_factory=set)
     replay: Replay | None = None
 
 
@@ -47,10 +49,13 @@ class OverflowDiagnosis:
     """Explains overflows of a Model; the last finding is cached for its batch and scale.
 
     A skipped step changes nothing, not even random states, so that a second pass computes the numbers of the first.
+    `finite_at`: Whether the step, as it runs, has a finite loss and finite gradients on a batch at a loss scale; None
+    if it cannot tell.
     """
 
-    def __init__(self, networks: Networks) -> None:
+    def __init__(self, networks: Networks, finite_at: Callable[[Sequence[Tensor], float], bool | None]) -> None:
         self._networks = networks
+        self._finite_at = finite_at
         self._last: tuple[Any, float, Finding] | None = None
         self._replays = 0
         self._known: _UnderPlan | None = None
@@ -75,19 +80,48 @@ class OverflowDiagnosis:
         networks.precision.enforce()
         self._replays += 1
         graph_mode = execution.current.graph_mode
-        # Compiled, as the step was, where nothing is found: a compiler may compute NaN of 0 * inf, and operations 0.
+        # Compiled, as the step was, where the step differs: a compiler may compute NaN of 0 * inf, and operations 0.
         for compiled in dict.fromkeys([graph_mode and self._replays > _UNCOMPILED_REPLAYS, graph_mode]):
             replay = self._replay(compiled)
             counts = None if non_finite_counts is None else self._counts_by_layer(replay, non_finite_counts[-1])
             finding = find_non_finite(replay, batch, loss_scale, factor=factor, minimum=minimum, step_counts=counts)
-            if finding.kind != "none":
+            # What was shown before is not tried again, unless the passes were not compiled as the step is.
+            shown = self._under_plan().shown if compiled else set()
+            if finding.kind != "none" and self._holds(finding, batch, minimum, shown):
                 break
+        else:
+            finding = self._with_scale(finding, batch, loss_scale, factor, minimum)
         broken = {each.path: fault for each in float8_scales(self._under_plan().float8) if (fault := each.invalid())}
         finding = dataclasses.replace(
-            finding, origin=self._origin(finding, batch, loss_scale), float8=broken.get(finding.layer or "")
+            finding, origin=self._origin(finding, batch, minimum), float8=broken.get(finding.layer or "")
         )
         self._last = batch, loss_scale, finding
         return finding
+
+    def _holds(
+        self, finding: Finding, batch: Sequence[Tensor], minimum: float, shown: set[_Claim]
+    ) -> bool:
+        """Whether the step is as a finding says: finite at the scale that would do, or not even at the smallest.
+
+        `shown`: The findings and scales that were tried before; this one is added.
+        """
+        scale = finding.scale or minimum
+        key = finding.kind, finding.layer, scale
+        if key not in shown and self._finite_at(batch, scale) is (finding.scale is None):
+            return False
+        shown.add(key)
+        return True
+
+    def _with_scale(
+        self, finding: Finding, batch: Sequence[Tensor], loss_scale: float, factor: float, minimum: float
+    ) -> Finding:
+        """Return a finding with the largest scale at which the step is finite, found by trying."""
+        scale = finding.scale or loss_scale
+        while finding.kind != "none" and scale > minimum:
+            scale = max(scale / factor, minimum)
+            if self._finite_at(batch, scale):
+                return dataclasses.replace(finding, scale=scale)
+        return dataclasses.replace(finding, scale=None)
 
     def forget_batch(self) -> None:
         """Release the last batch."""
@@ -118,7 +152,8 @@ class OverflowDiagnosis:
         return self._known
 
     def _compiler(self) -> _Compiler:
-        return functools.partial(backend.compile_function, choice=self._networks.step.jit_choice())
+        # Where layers are in float32, the step may be compiled otherwise: XLA has NaN of 0 * inf, and others 0.
+        return lambda function: backend.compile_function(function, choice=self._networks.step.jit_choice())
 
     def _replay(self, compiled: bool) -> Replay:
         if not compiled:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.dtype import as_dtype, is_float
+from mixtrain.dtype import HALF_DTYPES, DType, as_dtype, is_float
 from mixtrain.train.records import StepRecords
 from mixtrain.train.training_metrics import TrainingMetrics, last_values
 from mixtrain.typing import Variable
@@ -40,16 +40,20 @@ def epoch_values(records: StepRecords, observer: TrainingMetrics | None = None) 
     return values
 
 
-def warn_of_non_finite(epoch: int, records: StepRecords, weights: Sequence[Variable]) -> bool:
+def warn_of_non_finite(
+    epoch: int, records: StepRecords, weights: Sequence[Variable], dtypes: Collection[DType]
+) -> bool:
     """Warn of an epoch that no loss scale can help; return whether it is one.
 
-    With loss scaling, that is one with skipped steps whose loss was not finite; without, where no step is skipped, one
-    after which weights are not finite.
+    With loss scaling, that is one with skipped steps whose loss was not finite, or in half with applied ones; without,
+    where no step is skipped, one after which weights are not finite.
 
     `epoch`: Its number, from 1. `records`: Its steps. `weights`: The weights after it; read only if a gradient was not
-    finite.
+    finite. `dtypes`: Those that layers compute in.
     """
-    return _skipped_in_vain(epoch, records) if records.scaled else _weights_are_lost(epoch, records, weights)
+    if not records.scaled:
+        return _weights_are_lost(epoch, records, weights)
+    return _skipped_in_vain(epoch, records, any(dtype in HALF_DTYPES for dtype in dtypes))
 
 
 def _weights_are_lost(epoch: int, records: StepRecords, weights: Sequence[Variable]) -> bool:
@@ -72,13 +76,17 @@ def _weights_are_lost(epoch: int, records: StepRecords, weights: Sequence[Variab
     return True
 
 
-def _skipped_in_vain(epoch: int, records: StepRecords) -> bool:
-    count = int((records.overflow & ~np.isfinite(records.loss)).sum())
-    if count:
-        warnings.warn(
-            f"Model: in epoch {epoch}, {count} of {len(records)} steps were skipped although a smaller loss scale "
-            "cannot help: their loss itself was not finite. Look at the input data and at layers that overflow in "
-            "half precision (model.precision_report(), to_float).",
-            stacklevel=3,
-        )
-    return bool(count)
+def _skipped_in_vain(epoch: int, records: StepRecords, half: bool) -> bool:
+    lost = ~np.isfinite(records.loss)
+    skipped, applied = int((records.overflow & lost).sum()), int((~records.overflow & lost).sum()) if half else 0
+    for count, verdict in (
+        (skipped, "were skipped although a smaller loss scale cannot help: their loss itself was not finite"),
+        (applied, "were applied with a loss that was not finite, because their gradients were finite"),
+    ):
+        if count:
+            warnings.warn(
+                f"Model: in epoch {epoch}, {count} of {len(records)} steps {verdict}. Look at the input data and at "
+                "layers that overflow in half precision (model.precision_report(), to_float).",
+                stacklevel=3,
+            )
+    return bool(skipped or applied)

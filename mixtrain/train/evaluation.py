@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, boundary, checks
+from mixtrain.distribution.joint_batches import whole
 from mixtrain.metrics import KerasMetric, Metric, MetricLike
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.network_loss import NetworkLoss, masks_of
@@ -188,13 +189,16 @@ def evaluate(
         with _naming_batch(step):
             batch_rows = backend.refuse_empty(batch)
             outputs, masks, losses = evaluation.call(*batch)
+        weights = batch[2] if evaluation.weighted and len(batch) > 2 else None
+        if evaluation.feed.joint is not None:
+            outputs, masks, losses, weights = whole((outputs, masks, losses, weights))
         arguments._set(net_outputs=outputs)
         checked = _checked_outputs(outputs, metrics.indexes)
         if metrics.indexes is not None:
             loss = keras.ops.mean(checked[metrics.indexes[0]])
             rows = np.array([batch_rows if evaluation.by_rows else 1])
             records.add(StepRecords([loss], rows=rows, metrics={name: [value] for name, value in losses.items()}))
-        pending.append((checked, masks, batch[2] if evaluation.weighted and len(batch) > 2 else None))
+        pending.append((checked, masks, weights))
         while len(pending) > max_pending:
             with _naming_batch(step + 1 - len(pending)):
                 _update_metrics(evaluation, *pending.pop(0))

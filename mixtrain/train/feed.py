@@ -16,6 +16,7 @@ import numpy as np
 from mixtrain import backend, checks, data_backend
 from mixtrain.boundary import tensor
 from mixtrain.data_backend import Pipeline
+from mixtrain.distribution.joint_batches import joint_batches
 from mixtrain.train.held_batches import HeldBatches, borrow
 from mixtrain.train.read_ahead import read_ahead
 from mixtrain.typing import Batch, DatasetLike, Network, Tensor, TensorLike, Tree
@@ -31,18 +32,20 @@ class Feed:
     and again and yields batches ``(data, label)``. `where`: The caller, for errors. `first_pass`: Index of the first
     pass over a mixtrain dataset, whose order under a seed is that of the same pass in an uninterrupted run. Other
     datasets are read from their beginning. `dicts`: What a batch that is a dict holds; see `dicts_of`. The batches of a
-    mixtrain dataset are columns.
+    mixtrain dataset are columns. `joint`: The devices of several processes that train on joint batches, or None.
 
     Raises: TypeError if `dataset` cannot be iterated.
 
     Attributes:
-        dataset: As passed.
+        dataset, joint: As passed.
     """
 
     def __init__(
-        self, dataset: DatasetLike, where: str, first_pass: int = 0, *, dicts: DictBatches = "columns"
+        self, dataset: DatasetLike, where: str, first_pass: int = 0, *, dicts: DictBatches = "columns",
+        joint: Any = None,
     ) -> None:
         self.dataset = dataset
+        self.joint = joint
         self._dicts = dicts
         self._where = where
         self._first: Batch | None = None
@@ -118,7 +121,7 @@ class Feed:
             return self._pipeline.first()  # Starts no pass.
         if isinstance(self.dataset, keras.utils.PyDataset):  # Without its epoch hooks, as no pass starts.
             return None if self.size == 0 else as_batch(self.dataset[0], dicts=self._dicts)
-        return next(self.batches(), None)
+        return next(self._own_batches(), None)
 
     def _read_example(self) -> Batch | None:
         return self.first() if self._pipeline is None else self._pipeline.example()
@@ -129,6 +132,12 @@ class Feed:
         `held`: Whether batches of Python code are `HeldBatches`, for `grouped`. `ahead`: Whether one of these may be
         read before the step of the one before it has begun.
         """
+        if self.joint is not None:
+            return joint_batches(self._own_batches(), self._where, self.joint)
+        return self._own_batches(held=held, ahead=ahead)
+
+    def _own_batches(self, *, held: bool = False, ahead: bool = False) -> Iterator[Batch]:
+        """Yield the batches that this process reads."""
         if self._pipeline is not None:
             return self._pipeline.iterate()
         if held:

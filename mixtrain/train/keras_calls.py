@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any, Final, NoReturn
 import keras
 import numpy as np
 
-from mixtrain import backend, boundary, checks
+from mixtrain import backend, boundary, checks, execution
 from mixtrain.metrics.factory import MetricsLike
 from mixtrain.network.keras_own import overrides
 from mixtrain.precision.master_weights import updating_masters
@@ -123,6 +124,8 @@ class KerasCalls(KerasSaving):
     _metrics: EvaluationMetrics
     _options: dict[str, Any]
     _use: OneThread
+    # The settings of `execution` that `compile` changed.
+    _execution: dict[str, Any]
 
     def evaluate(
         self, x: Tree | None = None, y: Tree | None = None, batch_size: int | None = None, verbose: str | int = "auto",
@@ -230,8 +233,14 @@ class KerasCalls(KerasSaving):
         return self._run(keras.tree.map_structure(backend.to_tensor, as_batch(inputs, backend.refuse_unstorable)))
 
     def _run(self, inputs: tuple[Tree, ...]) -> Tree:
-        with self._use.of("Model.predict"):
+        with self._used("Model.predict"):
             return self._compiled.predict(inputs)
+
+    @contextlib.contextmanager
+    def _used(self, where: str) -> Iterator[None]:
+        """Let this thread alone run the network, as `compile` said that it runs."""
+        with self._use.of(where), execution.using(**self._execution):
+            yield
 
     def summary(self, *args: Any, **kwargs: Any) -> None:
         """Print the `summary` of a Keras network, with its arguments; `precision_report` shows the layers' dtypes."""
@@ -315,28 +324,31 @@ class KerasCalls(KerasSaving):
 
         Args:
             optimizer, loss, loss_weights, metrics, weighted_metrics: As of `Model`.
-            run_eagerly: False.
+            run_eagerly: Whether steps run operation by operation, as in MindSpore's PYNATIVE_MODE, to debug them.
             steps_per_execution: Accepted: several steps run in a call wherever no callback needs each of them.
-            jit_compile: "auto".
+            jit_compile: Whether TensorFlow compiles steps by XLA, as JAX does; "auto" is decided by layers, dtypes and
+                the device.
             auto_scale_loss: Whether the loss is scaled by default for layers of the policy "mixed_float16".
-
-        Raises: ValueError for what a Model does not choose for itself.
 
         Example: ``model.compile("adam", "mse", metrics=["mae"])``.
         """
         checks.integer("Model.compile", "steps_per_execution", steps_per_execution, at_least=1)
-        for name, value, default, write in (
-            ("run_eagerly", run_eagerly, False, "mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE) before"),
-            ("jit_compile", jit_compile, "auto", 'jit_compile="auto"'),
-        ):
-            if value != default:
-                raise checks.fail_value("Model.compile", f"{name} must be {default!r}", value, write)
+        checks.boolean("Model.compile", "run_eagerly", run_eagerly)
+        checks.one_of("Model.compile", "jit_compile", jit_compile, ("auto", True, False))
         options = self._options if auto_scale_loss else {**self._options, "loss_scale_manager": None}
         make: Any = type(self).__init__
         make(
             self, self._networks.network, loss, optimizer, metrics, loss_weights=loss_weights,
             weighted_metrics=weighted_metrics, **options,
         )
+        if self._own is not None:
+            network = self._networks.network
+            network.run_eagerly = run_eagerly
+            network.jit_compile = network.jit_compile if jit_compile == "auto" else jit_compile
+        if run_eagerly:
+            self._execution["graph_mode"] = False
+        if jit_compile != "auto":
+            self._execution["jit_level"] = "O1" if jit_compile else "O0"
 
     def _keras_network(self, method: str, alternative: str) -> keras.Model:
         network = self._networks.network

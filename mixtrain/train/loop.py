@@ -8,10 +8,12 @@ import dataclasses
 import functools
 import math
 import sys
+import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Final
 
-from mixtrain import backend, data_backend, execution
+from mixtrain import backend, checks, data_backend, execution
+from mixtrain.diagnostics.finding import Finding
 from mixtrain.loss_scale.guard import OverflowGuard
 from mixtrain.serialization.latest import latest_checkpoint
 from mixtrain.train.agreement import Agreement
@@ -54,6 +56,11 @@ class TrainingLoop:
         self, training: Training, networks: Networks, compiled: CompiledNetworks, feed: Feed, skip: int, *,
         bad_step_max: int, retries: bool = False, evaluation: Evaluation | None = None,
     ) -> None:
+        if training.sink and training.joint is not None:
+            raise checks.fail_value(
+                training.where, "dataset_sink_mode must be False over the devices of several processes", True,
+                "dataset_sink_mode=False",
+            )
         self._training = training
         self._train_step = networks.step
         self._mode = compiled.train_mode
@@ -140,7 +147,8 @@ class TrainingLoop:
                 records = self._run_epoch(epoch)
                 if not len(records):
                     continue  # Data of unknown size, and the checkpoint was written after the last batch of an epoch.
-                warned = warned or warn_of_non_finite(epoch, records, self._train_step.weights)
+                dtypes = self._networks.precision.plan.compute_dtypes()
+                warned = warned or warn_of_non_finite(epoch, records, self._train_step.weights, dtypes)
                 values = epoch_values(records, self._metrics) | self._evaluate_after(epoch)
                 number = epoch - self._training.in_keras_style
                 history.add(number, values)
@@ -175,6 +183,9 @@ class TrainingLoop:
             "(1 or 0) whether a callback needs each step": int(training.sink and self._callbacks.one_step_calls),
             "(1 or 0) whether a callback hears of overflows": int(self._ends_at_overflow),
             "the steps until a callback samples": int(min(self._callbacks.steps_to_sample(1), 2**30)) * training.sink,
+            "the callbacks that may read the weights (a checksum of their names)": (
+                0 if training.joint is None else zlib.crc32(repr(self._callbacks.beyond_steps).encode())
+            ),
         }
 
     def _close(self) -> None:
@@ -185,6 +196,8 @@ class TrainingLoop:
     def _first_epoch(self) -> int:
         """Return the number of the first epoch; that of the interrupted run where one was restored."""
         done, batches = int(self._arguments.get("epochs_done", 0)), int(self._arguments.get("batches_done", 0))
+        if self._agreement is not None:
+            self._agreement.check_start(done, batches)
         # Nothing was restored, or no more than `initial_epoch` says.
         if (done, batches) < (self._training.initial_epoch, 1):
             return self._training.initial_epoch + 1
@@ -423,15 +436,16 @@ class TrainingLoop:
             self._train_step.scale.variable.assign(float(manager.get_loss_scale()))  # type: ignore[union-attr]
         if self._callbacks.has_overflow_hooks:
             self._recent.append(records.scalars())
+        found: list[Finding] = []  # By callbacks that have explained the last step.
         if self._callbacks.has_overflow_hooks and batch is not None and records.overflow[-1]:
             last = records.each()[-1]
             explain = functools.partial(self._diagnosis, now(batch), float(last.loss_scale[0]), last.non_finite_counts)
             fields = {"cur_step_num": step, "train_dataset_element": batch, "step_results": last}
-            with self._arguments._lent(**fields, explain_overflow=explain, _recent=self._recent):
+            with self._arguments._lent(**fields, explain_overflow=explain, _recent=self._recent, _found=found):
                 self._callbacks.on_train_overflow(self._context)
         # Last, as the guard may end the run: monitors have then seen its last overflow.
         if self._guard is not None:
-            self._guard.after(records, step, last_batch)
+            self._guard.after(records, step, last_batch, found)
 
     def _evaluate_after(self, epoch: int) -> dict[str, Any]:
         """Evaluate where it is due after an epoch of `fit`; return the values by their names in the history."""

@@ -164,6 +164,7 @@ class LostUpdates(Watch):
         still = weights.values() == self._start
         if any(map(_is_stuck, weights.each(still))):
             updates = self._count() - self._first
+            _log.info("train: weights do not move; steps in half and in float32 are compiled, and undone, to see why")
             try:
                 trials = _Trials(self._networks, weights, batch, f"{updates:,} update{'s' if updates > 1 else ''}")
                 text = trials.explained(still, rising=self._learning_rate() > self._rate)

@@ -189,6 +189,7 @@ class Model(KerasCalls):
             check_retries(self._networks.manager)
         self._compiled = CompiledNetworks(self._networks)
         self._use = use_of(network)
+        self._execution: dict[str, Any] = {}
         # Ends with this Model: a network that outlives it gets its own precision back.
         self._lease = self._networks.precision.lease()
         if self._networks.built:
@@ -386,9 +387,10 @@ class Model(KerasCalls):
         """Build the networks; yield the loop of a run."""
         networks, where, dataset = self._networks, training.where, training.valid_dataset
         in_keras_style = training.in_keras_style
-        with self._use.of(where):
+        with self._used(where):
             evaluation = None if dataset is None else self._evaluation(where, dataset, in_keras_style=in_keras_style)
             networks.check_trains(where)
+            training = dataclasses.replace(training, joint=networks.joint)
             feed, skip = training.feed_after(training.initial_epoch)
             self._make_ready(where, feed, in_keras_style=in_keras_style)
             compile_network(networks.network, self._compile_arguments)
@@ -410,8 +412,9 @@ class Model(KerasCalls):
     def _ready_for(self, where: str, dataset: DatasetLike) -> Iterator[Feed]:
         """Build the networks and set them to training, to run steps and undo them; yield the dataset's feed."""
         self._networks.check_trains(where)
+        self._networks.check_alone(where)
         feed = Feed(dataset, where, dicts=self._networks.dicts)
-        with self._use.of(where):
+        with self._used(where):
             self._make_ready(where, feed)
             self._compiled.train_mode.set(True)
             yield feed
@@ -438,12 +441,12 @@ class Model(KerasCalls):
         checks.boolean("Model.eval", "dataset_sink_mode", dataset_sink_mode)
         if self._own is not None:
             return self._own.eval(valid_dataset, callbacks)
-        with self._use.of("Model.eval"):
+        with self._used("Model.eval"):
             evaluation = self._evaluation("Model.eval", valid_dataset)
             return self._evaluated(evaluation, callbacks, dataset_sink_mode=dataset_sink_mode)[0]
 
     def _evaluation(self, where: str, dataset: DatasetLike, *, in_keras_style: bool = False) -> Evaluation:
-        feed = Feed(dataset, where, dicts=self._networks.eval_dicts)
+        feed = Feed(dataset, where, dicts=self._networks.eval_dicts, joint=self._networks.joint)
         check_columns(where, self._networks, feed, training=False, in_keras_style=in_keras_style)
         weighted = in_keras_style and len(feed.example()) == 3
         return self._compiled.evaluation(where, feed, self._metrics, weighted=weighted)
@@ -461,7 +464,7 @@ class Model(KerasCalls):
         return values, dict(arguments.eval_results)
 
     def _evaluate_all(self, where: str, dataset: DatasetLike, callbacks: CallbacksLike | None) -> dict[str, Any]:
-        with self._use.of(where):
+        with self._used(where):
             values, results = self._evaluated(self._evaluation(where, dataset, in_keras_style=True), callbacks)
         loss = results.get("eval_loss", values.get("loss"))
         rest = [name for name in values if name != "loss"]

@@ -140,7 +140,7 @@ def checked_step(networks: Networks, compiled: CompiledNetworks, batch: Batch) -
             scale.variable.assign(np.float32(expected))
         ranges = compiled.range_sampler(batch, _MAX_VALUES)[1]
         len(ranges)  # Reads the counts from the device.
-    finding = None if half.finite else compiled.diagnosis(batch, 1.0)
+    finding = None if half.finite and np.isfinite(half.loss) else compiled.diagnosis(batch, 1.0)
     compiled.diagnosis.forget_batch()
     return ModelCheck(
         networks.precision.plan, half.loss, reference.loss, gradient_error(half, reference),

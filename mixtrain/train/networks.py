@@ -12,8 +12,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks, faces
-from mixtrain.distribution.data_parallel import DataParallel, in_force, putting_in_force
-from mixtrain.distribution.processes import ProcessParallel
+from mixtrain.distribution.data_parallel import DataParallel, in_force, joint_devices, putting_in_force
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, LossScaleManager
 from mixtrain.network.keras_own import own_steps
 from mixtrain.network.unique_names import variable_names
@@ -23,7 +22,14 @@ from mixtrain.precision.float8_layers import refuse_delayed
 from mixtrain.precision.planner import plan_precision
 from mixtrain.step.network_loss import NetworkLoss
 from mixtrain.step.own_loss import computes_loss
-from mixtrain.step.scaling_choice import LEVEL_DEFAULT, check_manager, default_manager, warn_unscaled, watching_manager
+from mixtrain.step.scaling_choice import (
+    LEVEL_DEFAULT,
+    check_manager,
+    default_manager,
+    saturates,
+    warn_unscaled,
+    watching_manager,
+)
 from mixtrain.step.train_step import ForeignStep, Step, TrainStep, scaled_step, step_of, trainable_variables
 from mixtrain.train.feed import DictBatches, dicts_of
 from mixtrain.train.plan_in_force import PlanInForce, PrecisionOptions
@@ -127,13 +133,21 @@ class Networks:
         if not self.built:
             # What the call writes is dropped, as where Keras builds a network: random states, statistics, metrics.
             with keras.StatelessScope():
-                self.network(*keras.tree.map_structure(lambda column: column[:1], inputs))
+                try:
+                    self.network(*keras.tree.map_structure(lambda column: column[:1], inputs))
+                except Exception:  # Rows may belong together, as the nodes of a graph.
+                    self.network(*inputs)
         self.precision.apply()
 
     @property
     def in_processes(self) -> bool:
         """Whether it trains together with other processes."""
-        return isinstance(self._parallel, ProcessParallel)
+        return self._parallel is not None and self._parallel.spans_processes
+
+    @property
+    def joint(self) -> Any:
+        """The devices that this process and others train joint batches on; None where there are none."""
+        return joint_devices(self._parallel)
 
     @property
     def own_loss(self) -> bool:
@@ -154,8 +168,8 @@ class Networks:
                 where, f"the step must be mixtrain's, and {type(self.network).__name__} has its own", own,
                 "model.fit(...), or the network without them",
             )
-        network = self.network
-        if isinstance(network, keras.Model) and network.built and not network.trainable_weights:
+        network, trained = self.network, getattr(vars(self).get("step"), "weights", None)  # Of when the step was made.
+        if isinstance(network, keras.Model) and network.built and not (trained or network.trainable_weights):
             raise checks.fail_value(
                 where, "the network must have trainable weights", network.trainable_weights, "layer.trainable = True"
             )
@@ -167,6 +181,14 @@ class Networks:
             raise checks.fail_value(
                 where, "a network that is its own train step must be a TrainOneStepCell made inside data_parallel",
                 self.network, "Model(network, loss_fn, optimizer), or the Model outside of data_parallel",
+            )
+
+    def check_alone(self, where: str) -> None:
+        """Check that this process may run steps alone. Raises: ValueError if other processes have parts of them."""
+        if self.joint is not None:
+            raise checks.fail_value(
+                where, "the devices of the keras.distribution must be those of this process", "those of several",
+                "the same call in a script of one process",
             )
 
     @property
@@ -231,7 +253,8 @@ class Networks:
         """Whether a run finds its first loss scale on the first batch, as nobody chose one, and none has yet."""
         manager = self.manager
         asked = isinstance(manager, DynamicLossScaleManager) and manager.finds_scale
-        if manager is None or not self.scaled or not (asked or self.manager_by_default):
+        by_default = self.manager_by_default and not saturates(self.precision.plan)
+        if manager is None or not self.scaled or not (asked or by_default):
             return False
         return int(backend.to_numpy(self.step.state.applied_steps)) == 0
 

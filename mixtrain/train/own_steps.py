@@ -63,7 +63,7 @@ class OwnSteps:
     How precision is planned. `loss_scale_manager`, `bad_step_max`, `explains`: As `Model` was given them.
 
     Attributes:
-        optimizers: The prepared optimizers; empty before the first run.
+        optimizers: The prepared optimizers, of the model's own and of each that scales; empty before the first run.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class OwnSteps:
         self._manager, self._bad_step_max = loss_scale_manager, bad_step_max
         self._network: keras.Model = networks.network
         self.optimizers: list[PreparedOptimizer] = []
+        self._prepared: set[int] = set()  # What `_held` was then.
         self._undo: Callable[[], Any] = lambda: None
         self._traced = False  # Whether the layers that the train step calls were built by tracing it.
         # Keras's `compile` has an optimizer by default; a Model has none.
@@ -217,13 +218,18 @@ class OwnSteps:
                     "keras.Input(...) as the first layer of each part, or call each part once on a batch",
                 ) from cause
         self._networks.precision.apply()
-        held = [value for value in vars(self._network).values() if isinstance(value, keras.optimizers.Optimizer)]
-        if {*map(id, held)} != {*map(id, self.optimizers)}:
+        if self._held() != self._prepared:
             self._undo()
             self.optimizers, undo = prepare_compiled("Model", self._network, self._precision, self._manager)
+            self._prepared = self._held()
             finalizer = weakref.finalize(self, undo)
             finalizer.atexit = False
             self._undo = finalizer
+
+    def _held(self) -> set[int]:
+        """Return the identities of the optimizers that the model holds."""
+        held = vars(self._network).values()
+        return {id(value) for value in held if isinstance(value, keras.optimizers.Optimizer)}
 
     def _trace(self, for_step: Callable[[], Any]) -> bool:
         """Trace the train step, which runs nothing, as Keras's loop does on TensorFlow; return whether it could be.
@@ -293,8 +299,16 @@ def _endless(read: Callable[[], Iterator[Any]]) -> Iterator[Any]:
 
 
 def _as_tuple(batch: Any) -> Any:
-    """Return a batch as a generator must yield it for Keras."""
-    return tuple(batch) if isinstance(batch, (list, tuple)) else (batch,)
+    """Return a batch as a generator must yield it for Keras: to `tf.data` a list is one tensor."""
+    return tuple(map(_without_lists, batch)) if isinstance(batch, (list, tuple)) else (_without_lists(batch),)
+
+
+def _without_lists(column: Any) -> Any:
+    """Return a column with tuples in place of lists of tensors."""
+    if isinstance(column, Mapping):
+        return {name: _without_lists(part) for name, part in column.items()}
+    several = isinstance(column, (list, tuple)) and any(hasattr(part, "shape") for part in keras.tree.flatten(column))
+    return tuple(map(_without_lists, column)) if several else column
 
 
 def _compile(network: keras.Model, given: CompileArguments) -> None:

@@ -85,6 +85,7 @@ class CallbackArguments:
     list_callback: Any
     _step: Any
     _recent: Sequence[StepRecords]
+    _found: list[Finding]
     parallel_mode: str
     device_number: int
 

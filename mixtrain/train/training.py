@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from mixtrain import checks
 from mixtrain.train.callback.callback import CallbacksLike
@@ -22,6 +23,7 @@ class Training:
         where: "Model.train" or "Model.fit", for errors.
         dicts: What a batch that is a dict holds.
         in_keras_style: Whether the call has Keras's arguments: its history counts epochs from 0.
+        joint: As in `Feed`.
 
     Raises: TypeError if a number or flag has the wrong type. ValueError if one is out of range.
     """
@@ -39,6 +41,7 @@ class Training:
     valid_dataset: DatasetLike | None = None
     valid_frequency: int | Sequence[int] = 1
     in_keras_style: bool = False
+    joint: Any = None
 
     def __post_init__(self) -> None:
         if hasattr(self.epoch, "shape") or is_dataset(self.epoch) or isinstance(self.epoch, (list, tuple, dict)):
@@ -89,4 +92,4 @@ class Training:
         Sink feed skips those batches.
         """
         passes, batches = self._position_after(epochs)
-        return Feed(self.dataset, self.where, passes, dicts=self.dicts), batches
+        return Feed(self.dataset, self.where, passes, dicts=self.dicts, joint=self.joint), batches

@@ -37,6 +37,17 @@ def restoring(variables: Iterable[keras.Variable]) -> Iterator[None]:
             variable.assign(value)
 
 
+def is_finite_at(stepper: Stepper, scale: keras.Variable, batch: Batch, loss_scale: float) -> bool:
+    """Whether a step on a batch has a finite loss and finite gradients at a loss scale.
+
+    The step is undone, and `scale`, the loss scale in use, is restored.
+    """
+    with restoring([scale]):
+        scale.assign(np.float32(loss_scale))
+        records = stepper.trial(batch)
+    return not records.overflow[0] and bool(np.isfinite(records.loss[0]))
+
+
 def largest_exponent(stepper: Stepper, scale: keras.Variable, batch: Batch, limit: int = MAX_EXPONENT) -> int | None:
     """Return the largest exponent of two, up to `limit`, at whose loss scale a step on a batch does not overflow.
 

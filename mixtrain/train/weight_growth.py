@@ -1,4 +1,4 @@
-"""`WeightGrowth`: by which factor the largest weight of a network has grown since a run began."""
+"""`WeightGrowth`: by which factor the weight of a network that grew most has grown since a run began."""
 
 from __future__ import annotations
 
@@ -18,26 +18,33 @@ _EVER: Final = 2.0**8
 
 
 class WeightGrowth:
-    """The largest weight at the start of a run; the weights are read from the device at the start and for `since`.
+    """The largest value of each weight at the start of a run; they are read from the device at the start and for
+    `since`.
 
-    Matrices that start near 0 grow in any training; they count from the magnitude that is usual for their shape.
+    Weights that start near 0 grow in any training; they count from the magnitude that is usual for their shape.
     """
 
     def __init__(self, weights: Iterable[Any]) -> None:
         self._weights = [weight for weight in weights if hasattr(weight, "dtype") and is_float(as_dtype(weight.dtype))]
-        shapes = [tuple(weight.shape) for weight in self._weights if len(weight.shape) > 1]
-        usual = (max(math.prod(shape[1:]), math.prod(shape[:-1]), 1) ** -0.5 for shape in shapes)
-        self._start = max([self._largest(), *usual])
+        # That of a vector, as of biases and scales, is 1.
+        shapes = [(1, *weight.shape) if len(weight.shape) > 1 else (1, 1) for weight in self._weights]
+        usual = [max(math.prod(shape[2:]), math.prod(shape[:-1]), 1) ** -0.5 for shape in shapes]
+        self._start = self._largest()
+        self._base = np.maximum(self._start, usual)
 
-    def _largest(self) -> float:
-        values = (np.abs(backend.to_numpy(weight).astype(np.float32)) for weight in self._weights)
-        largest = max((float(value.max(initial=0)) for value in values), default=0.0)
-        return largest if largest <= np.finfo(np.float32).max else np.inf
+    def _largest(self) -> np.ndarray:
+        arrays = (backend.to_numpy(weight).astype(np.float32) for weight in self._weights)
+        largest = np.array([np.abs(array).max(initial=0) for array in arrays], np.float32)
+        return np.where(largest <= np.finfo(np.float32).max, largest, np.inf)
 
     def since(self, steps: int) -> float | None:
-        """Return the factor by which the largest weight has grown in some steps, inf if it is not finite; None if the
-        growth is that of training."""
-        if not 0 < self._start < np.inf:
+        """Return the factor by which the weight has grown that grew most in some steps, inf if it is not finite; None
+        if the growth is that of training."""
+        if not (self._start < np.inf).all():
             return None
-        factor = self._largest() / self._start
-        return factor if factor >= (_SOON if steps <= _SOON_STEPS else _EVER) else None
+        now = self._largest()
+        factors = now / self._base
+        if factors.max(initial=0) < (_SOON if steps <= _SOON_STEPS else _EVER):
+            return None
+        most = int(factors.argmax())
+        return float(now[most] / (self._start[most] or self._base[most]))

@@ -223,6 +223,14 @@ def test_a_step_whose_counts_are_known_needs_one_pass_at_the_next_smaller_scale(
     assert scales == [2.0**7]
 
 
+def test_what_no_scale_helps_is_named_as_it_is_at_the_smallest_scale() -> None:
+    # The gradient of the first output is 2**19 times the scale; that of the last overflows at large scales only.
+    network = amp.auto_mixed_precision(_chain(2.0**-10, 2.0**15, 2.0**4), "O3")
+    for loss_scale in (1.0, 2.0**13, 2.0**17):
+        finding = _find(network, 1.0, loss_scale=loss_scale)
+        assert (finding, finding.scale, finding.count) == (Finding("gradient", "0"), None, 1)
+
+
 def test_a_sum_that_overflows_on_its_way_is_known_by_the_counts_of_the_step() -> None:
     class Shifted(nn.Cell):
         """Adds a parameter whose gradient is eight times as large on its way as in the end."""

@@ -287,6 +287,34 @@ def test_a_gradient_that_a_smaller_scale_cures_has_no_line() -> None:
     assert (finding.origin, finding.before, finding.scale is None) == (None, (), False)
 
 
+@pytest.mark.parametrize(("weight", "origin"), [(1e-5, "the cast of its input"), (np.nan, None)])
+def test_what_a_layer_casts_or_its_weights_hold_is_not_the_doing_of_its_operations(
+    weight: float, origin: str | None
+) -> None:
+    inputs = keras.Input((2,))
+    large = layers.Rescaling(7e4, dtype="float32")(inputs)
+    head = layers.Dense(1, kernel_initializer=keras.initializers.Constant(weight), name="head")(large)
+    model = Model(
+        keras.Model(inputs, head), "mse", keras.optimizers.SGD(0.0), amp_level="O2", explain_overflow=True,
+        loss_scale_manager=DynamicLossScaleManager(1.0),
+    )
+    model.train(1, [(np.ones((2, 2), np.float32), np.zeros((2, 1), np.float32))], verbose=0)
+    (record,) = model.overflows
+    assert (record.finding.layer, record.finding.origin) == ("head", origin)
+
+
+def test_the_product_of_a_dense_layer_on_more_axes_is_named_not_its_reshaping() -> None:
+    network = keras.Sequential([
+        keras.Input((4, 2)), layers.Dense(2, kernel_initializer=keras.initializers.Constant(5e4), name="large"),
+    ])
+    model = Model(
+        network, "mse", keras.optimizers.SGD(0.0), amp_level="O2", explain_overflow=True,
+        loss_scale_manager=DynamicLossScaleManager(1.0),
+    )
+    model.train(1, [(np.ones((2, 4, 2), np.float32), np.zeros((2, 4, 2), np.float32))], verbose=0)
+    assert model.overflows[0].finding.origin == ("its MatMul" if ON_TENSORFLOW else "its dot_general")
+
+
 def test_a_layer_that_decides_by_values_is_explained_too() -> None:
     class Deciding(nn.Cell):
         def construct(self, x: Any) -> Any:

@@ -280,6 +280,30 @@ def test_a_saved_model_goes_on_bit_for_bit(manager: Callable[[], Any], tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("level", ["O0", "O2", "O3"])
+def test_with_keras_s_backup_a_run_that_broke_off_goes_on_bit_for_bit(level: Any, tmp_path: pathlib.Path) -> None:
+    class BreakOff(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            if epoch == 3:
+                raise KeyboardInterrupt
+
+    def made() -> keras.Model:
+        model = network(0.0)
+        return compiled(model, prepare(model, adam(), level, loss_scale_manager=DynamicLossScaleManager(1024, 2, 5)))
+
+    whole, broken, resumed = made(), made(), made()
+    backup = keras.callbacks.BackupAndRestore(tmp_path / "backup", delete_checkpoint=False)
+    history = fit(whole, BAD_X, BAD_Y, epochs=5)
+    with pytest.raises(KeyboardInterrupt):
+        fit(broken, BAD_X, BAD_Y, epochs=5, callbacks=[BreakOff(), backup])
+    rest = fit(resumed, BAD_X, BAD_Y, epochs=5, callbacks=[backup])
+    assert rest["loss"] == history["loss"][3:]
+    (scale,) = values(variable for variable in whole.optimizer.variables if variable.name == "loss_scale")
+    assert scale != 1024
+    assert_same(resumed.variables, whole.variables)
+    assert_same(resumed.optimizer.variables, whole.optimizer.variables)
+
+
 def test_a_model_that_keras_loads_predicts_and_does_not_train_unprepared(tmp_path: pathlib.Path) -> None:
     model = network()
     fit(compiled(model, prepare(model, adam(), "O2")), epochs=1)
@@ -373,3 +397,26 @@ def test_wrong_arguments_are_named(arguments: Callable[[], Any], error: type[Exc
 def test_wrong_managers_are_named(manager: Any, optimizer: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         prepare(network(), optimizer(), loss_scale_manager=manager)
+
+
+class UsesOneOfTwo(keras.layers.Layer):
+    """Has a layer for inputs of another width, which stays unbuilt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used, self.unused = keras.layers.Dense(3), keras.layers.Dense(3)
+
+    def build(self, shape: Any) -> None:
+        self.used.build(shape)
+
+    def call(self, x: Any) -> Any:
+        return self.used(x)
+
+
+def test_a_built_network_may_hold_layers_that_it_does_not_use() -> None:
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, UsesOneOfTwo()(inputs))
+    model.compile(mixtrain.keras.prepare(model, "sgd", amp_level="O2", cast_model_type="bfloat16"), "mse")
+    x = np.ones((4, 3), np.float32)
+    assert np.isfinite(model.fit(x, 0 * x, verbose=0).history["loss"][0])
+    assert str(model.layers[1].used.compute_dtype) == "bfloat16"

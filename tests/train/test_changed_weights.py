@@ -61,3 +61,14 @@ def test_freezing_before_the_model_is_created_does_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Model(network, "mse", keras.optimizers.SGD(0.1)).train(1, DATA, verbose=0)
+
+
+def test_a_network_that_is_frozen_whole_before_its_first_step_trains_what_it_was_made_for() -> None:
+    """As the discriminator of a GAN is frozen in the other Model: each trains the weights of when it was made."""
+    network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    before = network.get_weights()
+    model = Model(network, "mse", keras.optimizers.SGD(0.1))
+    network.trainable = False
+    with pytest.warns(UserWarning, match="which compiled steps ignore"):
+        model.train(1, DATA, verbose=0)
+    assert all(np.abs(after - first).max() > 0 for after, first in zip(network.get_weights(), before, strict=True))

@@ -159,3 +159,33 @@ def test_a_network_without_weights_to_train_is_told() -> None:
     network.compile("adam", "mse")
     with pytest.raises(ValueError, match=r"the network must have trainable weights; got \[\]"):
         Model(network).fit(X, X)
+
+
+class OfOneGraph(keras.Model):
+    """Adds up the nodes along edges that are known, so that it cannot run on one row; another mode has a layer too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used, self.of_another_mode = keras.layers.Dense(4), keras.layers.Dense(4)
+
+    def call(self, x: Any) -> Any:
+        sources, targets = np.array([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]], np.int32)
+        gathered = keras.ops.take(self.used(x), sources, axis=0)
+        return keras.ops.segment_sum(gathered, targets, num_segments=keras.ops.shape(x)[0])
+
+
+@pytest.mark.filterwarnings("ignore:.*looks like it has unbuilt state")
+@pytest.mark.parametrize("called", [False, True])
+def test_a_network_whose_rows_belong_together_is_built_by_all_of_them(called: bool) -> None:
+    x = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
+    losses = []
+    for ours in (False, True):
+        keras.utils.set_random_seed(0)
+        network = OfOneGraph()
+        if called:
+            network(x)
+        network.compile(keras.optimizers.SGD(0.1), "mse")
+        trains: Any = Model(network) if ours else network
+        history = trains.fit(x, np.zeros((6, 4), np.float32), batch_size=6, epochs=2, shuffle=False, verbose=0)
+        losses.append(history.history["loss"])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)

@@ -136,6 +136,24 @@ def test_a_named_manager_keeps_its_meaning() -> None:
 
 
 @pytest.mark.slow
+def test_no_scale_is_searched_where_keras_quantizes_to_float8_since_gradients_are_clipped_there() -> None:
+    changes = []
+    for ours in (False, True):
+        keras.utils.set_random_seed(0)
+        made = keras.Sequential([keras.Input((6,)), keras.layers.Dense(16, "relu"), keras.layers.Dense(3)])
+        for layer in made.layers:
+            layer.quantize("float8")
+        before, optimizer = made.get_weights(), keras.optimizers.SGD(0.5)
+        of_classes = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        made.compile(optimizer if ours else keras.optimizers.LossScaleOptimizer(optimizer), of_classes)
+        trains: Any = Model(made, amp_level="O2") if ours else made
+        trains.fit(X, Y, batch_size=len(X), shuffle=False, verbose=0)
+        changes.append([after - first for after, first in zip(made.get_weights(), before, strict=True)])
+    assert trains.loss_scale_manager.get_loss_scale() == 2**15
+    for mine, theirs in zip(changes[1][:2], changes[0][:2], strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-3)
+
+
 def test_an_automatic_scale_is_found_as_the_default_one_is() -> None:
     named, default = model(loss_scale_manager=DynamicLossScaleManager("auto")), model()
     history = named.train(1, DATA, verbose=0)

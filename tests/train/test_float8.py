@@ -184,7 +184,6 @@ def test_next_values_are_not_reported_as_gradients() -> None:
     assert watcher.norm == pytest.approx(watcher.expected, rel=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Model. in epoch")
 @pytest.mark.parametrize("planted", [np.inf, np.nan])
 def test_overflows_are_explained(planted: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import Model
+from mixtrain import Model, backend, execution
+from tests.backends import ON_TENSORFLOW
 
 X = np.random.default_rng(0).standard_normal((16, 4)).astype(np.float32)
 Y = X[:, :1] * 2
@@ -81,11 +83,43 @@ def test_compile_gives_another_loss_and_optimizer_and_keeps_the_precision() -> N
     assert set(history) == set(expected) and history["loss"] == pytest.approx(expected["loss"], rel=2e-2)
 
 
-@pytest.mark.parametrize(("option", "write"), [("run_eagerly", "PYNATIVE_MODE"), ("jit_compile", '"auto"')])
-def test_what_a_model_does_not_choose_for_itself_is_refused(option: str, write: str) -> None:
-    ours = Model(network(), "mse", "sgd")
-    with pytest.raises(ValueError, match=f"{option} must be .*{write}"):
-        ours.compile("sgd", "mse", **{option: True})
+class Noting(keras.layers.Layer):
+    """Notes whether its inputs have values, and how the step around it runs; JAX traces what it differentiates."""
+
+    seen: list[tuple[bool, str]] = []
+
+    def call(self, x: Any) -> Any:
+        eager = not backend.is_tracing() if ON_TENSORFLOW else not execution.current.graph_mode
+        self.seen.append((eager, execution.current.jit_level))
+        return x
+
+
+@pytest.mark.parametrize(("options", "how"), [
+    ({}, (False, "auto")), ({"run_eagerly": True}, (True, "auto")), ({"jit_compile": True}, (False, "O1")),
+    ({"jit_compile": False}, (False, "O0")),
+])
+def test_compile_says_how_steps_run_and_what_they_compute_stays(options: dict[str, Any], how: tuple[bool, str]) -> None:
+    expected = compiled().fit(X, Y, batch_size=8, shuffle=False, verbose=0).history
+    made = network()
+    inputs = keras.Input(X.shape[1:])
+    ours = Model(keras.Model(inputs, Noting()(made(inputs))), "mse", "adam")
+    ours.compile(keras.optimizers.SGD(0.1), "mse", metrics=["mae"], **options)
+    for run in (
+        lambda: ours.fit(X, Y, batch_size=8, shuffle=False, verbose=0), lambda: ours.evaluate(X, Y, verbose=0),
+        lambda: ours.predict(X, verbose=0),
+    ):
+        Noting.seen.clear()
+        result = run()
+        assert Noting.seen[-1] == how
+        if isinstance(result, Mapping):
+            assert result["loss"] == pytest.approx(expected["loss"], rel=1e-5)
+    assert (execution.current.graph_mode, execution.current.jit_level) == (True, "auto")
+
+
+@pytest.mark.parametrize(("option", "value"), [("run_eagerly", 1), ("jit_compile", "yes")])
+def test_bad_ways_to_run_are_refused(option: str, value: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"Model.compile: {option} must be"):
+        Model(network(), "mse", "sgd").compile("sgd", "mse", **{option: value})
 
 
 def test_loss_is_a_name_of_loss_fn() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import Model
+from tests.train.own_step import OwnStep
 
 layers = keras.layers
 X = np.random.default_rng(0).standard_normal((16, 4)).astype(np.float32)
@@ -107,3 +108,23 @@ def test_a_metric_object_of_the_users_may_take_all_outputs() -> None:
 
     model = Model(subclassed(), "mse", keras.optimizers.SGD(0.01), [Distance("distance")])
     assert np.isfinite(model.fit(X, {"a": Y, "b": -Y}, verbose=0)["distance"]).all()
+
+
+class TwoOutputs(OwnStep, keras.Model):
+    """Trains by a step of its own, which Keras's loop runs."""
+
+
+@pytest.mark.parametrize("as_list", [pytest.param(False, marks=pytest.mark.slow), True], ids=["tuples", "lists"])
+def test_batches_whose_columns_are_lists_train_a_network_with_a_step_of_its_own(as_list: bool) -> None:
+    def made() -> keras.Model:
+        keras.utils.set_random_seed(0)
+        entries = [keras.Input((4,)), keras.Input((1,))]
+        outputs = [layers.Dense(1)(entries[0]), layers.Dense(1)(layers.Concatenate()(entries))]
+        network = TwoOutputs(entries, outputs)
+        network.compile("sgd", ["mse", "mae"])
+        return network
+
+    kind: Any = list if as_list else tuple
+    expected = made().fit((X, Y), (Y, 2 * Y), batch_size=8, shuffle=False, verbose=0).history["loss"]
+    data = [(kind((X[rows], Y[rows])), kind((Y[rows], 2 * Y[rows]))) for rows in (slice(8), slice(8, 16))]
+    assert Model(made()).train(1, data, verbose=0)["loss"] == pytest.approx(expected, rel=1e-6)

@@ -96,3 +96,16 @@ def test_finite_gradients_with_an_infinite_norm_are_no_reason_to_warn() -> None:
     huge = Model(network, lambda output, label: keras.ops.mean(output) * 1e20, keras.optimizers.SGD(0.0))
     history = huge.train(1, [(np.full((1, 1), 1e10, np.float32), np.zeros((1, 1), np.float32))], verbose=0)
     assert np.isfinite(history["loss"]).all()
+
+
+def test_steps_in_half_that_are_applied_with_an_infinite_loss_are_told() -> None:
+    # The gradient of an absolute error does not depend on its size.
+    network = keras.Sequential([
+        keras.Input((4,)), keras.layers.Dense(2, kernel_initializer=keras.initializers.Constant(2e4)),
+    ])
+    manager = FixedLossScaleManager(1.0)
+    model = Model(network, "mae", keras.optimizers.SGD(0.0), amp_level="O2", loss_scale_manager=manager)
+    data = [(np.ones((2, 4), np.float32), np.zeros((2, 2), np.float32))] * 3
+    with pytest.warns(UserWarning, match="in epoch 1, 3 of 3 steps were applied with a loss that was not finite"):
+        history = model.train(1, data, verbose=0)
+    assert history["skipped_steps"] == [0]

@@ -88,6 +88,25 @@ def test_a_loss_scale_that_is_too_large_is_not_blamed_on_layers() -> None:
     assert mixtrain.suggest_rules(one, data(), steps=0).lines == (LINES["keras"],)
 
 
+class Penalty(keras.layers.Layer):
+    """Adds a loss of which half loses the sum, whose gradients are finite."""
+
+    def call(self, x: Any) -> Any:
+        self.add_loss(1e-6 * keras.ops.sum(x * x))
+        return x
+
+
+def test_a_loss_that_alone_is_not_finite_has_its_layer() -> None:
+    network = keras.Sequential([
+        keras.Input((2,)), keras.layers.Dense(2, kernel_initializer="identity"), Penalty(name="penalty"),
+        keras.layers.Dense(1, kernel_initializer=keras.initializers.Constant(0.1)),
+    ])
+    manager = mixtrain.FixedLossScaleManager(1.0)
+    model = Model(network, "mse", keras.optimizers.SGD(0.0), amp_level="O2", loss_scale_manager=manager)
+    data = [(np.full((2, 2), 300, np.float32), np.full((2, 1), 60, np.float32))]
+    assert 'network.get_layer("penalty"), mixtrain.float32' in str(mixtrain.suggest_rules(model, data))
+
+
 def test_a_network_that_is_near_enough_needs_no_rule() -> None:
     result = mixtrain.suggest_rules(model(network("cell", planted=False)), data(), steps=0)
     assert result.lines == () and result.error < 0.1

@@ -48,6 +48,7 @@ def test_every_level_is_measured_and_nothing_is_trained(kind: str, capsys: pytes
     assert model.train(1, data, verbose=0)["skipped_steps"] == [0]
 
 
+@pytest.mark.slow
 def test_accumulated_gradients_are_as_before() -> None:
     draw = np.random.default_rng(0)
     data = [tuple(draw.standard_normal((8, size)).astype(np.float32) for size in (4, 1)) for _ in range(3)]

@@ -9,6 +9,7 @@ from mixtrain import checks
 from mixtrain.serialization.checkpoint import said
 from mixtrain.serialization.files import finish_writing
 from mixtrain.serialization.into_net import load_param_into_net
+from mixtrain.serialization.parts import remove_checkpoint
 from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.callback import Callback
@@ -68,5 +69,5 @@ class BackupAndRestore(Callback):
     def on_train_end(self, run_context: RunContext) -> None:
         """Remove the file, if requested."""
         finish_writing()
-        if self.delete_checkpoint and os.path.exists(self.backup_file):
-            os.remove(self.backup_file)
+        if self.delete_checkpoint:
+            remove_checkpoint(self.backup_file)

@@ -65,6 +65,7 @@ class CallbackList:
     Attributes:
         needs_control: Whether a callback needs control between any two steps.
         has_overflow_hooks: Whether a callback overrides `on_train_overflow`.
+        beyond_steps: The names of the callbacks that may read more than what steps returned, such as the weights.
         reads_beyond_arguments: Whether a step hook may read more than the arguments, such as the optimizer. Those of
             mixtrain's own callbacks do not.
 
@@ -98,6 +99,10 @@ class CallbackList:
             type(callback).free_steps is Callback.free_steps and not declares_observing(callback)
             for callback in self._step_callbacks
         )
+        self.beyond_steps = [
+            type(callback).__name__ for callback in self._callbacks
+            if not declares_observing(callback) or type(callback).free_steps is not Callback.free_steps
+        ]
         self._listeners["on_train_overflow"] = [
             Listener(type(callback).__name__, "on_train_overflow", callback.on_train_overflow, False, callback)
             for callback in self._callbacks

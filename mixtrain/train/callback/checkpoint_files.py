@@ -6,6 +6,8 @@ import os
 import re
 
 from mixtrain import checks
+from mixtrain.distribution.data_parallel import joint_devices
+from mixtrain.serialization.parts import remove_checkpoint
 from mixtrain.train.run_context import CallbackArguments
 
 _SUFFIX = ".ckpt"
@@ -53,6 +55,24 @@ def run_position(arguments: CallbackArguments) -> dict[str, int]:
     return position
 
 
+def saves_together(arguments: CallbackArguments) -> bool:
+    """Whether the weights are on devices of several processes, which must all take part where they are saved."""
+    step = arguments.get("_step")
+    return joint_devices(getattr(step, "parallel", None)) is not None
+
+
+def refuse_saving_alone(where: str, what: str, arguments: CallbackArguments) -> None:
+    """Refuse what saves in one process when others may not.
+
+    Raises: ValueError if the processes must save together.
+    """
+    if saves_together(arguments):
+        raise checks.fail_value(
+            where, "the weights must be those of one process where one alone may save them", what,
+            "mixtrain.CheckpointConfig(save_checkpoint_steps=...) for a ModelCheckpoint in every process",
+        )
+
+
 class KeptFiles:
     """The files that are still kept, oldest first: `max_files`; where that is 0 or None, one each `minutes`."""
 
@@ -70,6 +90,5 @@ class KeptFiles:
             # The oldest file of the last minutes is the one kept for them.
             removed = [entry for entry in earlier if now - entry[1] < self._seconds][1:]
         for old_path, _ in removed:
-            if os.path.exists(old_path):
-                os.remove(old_path)
+            remove_checkpoint(old_path)
         self._files = [*(entry for entry in earlier if entry not in removed), (path, now)]

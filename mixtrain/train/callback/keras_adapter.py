@@ -102,13 +102,15 @@ class KerasCallbackAdapter(Callback):
         """Return the values of the epoch so far, as in Keras: the mean loss of applied steps, and the metrics.
 
         Before the first applied step, the loss is the last finite loss of a skipped step: usually only gradients
-        overflow.
+        overflow. Without one it is that of the step, which is not finite; `TerminateOnNaN` is not shown it.
         """
         records, epoch = steps_of(arguments), arguments.get("cur_epoch_num", 1)
         running = self._running_loss
         if running.epoch != epoch:
             self._running_loss = running = RunningLoss(epoch, running.loss, running.any_applied)
         logs = running.update(records) | last_values(records)
+        if "loss" not in logs and not isinstance(self.keras_callback, keras.callbacks.TerminateOnNaN):
+            logs = {"loss": float(records.loss[-1])} | logs
         if records.scaled:
             logs["loss_scale"] = float(records.loss_scale[-1])
             logs |= {"overflow": float(records.overflow.any()), "skipped_steps": float(running.skipped)}

@@ -9,11 +9,19 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from mixtrain import checks
+from mixtrain.distribution.processes import in_any_process
 from mixtrain.serialization.files import finish_writing
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.checkpoint_config import CheckpointConfig
-from mixtrain.train.callback.checkpoint_files import KeptFiles, free_prefix, make_folder, run_position
+from mixtrain.train.callback.checkpoint_files import (
+    KeptFiles,
+    free_prefix,
+    make_folder,
+    refuse_saving_alone,
+    run_position,
+    saves_together,
+)
 from mixtrain.train.run_context import CallbackArguments, RunContext
 
 _WHERE: Final = "ModelCheckpoint"
@@ -82,6 +90,8 @@ class ModelCheckpoint(Callback):
     def on_train_begin(self, run_context: RunContext) -> None:
         """Count steps from 0."""
         self._last_triggered_step = 0
+        if self._config.exception_save:
+            refuse_saving_alone(_WHERE, "exception_save=True", run_context.original_args())
         self._arguments, self._last_step = run_context.original_args(), (0, 0)
         super().on_train_begin(run_context)
 
@@ -119,7 +129,9 @@ class ModelCheckpoint(Callback):
             return bool(step >= self._last_triggered_step + self._config.save_checkpoint_steps)
         if not self._config.save_checkpoint_seconds:
             return False
-        return bool(time.monotonic() - self._last_time > self._config.save_checkpoint_seconds)
+        due = time.monotonic() - self._last_time > self._config.save_checkpoint_seconds
+        together = self._arguments is not None and saves_together(self._arguments)
+        return in_any_process(due) if together else due
 
     def _save(self, arguments: CallbackArguments) -> None:
         epoch, step = arguments.get("cur_epoch_num", 1), arguments.cur_step_num

@@ -83,14 +83,22 @@ class OverflowMonitor(Callback):
             finding, arguments.get("_recent", ()), arguments.cur_step_num, arguments.get("list_callback", ())
         )
         finding = dataclasses.replace(finding, before=before)
+        arguments.get("_found", []).append(finding)
         record = OverflowRecord(arguments.cur_epoch_num, arguments.cur_step_num, scale, next_scale, finding)
-        repeats = bool(self.records) and self.records[-1].finding == finding
-        if repeats and self.records[-1].step == record.step - 1:
+        if self._repeats(record):
             self._repeated += 1
         else:
             self._print_repeated()
             self._print(str(record))
         self.records.append(record)
+
+    def _repeats(self, record: OverflowRecord) -> bool:
+        """Whether a record says of the next step what the last one said."""
+        if not self.records or self.records[-1].step != record.step - 1 or self.records[-1].finding != record.finding:
+            return False
+        last, finding = self.records[-1].finding, record.finding
+        changes = finding.scale is not None or finding.growth is not None  # With each step, as the scale does.
+        return changes or last.advice() == finding.advice()
 
     def _with_growth(self, arguments: CallbackArguments) -> Finding:
         """Explain a step; add the growth of the weights to what no loss scale helps with, if it is the cause."""

@@ -304,6 +304,15 @@ def test_tensorboard_writes_files(tmp_path: pathlib.Path) -> None:
     assert numbers(tmp_path / "train", "epoch_overflow") == {0: 0.0, 1: 0.0}
 
 
+@pytest.mark.filterwarnings("ignore:Model. in epoch 1, 2 of 2 steps were skipped")
+def test_a_loss_is_in_the_logs_even_where_none_was_finite_yet() -> None:
+    seen: list[float] = []
+    read = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: seen.append(logs["loss"]))
+    infinite = (BATCHES[0][0] * np.float32(np.inf), BATCHES[0][1])
+    _model(_network(True), loss_scale_manager=DynamicLossScaleManager(16.0)).train(1, [infinite] * 2, read, verbose=0)
+    assert len(seen) == 2 and not np.isfinite(seen).any()
+
+
 @pytest.mark.slow
 @FEEDS
 def test_terminate_on_nan_is_not_fooled_by_a_skipped_step(sink: bool) -> None:

@@ -481,3 +481,16 @@ def test_the_healthy_steps_before_are_those_of_the_run(feed: str) -> None:
     assert set(sampled) == set(range(1, record.step, 2)) and sampled[1] == pytest.approx(4.0, rel=1e-3)
     assert "; before it grew: loss from " in str(record.finding)
     assert len(record.finding.table().splitlines()) == len(before) + 1
+
+
+def test_an_end_of_the_run_says_what_the_monitor_has_found() -> None:
+    keras.utils.set_random_seed(0)
+    network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, kernel_initializer="ones", name="head")])
+    monitor = OverflowMonitor(verbose=False)
+    model = Model(
+        network, "mse", keras.optimizers.SGD(0.5), amp_level="O2", loss_scale_manager=DynamicLossScaleManager(1.0),
+        bad_step_max=2,
+    )
+    with pytest.raises(mixtrain.LossScaleExhausted, match="lower the learning rate") as caught:
+        model.train(1, [(np.ones((2, 4), np.float32), np.zeros((2, 1), np.float32))] * 20, monitor, verbose=0)
+    assert caught.value.step == monitor.records[-1].step and str(monitor.records[-1].finding) in str(caught.value)
