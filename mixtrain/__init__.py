@@ -24,9 +24,10 @@ if TYPE_CHECKING:
         set_deterministic, set_recursion_limit,
     )
     from mixtrain.amp import build_train_network
+    from mixtrain.compat.mindspore.train.data_sink import data_sink
     from mixtrain.common.dlpack import from_dlpack, frombuffer, to_dlpack
     from mixtrain.common.generator import Generator, get_rng_state, initial_seed, manual_seed, set_rng_state
-    from mixtrain.common.jit import jit, ms_function
+    from mixtrain.common.jit_function import jit, ms_function
     from mixtrain.common.parameter import Parameter, ParameterTuple
     from mixtrain.common.run_check import run_check
     from mixtrain.common.tensor import Tensor, from_numpy, tensor
@@ -83,7 +84,7 @@ _NAMES = {
     ),
     "mixtrain.common.dlpack": "from_dlpack frombuffer to_dlpack",
     "mixtrain.common.generator": "Generator get_rng_state initial_seed manual_seed set_rng_state",
-    "mixtrain.common.jit": "jit ms_function",
+    "mixtrain.common.jit_function": "jit ms_function",
     "mixtrain.common.parameter": "Parameter ParameterTuple",
     "mixtrain.common.run_check": "run_check",
     "mixtrain.common.tensor": "Tensor from_numpy tensor",
@@ -113,6 +114,7 @@ _NAMES = {
         "async_ckpt_thread_status export load load_checkpoint load_latest_checkpoint load_param_into_net "
         "save_checkpoint"
     ),
+    "mixtrain.compat.mindspore.train.data_sink": "data_sink",
     "mixtrain.train": "SummaryRecord",
     "mixtrain.train.calibration": "calibrate_loss_scale",
     "mixtrain.train.callback": (
@@ -161,8 +163,8 @@ __all__ = [
     "from_numpy", "initial_seed", "is_tensor", "manual_seed", "tensor", "TimeMonitor", "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "UnsupportedBackendError", "__version__", "amp", "auc",
     "bfloat16", "bool_", "build_train_network", "calibrate_loss_scale", "common", "communication", "complex64",
-    "complex128", "context", "dataset", "distribution", "double", "dtype", "dtype_to_nptype", "export", "float16",
-    "float8", "float8_delayed",
+    "complex128", "context", "data_sink", "dataset", "distribution", "double", "dtype", "dtype_to_nptype", "export",
+    "float16", "float8", "float8_delayed",
     "float32", "float64", "get_auto_parallel_context", "get_context", "get_metric_fn", "get_ps_context",
     "get_rng_state", "get_seed", "grad", "half", "int8", "int16", "int32", "int64", "jacfwd", "jacrev", "jit", "jvp",
     "load", "load_checkpoint", "load_latest_checkpoint", "load_param_into_net", "log", "ms_function", "names", "nn",

@@ -69,11 +69,11 @@ def set_context(**settings: Any) -> None:
             checks.one_of("set_context", "setting", name, _SETTINGS)
 
 
-def get_context(name: str) -> Any:
+def get_context(attr_key: str) -> Any:
     """Return one setting of `set_context`.
 
     Args:
-        name: The setting: "mode", "device_target", "jit_level", or one that is accepted without effect.
+        attr_key: The setting: "mode", "device_target", "jit_level", or one that is accepted without effect.
 
     Returns:
         The value.
@@ -86,14 +86,14 @@ def get_context(name: str) -> Any:
         >>> mixtrain.get_context("mode") in (mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE)
         True
     """
-    if name == "mode":
+    if attr_key == "mode":
         return GRAPH_MODE if execution.current.graph_mode else PYNATIVE_MODE
-    if name == "jit_level":
+    if attr_key == "jit_level":
         return execution.current.jit_level
-    if name == "device_target":
+    if attr_key == "device_target":
         return execution.current.device_target or "CPU"
-    checks.one_of("get_context", "setting", name, _SETTINGS)
-    return _ignored.get(name)
+    checks.one_of("get_context", "setting", attr_key, _SETTINGS)
+    return _ignored.get(attr_key, 0 if attr_key == "device_id" else None)
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 
 @dataclasses.dataclass
@@ -21,6 +24,20 @@ class Execution:
 
 
 current = Execution()
+
+
+@contextlib.contextmanager
+def using(**settings: Any) -> Iterator[None]:
+    """Run the code inside with some of the settings changed.
+
+    Example: ``with execution.using(graph_mode=False): model.train(1, dataset)``.
+    """
+    before = {name: getattr(current, name) for name in settings}
+    vars(current).update(settings)
+    try:
+        yield
+    finally:
+        vars(current).update(before)
 
 
 def warn_missing_device(used: str) -> None:

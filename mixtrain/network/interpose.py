@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mixtrain import backend
 from mixtrain.network.walk import is_cell
 from mixtrain.typing import Layer
 
@@ -22,7 +23,7 @@ def interpose(layer: Layer, wrap: Callable[[Forward], Forward], *, method: str |
     name = method or ("construct" if is_cell(layer) else "call")
     previous = vars(layer).get(name)
     # Bypass the layer's attribute tracking: a function is not part of its state.
-    object.__setattr__(layer, name, wrap(getattr(layer, name)))
+    object.__setattr__(layer, name, backend.never_cached(wrap(getattr(layer, name))))
 
     def restore() -> None:
         if previous is None:

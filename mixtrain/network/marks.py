@@ -52,3 +52,5 @@ LEASE: Final = Mark("_plan_lease")
 MASTER: Final = Mark("_mixtrain_master")
 REST: Final = Mark("_mixtrain_rest")
 STORED_BY_PLAN: Final = Mark("_mixtrain_stored_by_plan")
+# On variables: the function that their gradient is passed through.
+GRADIENT_HOOK: Final = Mark("_mixtrain_gradient_hook")

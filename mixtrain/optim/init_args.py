@@ -51,4 +51,6 @@ def opt_init_args_register(fn: _FunctionT) -> _FunctionT:
         for name, value in recorded.items():
             object.__setattr__(self, name, value)
 
+    # As in MindSpore: projects read from the signature which names an optimizer takes itself.
+    init.__signature__ = inspect.signature(lambda self, *args, **kwargs: None)  # type: ignore[attr-defined]
     return init  # type: ignore[return-value]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import keras
+import numpy as np
+
 from mixtrain import checks
+from mixtrain.common.parameter import Parameter
 from mixtrain.optim.optimizer import LearningRateLike, Optimizer, ParamsLike, WeightDecayLike
 from mixtrain.typing import Tensor
 
@@ -15,7 +19,7 @@ class Momentum(Optimizer):
 
     Args:
         params, learning_rate, weight_decay, loss_scale: As in `Optimizer`.
-        momentum: Momentum, at least 0.
+        momentum: Momentum, at least 0; a scalar Parameter of the optimizer, which a script may assign between steps.
         use_nesterov: Whether to use Nesterov momentum.
 
     Example:
@@ -35,13 +39,20 @@ class Momentum(Optimizer):
         loss_scale: float = 1.0, use_nesterov: bool = False,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self.momentum = checks.number("Momentum", "momentum", momentum, at_least=0.0, example=0.9)
+        self.momentum = momentum_parameter("Momentum", momentum)
         self.use_nesterov = checks.boolean("Momentum", "use_nesterov", use_nesterov)
         self.moments = self.parameters.clone("moments", "zeros")
 
     def update(self, index: int, weight: Tensor, gradient: Tensor, rate: Tensor) -> Tensor:
         moment = self.moments[index]
-        new = moment.value * self.momentum + gradient
+        momentum = keras.ops.cast(self.momentum.value, gradient.dtype)
+        new = moment.value * momentum + gradient
         moment.assign(new)
-        direction = gradient + new * self.momentum if self.use_nesterov else new
+        direction = gradient + new * momentum if self.use_nesterov else new
         return weight - direction * rate
+
+
+def momentum_parameter(where: str, momentum: float) -> Parameter:
+    """Return the Parameter of a momentum, checked."""
+    value = checks.number(where, "momentum", momentum, at_least=0.0, example=0.9)
+    return Parameter(np.float32(value), "momentum", requires_grad=False)

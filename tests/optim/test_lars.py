@@ -75,7 +75,7 @@ def test_compiled_steps_follow_the_schedule_inside_and_count_once() -> None:
 def test_it_holds_what_the_optimizer_inside_holds_once() -> None:
     optimizer = nn.LARS(nn.Momentum([parameter("w", 1.0)], 0.1, 0.9))
     names = [variable.name for variable in optimizer.state_variables()]
-    assert sorted(names) == ["global_step", "learning_rate", "moments.w"]
+    assert sorted(names) == ["global_step", "learning_rate", "moments.w", "momentum"]
 
 
 def test_other_arguments_are_refused() -> None:

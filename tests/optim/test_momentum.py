@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+import mixtrain
+from mixtrain import nn
 from mixtrain.optim import Momentum
 from tests.optim.setting import parameter, tensors, values
 
@@ -48,3 +53,18 @@ def test_bad_arguments_are_refused() -> None:
         Momentum([w], 0.1, 0.9, use_nesterov=1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="momentum"):
         Momentum([w], 0.1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("kind", [nn.Momentum, nn.SGD])
+def test_a_momentum_that_is_assigned_between_compiled_steps_counts_in_the_next(kind: Any) -> None:
+    # Recorded on MindSpore 2.10 in graph mode; its PyNative kernel keeps the first momentum.
+    network = nn.Dense(2, 1, weight_init="ones", bias_init="ones")
+    step = nn.TrainOneStepCell(nn.WithLossCell(network, nn.MSELoss()), kind(network.trainable_params(), 0.1, 0.9))
+    step.set_train()
+    biases = []
+    for momentum in (0.9, 0.5, 0.0):
+        step.optimizer.momentum = mixtrain.Tensor(momentum, mixtrain.float32)
+        step(mixtrain.Tensor(np.ones((1, 2), np.float32)), mixtrain.Tensor(np.zeros((1, 1), np.float32)))
+        biases.append(network.bias.asnumpy().item())
+    assert biases == pytest.approx([0.4, -0.14, -0.056], abs=1e-6)
+    assert [parameter.name for parameter in step.optimizer.get_parameters()].count("momentum") == 1

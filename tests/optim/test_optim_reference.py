@@ -176,9 +176,8 @@ SLOTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "slots_adadelta": (nn.Adadelta, {}),
     "slots_adafactor": (nn.AdaFactor, {"relative_step": False}),
 }
-# The reference keeps the settings `momentum`, AdaFactor's steps and the second slot of SGD as Parameters; here the step
-# count serves.
-NOT_KEPT = {"momentum", "step", "stat.fc.weight", "stat.bn.gamma"}
+# The reference keeps AdaFactor's steps and the second slot of SGD as Parameters; here the step count serves.
+NOT_KEPT = {"step", "stat.fc.weight", "stat.bn.gamma"}
 
 
 @quick_every(2)

@@ -53,3 +53,12 @@ def test_negative_numbers_are_refused(name: str) -> None:
 def test_a_weight_decay_that_changes_is_refused() -> None:
     with pytest.raises(TypeError, match="weight_decay must be a number"):
         SGD([parameter("w", 1.0)], 0.1, weight_decay=Cell())
+
+
+def test_a_momentum_cannot_begin_later() -> None:
+    w = parameter("w", 1.0)
+    optimizer = SGD([w], 0.5)
+    (optimizer.momentum,) = tensors([0.5])
+    with pytest.raises(ValueError, match="momentum must be above 0 from the start to be changed later"):
+        optimizer(tensors([1.0]))
+    assert values(w) == [1.0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 from typing import Any, Final
 
+import ml_dtypes
+
 from mixtrain import checks, context, dataset  # noqa: F401  `dataset` of MindSpore has `context`, too.
 from mixtrain.cell.cell import Cell
 from mixtrain.common.accepted import no_inline
@@ -13,6 +15,7 @@ from mixtrain.common.tensor import Tensor
 from mixtrain.dataset import Dataset
 from mixtrain.dtype import (
     bfloat16,
+    bool_,
     complex64,
     complex128,
     float16,
@@ -57,10 +60,14 @@ class _VirtualDatasetCell(Cell):
 
 # ---- dtypes -------------------------------------------------------------------------------------------------------
 int, long, float = int32, int64, float32
-number_type: Final = (
-    int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64,
-    complex128,
-)
+byte, short, intc, intp, ubyte, ushort, uintc, uintp = int8, int16, int32, int64, uint8, uint16, uint32, uint64
+cfloat, cdouble = complex64, complex128
+int_type, uint_type = (int8, int16, int32, int64), (uint8, uint16, uint32, uint64)
+float_type, complex_type = (float16, float32, float64, bfloat16), (complex64, complex128)
+signed_type: Final = (*int_type, *float_type, *complex_type)
+number_type: Final = (*int_type, *uint_type, *float_type, *complex_type)
+all_types: Final = (bool_, *number_type)
+np_bfloat16: Final = ml_dtypes.bfloat16
 
 
 # ---- parameters and operators -------------------------------------------------------------------------------------

@@ -107,6 +107,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     "mixtrain.train": {
         **dict.fromkeys(("DatasetHelper", "connect_network_with_dataset"), "Model feeds itself. Write Model.train"),
         "FlopsUtilizationCollector": _PROFILE,
+        "TrainFaultTolerance": "it is for clusters of Ascend. Write ModelCheckpoint, and train(..., resume=...)",
         "SummaryLandscape": _LANDSCAPE,
         "ConvertNetUtils": "thor is not offered. Write nn.Momentum or nn.Lamb",
     },

@@ -58,7 +58,7 @@ from mixtrain import build_train_network, long
 from mixtrain._checkparam import INC_NEITHER, check_float_range, check_positive_float, check_value_type
 from mixtrain._extends import cell_attr_register
 from mixtrain.common.api import _pynative_executor
-from mixtrain.common.dtype import number_type
+from mixtrain.common.dtype import byte, float_type, intc, number_type, signed_type
 from mixtrain.common.initializer import Initializer, _assignment, _calculate_correct_fan, _calculate_gain, _register
 from mixtrain.common.seed import _get_graph_seed
 from mixtrain.communication.management import create_group, get_group_size, init

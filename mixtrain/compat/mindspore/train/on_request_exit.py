@@ -15,7 +15,7 @@ from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.run_state import trains
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.callback import Callback
-from mixtrain.train.callback.checkpoint_files import make_folder, run_position
+from mixtrain.train.callback.checkpoint_files import make_folder, refuse_saving_alone, run_position
 from mixtrain.train.feed import Feed, dicts_of
 from mixtrain.train.resume import resume_run
 from mixtrain.train.run_context import CallbackArguments, RunContext
@@ -90,8 +90,10 @@ class OnRequestExit(Callback):
 
     def on_train_begin(self, run_context: RunContext) -> None:
         """Install the signal handler, and resume the run whose file is in the folder."""
-        self._install_handler()
         arguments = run_context.original_args()
+        if self.save_ckpt:  # A signal reaches one process at a time.
+            refuse_saving_alone(_WHERE, "save_ckpt=True", arguments)
+        self._install_handler()
         resumed = arguments.get("epochs_done") is not None
         if self.save_ckpt and not resumed and os.path.isfile(f"{self.train_name}.ckpt"):
             resume_run(_WHERE, read_checkpoint(f"{self.train_name}.ckpt"), arguments, verbose=True)
