@@ -8,10 +8,12 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks
+from mixtrain import backend, checks
 from mixtrain.boundary import to_backend_tensors, to_tensors
+from mixtrain.dtype import is_float
 from mixtrain.ops.gradient import check_function, tensor_positions
-from mixtrain.ops.value_and_grad import value_and_grad
+from mixtrain.ops.inputs import tensor_dtype
+from mixtrain.ops.value_and_grad import grad, value_and_grad
 from mixtrain.typing import Tensor, TensorLike, Tree
 
 
@@ -160,44 +162,63 @@ jacrev = _jacobian("jacrev")
 
 
 def derivative(fn: Callable[..., Any], primals: TensorLike | Sequence[TensorLike], order: int) -> tuple[Tree, Tree]:
-    """`fn` of `primals`, and its elementwise derivative of the `order`: ``value, third = ops.derivative(fn, x, 3)``."""
+    """`fn` of `primals`, and its elementwise derivative of the `order`: ``value, third = ops.derivative(fn, x, 3)``.
+
+    Of several primals it is the derivative along all of them at once: that of `jet` for the series 1, 0, 0 ...
+    """
     checks.integer("ops.derivative", "order", order, at_least=1)
-    values, function = _tuple(primals), fn
-    single = not isinstance(primals, (tuple, list))
-    for _ in range(order):
-        function = _derivative_fn(function, len(values))
-    return fn(*values), function(*values) if single else _tuple(function(*values))
+    values = _floats("ops.derivative", primals)
+    series = [keras.ops.stack([keras.ops.ones_like(x)] + [keras.ops.zeros_like(x)] * (order - 1)) for x in values]
+    outputs, derivatives = jet(fn, tuple(to_tensors(values)), tuple(to_tensors(series)))
+    return outputs, [item[-1] for item in derivatives] if isinstance(derivatives, list) else derivatives[-1]
 
 
-def _derivative_fn(fn: Callable[..., Any], inputs: int) -> Callable[..., Any]:
-    """Return the function that sums the gradients of `fn` by its inputs."""
-
-    def compute(*args: Tensor) -> Tree:
-        gradients = value_and_grad(fn, tuple(range(inputs)))(*args)[1]
-        first, *others = _tuple(gradients)
-        return sum(others, first)
-
-    return compute
-
-
-def jet(fn: Callable[..., Any], primals: TensorLike | Sequence[TensorLike], series: TensorLike) -> tuple[Tree, Tree]:
+def jet(
+    fn: Callable[..., Any], primals: TensorLike | Sequence[TensorLike], series: TensorLike | Sequence[TensorLike]
+) -> tuple[Tree, Tree]:
     """Propagate a Taylor series through `fn`: its value at `primals`, and its derivatives along the series.
 
-    `fn` is an elementwise function of one tensor; `series`, the derivatives of the input (order, *shape), has the shape
-    of the derivatives that are returned.
+    `fn` is an elementwise function of tensors of one shape; each of `series`, one a primal, holds the derivatives of
+    that input (order, *shape) and has the shape of the derivatives that are returned, a list for several outputs.
     """
-    order = series.shape[0]
+    values, terms = _floats("ops.jet", primals), _floats("ops.jet", series)
+    if len(values) != len(terms):
+        raise checks.fail_value(
+            "ops.jet", f"series must have {len(values)} tensors, one a primal", len(terms), "(sx, sy)"
+        )
+    terms = [term if len(term.shape) > len(x.shape) else term[None] for x, term in zip(values, terms, strict=True)]
 
     def along_series(t: Tensor) -> Tree:
-        x, term = primals, t  # The terms are t ** n / n!.
-        for index in range(order):
-            x = x + series[index] * term
-            term = term * t / (index + 2)
-        return fn(x)
+        factor, inputs = t, [*to_tensors(values)]  # The factors are t ** n / n!.
+        for index in range(len(terms[0])):
+            inputs = [x + to_tensors(term[index]) * factor for x, term in zip(inputs, terms, strict=True)]
+            factor = factor * t / (index + 2)
+        return fn(*inputs)
 
-    zero = to_tensors(keras.ops.zeros_like(to_backend_tensors(primals)))
-    derivatives, function = [], along_series
+    outputs = fn(*to_tensors(values))
+    zero = to_tensors(keras.ops.zeros_like(values[0]))
+    if not isinstance(outputs, (tuple, list)):
+        return outputs, _derivatives(along_series, zero, len(terms[0]))
+    return list(outputs), [
+        _derivatives(lambda t, at=at: along_series(t)[at], zero, len(terms[0])) for at in range(len(outputs))
+    ]
+
+
+def _floats(where: str, tensors: TensorLike | Sequence[TensorLike]) -> list[Tensor]:
+    """Return tensors as backend tensors of float32 or float64; whole numbers become float32."""
+    values = [backend.to_tensor(to_backend_tensors(value)) for value in _tuple(tensors)]
+    for value in values:
+        if tensor_dtype(value) not in ("int32", "int64", "float32", "float64"):
+            raise checks.fail_type(
+                where, "primals and series must be int32, int64, float32 or float64", value, "x.astype(float32)"
+            )
+    return [value if is_float(tensor_dtype(value)) else keras.ops.cast(value, "float32") for value in values]
+
+
+def _derivatives(function: Callable[..., Any], at: Tensor, order: int) -> Tensor:
+    """Return the elementwise derivatives of a function of one tensor from the first to the `order`, stacked."""
+    found = []
     for _ in range(order):
-        function = _derivative_fn(function, 1)
-        derivatives.append(to_backend_tensors(function(zero)))
-    return fn(primals), to_tensors(keras.ops.stack(derivatives))
+        function = grad(function)
+        found.append(to_backend_tensors(function(at)))
+    return to_tensors(keras.ops.stack(found))

@@ -32,7 +32,8 @@ class GradOperation(Primitive):
     Returns:
         A call returns a function, which returns the gradient of the first input; the tuple of the gradients of all
         inputs; the gradients of the weights, one for one Parameter and a tuple for a list; or a tuple of the last two.
-        Inputs and weights that the output does not depend on have a gradient of zeros.
+        Inputs and weights that the output does not depend on have a gradient of zeros. Inputs by keyword follow those
+        by position, in the order of the call; without a tensor among the inputs their gradient is ``()``.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -58,14 +59,13 @@ class GradOperation(Primitive):
 
         def gradients(*inputs: Any, **kwargs: Any) -> Tree:
             inputs, kwargs, sens = split_sens(self.name, inputs, kwargs, self.sens_param)
-            positions = tensor_positions(inputs) if self.get_all else () if self.get_by_list else (0,)
-            if not tensor_positions(inputs) and not self.get_by_list:
-                raise checks.fail_type(self.name, "an input must be a tensor", inputs, "gradient(mixtrain.Tensor(x))")
+            all_positions = tensor_positions((*inputs, *kwargs.values()))
+            positions = all_positions if self.get_all else () if self.get_by_list else (0,)
             _, by_input, by_weight = differentiate(self.name, fn, inputs, kwargs, positions, variables, sens)
             if self.get_by_list:
                 by_list = like_weights(weights, by_weight)
                 return (by_input, by_list) if self.get_all else by_list
-            return by_input if self.get_all else by_input[0]
+            return by_input if self.get_all or not by_input else by_input[0]
 
         return gradients
 
@@ -77,15 +77,16 @@ def differentiate(
     """Run a function and return ``(outputs, gradients of inputs, gradients of weights)``.
 
     `where`: Name of the caller, for errors. `fn`: A Cell or a function. `inputs`: Its arguments; NumPy arrays become
-    tensors. `named`: Its keyword arguments. `positions`: The inputs to differentiate by: tensors or tuples of tensors;
-    numbers are skipped. The gradient of an integer tensor is zeros. `weights`: The variables to differentiate by, or
+    tensors. `named`: Its keyword arguments. `positions`: The arguments to differentiate by, counted through `inputs`
+    and then `named`: tensors or tuples of tensors; numbers are skipped. The gradient of an integer tensor is zeros.
+    `weights`: The variables to differentiate by, or
     None; the gradient of one without `requires_grad` is zeros. `sens`: The gradient of the outputs: None for 1
     everywhere, a number, a tensor, or one for each output. `only_first`: Whether only the first output counts.
     """
     wants = wants_tensors(inputs, named)
-    passed = (*inputs, *named.values())
-    hooks: list[Any] = [getattr(value, "gradient_hooks", None) for value in inputs]
-    inputs = [_as_input(to_backend_tensors(value), index in positions) for index, value in enumerate(inputs)]
+    names, passed = tuple(named), (*inputs, *named.values())
+    hooks: list[Any] = [getattr(value, "gradient_hooks", None) for value in passed]
+    inputs = [_as_input(to_backend_tensors(value), index in positions) for index, value in enumerate(passed)]
     sens = to_backend_tensors(sens)
     watched_at = tensor_positions(inputs, positions)
     watched = [inputs[index] for index in watched_at]
@@ -100,9 +101,10 @@ def differentiate(
 
     def forward(*tensors: Tensor) -> tuple[Tensor, Tree]:
         with parameters_read_as(read_dtype):
-            outputs = _call(fn, _with_tensors(inputs, watched_at, tensors), named, wants)
+            outputs = _call(fn, _with_tensors(inputs, watched_at, tensors), names, wants)
         first = outputs[:1] if only_first and isinstance(outputs, (tuple, list)) else outputs
-        return _weighted_sum(where, first, sens), outputs
+        # Without anything to differentiate by, the outputs may be of any kind.
+        return _weighted_sum(where, first, sens) if tensors or weights else keras.ops.zeros(()), outputs
 
     with parameters_read_as(None):  # Differentiate by the variables themselves, not by their casts.
         _, outputs, gradients = run_gradient(fn, passed, lambda: backend.value_and_gradient(forward, weights, tensors))
@@ -134,13 +136,18 @@ def differentiate(
     return outputs, by_input, by_weight
 
 
-def _call(fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], wants: bool) -> Tree:
-    """Call a user's function, with Tensors if its caller uses them, and return its outputs as backend tensors."""
+def _call(fn: Callable[..., Any], inputs: Sequence[Any], names: tuple[str, ...], wants: bool) -> Tree:
+    """Call a user's function, with Tensors if its caller uses them, and return its outputs as backend tensors.
+
+    `names`: Those of the last inputs, which are passed by keyword.
+    """
+    count = len(inputs) - len(names)
     if wants:
+        inputs = to_tensors(inputs)
         with in_mode("tensors"):
-            outputs = fn(*to_tensors(inputs), **to_tensors(named))
+            outputs = fn(*inputs[:count], **dict(zip(names, inputs[count:], strict=True)))
     else:
-        outputs = fn(*inputs, **to_backend_tensors(named))
+        outputs = fn(*inputs[:count], **dict(zip(names, inputs[count:], strict=True)))
     return to_current_values(to_backend_tensors(outputs))
 
 
@@ -169,7 +176,7 @@ def tensor_positions(inputs: Sequence[Any], positions: Sequence[int] | None = No
     """Return the positions (among `positions`, or all) of the inputs that are tensors or structures with tensors."""
     tensors = (*backend.TENSOR_TYPES, np.ndarray, keras.Variable)
     return tuple(
-        index for index in (range(len(inputs)) if positions is None else positions)
+        index for index in (range(len(inputs)) if positions is None else positions) if index < len(inputs)
         if any(isinstance(value, tensors) for value in keras.tree.flatten(inputs[index]))
     )
 

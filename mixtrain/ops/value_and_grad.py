@@ -28,7 +28,8 @@ def value_and_grad(
 
     Args:
         fn: A Cell or a function of tensors; several outputs are differentiated together.
-        grad_position: The input, or a tuple of inputs, to differentiate with respect to; None for none.
+        grad_position: The input, or a tuple of inputs, to differentiate with respect to; None for none. Inputs by
+            keyword follow those by position, in the order of the call.
         weights: A Parameter or a list of them to differentiate with respect to; None for none.
         has_aux: Whether only the first output of `fn` is differentiated; there must be others.
         return_ids: Whether each gradient comes as ``(position, gradient)`` or ``(name of the weight, gradient)``.
@@ -82,10 +83,11 @@ def _gradient_function(
 
     def gradients(*inputs: Any, **named: Any) -> Any:
         inputs, named, sens = split_sens(where, inputs, named, sens_param)
-        if positions and max(positions) >= len(inputs):
+        passed = (*inputs, *named.values())
+        if passed and positions and max(positions) >= len(passed):
             raise checks.fail_value(
-                where, f"grad_position must be below {len(inputs)}, the number of inputs given by position",
-                grad_position, "grad_position=0",
+                where, f"grad_position must be below {len(passed)}, the number of inputs", grad_position,
+                "grad_position=0",
             )
         outputs, by_input, by_weight = differentiate(
             where, fn, inputs, named, positions, parameters, sens, only_first=has_aux
@@ -95,7 +97,7 @@ def _gradient_function(
                 where, "has_aux=True needs a function with more than one output", "one", "return loss, logits"
             )
         if return_ids:
-            by_input = tuple(zip(tensor_positions(inputs, positions), by_input, strict=True))
+            by_input = tuple(zip(tensor_positions(passed, positions), by_input, strict=True))
             by_weight = tuple(
                 (parameter.name, value) for parameter, value in zip(parameters or (), by_weight, strict=True)
             )

@@ -61,7 +61,7 @@ class ForwardValueAndGrad(Cell):
     def construct(self, *inputs: Any, **named: Any) -> tuple[Tree, Tree]:
         """Return the outputs of the network and their gradients."""
         inputs, named, sens = split_sens(self.cls_name, inputs, named, self.sens_param)
-        positions = tensor_positions(inputs) if self.get_all else () if self.get_by_list else (0,)
+        positions = tensor_positions((*inputs, *named.values())) if self.get_all else () if self.get_by_list else (0,)
         outputs, of_inputs, gradients = differentiate(
             self.cls_name, self.network, inputs, named, positions, self._weights, sens
         )
