@@ -91,8 +91,10 @@ def test_counts_of_repetitions_may_be_a_list() -> None:
 
 # What MindSpore 2.10.0 returned for calls by position and by name, with its own names and order of arguments.
 CALLS = json.loads((pathlib.Path(__file__).parent / "data" / "numpy_calls.json").read_text())
+GRADIENTS = json.loads((pathlib.Path(__file__).parent / "data" / "numpy_gradients.json").read_text())
 NAMES = {
-    "mnp": mnp, "x": ms.Tensor([[1.0, -2.0, 3.5], [0.5, 4.0, -1.0]]),
+    "mnp": mnp, "w": ms.Tensor([0.5, -1.0, 2.0, 4.0]), "idx": ms.Tensor([0, 1, 0], ms.int32),
+    "near": ms.Tensor([0.0, 3.0, 7.0, 13.0, 14.0]), "x": ms.Tensor([[1.0, -2.0, 3.5], [0.5, 4.0, -1.0]]),
     "y": ms.Tensor([[2.0, 1.0, -3.0], [0.5, 2.0, 4.0]]),
     "i": ms.Tensor([[1, 2, 3], [4, 5, 6]], ms.int32), "v": ms.Tensor([3.0, 1.0, 2.0]),
     "b": ms.Tensor([[True, False, True], [False, True, True]]), "sq": ms.Tensor([[2.0, 1.0], [1.0, 3.0]]),
@@ -115,6 +117,60 @@ def assert_like(result: Any, known: Any, call: str) -> None:
 def test_arguments_have_mindspore_s_names_and_order() -> None:
     for call, known in CALLS.items():
         assert_like(eval(call, dict(NAMES)), known, call)
+
+
+def _weighted_sum(results: Any) -> Any:
+    """Return the sum of all numbers, those of the second result twice, and so on."""
+    flat = list(results) if isinstance(results, (tuple, list)) else [results]
+    return sum(result.sum() * (index + 1) for index, result in enumerate(flat))
+
+
+@pytest.mark.parametrize("call", GRADIENTS)
+def test_values_and_gradients_are_mindspore_s(call: str) -> None:
+    value, *gradient = GRADIENTS[call]
+    expression, by = call.rsplit("|", 1)
+    assert_like(eval(expression, dict(NAMES)), value, call)
+    if by:
+        found = ms.grad(lambda at: _weighted_sum(eval(expression, {**NAMES, by: at})))(NAMES[by])
+        np.testing.assert_allclose(found.asnumpy(), gradient[0], 1e-3, 1e-5)
+
+
+def test_gradients_that_mindspore_loses_are_here() -> None:
+    v, w = NAMES["v"], NAMES["w"]
+    assert ms.grad(lambda at: mnp.convolve(at, w).sum())(v).asnumpy().tolist() == [5.5, 5.5, 5.5]
+    picked = ms.grad(lambda at: mnp.select([at > 2.5, at < 1.5], [at, at * at], 0.5).sum())(v)
+    assert picked.asnumpy().tolist() == [1.0, 2.0, 0.0]
+    assert ms.grad(lambda at: mnp.interp(at, [2.0, 2.5], [1.0, 3.0]).sum())(v).asnumpy().tolist() == [0.0, 0.0, 4.0]
+    ratio = ms.grad(lambda at: mnp.geomspace(at, -2.0, 3).sum())(ms.Tensor(-8.0))
+    assert float(ratio) == pytest.approx(1.25)
+    whole = ms.grad(lambda at: mnp.polyint(at, 2, [3, 5]).sum())(w)
+    np.testing.assert_allclose(whole.asnumpy(), [0.05, 1 / 12, 1 / 6, 0.5], 1e-6)
+
+
+def test_composed_functions_compile() -> None:
+    @ms.jit
+    def compute(x: Any, w: Any) -> Any:
+        rows = mnp.apply_along_axis(lambda row: row * row, 1, x)
+        return mnp.polyval(w, rows) + mnp.cov(x)[0, 0] + mnp.pad(rows, ((0, 0), (0, 0)), "mean") + mnp.unwrap(x)
+
+    eager = compute.__wrapped__(NAMES["x"], NAMES["w"])
+    np.testing.assert_allclose(compute(NAMES["x"], NAMES["w"]).asnumpy(), eager.asnumpy(), 1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("shape", [(5,), (3, 4)])
+@pytest.mark.parametrize(
+    ("mode", "options"), [
+        ("mean", {}), ("maximum", {}), ("minimum", {"stat_length": 2}), ("median", {}), ("linear_ramp", {}),
+        ("linear_ramp", {"end_values": (1, 2)}), ("mean", {"stat_length": (2, 1)}),
+    ],
+)
+def test_padding_by_statistics_is_numpy_s(mode: Any, options: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    array = (np.random.default_rng(0).normal(size=shape) * 10).astype(dtype)
+    for width in (1, (2, 3), 0):
+        padded = mnp.pad(mnp.array(array), width, mode, **options).asnumpy()
+        assert padded.dtype == dtype
+        np.testing.assert_allclose(padded, np.pad(array, width, mode, **options), 1e-5, 1e-5)
 
 
 def test_an_argument_too_many_or_twice_is_refused() -> None:

@@ -62,16 +62,12 @@ class CellTree:
                 self._add_cell(name, value)
         elif isinstance(value, ParameterTuple):
             self._prepare_name(name)
-            for index, parameter in enumerate(value):
-                if isinstance(parameter, Parameter) and not parameter.named:
-                    parameter.name = f"{name}.{index}"
             distinct = [*{id(parameter): parameter for parameter in value}.values()]
-            names = [parameter.name for parameter in distinct if isinstance(parameter, Parameter)]
-            if len({*names}) < len(names):
-                raise checks.fail_value(
-                    self._where(name), "the Parameters of a ParameterTuple must have different names",
-                    checks.join_names(names), 'Parameter(..., name="another")',
-                )
+            count = sum(key.startswith("Parameter$") for key in self._params)
+            for parameter in distinct:
+                if isinstance(parameter, Parameter) and not parameter.named:
+                    count += 1
+                    parameter.name = f"Parameter${count}"  # MindSpore's name, which its checkpoints have.
             self._params.update(zip(variable_names(distinct), distinct, strict=True))
             object.__setattr__(self, name, value)
         elif name in self.__dict__.get("_params", ()):

@@ -291,6 +291,13 @@ class ParameterTuple(tuple[Parameter, ...]):
             return items  # type: ignore[return-value]  # Results of a compiled call are rebuilt from values.
         for item in items:
             checks.instance("ParameterTuple", "each item", item, keras.Variable, "a list of Parameter")
+        distinct = {id(item): item for item in items if isinstance(item, Parameter) and item.named}.values()
+        names = [item.name for item in distinct]
+        if len({*names}) < len(names):
+            raise checks.fail_value(
+                "ParameterTuple", "its Parameters must have different names", checks.join_names(names),
+                'Parameter(..., name="another")',
+            )
         return super().__new__(cls, items)
 
     def clone(self, prefix: str, init: Initializer | str | TensorLike = "same") -> ParameterTuple:

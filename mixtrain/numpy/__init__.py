@@ -1,13 +1,12 @@
 """NumPy's functions with MindSpore's names and dtypes: `mixtrain.numpy`.
 
 Python floats and NumPy's float64 become float32, Python ints int32; a Tensor keeps its dtype. Most functions are those
-of `keras.ops`, which can be differentiated and compiled. Those of `_ON_HOST` are NumPy's, computed from values: they
-have no gradients and cannot be compiled; so are the functions that an older Keras lacks.
+of `keras.ops` or composed of them: they have gradients and can be compiled. Those of `_ON_HOST` are NumPy's, computed
+from values: of indexes, counts and sets; so are the functions that an older Keras lacks.
 """
 
 from __future__ import annotations
 
-import builtins
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -34,9 +33,10 @@ from mixtrain.dtype import (  # noqa: F401
     uint32,
     uint64,
 )
+from mixtrain.numpy.arrays import as_array, as_input, narrow
+from mixtrain.numpy.composed import COMPOSED, PADDED_BY, padded_by
 from mixtrain.numpy.extended import EXTENDED
 from mixtrain.numpy.signatures import bound, names_of
-from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
 from mixtrain.typing import BackendTensor, DTypeLike, TensorLike, Tree
 
@@ -45,23 +45,23 @@ float_, int_ = float32, int32
 pi, e, euler_gamma, inf, nan, newaxis = np.pi, np.e, np.euler_gamma, np.inf, np.nan, None
 
 # Functions of `keras.ops` whose first argument is a sequence of arrays.
-_OF_SEQUENCES: Final = ("concatenate", "stack", "hstack", "dstack")
+_OF_SEQUENCES: Final = ("stack", "hstack", "dstack")
 # The number of leading array arguments of the functions that `keras.ops` has under the same name.
 _OF_KERAS: Final = {
     **dict.fromkeys((
         "abs", "absolute", "all", "any", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh",
         "argmax", "argmin", "cbrt", "ceil", "copy", "corrcoef", "cos", "cosh", "count_nonzero", "cumprod", "cumsum",
-        "deg2rad", "diag", "diagflat", "diagonal", "diff", "exp", "exp2", "expand_dims", "expm1", "flip", "fliplr",
+        "deg2rad", "diagflat", "diagonal", "diff", "exp", "exp2", "expand_dims", "expm1", "flip", "fliplr",
         "flipud", "floor", "full_like", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "log", "log10",
         "log1p", "log2", "logical_not", "mean", "median", "moveaxis", "nancumsum", "nanmax", "nanmean",
         "nanmin", "nanstd", "nansum", "nanvar", "negative", "nonzero", "ones_like", "prod", "ptp", "rad2deg",
-        "ravel", "reciprocal", "repeat", "reshape", "average", "roll", "sign", "signbit", "sin", "sinc", "sinh", "sqrt",
+        "ravel", "reciprocal", "repeat", "reshape", "average", "sign", "signbit", "sin", "sinc", "sinh", "sqrt",
         "square", "squeeze", "std", "sum", "swapaxes", "tan", "tanh", "tile", "trace", "transpose", "tril",
         "triu", "trunc", "vander", "var", "zeros_like", "empty_like", "broadcast_to", "bitwise_not", "nan_to_num",
         "split", "array_split", "hsplit", "vsplit", "dsplit",
     ), 1),
     **dict.fromkeys((
-        "add", "append", "arctan2", "copysign", "float_power", "bitwise_and", "bitwise_or", "bitwise_xor", "correlate",
+        "add", "append", "arctan2", "copysign", "float_power", "bitwise_and", "bitwise_or", "bitwise_xor",
         "cross", "digitize", "divide", "dot", "equal", "floor_divide", "fmod", "gcd", "greater", "greater_equal",
         "heaviside", "hypot", "inner", "isin", "kron", "lcm", "less", "less_equal", "logaddexp", "logaddexp2",
         "logical_and", "logical_or", "logical_xor", "matmul", "maximum", "minimum", "mod", "multiply", "not_equal",
@@ -75,32 +75,11 @@ _RENAMED: Final = {
     "rint": "round",
 }
 _ON_HOST: Final = (
-    "apply_along_axis", "apply_over_axes", "array_equal", "array_equiv", "array_str", "bincount",
-    "broadcast_arrays", "column_stack", "convolve", "cov", "diag_indices", "divmod", "ediff1d", "fix",
-    "gradient", "histogram2d", "histogram_bin_edges", "histogramdd", "indices", "interp",
-    "intersect1d", "isscalar", "ix_", "piecewise", "polyadd", "polyder", "polyint", "polymul", "polysub", "polyval",
-    "ravel_multi_index", "rollaxis", "select", "setdiff1d", "tril_indices", "tril_indices_from", "triu_indices",
-    "triu_indices_from", "unique", "unravel_index", "unwrap", "argwhere", "choose", "bartlett", "blackman", "hamming",
-    "hanning", "size", "in1d", "matrix_power", "atleast_1d", "atleast_2d", "atleast_3d", "positive", "meshgrid",
+    "array_equal", "array_equiv", "array_str", "bincount", "diag_indices", "histogram2d", "histogram_bin_edges",
+    "histogramdd", "indices", "intersect1d", "isscalar", "ix_", "ravel_multi_index", "setdiff1d", "tril_indices",
+    "tril_indices_from", "triu_indices", "triu_indices_from", "unique", "unravel_index", "argwhere", "bartlett",
+    "blackman", "hamming", "hanning", "size", "in1d",
 )
-# Functions of `_ON_HOST` that return several arrays as a list.
-_IN_LISTS: Final = ("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "indices")
-_NARROWED: Final = {np.dtype("float64"): np.float32, np.dtype("int64"): np.int32}
-
-
-def _as_input(value: TensorLike | None) -> TensorLike | None:
-    """Convert an array argument to a backend tensor; float64 becomes float32, int64 int32."""
-    if backend.is_tensor(value) or isinstance(value, keras.Variable) or value is None:
-        return value
-    if isinstance(value, (list, tuple)) and builtins.any(map(backend.is_tensor, keras.tree.flatten(value))):
-        return keras.ops.stack([_as_input(item) for item in value])
-    if isinstance(value, (bool, int, float)):
-        return value
-    return backend.to_tensor(_narrow(np.asarray(value)))
-
-
-def _narrow(array: np.ndarray) -> np.ndarray:
-    return array.astype(_NARROWED.get(array.dtype, array.dtype))
 
 
 def _function(name: str, compute: _Function) -> _Function:
@@ -125,10 +104,10 @@ def _of_keras(name: str, arrays: int, source: str) -> _Function:
     def compute(*args: Any, **kwargs: Any) -> BackendTensor | tuple[BackendTensor, ...]:
         args, kwargs = bound(name, args, kwargs, function, arrays)
         dtype = None if name.endswith("_like") else kwargs.pop("dtype", None)
-        inputs = [_as_input(value) for value in args[:arrays]]
+        inputs = [as_input(value) for value in args[:arrays]]
         if inputs and not backend.is_tensor(inputs[0]):
-            inputs[0] = tensor(f"numpy.{name}", inputs[0])
-        kwargs = {key: _as_input(value) if isinstance(value, np.ndarray) else value for key, value in kwargs.items()}
+            inputs[0] = as_array(name, inputs[0])
+        kwargs = {key: as_input(value) if isinstance(value, np.ndarray) else value for key, value in kwargs.items()}
         settings = args[arrays:]
         if name == "repeat":  # Not every backend accepts a list of counts.
             settings = (np.asarray(kwargs.pop("repeats", settings[0] if settings else 1)), *settings[1:])
@@ -145,7 +124,16 @@ def _of_sequences(name: str) -> _Function:
 
     def compute(*args: Any, **kwargs: Any) -> BackendTensor:
         (arrays, *settings), kwargs = bound(name, args, kwargs, function, 1)
-        return function([tensor(f"numpy.{name}", _as_input(value)) for value in arrays], *settings, **kwargs)
+        return function([as_array(name, value) for value in arrays], *settings, **kwargs)
+
+    return _function(name, compute)
+
+
+def _composed(name: str, function: _Function) -> _Function:
+    def compute(*args: Any, **kwargs: Any) -> Tree:
+        args, kwargs = bound(name, args, kwargs, function, 0)
+        dtype = kwargs.pop("dtype", None)
+        return keras.tree.map_structure(lambda value: _cast(value, dtype), function(*args, **kwargs))
 
     return _function(name, compute)
 
@@ -158,14 +146,12 @@ def _to_tensors(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return type(value)(map(_to_tensors, value))
     if isinstance(value, (np.ndarray, np.number, np.bool_)):
-        return Tensor(_narrow(np.asarray(value)))
+        return Tensor(narrow(np.asarray(value)))
     return value
 
 
 def _on_host(name: str) -> _Function:
-    # Functions that NumPy has under another name.
-    moved: dict[str, Any] = {"fix": np.trunc, "in1d": np.isin, "matrix_power": np.linalg.matrix_power}
-    function = moved.get(name) or getattr(np, name)
+    function: Any = np.isin if name == "in1d" else getattr(np, name)
 
     def compute(*args: Any, **kwargs: Any) -> Tree:
         args, kwargs = bound(name, args, kwargs, function, 0)
@@ -179,8 +165,9 @@ def _on_host(name: str) -> _Function:
             return Tensor(result)  # Not narrowed: int64.
         if name == "unique" and isinstance(result, tuple):  # MindSpore's indexes have one axis.
             result = (result[0], *(np.ravel(indexes) for indexes in result[1:]))
-        several = isinstance(result, (tuple, list)) or name == "indices"
-        return _to_tensors(list(result) if several and name in _IN_LISTS else result)
+        if name in ("bincount", "ravel_multi_index"):
+            result = np.asarray(result, np.float32)
+        return _to_tensors(list(result) if name == "indices" else result)
 
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = (
@@ -193,8 +180,8 @@ def _extreme(name: str, function: _Function) -> _Function:
     def compute(*args: Any, **kwargs: Any) -> BackendTensor:
         args, kwargs = bound(name, args, kwargs, function, 1)
         where = kwargs.pop("where", True)
-        where = None if where is True else _as_input(where)
-        return function(_as_input(args[0]), *args[1:], where=where, **kwargs)
+        where = None if where is True else as_input(where)
+        return function(as_input(args[0]), *args[1:], where=where, **kwargs)
 
     return _function(name, compute)
 
@@ -207,7 +194,7 @@ def array(obj: TensorLike, dtype: DTypeLike | None = None, copy: bool = True, nd
         >>> print(np.array([1, 2, 3]) + 0.5)
         [1.5 2.5 3.5]
     """
-    value = tensor("numpy.array", _as_input(to_backend_tensors(obj)))
+    value = as_array("array", obj)
     missing = ndmin - len(value.shape)
     value = keras.ops.reshape(value, (1,) * missing + tuple(value.shape)) if missing > 0 else value
     return Tensor(_cast(value, dtype))
@@ -244,7 +231,7 @@ def empty(shape: TensorLike, dtype: DTypeLike = float32) -> Tensor:
 
 def full(shape: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """`fill_value` everywhere in a Tensor of `shape` and `dtype`."""
-    value = tensor("numpy.full", _as_input(to_backend_tensors(fill_value)))
+    value = as_array("full", fill_value)
     return Tensor(_cast(keras.ops.broadcast_to(value, _as_shape(shape)), dtype))
 
 
@@ -272,34 +259,54 @@ def arange(
     """Numbers from `start` (or 0) to `stop` by `step`, in `dtype`."""
     start, stop = (0, start) if stop is None else (start, stop)
     bounds: Any = [_to_numpy(to_backend_tensors(value)) for value in (start, stop, 1 if step is None else step)]
-    values = _narrow(np.arange(*bounds))
+    values = narrow(np.arange(*bounds))
     return Tensor(values if dtype is None else values.astype(as_dtype(dtype)))
 
 
-def _spaced(name: str) -> _Function:
-    def compute(
-        start: TensorLike, stop: TensorLike, num: int = 50, *args: Any, dtype: DTypeLike | None = None, **kwargs: Any
-    ) -> Tensor | tuple[Tensor, Tensor]:
-        start, stop = (_to_numpy(to_backend_tensors(value)) for value in (start, stop))
-        result = getattr(np, name)(start, stop, num, *args, **kwargs)
-        if isinstance(result, tuple):  # With `retstep`.
-            return Tensor(_narrow(result[0])), Tensor(np.float32(result[1]))
-        return Tensor(result, as_dtype(dtype or float32))
-
-    compute.__name__ = compute.__qualname__ = name
-    compute.__doc__ = (
-        f"NumPy's `{name}`: `num` numbers from `start` to `stop`, in `dtype`. "
-        f"Example: ``mixtrain.numpy.{name}(0, 1, 5)``."
-    )
-    return compute
+def linspace(
+    start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: DTypeLike | None = None, axis: int = 0,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """`num` numbers from `start` to `stop` (with `endpoint`), along `axis`, in `dtype`; `retstep`: their step too."""
+    result = _spaced("linspace", start, stop, num=num, endpoint=endpoint, axis=axis, retstep=retstep)
+    values, *steps = result if retstep else (result,)
+    values = Tensor(_cast(as_array("linspace", values), dtype or float32))
+    return (values, Tensor(as_array("linspace", steps[0]))) if retstep else values
 
 
-linspace, logspace, geomspace = _spaced("linspace"), _spaced("logspace"), _spaced("geomspace")
+def logspace(
+    start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool = True, base: float = 10.0,
+    dtype: DTypeLike | None = None, axis: int = 0,
+) -> Tensor:
+    """`base` to the power of `num` numbers from `start` to `stop` (with `endpoint`), along `axis`, in `dtype`."""
+    values = _spaced("logspace", start, stop, num=num, endpoint=endpoint, base=base, axis=axis)
+    return Tensor(_cast(as_array("logspace", values), dtype or float32))
+
+
+def geomspace(
+    start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Tensor:
+    """`num` numbers from `start` to `stop` (with `endpoint`) of one ratio, along `axis`, in `dtype`."""
+    values = _spaced("geomspace", start, stop, num=num, endpoint=endpoint, axis=axis)
+    return Tensor(_cast(as_array("geomspace", values), dtype or float32))
+
+
+def _spaced(name: str, start: TensorLike, stop: TensorLike, **options: Any) -> Any:
+    """Return NumPy's numbers in float64; those between tensors are Keras's, which have gradients."""
+    start, stop = to_backend_tensors(start), to_backend_tensors(stop)
+    if not backend.is_tensor(start) and not backend.is_tensor(stop):
+        return getattr(np, name)(start, stop, **options)
+    ends = [keras.ops.cast(as_array(name, end), float32) for end in (start, stop)]
+    if name == "geomspace":
+        powers = [keras.ops.log10(keras.ops.abs(end)) for end in ends]
+        return keras.ops.sign(ends[0]) * keras.ops.logspace(*powers, **options)
+    return getattr(keras.ops, name)(*ends, **options)
 
 
 def vstack(tup: Sequence[TensorLike]) -> Tensor:
     """Stack the arrays of `tup` vertically, vectors as rows."""
-    rows = [tensor("numpy.vstack", _as_input(to_backend_tensors(value))) for value in tup]
+    rows = [as_array("vstack", value) for value in tup]
     rows = [keras.ops.reshape(row, (1, -1)) if len(row.shape) < 2 else row for row in rows]
     return Tensor(keras.ops.concatenate(rows, axis=0))
 
@@ -311,7 +318,7 @@ def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None) -> Tensor:
     """Indices at which `v` keeps `a` sorted (by `sorter`): before equal elements, or after them for `side` "right"."""
-    a, v = _as_input(to_backend_tensors(a)), _as_input(to_backend_tensors(v))
+    a, v = as_input(to_backend_tensors(a)), as_input(to_backend_tensors(v))
     return Tensor(ops.searchsorted(a, v, out_int32=True, side=side, sorter=sorter))
 
 
@@ -319,16 +326,16 @@ def clip(
     x: TensorLike, xmin: TensorLike | None, xmax: TensorLike | None, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Limit `x` to at least `xmin` and at most `xmax`, in the dtype they promote to, or in `dtype`."""
-    values = tensor("numpy.clip", _as_input(to_backend_tensors(x)))
+    values = as_array("clip", x)
     for end, limit in ((xmin, ops.maximum), (xmax, ops.minimum)):
         if end is not None:
-            values = limit(values, _as_input(to_backend_tensors(end)))
+            values = limit(values, as_input(to_backend_tensors(end)))
     return Tensor(_cast(to_backend_tensors(values), dtype))
 
 
 def around(a: TensorLike, decimals: int = 0) -> Tensor:
     """Round `a` to `decimals`."""
-    return Tensor(keras.ops.round(tensor("numpy.around", _as_input(to_backend_tensors(a))), decimals))
+    return Tensor(keras.ops.round(as_array("around", a), decimals))
 
 
 round: Final = around
@@ -337,17 +344,19 @@ round: Final = around
 def pad(arr: TensorLike, pad_width: TensorLike, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Tensor:
     """Pad `arr` by `pad_width` as NumPy does in each `mode`, whose options are the other arguments.
 
-    "constant", "edge", "reflect", "symmetric" and "wrap" have gradients; the others are computed from values.
+    A function as `mode`, and `reflect_type`, are computed from values, without gradients.
 
     Example:
         >>> import mixtrain.numpy as np
         >>> print(np.pad(np.array([1.0, 2.0]), (1, 2), mode="wrap"))
         [2. 1. 2. 1. 2.]
     """
-    value = tensor("numpy.pad", _as_input(to_backend_tensors(arr)))
-    if mode not in ("edge", "reflect", "symmetric", "wrap", "constant") or "reflect_type" in kwargs or callable(mode):
+    value = as_array("pad", arr)
+    if callable(mode) or "reflect_type" in kwargs:
         return _to_tensors(np.pad(backend.to_numpy(value), pad_width, mode, **kwargs))  # type: ignore[call-overload]
     widths = np.broadcast_to(np.asarray(pad_width), (len(value.shape), 2))
+    if mode in PADDED_BY:
+        return Tensor(padded_by(mode, value, widths, **kwargs))
     if mode == "constant":
         options = {name: _to_numpy(to_backend_tensors(option)) for name, option in kwargs.items()}
         # NumPy pads a mask and the border values; only the inside has gradients.
@@ -363,17 +372,17 @@ def pad(arr: TensorLike, pad_width: TensorLike, mode: str | Callable[..., Any] =
 
 def isclose(a: TensorLike, b: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Whether `a` and `b` differ by at most `atol + rtol * |b|`; with `equal_nan`, NaN equals NaN."""
-    first, second = (tensor("numpy.isclose", _as_input(to_backend_tensors(value))) for value in (a, b))
+    first, second = (as_array("isclose", value) for value in (a, b))
     return Tensor(ops.isclose(first, second, rtol, atol, equal_nan))
 
 
 def trapz(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     """Integrate `y` along `axis` by the trapezoidal rule, at points `x` or with spacing `dx`, in float32."""
-    y = tensor("numpy.trapz", _as_input(to_backend_tensors(y)))
+    y = as_array("trapz", y)
     value = keras.ops.moveaxis(keras.ops.cast(y, float32), axis, -1)
     width: BackendTensor | float = dx
     if x is not None:
-        points = keras.ops.cast(tensor("numpy.trapz", _as_input(to_backend_tensors(x))), float32)
+        points = keras.ops.cast(as_array("trapz", x), float32)
         points = points if len(points.shape) == 1 else keras.ops.moveaxis(points, axis, -1)
         width = points[..., 1:] - points[..., :-1]
     return Tensor(keras.ops.sum((value[..., 1:] + value[..., :-1]) / 2 * width, axis=-1))
@@ -404,21 +413,21 @@ def histogram(
     weights = None if weights is None else np.asarray(_to_numpy(to_backend_tensors(weights)))
     bins = bins if isinstance(bins, int) else np.asarray(_to_numpy(to_backend_tensors(bins)))
     counts, edges = np.histogram(a, bins, range, density=density, weights=weights)
-    return Tensor(counts.astype(np.float32)), Tensor(_narrow(edges))
+    return Tensor(counts.astype(np.float32)), Tensor(narrow(edges))
 
 
 def norm(
     x: TensorLike, ord: float | str | None = None, axis: int | Sequence[int] | None = None, keepdims: bool = False
 ) -> Tensor:
     """The norm of order `ord` of `x` along `axis`, kept with `keepdims`."""
-    value = keras.ops.cast(tensor("numpy.norm", _as_input(to_backend_tensors(x))), float32)
+    value = keras.ops.cast(as_array("norm", x), float32)
     return Tensor(keras.ops.norm(value, ord=ord, axis=axis, keepdims=keepdims))
 
 
 def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
     """The matrix product of all `arrays`."""
     return Tensor(functools.reduce(
-        keras.ops.matmul, (tensor("numpy.multi_dot", _as_input(to_backend_tensors(value))) for value in arrays)
+        keras.ops.matmul, (as_array("multi_dot", value) for value in arrays)
     ))
 
 
@@ -473,6 +482,7 @@ _GENERATED: Final = {
     )},
     **{name: _of_keras(name, 1 if name != "remainder" else 2, source) for name, source in _RENAMED.items()},
     **{name: _of_sequences(name) for name in _OF_SEQUENCES},
+    **{name: _composed(name, function) for name, function in COMPOSED.items()},
     **{name: _on_host(name) for name in _ON_HOST},
 }
 globals().update(_GENERATED)

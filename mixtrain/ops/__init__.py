@@ -9,7 +9,7 @@ from mixtrain.ops.activation import (
 from mixtrain.ops.arithmetic import (
     Add, AddN, Atan2, Div, DivNoNan, FloorDiv, FloorMod, Maximum, Minimum, Mod, Mul, Pow, RealDiv,
     SquaredDifference, Sub, TensorAdd, TruncateDiv, Xdivy, add, addcdiv, addcmul, addn, arctan2, atan2, div, divide,
-    floor_div, floor_divide, floor_mod, fmod, hypot, lerp, logaddexp, maximum, minimum, mul, multiply, pow,
+    floor_div, floor_divide, floor_mod, fmod, hypot, lerp, logaddexp, logaddexp2, maximum, minimum, mul, multiply, pow,
     remainder, squared_difference, sub, subtract, tensor_add, true_divide, xdivy,
 )
 from mixtrain.ops.array import (
@@ -113,7 +113,7 @@ from mixtrain.ops.numeric import (
     BitwiseAnd, BitwiseOr, BitwiseXor, Digamma, Eps, Erfinv, Fmax, Fmin, Gcd, Heaviside, Invert, Lcm, LeftShift, Lgamma,
     Logit, Mvlgamma, NextAfter, RightShift, TruncateMod, Xlogy, bitwise_left_shift, bitwise_right_shift, copysign,
     deg2rad, digamma, eps, erfinv, float_power, fmax, fmin, frac, gcd, heaviside, inv, invert, is_nonzero, isneginf,
-    isposinf, lcm, ldexp, lgamma, logaddexp2, logit, mvlgamma, nextafter, positive, rad2deg, scalar_add, scalar_div,
+    isposinf, lcm, ldexp, lgamma, logit, mvlgamma, nextafter, positive, rad2deg, scalar_add, scalar_div,
     scalar_eq, scalar_floordiv, scalar_ge, scalar_gt, scalar_le, scalar_lt, scalar_mod, scalar_mul, scalar_pow,
     scalar_sub, signbit, truncate_div, truncate_mod, xlogy,
 )

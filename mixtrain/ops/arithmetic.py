@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 
@@ -56,7 +57,16 @@ def _shared_at_ties(compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return shared
 
 
-maximum = binary_function("maximum", _shared_at_ties(keras.ops.maximum), "The larger of `input` and `other`.")
+_maximum = _shared_at_ties(keras.ops.maximum)
+
+
+def _logaddexp(x: Tensor, y: Tensor, log_of_base: float = 1.0) -> Tensor:
+    # The difference of infinities of one sign would be NaN.
+    distance = keras.ops.abs(keras.ops.where(keras.ops.equal(x, y), keras.ops.zeros_like(x), x - y))
+    return _maximum(x, y) + keras.ops.log1p(keras.ops.exp(-distance * log_of_base)) / log_of_base
+
+
+maximum = binary_function("maximum", _maximum, "The larger of `input` and `other`.")
 minimum = binary_function("minimum", _shared_at_ties(keras.ops.minimum), "The smaller of `input` and `other`.")
 atan2 = binary_function(
     "atan2", keras.ops.arctan2, "The angle of the point (`other`, `input`), in radians.", floats=True
@@ -64,7 +74,11 @@ atan2 = binary_function(
 arctan2 = renamed(atan2, "arctan2")
 hypot = binary_function("hypot", _hypot, "sqrt(`input`^2 + `other`^2).", floats=True, tensors=True)
 logaddexp = binary_function(
-    "logaddexp", keras.ops.logaddexp, "log(exp(`input`) + exp(`other`)), without overflow.", floats=True
+    "logaddexp", _logaddexp, "log(exp(`input`) + exp(`other`)), without overflow.", floats=True, tensors=True
+)
+logaddexp2 = binary_function(
+    "logaddexp2", lambda x, y: _logaddexp(x, y, math.log(2)), "log2(2 ** `input` + 2 ** `other`).", floats=True,
+    tensors=True,
 )
 true_divide = binary_function("true_divide", keras.ops.true_divide, "`input` / `other`.", floats=True)
 multiply = renamed(mul, "multiply")

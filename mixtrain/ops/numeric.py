@@ -54,12 +54,6 @@ def _lcm(x: Tensor, y: Tensor) -> Tensor:
     return keras.ops.abs(x // keras.ops.maximum(_gcd(x, y), 1) * y)
 
 
-def _logaddexp2(x: Tensor, y: Tensor) -> Tensor:
-    # The difference of infinities of one sign would be NaN.
-    distance = keras.ops.abs(keras.ops.where(x == y, keras.ops.zeros_like(x), x - y))
-    return keras.ops.maximum(x, y) + keras.ops.log1p(keras.ops.exp2(-distance)) / math.log(2)
-
-
 def _heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
     step = keras.ops.where(x < 0, keras.ops.zeros_like(x), keras.ops.where(x > 0, keras.ops.ones_like(x), x))
     return keras.ops.where(x == 0, at_zero, step)
@@ -170,7 +164,6 @@ fmin = binary_function(
 )
 gcd = binary_function("gcd", _gcd, "The greatest common divisor of `input` and `other`.", tensors=True)
 lcm = binary_function("lcm", _lcm, "The least common multiple of `input` and `other`.", tensors=True)
-logaddexp2 = binary_function("logaddexp2", _logaddexp2, "log2(2 ** `input` + 2 ** `other`).", floats=True, tensors=True)
 nextafter = binary_function(
     "nextafter", backend.special.nextafter, "The next float after `input` towards `other`.", floats=True, tensors=True
 )

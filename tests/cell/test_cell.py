@@ -157,10 +157,16 @@ def test_a_tuple_holds_all_variables_of_keras_layers_whatever_their_names() -> N
     assert len({slot.name for slot in cell.slots}) == 4 and len(cell.trainable_params()) == 8
 
 
-def test_a_tuple_of_parameters_of_one_name_is_refused() -> None:
-    cell = nn.Cell()
-    with pytest.raises(ValueError, match="the Parameters of a ParameterTuple must have different names; got 'a, a'"):
-        cell.both = ParameterTuple([Parameter(1.0, name="a"), Parameter(2.0, name="a")])
+def test_parameters_of_a_tuple_without_names_are_numbered_in_their_cell_as_mindspore_s_checkpoints_have_them() -> None:
+    class Tuples(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = ParameterTuple([Parameter(1.0), Parameter(2.0, name="named")])
+            self.second = ParameterTuple([Parameter(3.0)])
+
+    network = nn.SequentialCell(Tuples(), Tuples())
+    names = ["0.Parameter$1", "0.named", "0.Parameter$2", "1.Parameter$1", "1.named", "1.Parameter$2"]
+    assert [parameter.name for parameter in network.get_parameters()] == names
 
 
 @pytest.mark.parametrize("half", [float16, bfloat16])

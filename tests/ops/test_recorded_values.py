@@ -125,8 +125,8 @@ def test_rows_of_a_dataset_are_tensors_before_anything_else_is_imported() -> Non
 
 def test_parameters_of_one_name_in_a_tuple_are_refused() -> None:
     cell = nn.Cell()
-    with pytest.raises(ValueError, match="the Parameters of a ParameterTuple must have different names; got 'w, w'"):
-        cell.both = mixtrain.ParameterTuple([mixtrain.Parameter(1.0, name="w"), mixtrain.Parameter(2.0, name="w")])
+    with pytest.raises(ValueError, match="ParameterTuple: its Parameters must have different names; got 'w, w'"):
+        mixtrain.ParameterTuple([mixtrain.Parameter(1.0, name="w"), mixtrain.Parameter(2.0, name="w")])
     one = mixtrain.Parameter(1.0, name="w")
     cell.twice = mixtrain.ParameterTuple([one, one])
     assert [parameter.name for parameter in cell.trainable_params()] == ["w"]
