@@ -28,6 +28,7 @@ class _State(threading.local):
     compiling: bool = False  # Whether `jit` traces a function.
     call: int = 0  # Number of the compiled call of user code that runs; 0 outside.
     written: list[tuple[Any, BackendTensor]] = []  # What it wrote to: Tensors older than it, and what they held.
+    in_place: list[Any] = []  # The Tensors that it wrote to in place.
 
 
 _state = _State()
@@ -98,13 +99,14 @@ def compiling() -> Iterator[None]:
 @contextlib.contextmanager
 def _undoing_writes() -> Iterator[None]:
     """Run a compiled call; Tensors that are older than it are then as they were, as constants of MindSpore's graphs."""
-    outer, _state.call, _state.written = (_state.call, _state.written), next(_calls), []
+    outer = _state.call, _state.written, _state.in_place
+    _state.call, _state.written, _state.in_place = next(_calls), [], []
     try:
         yield
     finally:
         for tensor, content in reversed(_state.written):
             tensor.content = content
-        _state.call, _state.written = outer
+        _state.call, _state.written, _state.in_place = outer
 
 
 def current_call() -> int:
@@ -116,6 +118,29 @@ def note_write(tensor: Any) -> None:
     """Note what a Tensor holds before it is written to."""
     if _state.call and tensor.born != _state.call:
         _state.written.append((tensor, tensor.content))
+
+
+def note_in_place(tensor: Any) -> None:
+    """Note that an operation in place, not an index, writes to a Tensor: if it is an input, the caller sees that."""
+    if _state.call:
+        _state.in_place.append(tensor)
+
+
+def inputs_in_place(inputs: Tree) -> dict[int, Any]:
+    """Return the inputs of the running compiled call that were written in place, by their number among all."""
+    written = {id(tensor) for tensor in _state.in_place}
+    return {
+        number: tensor for number, tensor in enumerate(keras.tree.flatten(inputs) if written else ())
+        if id(tensor) in written
+    }
+
+
+def store_in_place(inputs: Tree, values: dict[int, Any]) -> None:
+    """Write to the Tensors among the inputs of a compiled call, by their number, what the call wrote in place."""
+    tensors = keras.tree.flatten(inputs) if values else ()
+    for number, value in values.items():
+        if isinstance(tensors[number], UserTensor):
+            tensors[number].store(value)  # type: ignore[attr-defined]
 
 
 def shares_memory() -> bool:
@@ -249,13 +274,18 @@ def run_users(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     outermost = not _state.call and previous != "tensors"
     compiled = outermost and (execution.current.graph_mode_is_set or backend.is_tracing())
     if compiled:
-        args, kwargs = unwrap(args), unwrap(kwargs)  # What a compiled network writes to its inputs, no caller sees.
+        given = args, kwargs
+        args, kwargs = unwrap(args), unwrap(kwargs)  # What a compiled network writes by index, no caller sees.
     args, kwargs = to_tensors(args), to_tensors(kwargs)
     _state.mode = "tensors"
     try:
         with _undoing_writes() if compiled else contextlib.nullcontext():
             result = function(*args, **kwargs)
-            result = unwrap(result) if compiled else result
+            if compiled:
+                result = unwrap(result)
+                in_place = {number: tensor.content for number, tensor in inputs_in_place((args, kwargs)).items()}
     finally:
         _state.mode = previous
+    if compiled:
+        store_in_place(given, in_place)
     return to_tensors(result) if returns_tensors else unwrap(result)

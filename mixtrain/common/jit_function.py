@@ -44,6 +44,7 @@ class _Trace:
         self, function: Callable[..., Any], arguments: Tree, jit: bool | None, settings: Hashable, layers: Iterable[Any]
     ) -> None:
         self._function, self._arguments, self._results = function, arguments, None
+        self._in_place: list[int] = []
         self._compiled = backend.compile_once(self._run, jit=jit)
         self._settings = settings
         self.uncompilable: list[Reason] = []
@@ -53,9 +54,11 @@ class _Trace:
         """Whether tracing again under these settings would give the same."""
         return self._settings == settings and self.state.is_valid()
 
-    def __call__(self, tensors: list[BackendTensor]) -> Tree:
+    def __call__(self, tensors: list[BackendTensor]) -> tuple[Tree, dict[int, BackendTensor]]:
+        """Return the results, and what was written in place, by the number of the input."""
         outputs = self._compiled(*tensors)  # The first call traces, which sets `_results`.
-        return _combine(self._results, outputs)
+        in_place = outputs[len(outputs) - len(self._in_place) :]
+        return _combine(self._results, outputs), dict(zip(self._in_place, in_place, strict=True))
 
     def _run(self, *tensors: BackendTensor) -> tuple[BackendTensor, ...]:
         args, kwargs = boundary.to_tensors(_combine(self._arguments, tensors))
@@ -63,10 +66,12 @@ class _Trace:
         try:
             with boundary.compiling(), boundary.in_mode("tensors"), self.state.tracing():
                 results = boundary.to_backend_tensors(self._function(*args, **kwargs))
+                in_place = boundary.to_backend_tensors(boundary.inputs_in_place((args, kwargs)))
         finally:
             reasons.reset(token)
         self._results, outputs = _partition(results, _as_result)
-        return tuple(outputs)
+        self._in_place = [*in_place]
+        return (*outputs, *in_place.values())
 
 
 class Jitted:
@@ -100,17 +105,20 @@ class Jitted:
         if self._uncompilable:
             return boundary.run_users(self._function, args, kwargs)
         try:
-            results = self._call_compiled(*boundary.to_backend_tensors((args, kwargs)))
+            results, in_place = self._call_compiled(*boundary.to_backend_tensors((args, kwargs)))
         except Exception:
             if not self._uncompilable:
                 raise
             return self._call_uncompiled(args, kwargs)
+        boundary.store_in_place((args, kwargs), in_place)
         return boundary.to_tensors(results) if returns_tensors else results
 
-    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tree:
+    def _call_compiled(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Tree, dict[int, BackendTensor]]:
         leaves = keras.tree.flatten((args, kwargs))
         if any(isinstance(leaf, keras.KerasTensor) for leaf in leaves):
-            return self._rewritten(*args, **kwargs)
+            return self._rewritten(*args, **kwargs), {}
         arguments, tensors = _partition((args, kwargs), _as_argument)
         constants = [leaf for leaf in keras.tree.flatten(arguments) if not isinstance(leaf, _Slot)]
         key = (

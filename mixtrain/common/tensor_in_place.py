@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend, ops
-from mixtrain.boundary import UserTensor, in_mode
+from mixtrain.boundary import UserTensor, in_mode, note_in_place
 from mixtrain.common.generator import Generator
 from mixtrain.dtype import float32
 from mixtrain.ops.inputs import tensor
@@ -23,6 +23,7 @@ def assign(self: Tensor, value: TensorLike) -> Tensor:
     """Set a tensor's values to another's, cast to its dtype and broadcast to its shape; return the tensor."""
     new = backend.to_tensor(backend.backend_value(tensor("Tensor", value)), ops.dtype(self))
     self.store(keras.ops.broadcast_to(new, tuple(self.shape)))
+    note_in_place(self)
     write_back(self)
     return self
 

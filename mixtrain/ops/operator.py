@@ -21,6 +21,7 @@ from mixtrain.boundary import run_library
 from mixtrain.ops import views
 from mixtrain.ops.call_errors import CONVERTED_ERRORS, raise_explained
 from mixtrain.ops.call_keywords import renamed
+from mixtrain.ops.writes import writes, writing
 
 _Function = Callable[..., Any]
 _PACKAGE: Final = __name__.rpartition(".")[0]
@@ -67,6 +68,8 @@ def operator(name: str, function: _Function, *, owner: str = "ops") -> _Function
         except CONVERTED_ERRORS as error:
             raise_explained(f"{owner}.{name}", args, kwargs, error)
 
+    if owner == "ops" and writes(name):
+        return functools.wraps(function)(lambda *args, **kwargs: writing(call, args, kwargs))
     if name not in (views.METHOD_VIEWS if owner == "Tensor" else views.VIEWS):
         return call
 
@@ -94,6 +97,8 @@ def primitive_call(call: Callable[..., Any]) -> _Function:
         if kwargs:
             args, kwargs = renamed(name, args, kwargs)
         try:
+            if writes(name):
+                return writing(lambda *args, **kwargs: dispatch(name, compute, args, kwargs), args, kwargs)
             result = dispatch(name, compute, args, kwargs)
         except CONVERTED_ERRORS as error:
             raise_explained(f"ops.{name}", args, kwargs, error)

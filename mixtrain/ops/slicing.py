@@ -16,8 +16,8 @@ from mixtrain.ops.joining import concat, known_size
 from mixtrain.ops.labels import check_range
 from mixtrain.ops.ordering import unique
 from mixtrain.ops.primitive import Primitive, primitives
-from mixtrain.ops.state import assign
-from mixtrain.typing import Tensor, TensorLike, Variable
+from mixtrain.ops.writes import write
+from mixtrain.typing import Tensor, TensorLike
 
 
 def _along(axis: int, index: Any) -> tuple[Any, ...]:
@@ -131,7 +131,7 @@ def index_add(
     `use_lock` and `check_index_bound` are accepted. An index that is not in ``[0, size)`` is a ValueError; in a
     compiled function it adds nothing.
     """
-    return _assigned(x, add_slices("ops.index_add", x, axis, indices, y))
+    return write(x, add_slices("ops.index_add", x, axis, indices, y))
 
 
 def add_slices(
@@ -220,11 +220,6 @@ def _updated(input: TensorLike, indices: TensorLike, updates: TensorLike, how: s
     return scatter_flat(x, chosen, values) if how == "update" else scatter_combine(x, chosen, values, how)
 
 
-def _assigned(x: Variable, value: Tensor) -> Tensor:
-    """Return `value`, after assigning it to `x` if that is a Parameter."""
-    return assign(x, value) if isinstance(x, keras.Variable) else value
-
-
 # How updates are combined with the old values, as the docstrings say it.
 _COMBINED: Final = {
     "add": "added to the old values", "sub": "subtracted from the old values", "mul": "multiplied by the old values",
@@ -253,7 +248,7 @@ def _scatter(how: str) -> Callable[..., Tensor]:
 
     def update(input_x: Tensor, indices: TensorLike, updates: Tensor) -> Tensor:
         rows = keras.ops.expand_dims(tensor(f"ops.scatter_{how}", indices), -1)
-        return _assigned(input_x, _updated(input_x, rows, updates, how))
+        return write(input_x, _updated(input_x, rows, updates, how))
 
     return _named_update(update, f"scatter_{how}", how)
 
@@ -262,7 +257,7 @@ def _scatter_nd(how: str) -> Callable[..., Tensor]:
     """Return the function whose `indices` hold multi-dimensional indices; a Parameter is updated."""
 
     def update(input_x: Tensor, indices: TensorLike, updates: Tensor, use_locking: bool = False) -> Tensor:
-        return _assigned(input_x, _updated(input_x, indices, updates, how))
+        return write(input_x, _updated(input_x, indices, updates, how))
 
     function = _named_update(update, f"scatter_nd_{how}", how)
     function.__doc__ = f"{function.__doc__} `use_locking` is accepted."

@@ -7,7 +7,8 @@ import keras
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import Primitive, as_primitive
-from mixtrain.ops.updates import Adam, ApplyProximalAdagrad, ftrl, read, write
+from mixtrain.ops.updates import Adam, ApplyProximalAdagrad, ftrl, read
+from mixtrain.ops.writes import write
 from mixtrain.typing import Tensor, TensorLike, Variable
 
 

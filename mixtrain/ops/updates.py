@@ -13,7 +13,8 @@ from mixtrain import backend
 from mixtrain.dtype import float32
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import as_primitive
-from mixtrain.typing import Tensor, TensorLike, Variable
+from mixtrain.ops.writes import write
+from mixtrain.typing import Tensor, TensorLike
 
 
 def read(name: str, *values: TensorLike) -> list[Tensor]:
@@ -22,14 +23,6 @@ def read(name: str, *values: TensorLike) -> list[Tensor]:
         keras.ops.cast(backend.snapshot(value) if isinstance(value, keras.Variable) else tensor(name, value), float32)
         for value in values
     ]
-
-
-def write(variable: Variable, value: TensorLike) -> Tensor:
-    """Assign `value` to `variable` if that is a Parameter, and return it in the dtype of `variable`."""
-    if not isinstance(variable, keras.Variable):
-        return keras.ops.cast(value, tensor("ops", variable).dtype)
-    variable.assign(keras.ops.cast(value, variable.dtype))
-    return backend.snapshot(variable)
 
 
 def step(*variables: str, first_only: bool = False) -> Callable[[Callable[..., tuple[Tensor, ...]]], Any]:
