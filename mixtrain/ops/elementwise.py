@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.dtype import bool_, float32, int32, is_float
+from mixtrain.dtype import bool_, float32, int32, is_complex, is_float
 from mixtrain.ops import nhwc
 from mixtrain.ops.inputs import as_floats, is_number, pair, tensor, tensor_dtype
 from mixtrain.typing import Tensor, TensorLike, Tree
@@ -56,8 +56,8 @@ def _as_int(x: Tensor) -> Tensor:
 
 def _as_float(x: Tensor) -> Tensor:
     if is_number(x):
-        return float(x)
-    return x if is_float(x.dtype) else backend.cast_keeping_layout(x, float32)
+        return x if isinstance(x, complex) else float(x)
+    return x if is_float(x.dtype) or is_complex(x.dtype) else backend.cast_keeping_layout(x, float32)
 
 
 def unary_function(

@@ -90,12 +90,7 @@ def differentiate(
     sens = to_backend_tensors(sens)
     watched_at = tensor_positions(inputs, positions)
     watched = [inputs[index] for index in watched_at]
-    # A copy of what is passed as `sens` too, which is not differentiated by.
-    others = {id(value) for value in keras.tree.flatten(sens)}
-    tensors = [
-        keras.ops.copy(value) if id(value) in others else value
-        for value in keras.tree.flatten(watched) if _is_float_tensor(value)
-    ]
+    tensors = [value for value in keras.tree.flatten(watched) if _is_float_tensor(value)]
     weights = list(weights or ())
     read_dtype = parameter_read_dtype()
 
@@ -190,7 +185,10 @@ def _dense(gradient: Tensor | None, source: Tensor) -> Tensor:
 
 
 def _weighted_sum(where: str, outputs: Tree, sens: Tree) -> Tensor:
-    """Return the float outputs times their `sens`, in at least float32, as the one tensor to differentiate."""
+    """Return the outputs times their `sens`, in at least float32, as the one tensor to differentiate.
+
+    Of complex numbers that is the real part of the product with the conjugate of `sens`, as in MindSpore and PyTorch.
+    """
     tensors = [value for value in keras.tree.flatten(outputs) if backend.is_tensor(value)]
     weights = [None] * len(tensors) if sens is None else [sens] if len(tensors) == 1 else keras.tree.flatten(sens)
     if len(weights) != len(tensors):
@@ -199,7 +197,7 @@ def _weighted_sum(where: str, outputs: Tree, sens: Tree) -> Tensor:
         )
     terms = [
         _weighted(where, value, weight)
-        for value, weight in zip(tensors, weights, strict=True) if is_float(value.dtype)
+        for value, weight in zip(tensors, weights, strict=True) if is_float(value.dtype) or is_complex(value.dtype)
     ]
     if not terms:
         raise checks.fail_type(where, "the function must return a float tensor", outputs, "return loss")
@@ -207,9 +205,13 @@ def _weighted_sum(where: str, outputs: Tree, sens: Tree) -> Tensor:
 
 
 def _weighted(where: str, value: Tree, sens: Tree) -> Tensor:
+    if is_complex(value.dtype):
+        return keras.ops.real(value if sens is None else _weighted_by(where, value, keras.ops.conj(sens)))
     value = keras.ops.cast(value, wider(value.dtype, float32))
-    if sens is None:
-        return value
+    return value if sens is None else _weighted_by(where, value, sens)
+
+
+def _weighted_by(where: str, value: Tensor, sens: Tree) -> Tensor:
     sens = keras.ops.cast(backend.to_tensor(sens), value.dtype)
     shape, expected = tuple(sens.shape), tuple(value.shape)
     if shape not in ((), expected) and None not in (*shape, *expected):

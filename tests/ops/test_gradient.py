@@ -216,3 +216,50 @@ def test_a_tensor_that_is_an_input_and_the_gradient_of_the_output_is_differentia
     assert ops.GradOperation(sens_param=True)(lambda a: a * a)(x, x).asnumpy().tolist() == [2.0, 8.0]
     (product,) = ops.vjp(lambda a: a * a, x)[1](x)
     assert product.asnumpy().tolist() == [2.0, 8.0]
+
+
+def test_an_input_that_is_passed_twice_has_a_gradient_for_each_place() -> None:
+    def cubic(a: Any, b: Any) -> Any:
+        return a * a * b
+
+    for second in (X, X.copy()):
+        assert plain(mixtrain.grad(cubic, (0, 1))(X, second)) == ([2.0, 8.0], [1.0, 4.0])
+        assert plain(mixtrain.grad(cubic, 1)(X, second)) == [1.0, 4.0]
+    assert plain(mixtrain.grad(lambda a: a * a * X)(X)) == [2.0, 8.0]
+    assert plain(mixtrain.vjp(cubic, X, X)[1](X)) == ([2.0, 16.0], [1.0, 8.0])
+
+
+C = mixtrain.Tensor(np.array([1 + 2j, 3 - 1j, 0.5 + 0.5j, -2 + 1j], np.complex64))
+SENS = mixtrain.Tensor(np.array([1 - 1j, 2 + 0.5j, -1j, 3 + 2j], np.complex64))
+R = mixtrain.Tensor([1.0, 2.0, 3.0, 5.0])
+
+
+# Recorded with mindspore 2.10.0, without the quotient and `Complex`, whose gradients are wrong there.
+@pytest.mark.parametrize(
+    ("fn", "at", "sens", "expected"),
+    [
+        (ops.fft, R, SENS, [6.0, 2.5, -4.0, -0.5]), (ops.rfft, R, SENS[:3], [3.0, 0.5, -1.0, 1.5]),
+        (ops.fft, C, SENS, [6 + 0.5j, 2.5 - 1j, -4 - 4.5j, -0.5 + 1j]),
+        (ops.ifft, C, SENS, [1.5 + 0.125j, -0.125 + 0.25j, -1 - 1.125j, 0.625 - 0.25j]),
+        (ops.conj, C, SENS, [1 + 1j, 2 - 0.5j, 1j, 3 - 2j]), (ops.imag, C, R, [1j, 2j, 3j, 5j]),
+        (ops.angle, C, R, [-0.4 + 0.2j, 0.2 + 0.6j, -3 + 3j, -1 - 2j]), (ops.sum, C, SENS[0], [1 - 1j] * 4),
+        (ops.exp, C, SENS, [-3.60293 - 1.34052j, 13.25383 + 39.22892j, -0.79044 - 1.44689j, 0.44713 - 0.1954j]),
+        (lambda z: z / SENS, C, SENS, [SENS.asnumpy()[k] / SENS.asnumpy()[k].conjugate() for k in range(4)]),
+        (lambda x: ops.Complex()(x, R), R, SENS, [1.0, 2.0, 0.0, 3.0]),
+        (lambda x: ops.Complex()(R, x), R, SENS, [-1.0, 0.5, -1.0, 2.0]),
+    ],
+)
+def test_gradients_of_complex_outputs(fn: Any, at: Any, sens: Any, expected: Any) -> None:
+    gradient = ops.GradOperation(sens_param=True)(fn)(at, sens)
+    assert gradient.dtype == at.dtype
+    np.testing.assert_allclose(gradient.asnumpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_quotient_of_complex_tensors_is_complex() -> None:
+    first, second = C.asnumpy(), SENS.asnumpy()
+    for quotient, expected in (
+        (C / SENS, first / second), (ops.div(C, SENS), first / second), (ops.RealDiv()(C, R), first / R.asnumpy()),
+        (R / C, R.asnumpy() / first), (C / 2, first / 2), (2j / R, 2j / R.asnumpy()), (1 / C, 1 / first),
+        (ops.true_divide(C, 2j), first / 2j), (ops.DivNoNan()(C, SENS), first / second),
+    ):
+        np.testing.assert_allclose(quotient.asnumpy(), expected, rtol=1e-5)

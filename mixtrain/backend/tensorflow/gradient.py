@@ -21,7 +21,8 @@ _MAX_SMALL_SIZE: Final = 2**13
 def value_and_gradient(
     function: Differentiable, variables: Variables, tensors: Sequence[Tensor] = (), factor: Tensor | None = None
 ) -> tuple[Tensor, Tree, list[Tensor]]:
-    tensors = [backend_value(tensor) for tensor in tensors]
+    # New tensors: the tape would also see the other uses of a tensor, as another input or in a closure.
+    tensors = [tf.identity(backend_value(tensor)) for tensor in tensors]
     with _sources(variables) as values:
         sources = [*values, *tensors]
         with tf.GradientTape() as tape:
