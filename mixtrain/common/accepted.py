@@ -6,7 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
+
 from mixtrain import checks
+from mixtrain.boundary import is_any_tensor
 from mixtrain.context import set_context
 from mixtrain.lazy_names import serve_names
 from mixtrain.typing import Tree
@@ -75,11 +78,27 @@ def mutable(input_data: Tree, dynamic_len: bool = False) -> Tree:
 
     Args:
         input_data: Tensors, or tuples, lists and dicts of them.
-        dynamic_len: Accepted for MindSpore scripts.
+        dynamic_len: Accepted for MindSpore scripts; only of a tuple or list.
+
+    Raises:
+        TypeError: A part of it is none of these, nor a number.
 
     Example: ``mixtrain.mutable((x, y))``.
     """
+    if not _may_vary(input_data):
+        raise checks.fail_type(
+            "mutable", "input_data must be numbers and Tensors, or tuples, lists and dicts of them", input_data,
+            "mutable((x, y))",
+        )
+    if checks.boolean("mutable", "dynamic_len", dynamic_len):
+        checks.instance("mutable", "input_data with dynamic_len", input_data, (tuple, list), "mutable((x, y), True)")
     return input_data
+
+
+def _may_vary(value: Any) -> bool:
+    if isinstance(value, (tuple, list, dict)):
+        return all(map(_may_vary, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic) or is_any_tensor(value)
 
 
 def _identity_decorator(name: str, reason: str) -> Callable[..., Any]:

@@ -208,7 +208,7 @@ def jit(
     compilation only.
 
     Args:
-        function: A function, a method or a Cell.
+        function: A function, a method, a Cell, or your class of Cells, whose `construct` is compiled.
         capture_mode: "ast", "bytecode" or "trace"; all the same here.
         jit_level: "O1" and "O2" compile with XLA; "O0" leaves it to the backend and `set_context(jit_level=...)`.
         dynamic: 0 or 1; accepted for MindSpore scripts.
@@ -245,8 +245,12 @@ def jit(
     return _jitted(function, xla)
 
 
-def _jitted(function: Any, xla: bool | None) -> Jitted:
+def _jitted(function: Any, xla: bool | None) -> Any:
     if isinstance(function, Jitted):
+        return function
+    # A class of the user's; those of this package stay as they are for other users of theirs.
+    if isinstance(function, type) and "construct" in vars(function) and not function.__module__.startswith("mixtrain."):
+        function.construct = _jitted(function.construct, xla)  # type: ignore[attr-defined]
         return function
     if not callable(function) or isinstance(function, type):
         raise checks.fail_type("jit", "function must be a function, a method or a Cell", function, "@mixtrain.jit")

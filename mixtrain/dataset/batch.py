@@ -72,8 +72,8 @@ class FunctionBatch(Stage):
     """Batches whose size or contents are computed by a function.
 
     `batch_size`: A number of rows, or a function from `BatchInfo` to one. `per_batch_map`: Takes one list of arrays per
-    input column, then `BatchInfo`; returns such lists, or dicts for whole batches. `padding`: Pads the rows of a batch
-    to one shape, after `per_batch_map`.
+    input column, then `BatchInfo`; returns such lists, or arrays or dicts for whole batches. `padding`: Pads the rows
+    of a batch to one shape, after `per_batch_map`.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class FunctionBatch(Stage):
 
     @property
     def batch_size(self) -> int:
-        return 1 if callable(self._size) else self._size
+        return -1 if callable(self._size) else self._size
 
     @property
     def uniform(self) -> bool:
@@ -121,7 +121,14 @@ class FunctionBatch(Stage):
             results = (results,)
         replacement.check_count("batch", len(results))
         for name, values in zip(replacement.outputs, results, strict=True):
-            if not isinstance(values, dict) and len(values) != len(lists[0]):
+            if isinstance(values, (dict, np.ndarray)):
+                continue  # The column of the whole batch.
+            if not hasattr(values, "__len__"):
+                raise checks.fail_type(
+                    "batch", f'per_batch_map must return a list or an array for the column "{name}"', values,
+                    "return [2 * x for x in rows]",
+                )
+            if len(values) != len(lists[0]):
                 raise ValueError(
                     f'batch: expected {len(lists[0])} rows from per_batch_map in column "{name}", as many as it was '
                     f"given; got {len(values)}. Write one result for each row."

@@ -86,7 +86,7 @@ class DatasetInfo(abc.ABC, Generic[_DatasetT]):
         return True
 
     def get_batch_size(self) -> int:
-        """Return the number of rows in a batch; 1 without batches."""
+        """Return the number of rows in a batch; 1 without batches, -1 if a function decides."""
         return self._stage.batch_size
 
     def get_repeat_count(self) -> int:

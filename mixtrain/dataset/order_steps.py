@@ -40,12 +40,13 @@ class OrderSteps(DatasetInfo[_DatasetT]):
 
         Args:
             condition_name: The name.
-            num_batch: Without effect: how many rows MindSpore computes before it waits.
+            num_batch: Without effect, at least 1: how many rows MindSpore computes before it waits.
             callback: Called with the data of each update.
         """
         checks.instance("sync_wait", "condition_name", condition_name, str, 'condition_name="policy"')
+        checks.integer("sync_wait", "num_batch", num_batch, at_least=1)
         if condition_name in {point.name for point in sync_points(self._stage)}:
-            raise checks.fail_value("sync_wait", "condition_name must be new", condition_name, "another name")
+            raise RuntimeError(f"sync_wait: condition_name must be new; got {condition_name!r}. Write another name.")
         return self._with(SyncPoint(self._stage, condition_name, callback))
 
     def sync_update(self, condition_name: str, num_batch: int | None = None, data: Any = None) -> None:
@@ -56,6 +57,9 @@ class OrderSteps(DatasetInfo[_DatasetT]):
         callback = points[checks.one_of("sync_update", "condition_name", condition_name, tuple(points))].callback
         if callback is not None:
             callback(data)
+
+    def disable_sync(self) -> None:
+        """Do nothing: no point of `sync_wait` holds up the rows."""
 
     def take(self, count: int = -1) -> _DatasetT:
         """Keep the first `count` rows; all if it is -1."""

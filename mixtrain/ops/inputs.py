@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -96,6 +97,11 @@ def as_floats(where: str, value: TensorLike) -> Tensor:
 def widened(x: Tensor) -> Tensor:
     """Return a half-precision tensor in float32, where sums of squares do not overflow; others unchanged."""
     return keras.ops.cast(x, float32) if is_half(x.dtype) else x
+
+
+def known_int(where: str, value: Any) -> Any:
+    """Return the number of a tensor of one element that is known while compiling; anything else unchanged."""
+    return values_of(where, value).item() if backend.is_tensor(value) and math.prod(value.shape) == 1 else value
 
 
 def values_of(where: str, value: TensorLike) -> np.ndarray:

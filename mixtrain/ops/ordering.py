@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, int32, is_float
-from mixtrain.ops.inputs import an_int, axis_of, rank_of, sizes_of, tensor, tensor_dtype
+from mixtrain.ops.inputs import an_int, axis_of, known_int, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import as_primitive, configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
@@ -49,7 +49,7 @@ def topk(
     """
     x = tensor("ops.topk", input)
     axis = axis_of("ops.topk", -1 if dim is None else dim, rank_of(x), name="dim")
-    k = checks.integer("ops.topk", "k", k, at_least=0, example=1)
+    k = checks.integer("ops.topk", "k", known_int("ops.topk", k), at_least=0, example=1)
     if x.shape[axis] is not None and k > x.shape[axis]:
         raise checks.fail_value("ops.topk", f"k must be at most {x.shape[axis]}, the size of the axis", k, "k=1")
     # Keras finds the largest elements of the last axis.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import keras
 
 from mixtrain import checks
+from mixtrain.dtype import bool_
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, values_of, widened
 from mixtrain.ops.primitive import configured
 from mixtrain.ops.volumes import channels_first, channels_last, pads_from, sizes_of, window_elements
@@ -213,34 +214,57 @@ def crop_and_resize(
 ) -> Tensor:
     """Crops of `image` (N, H, W, C) at `boxes` (y1, x1, y2, x2 from 0 to 1), resized to `crop_size`.
 
-    `box_indices`: the index of the image of each crop; `method`: "bilinear", "nearest" or "bilinear_v2", computed as
-    "bilinear"; `extrapolation_value`: the value of elements outside of the image.
+    `box_indices`: the index of the image of each crop; `method`: "bilinear", "nearest" or "bilinear_v2", which resizes
+    the whole pixels of a box; `extrapolation_value`: the value of elements outside of the image, of which
+    "bilinear_v2" has none.
     """
     where = "ops.crop_and_resize"
     checks.one_of(where, "method", method, ("bilinear", "nearest", "bilinear_v2"))
     x = keras.ops.take(as_floats(where, image), keras.ops.cast(box_indices, "int32"), axis=0)
     corners = keras.ops.unstack(as_floats(where, boxes), axis=-1)
     sizes = sizes_of(where, "crop_size", crop_size, 2)
-    points = []
-    for length, size, low, high in zip(x.shape[1:3], sizes, corners[:2], corners[2:], strict=True):
-        steps = keras.ops.arange(size, dtype="float32")[None] / max(size - 1, 1)
-        point = low[:, None] + steps * (high - low)[:, None] if size > 1 else ((low + high) / 2)[:, None]
-        points.append(point * (length - 1))
-    grid = [
-        keras.ops.broadcast_to(point, (x.shape[0], *sizes))
-        for point in (points[0][:, :, None], points[1][:, None, :])
-    ]
-    # `grid_sample` counts from -1 to 1.
-    scaled = [2 * point / max(length - 1, 1) - 1 for point, length in zip(grid, x.shape[1:3], strict=True)]
-    crops = grid_sample(
-        channels_first(x), keras.ops.stack(scaled[::-1], axis=-1), "nearest" if method == "nearest" else "bilinear",
-        "border", True,
+    rows, columns = (
+        _points_of_box(method, *axis) for axis in zip(x.shape[1:3], sizes, corners[:2], corners[2:], strict=True)
     )
-    inside = keras.ops.logical_and(
-        keras.ops.logical_and(grid[0] >= 0, grid[0] <= x.shape[1] - 1),
-        keras.ops.logical_and(grid[1] >= 0, grid[1] <= x.shape[2] - 1),
-    )
-    return keras.ops.where(inside[..., None], channels_last(crops), float(extrapolation_value))
+    flat = keras.ops.reshape(x, (x.shape[0], -1, x.shape[-1]))
+    crops: Tensor = 0.0
+    for (row, row_weight), (column, column_weight) in itertools.product(rows.neighbours, columns.neighbours):
+        index = row[:, :, None] * x.shape[2] + column[:, None, :]
+        values = keras.ops.take_along_axis(flat, keras.ops.reshape(index, (x.shape[0], -1, 1)), axis=1)
+        weight = (row_weight[:, :, None] * column_weight[:, None, :])[..., None]
+        crops = crops + keras.ops.reshape(values, (x.shape[0], *sizes, x.shape[-1])) * weight
+    inside = keras.ops.logical_and(rows.inside[:, :, None], columns.inside[:, None, :])
+    return keras.ops.where(inside[..., None], crops, float(extrapolation_value))
+
+
+class _Points(NamedTuple):
+    """Where the elements of crops lie along an axis: pixels with their weights, and whether that is in the image."""
+
+    neighbours: list[tuple[Tensor, Tensor]]
+    inside: Tensor
+
+
+def _points_of_box(method: str, length: int, size: int, low: Tensor, high: Tensor) -> _Points:
+    low, high = low[:, None], high[:, None]
+    steps = keras.ops.arange(size, dtype="float32")[None]
+    if method == "bilinear_v2":
+        first, last = (keras.ops.trunc(end * length) for end in (low, high))
+        pixels = keras.ops.maximum(last - first + 1, 1)
+        point = (steps + 0.5) * (pixels / size) - 0.5
+        lower, upper = (keras.ops.clip(edge(point), 0, pixels - 1) for edge in (keras.ops.floor, keras.ops.ceil))
+        fraction, inside = point - lower, keras.ops.ones_like(point, dtype=bool_)
+        lower, upper = first + lower, first + upper
+    else:
+        point = low + steps / (size - 1) * (high - low) if size > 1 else (low + high) / 2
+        point = point * (length - 1)
+        inside = keras.ops.logical_and(point >= 0, point <= length - 1)
+        nearest = keras.ops.floor(point + 0.5)
+        lower, upper = (nearest, nearest) if method == "nearest" else (keras.ops.floor(point), keras.ops.ceil(point))
+        fraction = point - lower
+    neighbours = [(keras.ops.cast(keras.ops.clip(edge, 0, length - 1), "int32"), weight) for edge, weight in (
+        (lower, 1 - fraction), (upper, fraction),
+    )]
+    return _Points([(neighbours[0][0], keras.ops.ones_like(point))] if method == "nearest" else neighbours, inside)
 
 
 def lrn(

@@ -59,6 +59,10 @@ class Primitive:
         """Return the primitive; sharding by `in_strategy` and `out_strategy` has no effect on one device."""
         return self
 
+    def set_device(self: _PrimitiveT, device_target: str) -> _PrimitiveT:
+        """Return the primitive; the backend places operations, whatever the `device_target`."""
+        return self
+
     def __repr__(self) -> str:
         settings = [f"{key}={value}" for key, value in vars(self).items() if key not in ("_name", "attrs")]
         settings += [f"{key}={value}" for key, value in self.attrs.items()]

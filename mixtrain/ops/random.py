@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
-from mixtrain.ops.inputs import as_floats, sizes_of, tensor, tensor_dtype, unpack
+from mixtrain.ops.inputs import as_floats, known_int, sizes_of, tensor, tensor_dtype, unpack
 from mixtrain.ops.primitive import as_primitive
 from mixtrain.seed import stream_of
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -94,9 +94,9 @@ def rand_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | 
 
 
 def randn_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """`randn` of the shape of `input`, in its dtype or in `dtype`; `seed` as there. Example: ``ops.randn_like(x)``."""
+    """`randn` of the shape of `input`, in `dtype`, else float32; `seed` as there. Example: ``ops.randn_like(x)``."""
     x = tensor("ops.randn_like", input)
-    dtype = _float("ops.randn_like", tensor_dtype(x) if dtype is None else dtype)
+    dtype = _float("ops.randn_like", float32 if dtype is None else dtype)
     return keras.ops.cast(_standard("ops.randn_like", keras.ops.shape(x), "randn_like", seed), dtype)
 
 
@@ -105,7 +105,7 @@ def randperm(n: int, seed: int = 0, offset: int = 0, dtype: DTypeLike = int64) -
 
     Example: ``ops.randperm(3)``.
     """
-    count = checks.integer("ops.randperm", "n", n, at_least=1)
+    count = checks.integer("ops.randperm", "n", known_int("ops.randperm", n), at_least=1)
     return backend.to_tensor(keras.ops.argsort(_unit("ops.randperm", (count,), "randperm", seed)), as_dtype(dtype))
 
 

@@ -75,7 +75,11 @@ def _cumulative(where: str, input: TensorLike, axis: int, largest: bool) -> tupl
     values = keras.ops.broadcast_to(rows[..., None, :], (*rows.shape[:-1], size, size))
     reduce = keras.ops.max if largest else keras.ops.min
     extremes = reduce(keras.ops.where(mask, values, rows[..., :1, None]), axis=-1)
-    hits = keras.ops.logical_and(mask, values == extremes[..., None])
+    is_extreme = keras.ops.logical_or(  # After a NaN, that of the last NaN.
+        values == extremes[..., None],
+        keras.ops.logical_and(keras.ops.isnan(values), keras.ops.isnan(extremes[..., None])),
+    ) if is_float(x.dtype) else values == extremes[..., None]
+    hits = keras.ops.logical_and(mask, is_extreme)
     indices = keras.ops.max(keras.ops.where(hits, keras.ops.arange(size, dtype="int32"), 0), axis=-1)
     indices = keras.ops.cast(indices, backend.canonical_dtype("int64") if largest else "int32")
     return keras.ops.moveaxis(extremes, -1, axis), keras.ops.moveaxis(indices, -1, axis)

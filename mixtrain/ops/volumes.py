@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.dtype import as_dtype, int32, int64
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.elementwise import named
@@ -17,7 +18,7 @@ from mixtrain.ops.inputs import as_floats, rank_of, values_of, widened
 from mixtrain.ops.pool_formula import max_pool, padded_avg_pool
 from mixtrain.ops.primitive import configured
 from mixtrain.ops.windows import Pads, Window, ceil_padding, pad, same_pads
-from mixtrain.typing import Tensor, TensorLike
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
 def sizes_of(where: str, name: str, value: Any, rank: int, *, at_least: int = 1) -> Window:
@@ -344,9 +345,12 @@ def _max_pool3d_with_argmax(
 
 def _max_pool2d_with_argmax(
     x: Tensor, *, kernel_size: int | Sequence[int], strides: int | Sequence[int], pads: int | Sequence[int],
-    dilation: int | Sequence[int], ceil_mode: bool,
-) -> Tensor:
-    return _max_pool("MaxPoolWithArgmaxV2", 2, x, kernel_size, strides, pads, dilation, ceil_mode, True)
+    dilation: int | Sequence[int], ceil_mode: bool, argmax_type: DTypeLike,
+) -> tuple[Tensor, Tensor]:
+    where = "MaxPoolWithArgmaxV2"
+    dtype = checks.one_of(where, "argmax_type", as_dtype(argmax_type), (int32, int64))
+    values, indices = _max_pool(where, 2, x, kernel_size, strides, pads, dilation, ceil_mode, True)
+    return values, keras.ops.cast(indices, backend.canonical_dtype(dtype))
 
 
 Conv3D = configured(
@@ -366,7 +370,7 @@ MaxPool3DWithArgmax = configured(
 )
 MaxPoolWithArgmaxV2 = configured(
     "MaxPoolWithArgmaxV2", _max_pool2d_with_argmax, kernel_size=1, strides=None, pads=0, dilation=(1, 1),
-    ceil_mode=False,
+    ceil_mode=False, argmax_type=int64,
 )
 AdaptiveAvgPool2D = configured("AdaptiveAvgPool2D", _adaptive("adaptive_avg_pool2d", 2, "images"), output_size=1)
 AdaptiveAvgPool3D = configured("AdaptiveAvgPool3D", adaptive_avg_pool3d, output_size=1)

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.boundary import library
+from mixtrain.boundary import library, to_backend_tensors, to_tensors
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.optim.groups import ParameterOptions, ParamsLike, WeightDecayLike, parse_parameters
@@ -96,8 +96,8 @@ class OptimizerCell(Cell):
             (self._params if isinstance(rate, Parameter) else self._cells)[name] = rate
 
     def _prescale(self, decay: float | Cell) -> Any:
-        """Return a constant weight decay times `loss_scale` as a tensor, and a Cell as it is."""
-        return decay if isinstance(decay, Cell) else backend.to_tensor(np.float32(decay * self.loss_scale))
+        """Return a constant weight decay times `loss_scale` as a Tensor, and a Cell as it is."""
+        return decay if isinstance(decay, Cell) else to_tensors(backend.to_tensor(np.float32(decay * self.loss_scale)))
 
     # ---- learning rates and weight decays ---------------------------------------------------------------------
     def get_lr(self) -> Tensor | tuple[Tensor, ...]:
@@ -149,7 +149,9 @@ class OptimizerCell(Cell):
 
     def _scaled_decay(self, decay: Any) -> Tensor:
         """Return an entry of `weight_decay` times `loss_scale`; constants are already multiplied by it."""
-        return self._at_step(decay) * self.loss_scale if isinstance(decay, Cell) else decay
+        if isinstance(decay, Cell):
+            return self._at_step(decay) * self.loss_scale
+        return to_backend_tensors(decay)
 
     def _unscaled_decay(self, index: int) -> Tensor:
         """Return the weight decay of one parameter in this step, not multiplied by `loss_scale`."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import mixtrain as ms
@@ -51,3 +54,16 @@ def test_a_class_made_of_a_refused_name_says_why_too() -> None:
 
 def test_a_debugging_switch_is_accepted_where_it_changes_nothing() -> None:
     ms.runtime.launch_blocking()
+
+
+@pytest.mark.parametrize("value", ["a", None, np.ones(1), np.float64(1.0), 1j, [1, "a"], (1, (2, None)), {"a": None}])
+def test_only_numbers_and_tensors_are_mutable(value: Any) -> None:
+    with pytest.raises(TypeError, match="mutable: input_data must be numbers and Tensors"):
+        ms.mutable(value)
+
+
+def test_what_is_mutable_is_returned() -> None:
+    for value in (1, 2.0, True, (), [1, (2.5, ms.Tensor(1.0))], {"a": [1]}, ms.Parameter(1.0)):
+        assert ms.mutable(value) is value
+    with pytest.raises(TypeError, match="with dynamic_len must be a tuple or list"):
+        ms.mutable(ms.Tensor([1.0]), True)

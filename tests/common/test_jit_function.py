@@ -379,3 +379,19 @@ def test_a_function_that_reads_values_runs_uncompiled() -> None:
         value, updated = run(mixtrain.Tensor([2.0]))
     assert value == 2.0 and updated.asnumpy().tolist() == [3.0]
     assert run(mixtrain.Tensor([5.0]))[0] == 5.0
+
+
+def test_a_class_of_cells_compiles_their_construct() -> None:
+    traced = []
+
+    @mixtrain.jit
+    class Twice(nn.Cell):
+        def construct(self, x: Any) -> Any:
+            traced.append(x)
+            return 2 * x
+
+    network = Twice()
+    assert isinstance(network, nn.Cell)
+    for _ in range(3):
+        assert network(mixtrain.Tensor([1.0])).asnumpy().tolist() == [2.0]
+    assert len(traced) == 1

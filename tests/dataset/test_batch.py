@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from mixtrain.dataset import BatchInfo, GeneratorDataset
+from mixtrain.dataset import BatchInfo, GeneratorDataset, NumpySlicesDataset
 
 
 @pytest.mark.parametrize(
@@ -107,3 +109,24 @@ def test_a_map_that_loses_rows_is_named(seven, values):
 def test_batch_info_counts_from_zero():
     info = BatchInfo(0, 1)
     assert (info.get_batch_num(), info.get_epoch_num()) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda rows, info: (np.array(0),), [0, 0]),
+        (lambda rows, info: np.array([[1], [2], [3]]), [[[1], [2], [3]]] * 2),
+        (lambda rows, info: [2 * row for row in rows], [[[0], [2]], [[4], [6]]]),
+    ],
+)
+def test_a_function_may_return_the_array_of_a_whole_batch(function: Any, expected: Any) -> None:
+    data = GeneratorDataset(lambda: ((np.array([i]),) for i in range(4)), ["x"])
+    batches = data.batch(2, input_columns=["x"], per_batch_map=function)
+    assert [batch["x"].tolist() for batch in batches.create_dict_iterator(1, True)] == expected
+
+
+def test_a_function_that_returns_no_rows_is_named() -> None:
+    data = NumpySlicesDataset([1, 2], ["x"]).batch(2, input_columns=["x"], per_batch_map=lambda rows, info: 5)
+    with pytest.raises(TypeError, match='per_batch_map must return a list or an array for the column "x"; got int 5'):
+        list(data.create_dict_iterator(1, True))
+    assert NumpySlicesDataset([1, 2]).batch(lambda info: 1 + info.get_batch_num()).get_batch_size() == -1

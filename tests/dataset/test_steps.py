@@ -75,7 +75,7 @@ def test_updates_reach_the_function_of_a_named_place(seven, values):
     dataset.sync_update("policy", data={"step": 1})
     dataset.sync_update(condition_name="other", num_batch=1)
     assert seen == [{"step": 1}] and dataset.get_dataset_size() == 4
-    with pytest.raises(ValueError, match="sync_wait: condition_name must be new; got 'policy'"):
+    with pytest.raises(RuntimeError, match="sync_wait: condition_name must be new; got 'policy'"):
         dataset.sync_wait("policy")
     with pytest.raises(ValueError, match="sync_update: condition_name must be one of"):
         dataset.sync_update("nothing")

@@ -27,6 +27,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.common": ("mixtrain", "mixtrain.common.initializer"),
     "mixtrain.common.api": ("mixtrain", _INNER),
     "mixtrain.common.dtype": ("mixtrain.dtype", _INNER),
+    "mixtrain.common.np_dtype": ("ml_dtypes",),
     "mixtrain.common.parameter": ("mixtrain",),
     "mixtrain.common.seed": ("mixtrain.seed", _INNER),
     "mixtrain.common.tensor": ("mixtrain",),
@@ -56,6 +57,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.dataset.vision.transforms": ("mixtrain.dataset.vision",),
     "mixtrain.dataset.vision.utils": ("mixtrain.dataset.vision",),
     "mixtrain.graph": ("mixtrain",),
+    "mixtrain.multiprocessing": ("multiprocessing",),
     "mixtrain.graph.lazy_inline": ("mixtrain",),
     **dict.fromkeys((f"mixtrain.nn.{path}" for path in (
         "cell", "dynamic_lr", "grad", "layer", "layer.basic", "layer.combined", "layer.image", "layer.math",

@@ -227,6 +227,15 @@ class CellDict(Cell):
         return _prefix_of_names(self._cells)
 
     def __setitem__(self, name: str, cell: Cell) -> None:
+        if not isinstance(name, str):
+            raise checks.fail_type("CellDict", "a key must be a str", name, 'cells["conv"]')
+        if name not in self._names and (not name or "." in name or hasattr(self, name)):
+            raise KeyError(
+                f"CellDict: a key must be a name without dots that is no attribute of a Cell; got {name!r}. "
+                f"Write another name."
+            )
+        if not isinstance(cell, (Cell, keras.Layer)) or isinstance(cell, (CellDict, CellList, SequentialCell)):
+            raise checks.fail_type("CellDict", "a value must be one Cell, not a container", cell, "nn.Dense(4, 2)")
         setattr(self, name, cell)
         if name not in self._names:
             self._names.append(name)
@@ -237,6 +246,8 @@ class CellDict(Cell):
         return getattr(self, name)
 
     def __delitem__(self, name: str) -> None:
+        if name not in self._names:
+            raise KeyError(name)
         self._names.remove(name)
         delattr(self, name)
 

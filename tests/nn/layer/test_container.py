@@ -205,3 +205,25 @@ def test_parameters_of_one_name_are_named_by_their_paths_before_they_are_trained
     assert [parameter.name for parameter in network.trainable_params()] == paths
     nn.Momentum(network.trainable_params(), 0.1, 0.9)
     assert mixtrain.load_param_into_net(Appending(lists=2), network.parameters_dict()) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["values", "keys", "construct", "training", "add_flags", "", ".conv", "a.b"])
+def test_a_name_that_would_hide_an_attribute_is_refused(name: str) -> None:
+    cells = nn.CellDict()
+    with pytest.raises(KeyError, match="CellDict: a key must be a name without dots"):
+        cells[name] = nn.ReLU()
+    assert len(cells) == 0 and cells.values() == []
+
+
+@pytest.mark.parametrize("value", [None, 1, nn.CellDict(), nn.CellList(), nn.SequentialCell()])
+def test_a_dict_of_cells_holds_single_cells(value: Any) -> None:
+    with pytest.raises(TypeError, match="CellDict: a value must be one Cell, not a container"):
+        nn.CellDict()["a"] = value
+    with pytest.raises(KeyError):
+        del nn.CellDict()["a"]
+
+
+def test_a_cell_of_a_dict_is_replaced() -> None:
+    cells = nn.CellDict({"act": nn.ReLU()})
+    cells["act"] = nn.Tanh()
+    assert isinstance(cells["act"], nn.Tanh) and len(cells) == 1
