@@ -208,6 +208,7 @@ def transpose(self: TensorLike, *axes: Any) -> Tensor:
     if len(axes) == 2 and is_number(axes[0]):
         return ops.swapaxes(self, *axes)
     x = tensor("Tensor.transpose", self)
+    axes = () if axes == (None,) else axes  # As NumPy's function passes it.
     return ops.transpose(x, unpack(axes) if axes else tuple(reversed(range(rank_of(x)))))
 
 

@@ -90,7 +90,7 @@ from mixtrain.ops.unary import (
     ACos, Abs, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Erf, Erfc, Exp, Expm1, FloatStatus, Floor, Identity,
     Inv, IsFinite, IsInf, IsNan, Log, Log1p, LogicalNot, Neg, Reciprocal, Rint, Round, Rsqrt, Sign, Sin, Sinh, Sqrt,
     Square, Tan, Trunc, abs, absolute, acos, acosh, arccos, arcsin, arctan, asin, asinh, atan, atanh, ceil, cos, cosh,
-    deepcopy, erf, erfc, exp, exp2, expm1, floor, identity, isfinite, isinf, isnan, log, log10, log1p, log2,
+    deepcopy, erf, erfc, exp, exp2, expm1, floor, identity, inv, isfinite, isinf, isnan, log, log10, log1p, log2,
     logical_not, nan_to_num, neg, negative, reciprocal, round, rsqrt, sign, sin, sinc, sinh, sqrt, square, tan, trunc,
 )
 from mixtrain.ops.fractional_pool import (
@@ -112,7 +112,7 @@ from mixtrain.ops.normalize import L2Normalize, LayerNorm, batch_norm, group_nor
 from mixtrain.ops.numeric import (
     BitwiseAnd, BitwiseOr, BitwiseXor, Digamma, Eps, Erfinv, Fmax, Fmin, Gcd, Heaviside, Invert, Lcm, LeftShift, Lgamma,
     Logit, Mvlgamma, NextAfter, RightShift, TruncateMod, Xlogy, bitwise_left_shift, bitwise_right_shift, copysign,
-    deg2rad, digamma, eps, erfinv, float_power, fmax, fmin, frac, gcd, heaviside, inv, invert, is_nonzero, isneginf,
+    deg2rad, digamma, eps, erfinv, float_power, fmax, fmin, frac, gcd, heaviside, invert, is_nonzero, isneginf,
     isposinf, lcm, ldexp, lgamma, logit, mvlgamma, nextafter, positive, rad2deg, scalar_add, scalar_div,
     scalar_eq, scalar_floordiv, scalar_ge, scalar_gt, scalar_le, scalar_lt, scalar_mod, scalar_mul, scalar_pow,
     scalar_sub, signbit, truncate_div, truncate_mod, xlogy,

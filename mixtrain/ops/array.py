@@ -46,6 +46,9 @@ def _check_count(x: Tensor, sizes: tuple[Any, ...]) -> None:
 def transpose(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
     """`input` with its axes in the order `dims`. Example: ``ops.transpose(x, (1, 0))``."""
     x = tensor("ops.transpose", input)
+    if dims is None:
+        write = f"dims={tuple(reversed(range(rank_of(x))))}"
+        raise checks.fail_type("ops.transpose", "dims must be a tuple of ints", dims, write)
     order = axes_of("ops.transpose", dims, rank_of(x), name="dims")
     if len(order) != rank_of(x):
         raise checks.fail_value(

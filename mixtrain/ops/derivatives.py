@@ -13,6 +13,7 @@ from mixtrain.boundary import to_backend_tensors, to_tensors
 from mixtrain.dtype import is_float
 from mixtrain.ops.gradient import check_function, tensor_positions
 from mixtrain.ops.inputs import tensor_dtype
+from mixtrain.ops.repeated_forward import noting_forward, repeat_forward
 from mixtrain.ops.value_and_grad import grad, value_and_grad
 from mixtrain.typing import Tensor, TensorLike, Tree
 
@@ -50,10 +51,13 @@ def vjp(fn: Callable[..., Any], *inputs: TensorLike, weights: Any = None, has_au
     """
     check_function("vjp", fn)
     _check_tensors("vjp", inputs)
-    outputs = fn(*inputs)
+    with noting_forward(fn):
+        outputs = fn(*inputs)
     positions = tuple(range(len(inputs)))
 
     def vjp_fn(*sens: TensorLike) -> Tree:
+        sens = tuple(sens[0]) if len(sens) == 1 and isinstance(sens[0], (tuple, list)) else sens
+        repeat_forward(fn, inputs)  # However often it is called, moving statistics move once.
         function = value_and_grad(_without_aux(fn, has_aux), positions, weights=weights, sens_param=True)
         gradients = function(*inputs, _unpack(sens))[1]
         by_input, by_weight = (gradients, None) if weights is None else gradients
@@ -82,6 +86,8 @@ def jvp(
     check_function("jvp", fn)
     arguments, vectors = _tuple(inputs), _tuple(v)
     _check_tensors("jvp", (*arguments, *vectors))
+    if len(vectors) != len(arguments):
+        raise checks.fail_value("jvp", f"v must have {len(arguments)} vectors, one an input", len(vectors), "(vx, vy)")
     outputs = fn(*arguments)
     products = _jvp(_without_aux(fn, has_aux), arguments, vectors, outputs[0] if has_aux else outputs)
     return (outputs[0], products, _unpack(tuple(outputs[1:]))) if has_aux else (outputs, products)

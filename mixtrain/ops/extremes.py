@@ -10,7 +10,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, as_dtype, bool_, int32, int64, is_complex, is_float
 from mixtrain.ops.elementwise import named
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
+from mixtrain.ops.inputs import axes_of, axis_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive, as_primitive, configured
 from mixtrain.ops.reduction import reduce
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -134,7 +134,9 @@ def median(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[T
 
 def nanmedian(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """`median` of `input` along `axis`, ignoring NaN; `keepdims` keeps the axis."""
-    x = as_floats("ops.nanmedian", input)
+    x = tensor("ops.nanmedian", input)
+    if not is_float(x.dtype):
+        return median(x, axis, keepdims)
     # NaN is sorted last, behind the `count` numbers.
     order = keras.ops.argsort(keras.ops.where(keras.ops.isnan(x), math.inf, x), axis=axis)
     count = keras.ops.sum(keras.ops.cast(keras.ops.logical_not(keras.ops.isnan(x)), "int32"), axis, keepdims=True)

@@ -96,8 +96,8 @@ def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: Te
 
 
 def vecdot(x: TensorLike, y: TensorLike, *, axis: int = -1) -> Tensor:
-    """The dot products of `x` and `y` along `axis`."""
-    return keras.ops.sum(mul(x, y), axis=axis)
+    """The dot products of `x`, of complex numbers its conjugate, and `y` along `axis`."""
+    return keras.ops.sum(mul(conj(x), y), axis=axis)
 
 
 def batch_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:

@@ -12,10 +12,10 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.ops.arithmetic import mul, pow
 from mixtrain.ops.comparison import bitwise_and, bitwise_or, bitwise_xor
-from mixtrain.ops.elementwise import binary, binary_function, named, renamed, unary, unary_function
+from mixtrain.ops.elementwise import binary, binary_function, named, unary, unary_function
 from mixtrain.ops.inputs import as_floats, is_number, tensor, tensor_dtype
 from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitives
-from mixtrain.ops.unary import exp2, reciprocal
+from mixtrain.ops.unary import exp2
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -153,7 +153,6 @@ digamma = unary_function("digamma", _digamma, "The derivative of `lgamma` at `in
 signbit = unary_function("signbit", keras.ops.signbit, "Whether the sign bit of `input` is set.", floats=False)
 isneginf = unary_function("isneginf", lambda x: x == -math.inf, "Whether `input` is minus infinity.")
 isposinf = unary_function("isposinf", lambda x: x == math.inf, "Whether `input` is plus infinity.")
-inv = renamed(reciprocal, "inv")
 
 copysign = binary_function("copysign", _copysign, "`input` with the sign of `other`.", floats=True, tensors=True)
 fmax = binary_function(

@@ -98,8 +98,11 @@ def triu(input: TensorLike, diagonal: int = 0) -> Tensor:
 
 
 def diag(input: TensorLike) -> Tensor:
-    """A matrix with the vector `input` on its diagonal."""
-    return keras.ops.diag(tensor("ops.diag", input))
+    """Zeros of twice the axes of `input`, which is on their diagonal: of a vector, a matrix."""
+    x = tensor("ops.diag", input)
+    if not rank_of(x):
+        raise checks.fail_value("ops.diag", "input must have an axis", x, "ops.diag(x.reshape(1))")
+    return keras.ops.reshape(keras.ops.diag(keras.ops.reshape(x, (-1,))), (*x.shape, *x.shape))
 
 
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:

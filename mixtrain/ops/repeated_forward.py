@@ -8,8 +8,9 @@ the first call moved, must not move again.
 
 from __future__ import annotations
 
+import contextlib
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -30,6 +31,11 @@ class _LastCall:
         self.inputs: tuple[Any, ...] = ()
         self.training = False
         self.differentiating = False
+
+    def note(self, network: Any, inputs: Sequence[Any]) -> None:
+        """Take the inputs of a call, and the network's mode."""
+        self.inputs = tuple(weakref.ref(value) if isinstance(value, UserTensor) else value for value in inputs)
+        self.training = network.training
 
     def is_of(self, inputs: Sequence[Any], training: bool) -> bool:
         """Whether the call had these very inputs, in this mode."""
@@ -54,8 +60,27 @@ def note_forward(network: Any, inputs: Sequence[Any], state: Callable[[], Iterab
     if call is None:
         call = _last_calls[network] = _LastCall(state)
     if not call.differentiating:
-        call.inputs = tuple(weakref.ref(value) if isinstance(value, UserTensor) else value for value in inputs)
-        call.training = network.training
+        call.note(network, inputs)
+
+
+@contextlib.contextmanager
+def noting_forward(network: Any) -> Iterator[None]:
+    """Run a block in which a cell notes its calls, as one does that was told of gradients by `set_grad`."""
+    if not hasattr(network, "requires_grad"):
+        yield
+        return
+    told, network.requires_grad = network.requires_grad, True
+    try:
+        yield
+    finally:
+        network.requires_grad = told
+
+
+def repeat_forward(network: Any, inputs: Sequence[Any]) -> None:
+    """Have the next gradient of a network that has run on `inputs` before count as that of the same call."""
+    call = _last_calls.get(network) if hasattr(network, "requires_grad") else None
+    if call is not None:
+        call.note(network, inputs)
 
 
 def run_gradient(network: Any, inputs: Sequence[Any], gradient: Callable[[], Any]) -> Any:

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.ops import activation, numeric, tensor_info, unary
+from mixtrain.ops import activation, tensor_info, unary
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
@@ -298,7 +298,7 @@ def _of_values(kind: str, function: Callable[..., Tensor]) -> Callable[..., Any]
 
 _FUNCTIONS = (
     unary.abs, unary.acos, unary.acosh, unary.asin, unary.asinh, unary.atan, unary.atanh, unary.ceil, unary.cos,
-    unary.cosh, unary.exp, unary.expm1, unary.floor, numeric.inv, unary.isfinite, unary.isinf, unary.isnan, unary.log,
+    unary.cosh, unary.exp, unary.expm1, unary.floor, unary.inv, unary.isfinite, unary.isinf, unary.isnan, unary.log,
     unary.log1p, unary.neg, activation.relu, activation.relu6, unary.round, activation.sigmoid, unary.sin, unary.sinh,
     activation.softsign, unary.sqrt, unary.square, unary.tan, activation.tanh,
 )

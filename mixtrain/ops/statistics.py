@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import bool_, is_float
+from mixtrain.dtype import bool_, int64, is_float
 from mixtrain.ops.extremes import amax, amin
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, pair, rank_of, tensor, tensor_dtype, widened
 from mixtrain.ops.ordering import sort
@@ -132,10 +132,12 @@ def nansum(
     dtype: DTypeLike | None = None,
 ) -> Tensor:
     """The sum of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps the axis."""
-    x = as_floats("ops.nansum", input)
-    x = keras.ops.where(keras.ops.isnan(x), keras.ops.zeros_like(x), x)
-    x = x if dtype is None else keras.ops.cast(x, dtype)
-    return keras.ops.sum(x, axis=axes_of("ops.nansum", axis, rank_of(x)), keepdims=keepdims)
+    x = tensor("ops.nansum", input)
+    x = keras.ops.where(keras.ops.isnan(x), keras.ops.zeros_like(x), x) if is_float(x.dtype) else x
+    dtype = tensor_dtype(x) if dtype is None else dtype
+    dtype = int64 if dtype == bool_ else dtype
+    total = keras.ops.sum(keras.ops.cast(x, dtype), axis=axes_of("ops.nansum", axis, rank_of(x)), keepdims=keepdims)
+    return keras.ops.cast(total, dtype)
 
 
 def quantile(

@@ -7,7 +7,7 @@ import math
 import keras
 
 from mixtrain import checks
-from mixtrain.dtype import is_float
+from mixtrain.dtype import is_complex, is_float
 from mixtrain.ops.elementwise import keep_integers, renamed, unary, unary_function
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import as_primitive, primitives
@@ -36,6 +36,15 @@ sqrt = unary_function("sqrt", keras.ops.sqrt, "The square root of `x`.", paramet
 rsqrt = unary_function("rsqrt", keras.ops.rsqrt, "1 / sqrt(`input`).")
 square = unary_function("square", keras.ops.square, "`input` times itself.", floats=False)
 reciprocal = unary_function("reciprocal", keras.ops.reciprocal, "1 / `input`.")
+
+
+def _inv(x: Tensor) -> Tensor:
+    if is_float(x.dtype) or is_complex(x.dtype):
+        return keras.ops.reciprocal(x)
+    return keras.ops.where(keras.ops.abs(x) == 1, x, keras.ops.zeros_like(x))
+
+
+inv = unary_function("inv", _inv, "1 / `input`, of integers rounded towards zero.", floats=False)
 
 
 
@@ -133,7 +142,7 @@ def deepcopy(input_x: TensorLike) -> Tensor:
     Tan, Asin, ACos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh, Erf, Erfc, IsNan, IsInf, IsFinite, LogicalNot, Identity,
 ) = primitives(
     Exp=exp, Expm1=expm1, Log=log, Log1p=log1p, Sqrt=sqrt, Rsqrt=rsqrt, Square=square, Reciprocal=reciprocal,
-    Inv=reciprocal, Abs=abs, Neg=neg, Sign=sign, Floor=floor, Ceil=ceil, Trunc=trunc, Rint=round, Sin=sin, Cos=cos,
+    Inv=inv, Abs=abs, Neg=neg, Sign=sign, Floor=floor, Ceil=ceil, Trunc=trunc, Rint=round, Sin=sin, Cos=cos,
     Tan=tan, Asin=asin, ACos=acos, Atan=atan, Sinh=sinh, Cosh=cosh, Asinh=asinh, Acosh=acosh, Atanh=atanh, Erf=erf,
     Erfc=erfc, IsNan=isnan, IsInf=isinf, IsFinite=isfinite, LogicalNot=logical_not, Identity=deepcopy,
 )

@@ -130,3 +130,50 @@ def test_parameters_of_one_name_in_a_tuple_are_refused() -> None:
     one = mixtrain.Parameter(1.0, name="w")
     cell.twice = mixtrain.ParameterTuple([one, one])
     assert [parameter.name for parameter in cell.trainable_params()] == ["w"]
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 2, 2)])
+def test_diag_has_twice_the_axes_of_its_input(shape: tuple[int, ...]) -> None:
+    x = np.arange(1.0, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
+    for result in (ops.diag(Tensor(x)), ops.Diag()(Tensor(x)), Tensor(x).diag()):
+        assert result.asnumpy().tolist() == np.diag(x.ravel()).reshape(shape * 2).tolist()
+    assert mixtrain.grad(ops.diag)(Tensor(x)).asnumpy().tolist() == np.ones(shape).tolist()
+
+
+def test_numpy_transposes_a_tensor() -> None:
+    x = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert np.transpose(x).tolist() == x.transpose(None).tolist() == [[1, 4], [2, 5], [3, 6]]
+    with pytest.raises(TypeError, match=r"dims must be a tuple of ints; got NoneType None. Write dims=\(1, 0\)"):
+        ops.transpose(x, None)
+
+
+@pytest.mark.parametrize("dtype", [mixtrain.int32, mixtrain.int8, mixtrain.int64])
+def test_inverses_and_sums_of_integers_are_integers(dtype: Any) -> None:
+    x = Tensor([-100, -1, 1, 2], dtype)
+    stored = x.dtype  # JAX has int32 for int64.
+    for result, expected in ((ops.inv(x), [0, -1, 1, 0]), (ops.Inv()(x), [0, -1, 1, 0]), (ops.nansum(x), -98)):
+        assert (result.dtype, result.asnumpy().tolist()) == (stored, expected)
+    assert ops.nanmedian(x)[0].dtype == stored and ops.reciprocal(x).dtype == mixtrain.float32
+
+
+def test_the_dot_product_of_complex_vectors_conjugates_the_first() -> None:
+    x = Tensor(np.array([1 + 2j, 3 + 4j], np.complex64))
+    assert complex(ops.vecdot(x, x * x).asnumpy()) == 80 + 110j
+
+
+def test_vectors_must_be_as_many_as_inputs() -> None:
+    x = Tensor([1.0])
+    with pytest.raises(ValueError, match="jvp: v must have 2 vectors, one an input; got 1"):
+        ops.jvp(lambda a, b: a * b, (x, x), x)
+
+
+def test_moving_statistics_move_once_however_often_vjp_differentiates() -> None:
+    norm = nn.BatchNorm1d(2, momentum=0.9)
+    norm.set_train()
+    x = Tensor([[1.0, 2.0], [3.0, 5.0]])
+    _, vjp_fn = mixtrain.vjp(norm, x)
+    once = norm.moving_mean.asnumpy().copy()
+    for _ in range(3):
+        vjp_fn((x,))
+    np.testing.assert_array_equal(norm.moving_mean.asnumpy(), once)
+    np.testing.assert_allclose(once, [0.2, 0.35], rtol=1e-6)
