@@ -38,7 +38,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         input_data: A number, list, NumPy array, backend tensor or Tensor.
         dtype: Its dtype; without it, that of `input_data` (Python floats give float32).
         shape: Shape of the values that `init` creates; zeros without `init`. With None or -1 for an unknown size it is
-            a description without values, for `Cell.set_inputs` and `export`.
+            a description without values, for `Cell.set_inputs` and `export`; with a dtype alone, of unknown rank.
         init: An `Initializer` that creates the values.
         internal: Accepted for MindSpore scripts.
         const_arg: Accepted for MindSpore scripts.
@@ -295,6 +295,15 @@ backend.wrap_with(_wrap)
 backend.register_tensor(Tensor, _from_backend)
 
 
+class _OfUnknownRank(keras.KerasTensor):  # type: ignore[misc]
+    """What a Tensor without values or shape holds, as scripts pass to `set_inputs`."""
+
+    shape = property(lambda self: (-2,))
+
+    def __init__(self, dtype: str) -> None:
+        super().__init__((None,), dtype)
+
+
 def initial_value(
     input_data: TensorLike | None, dtype: DType | None, shape: int | Sequence[int] | None = None,
     init: Initializer | None = None,
@@ -311,6 +320,8 @@ def initial_value(
         if None in known:
             return keras.KerasTensor(known, (dtype or float32).name)
         return backend.to_tensor(np.zeros(known), dtype or float32)
+    if input_data is None and dtype is not None:
+        return _OfUnknownRank(dtype.name)
     if input_data is None:
         raise checks.fail_type("Tensor", "input_data must be given", input_data, "Tensor(1.0)")
     value = boundary.to_backend_tensors(input_data)

@@ -120,3 +120,17 @@ def test_operations_build_functional_keras_models() -> None:
     output = ops.concat((ops.exp(ops.mul(source, 2)), ops.add(source, source)), 1)
     model = keras.Model(source, ops.ReduceSum()(output, 1))
     assert backend.to_numpy(model(np.zeros((2, 3), np.float32))).tolist() == [3.0, 3.0]
+
+
+def test_a_tensor_of_unknown_rank_describes_an_input() -> None:
+    anything = ms.Tensor(shape=None, dtype=ms.float16)
+    assert (anything.shape, anything.dtype, repr(anything)) == (
+        (-2,), ms.float16, "Tensor(shape=[-2], dtype=Float16, value= )"
+    )
+    network = ms.nn.ReLU()
+    network.set_inputs(anything)
+    assert network(ms.Tensor([-1.0, 2.0])).asnumpy().tolist() == [0.0, 2.0]
+    with pytest.raises(ValueError, match="ops.add: expected arguments that fit"):
+        anything + 1
+    with pytest.raises(ValueError, match="export: the number of axes of each input must be known"):
+        ms.export(network, anything, file_name="unused", file_format="SAVED_MODEL")
