@@ -8,6 +8,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.ops.inputs import as_floats, tensor
+from mixtrain.ops.labels import check_range
 from mixtrain.ops.primitive import Primitive, configured
 from mixtrain.typing import Tensor, TensorLike
 
@@ -67,6 +68,7 @@ def ctc_loss(
     labels = labels[None] if len(labels.shape) == 1 else labels
     # What fills up a target may be any number, which no class has to have.
     labels = keras.ops.where(keras.ops.arange(labels.shape[1])[None] < counts[:, None], labels, blank)
+    check_range(where, "each target", labels, 0, logs.shape[-1] - 1)
     blanks = keras.ops.full_like(labels, blank)
     extended = keras.ops.reshape(keras.ops.stack([blanks, labels], axis=-1), (labels.shape[0], -1))
     extended = keras.ops.concatenate([extended, blanks[:, :1]], axis=1)

@@ -84,6 +84,7 @@ def _with_values(leaves: Sequence[Any], positions: Sequence[int], values: Sequen
 def _gradient_leaves(where: str, args: Sequence[Tree], new: Any) -> list[Any]:
     """Return the gradients that `backward` returned, one for each leaf of the arguments."""
     new = tuple(new) if isinstance(new, (tuple, list)) else (new,)
+    new = new[: len(args)]  # As in MindSpore, which some functions also return `dout`.
     if len(new) != len(args):
         raise checks.fail_type(
             f"{where}.bprop", f"it must return {len(args)} gradients, one for each input",
@@ -110,12 +111,20 @@ def _flat(gradient: Tree) -> list[Any]:
 
 
 def _fitted(where: str, gradient: Any, value: Tensor) -> Tensor:
-    """Return a gradient in the dtype and shape of its tensor; zeros for None."""
+    """Return a gradient in the dtype and shape of its tensor, summed where that was broadcast; zeros for None."""
     if gradient is None:
         return keras.ops.zeros_like(value)
     fitted = keras.ops.cast(backend.to_tensor(gradient), value.dtype)
     if len(fitted.shape) == 0:
         return keras.ops.broadcast_to(fitted, keras.ops.shape(value))
+    more = len(fitted.shape) - len(value.shape)
+    if more > 0:
+        fitted = keras.ops.sum(fitted, axis=tuple(range(more)))
+    repeated = tuple(
+        axis for axis, (size, own) in enumerate(zip(fitted.shape, value.shape, strict=False)) if own == 1 and size != 1
+    )
+    if repeated:
+        fitted = keras.ops.sum(fitted, axis=repeated, keepdims=True)
     if len(fitted.shape) != len(value.shape) or any(
         None not in pair and pair[0] != pair[1] for pair in zip(fitted.shape, value.shape, strict=True)
     ):

@@ -103,8 +103,9 @@ def differentiate(
 
     with parameters_read_as(None):  # Differentiate by the variables themselves, not by their casts.
         _, outputs, gradients = run_gradient(fn, passed, lambda: backend.value_and_gradient(forward, weights, tensors))
-    gradients = [*hooked(gradients[: len(weights)], weights), *gradients[len(weights) :]]
     dense = [_dense(gradient, source) for gradient, source in zip(gradients, [*weights, *tensors], strict=True)]
+    changed = hooked(dense[: len(weights)], weights)
+    dense[: len(weights)] = [_dense(gradient, weight) for gradient, weight in zip(changed, weights, strict=True)]
     tensor_gradients = iter(dense[len(weights) :])
 
     def gradient_of(value: Any) -> Tensor:
@@ -190,7 +191,8 @@ def _weighted_sum(where: str, outputs: Tree, sens: Tree) -> Tensor:
     Of complex numbers that is the real part of the product with the conjugate of `sens`, as in MindSpore and PyTorch.
     """
     tensors = [value for value in keras.tree.flatten(outputs) if backend.is_tensor(value)]
-    weights = [None] * len(tensors) if sens is None else [sens] if len(tensors) == 1 else keras.tree.flatten(sens)
+    nested = len(tensors) > 1 or isinstance(sens, (tuple, list, dict))
+    weights = [None] * len(tensors) if sens is None else keras.tree.flatten(sens) if nested else [sens]
     if len(weights) != len(tensors):
         raise checks.fail_value(
             where, f"sens must have {len(tensors)} gradients, one an output", len(weights), "a tuple"

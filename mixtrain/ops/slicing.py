@@ -334,6 +334,7 @@ def _unsorted_segment(how: str, description: str) -> Callable[..., Tensor]:
         value, ids = tensor(where, x), keras.ops.cast(tensor(where, segment_ids), "int32")
         rows = keras.ops.reshape(value, (-1, *value.shape[rank_of(ids):]))
         flat_ids = keras.ops.reshape(ids, (-1,))
+        check_range(where, "each segment id", flat_ids, -(2**31), int(num_segments) - 1)  # Negative ids are dropped.
         if how == "sum":
             return keras.ops.segment_sum(rows, flat_ids, num_segments=int(num_segments))
         # Keras has no segment minimum or product, and its segment_max of no elements depends on the backend.

@@ -162,7 +162,7 @@ def test_trees_numbers_and_named_arguments_are_taken() -> None:
 
 
 @pytest.mark.parametrize(("returned", "error", "message"), [
-    (lambda x, dout: (dout, dout), TypeError, r"Wrong.*bprop: it must return 1 gradients, one for each input"),
+    (lambda x, dout: (), TypeError, r"Wrong.*bprop: it must return 1 gradients, one for each input"),
     (lambda x, dout: ((dout, dout),), TypeError, r"bprop: the gradient of an input of 1 tensors must have as many"),
     (lambda x, dout: (dout[:1],), ValueError, r"bprop: the gradient of an input of shape \(2,\) must have its shape"),
 ])
@@ -177,6 +177,20 @@ def test_gradients_that_do_not_fit_are_refused(returned: Any, error: type[Except
     wrong = Wrong()
     with pytest.raises(error, match=message):
         mixtrain.grad(lambda x: wrong(x).sum())(Tensor([1.0, 2.0]))
+
+
+def test_gradients_of_a_broadcast_shape_are_summed_and_further_ones_ignored_as_in_mindspore() -> None:
+    class Sum(nn.Cell):
+        def construct(self, x: Tensor, y: Tensor) -> Tensor:
+            return x + y
+
+        def bprop(self, x: Tensor, y: Tensor, out: Tensor, dout: Tensor) -> Any:
+            return dout, dout, out, dout
+
+    both = ops.GradOperation(get_all=True)(Sum())
+    for x, expected in (([3.0, 3.0, 3.0], [2.0] * 3), ([[1.0], [2.0]], [[3.0], [3.0]]), (1.0, 6.0)):
+        first, second = both(Tensor(x), Tensor(np.ones((2, 3), np.float32)))
+        assert first.asnumpy().tolist() == expected and second.asnumpy().tolist() == [[1.0] * 3] * 2
 
 
 def test_a_function_of_backend_tensors_and_integers_without_gradients() -> None:

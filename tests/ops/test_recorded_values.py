@@ -177,3 +177,36 @@ def test_moving_statistics_move_once_however_often_vjp_differentiates() -> None:
         vjp_fn((x,))
     np.testing.assert_array_equal(norm.moving_mean.asnumpy(), once)
     np.testing.assert_allclose(once, [0.2, 0.35], rtol=1e-6)
+
+
+@pytest.mark.parametrize("how", ["sum", "max", "min", "prod"])
+def test_a_segment_that_does_not_exist_is_refused(how: str) -> None:
+    function = getattr(ops, f"unsorted_segment_{how}")
+    with pytest.raises(ValueError, match=f"ops.unsorted_segment_{how}: each segment id must be from .* to 1; got 5"):
+        function(Tensor([1.0, 2.0]), Tensor([0, 5]), 2)
+    assert function(Tensor([1.0, 2.0]), Tensor([-1, 0]), 2).asnumpy()[0] == 2.0
+
+
+def test_a_target_that_is_no_class_is_refused_where_it_counts() -> None:
+    logs = Tensor(np.log(np.full((6, 1, 4), 0.25, np.float32)))
+    loss = nn.CTCLoss(blank=0, reduction="none")
+    with pytest.raises(ValueError, match="ops.ctc_loss: each target must be from 0 to 3; got 5"):
+        loss(logs, Tensor([[1, 5]]), Tensor([6]), Tensor([2]))
+    assert float(loss(logs, Tensor([[1, 3]]), Tensor([6]), Tensor([2]))[0]) == pytest.approx(4.06927)
+    assert np.isfinite(loss(logs, Tensor([[1, 99]]), Tensor([6]), Tensor([1])).asnumpy()).all()
+
+
+def test_the_gradient_of_a_dict_of_outputs_is_a_dict() -> None:
+    squares = ops.GradOperation(sens_param=True)(lambda x: {"a": x * x, "b": 3 * x})
+    assert squares(Tensor([2.0]), {"a": Tensor([3.0]), "b": Tensor([10.0])}).asnumpy().tolist() == [42.0]
+    single = ops.GradOperation(sens_param=True)(lambda x: (x * x,))
+    assert single(Tensor([2.0]), (Tensor([3.0]),)).asnumpy().tolist() == [12.0]
+
+
+def test_the_hook_of_a_parameter_that_nothing_depends_on_sees_zeros() -> None:
+    used, unused = mixtrain.Parameter([2.0], name="used"), mixtrain.Parameter([3.0], name="unused")
+    seen: list[list[float]] = []
+    for parameter in (used, unused):
+        parameter.register_hook(lambda gradient: seen.append(gradient.asnumpy().tolist()))
+    mixtrain.grad(lambda x: x * used, None, [used, unused])(Tensor([5.0]))
+    assert seen == [[5.0], [0.0]]

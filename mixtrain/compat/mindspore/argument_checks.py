@@ -115,8 +115,12 @@ def _comparison(kind: type, rel: str, bound: float) -> Callable[..., Any]:
 
 check_positive_int: Final = _comparison(numbers.Integral, GT, 0)
 check_non_negative_int: Final = _comparison(numbers.Integral, GE, 0)
+check_negative_int: Final = _comparison(numbers.Integral, LT, 0)
+check_non_positive_int: Final = _comparison(numbers.Integral, LE, 0)
 check_positive_float: Final = _comparison(float, GT, 0)
 check_non_negative_float: Final = _comparison(float, GE, 0)
+check_negative_float: Final = _comparison(float, LT, 0)
+check_non_positive_float: Final = _comparison(float, LE, 0)
 
 
 def check_is_int(arg_value: int, arg_name: str | None = None, prim_name: str | None = None) -> int:
@@ -161,8 +165,9 @@ check_number_range: Final = _in_range(numbers.Real)
 
 
 def twice(x: Any) -> tuple[Any, ...]:
-    """Return a pair of a value that may be a pair. Example: ``twice(3)`` is ``(3, 3)``."""
-    return tuple(x) if isinstance(x, (tuple, list)) and len(x) == 2 else (x, x)
+    """Return a pair of ints of an int or a pair. Example: ``twice(3)`` is ``(3, 3)``. Raises: TypeError."""
+    pair = x if isinstance(x, tuple) and len(x) == 2 else (x, x)
+    return tuple(_checked_number(numbers.Integral, value, None, "twice") for value in pair)
 
 
 # MindSpore's name before 2.0.

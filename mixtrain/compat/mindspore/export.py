@@ -74,7 +74,7 @@ def _with_values(value: TensorLike) -> TensorLike:
     """Return zeros for a Tensor without values, with 1 for its unknown sizes; others unchanged."""
     if isinstance(value, Tensor) and isinstance(value.content, keras.KerasTensor):
         if value.shape == (-2,):
-            raise checks.fail_value("export", "the number of axes of each input must be known", value, "shape=(None, 3)")
+            raise checks.fail_value("export", "the number of axes of each input must be known", value, "shape=(None,)")
         return Tensor(shape=[1 if size is None else size for size in value.shape], dtype=value.dtype)
     return value
 
