@@ -9,8 +9,8 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.boundary import to_backend_tensors, to_tensors
-from mixtrain.dtype import is_float
+from mixtrain.boundary import UserTensor, to_backend_tensors, to_tensors
+from mixtrain.dtype import float32, is_float
 from mixtrain.ops.gradient import check_function, tensor_positions
 from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.repeated_forward import noting_forward, repeat_forward
@@ -95,7 +95,12 @@ def jvp(
 
 def _jvp(fn: Callable[..., Any], inputs: tuple[Tensor, ...], vectors: tuple[Tensor, ...], outputs: Tree) -> Tree:
     """Compute Jacobian-vector products by two backward passes: J v is the gradient of (u J) v by u."""
-    duals = tuple(to_tensors(keras.ops.ones_like(to_backend_tensors(output))) for output in _tuple(outputs))
+    if all(_is_int(value) for value in inputs):  # As MindSpore has it: the products of the same numbers as floats.
+        inputs, vectors = (tuple(value.astype(float32) for value in values) for values in (inputs, vectors))
+    duals = tuple(
+        to_tensors(keras.ops.ones_like(to_backend_tensors(value.astype(float32) if _is_int(value) else value)))
+        for value in _tuple(outputs)
+    )
     positions = tuple(range(len(inputs)))
 
     def product(*duals: Tensor) -> Tree:
@@ -103,8 +108,16 @@ def _jvp(fn: Callable[..., Any], inputs: tuple[Tensor, ...], vectors: tuple[Tens
         pairs = zip(_tuple(gradients), vectors, strict=True)
         return sum((gradient * vector).sum() for gradient, vector in pairs)
 
-    products = value_and_grad(product, tuple(range(len(duals))))(*duals)[1]
-    return products if isinstance(outputs, (tuple, list)) else _tuple(products)[0]
+    products = _tuple(value_and_grad(product, tuple(range(len(duals))))(*duals)[1])
+    products = tuple(
+        item.astype(value.dtype) if _is_int(value) else item
+        for item, value in zip(products, _tuple(outputs), strict=True)
+    )
+    return products if isinstance(outputs, (tuple, list)) else products[0]
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, UserTensor) and tensor_dtype(value).startswith(("int", "uint"))
 
 
 def linearize(fn: Callable[..., Any], inputs: TensorLike | Sequence[TensorLike]) -> tuple[Tree, Callable[..., Any]]:

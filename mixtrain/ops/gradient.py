@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.boundary import in_mode, to_backend_tensors, to_current_values, to_tensors, wants_tensors
-from mixtrain.dtype import float32, is_complex, is_float, wider
+from mixtrain.dtype import bool_, float32, is_complex, is_float, wider
 from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.parameter_reads import parameter_read_dtype, parameters_read_as
 from mixtrain.ops.primitive import Primitive
@@ -78,10 +78,10 @@ def differentiate(
 
     `where`: Name of the caller, for errors. `fn`: A Cell or a function. `inputs`: Its arguments; NumPy arrays become
     tensors. `named`: Its keyword arguments. `positions`: The arguments to differentiate by, counted through `inputs`
-    and then `named`: tensors or tuples of tensors; numbers are skipped. The gradient of an integer tensor is zeros.
-    `weights`: The variables to differentiate by, or
-    None; the gradient of one without `requires_grad` is zeros. `sens`: The gradient of the outputs: None for 1
-    everywhere, a number, a tensor, or one for each output. `only_first`: Whether only the first output counts.
+    and then `named`: tensors or tuples of tensors; numbers are skipped. The gradient of an integer tensor is zeros
+    beside those of floats, else that of `_of_integers`. `weights`: The variables to differentiate by, or None; the
+    gradient of one without `requires_grad` is zeros. `sens`: The gradient of the outputs: None for 1 everywhere, a
+    number, a tensor, or one for each output. `only_first`: Whether only the first output counts.
     """
     wants = wants_tensors(inputs, named)
     names, passed = tuple(named), (*inputs, *named.values())
@@ -92,6 +92,8 @@ def differentiate(
     watched = [inputs[index] for index in watched_at]
     tensors = [value for value in keras.tree.flatten(watched) if _is_float_tensor(value)]
     weights = list(weights or ())
+    if not tensors and not weights and watched:
+        return _of_integers(where, fn, passed, names, positions, sens, only_first=only_first)
     read_dtype = parameter_read_dtype()
 
     def forward(*tensors: Tensor) -> tuple[Tensor, Tree]:
@@ -130,6 +132,55 @@ def differentiate(
         for index, gradient in zip(watched_at, by_input, strict=True)
     )
     return outputs, by_input, by_weight
+
+
+def _of_integers(
+    where: str, fn: Callable[..., Any], passed: Sequence[Any], names: tuple[str, ...], positions: Sequence[int],
+    sens: Tree, *, only_first: bool,
+) -> tuple[Tree, tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Return what `differentiate` does where all inputs to differentiate by are integers.
+
+    As in MindSpore the gradient is that of the same numbers as floats, rounded towards zero; zeros for bools, for what
+    takes no floats, as an index does, and for what returns none.
+    """
+    count = len(passed) - len(names)
+    outputs = fn(*passed[:count], **dict(zip(names, passed[count:], strict=True)))
+    watched = [to_backend_tensors(passed[index]) for index in tensor_positions(passed, positions)]
+    first = outputs[:1] if only_first and isinstance(outputs, (tuple, list)) else outputs
+    tensors = [value for value in keras.tree.flatten(to_backend_tensors(first)) if backend.is_tensor(value)]
+    # Of bools too, so that what does not fit is refused before anything is tried.
+    _weighted_sum(where, [keras.ops.cast(value, float32) for value in tensors], to_backend_tensors(sens))
+    found: Sequence[Any] = [None] * len(watched)
+    for dtype in dict.fromkeys(map(backend.canonical_dtype, ("float64", "float32"))):
+        floats = [
+            keras.tree.map_structure(lambda value, dtype=dtype: _as_floats(value, dtype), value)
+            if index in positions else value for index, value in enumerate(passed)
+        ]
+        named = dict(zip(names, floats[count:], strict=True))
+        try:
+            found = to_backend_tensors(
+                differentiate(where, fn, floats[:count], named, positions, None, sens, only_first=only_first)[1]
+            )
+            break
+        except Exception:  # What the function raises of floats, it did not of its own inputs.
+            continue
+    gradients = iter(keras.tree.flatten(found))
+    by_input = keras.tree.map_structure(lambda value: _in_integers(next(gradients), value), tuple(watched))
+    return outputs, to_tensors(by_input) if wants_tensors(passed) else by_input, ()
+
+
+def _as_floats(value: Any, dtype: str) -> Any:
+    """Return an integer tensor as floats; anything else, also a bool one, as it is."""
+    if not isinstance(value, (*backend.TENSOR_TYPES, np.ndarray, keras.Variable)) or tensor_dtype(value) == bool_:
+        return value
+    floats = keras.ops.cast(to_backend_tensors(value), dtype)
+    return to_tensors(floats) if wants_tensors(value) else floats
+
+
+def _in_integers(gradient: Any, value: Any) -> Any:
+    if not backend.is_tensor(value):
+        return value
+    return keras.ops.zeros_like(value) if gradient is None else keras.ops.cast(gradient, value.dtype)
 
 
 def _call(fn: Callable[..., Any], inputs: Sequence[Any], names: tuple[str, ...], wants: bool) -> Tree:

@@ -263,3 +263,38 @@ def test_the_quotient_of_complex_tensors_is_complex() -> None:
         (ops.true_divide(C, 2j), first / 2j), (ops.DivNoNan()(C, SENS), first / second),
     ):
         np.testing.assert_allclose(quotient.asnumpy(), expected, rtol=1e-5)
+
+
+N1, N2 = mixtrain.Tensor([1, 2, 3], mixtrain.int32), mixtrain.Tensor([4, 5, 6], mixtrain.int32)
+
+
+# Recorded with mindspore 2.10.0: the gradients of the same numbers as floats, rounded towards zero.
+@pytest.mark.parametrize(
+    ("fn", "expected"),
+    [
+        (lambda a, b: a * b, ([4, 5, 6], [1, 2, 3])), (lambda a, b: a * 2.5 * b, ([10, 12, 15], [2, 5, 7])),
+        (lambda a, b: ops.cast(a, mixtrain.float32) * b, ([4, 5, 6], [1, 2, 3])),
+        (lambda a, b: b % a, ([-4, -2, -2], [1, 1, 1])), (lambda a, b: a > b, ([0, 0, 0], [0, 0, 0])),
+        (lambda a, b: (a * b, a + b), ([5, 6, 7], [2, 3, 4])), (lambda a, b: (a * b).sum(), ([4, 5, 6], [1, 2, 3])),
+        (lambda a, b: ops.gather(R, a, 0), ([0, 0, 0], [0, 0, 0])), (lambda a, b: ops.argmax(a), ([0] * 3, [0] * 3)),
+        (lambda a, b: ops.where(a > 1, a, b), ([0, 1, 1], [1, 0, 0])), (ops.bitwise_and, ([0] * 3, [0] * 3)),
+    ],
+)
+def test_gradients_by_integers_alone_are_integers(fn: Callable[..., Any], expected: Any) -> None:
+    value, gradients = mixtrain.value_and_grad(fn, (0, 1))(N1, N2)
+    assert plain(value) == plain(fn(N1, N2)) and plain(gradients) == expected
+    assert {gradient.dtype for gradient in gradients} == {mixtrain.int32}
+    assert plain(ops.GradOperation(get_all=True)(fn)(N1, b=N2) if fn is not ops.bitwise_and else expected) == expected
+
+
+def test_products_with_jacobians_of_integers_are_integers() -> None:
+    assert plain(mixtrain.jvp(lambda a, b: a * b, (N1, N2), (N1, N2))) == ([4, 10, 18], [8, 20, 36])
+    assert plain(mixtrain.vjp(lambda a, b: a * b, N1, N2)[1](N2)) == ([16, 25, 36], [4, 10, 18])
+    with pytest.raises(ValueError, match="sens must have the shape of the output"):
+        mixtrain.vjp(lambda a: a.sum(), N1)[1](N2)
+    assert plain(mixtrain.grad(lambda a, b: a * b, (0, 1))(R[:3], N2)) == ([4.0, 5.0, 6.0], [0, 0, 0])
+
+
+def test_a_function_of_integers_that_fails_of_its_own_fails_in_its_gradient() -> None:
+    with pytest.raises(ValueError, match="broadcast"):
+        mixtrain.grad(lambda a: a * mixtrain.Tensor([1, 2], mixtrain.int32))(N1)
