@@ -8,7 +8,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 # First, as it raises for a Keras backend that is not supported.
-from mixtrain import backend as _backend  # noqa: F401  isort: skip
+from mixtrain import backend as _backend  # isort: skip
 
 from mixtrain import faces as _faces
 from mixtrain.compat.mindspore import module_paths as _module_paths
@@ -141,6 +141,7 @@ _HOMES["bool"] = "mixtrain.dtype:bool_"
 _serve_names(__name__, _HOMES)
 _module_paths.install_homes()
 _faces.load_with(lambda: _import_module("mixtrain.nn"))
+_backend.load_public_with(lambda: _import_module("mixtrain.common.tensor"))
 
 
 def __dir__() -> list[str]:

@@ -27,8 +27,8 @@ from mixtrain.backend.refused_batch import (
 )
 from mixtrain.backend.share import SEED_STRIDE, Share, is_one_number, merge_of
 from mixtrain.backend.tensor_base import (
-    LayoutView, TensorBase, backend_value, cast_keeping_layout, make_views_with, mask_of, nhwc_of, on_layout,
-    public_tensor, set_mask, wrap_with,
+    LayoutView, TensorBase, backend_value, cast_keeping_layout, load_public_with, make_views_with, mask_of, nhwc_of,
+    on_layout, public_tensor, set_mask, wrap_with,
 )
 from mixtrain.backend.user_code import Operation
 

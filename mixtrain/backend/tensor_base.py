@@ -66,10 +66,19 @@ class LayoutView(TensorBase):
 
 
 class _Public:
-    """The conversion of backend tensors to public ones, and of channels-last ones to views."""
+    """The conversion of backend tensors to public ones, and of channels-last ones to views.
 
-    make: Callable[[BackendTensor], Any] = staticmethod(lambda value: value)
+    `load`: Imports the class of public tensors, which sets the conversion: the first of them may be a result.
+    """
+
+    load: Callable[[], Any] = staticmethod(lambda: None)
+    make: Callable[[BackendTensor], Any] | None = None
     view: Callable[[BackendTensor], LayoutView]
+
+
+def load_public_with(load: Callable[[], Any]) -> None:
+    """Set the function that imports the class of public tensors when the first is made; the front door does."""
+    _Public.load = staticmethod(load)
 
 
 def wrap_with(make: Callable[[BackendTensor], Any]) -> None:
@@ -79,7 +88,9 @@ def wrap_with(make: Callable[[BackendTensor], Any]) -> None:
 
 def public_tensor(value: BackendTensor) -> Any:
     """Convert a backend tensor, or a view of one, to a public tensor."""
-    return _Public.make(value)
+    if _Public.make is None:
+        _Public.load()
+    return value if _Public.make is None else _Public.make(value)
 
 
 def backend_value(value: Any) -> Any:

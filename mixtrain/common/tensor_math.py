@@ -88,7 +88,7 @@ class MathMethods:
     matrix_power, slogdet, log_matrix_determinant, svd = ops.matrix_power, ops.slogdet, ops.slogdet, ops.svd
     lgamma, digamma, mvlgamma = ops.lgamma, ops.digamma, ops.mvlgamma
     bitwise_not = invert = ops.invert
-    conj = real = positive = ops.positive
+    conj, real, positive = ops.conj, ops.real, ops.positive
     mH = property(ops.adjoint)
     allclose = tensor_method("allclose", _allclose)
     argmax_with_value = tensor_method("argmax_with_value", _with_index(True))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mixtrain import backend
-from mixtrain.common import tensor as _tensor  # noqa: F401  # Makes what iterators yield Tensors.
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 

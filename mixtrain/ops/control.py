@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors
+from mixtrain.boundary import UserTensor, in_mode, note_in_place, to_backend_tensors, to_tensors
 from mixtrain.ops.primitive import Primitive, primitives
 from mixtrain.typing import Tensor, TensorLike, Tree
 
@@ -91,6 +91,7 @@ def vmap(fn: Callable[..., Any], in_axes: int | Tree = 0, out_axes: int | Tree =
     def mapped(*args: Any) -> Tree:
         arguments = [to_backend_tensors(value) for value in args]
         leaves, axes = keras.tree.flatten(arguments), _axes_of(arguments, in_axes)
+        written: list[int] = []
         mapped_arguments = [
             keras.ops.moveaxis(backend.to_tensor(leaf), axis, 0)
             for leaf, axis in zip(leaves, axes, strict=True) if axis is not None
@@ -99,18 +100,25 @@ def vmap(fn: Callable[..., Any], in_axes: int | Tree = 0, out_axes: int | Tree =
         def call(slices: Tree, function: Callable[..., Any] = fn) -> Tree:
             remaining = iter(slices)
             values = [leaf if axis is None else next(remaining) for leaf, axis in zip(leaves, axes, strict=True)]
+            passed = to_tensors(keras.tree.pack_sequence_as(arguments, values))
             with in_mode("tensors"):
-                results = function(*to_tensors(keras.tree.pack_sequence_as(arguments, values)))
-                return keras.tree.map_structure(backend.to_tensor, to_backend_tensors(results))
+                results = keras.tree.map_structure(backend.to_tensor, to_backend_tensors(function(*passed)))
+            contents = {
+                index: leaf.content for index, leaf in enumerate(keras.tree.flatten(passed))
+                if isinstance(leaf, UserTensor) and leaf.content is not values[index]
+            }
+            written[:] = contents
+            return results, list(contents.values())
 
         if isinstance(fn, Iterable):  # A CellList.
             results = [
                 call(keras.tree.map_structure(lambda leaf, n=index: leaf[n], mapped_arguments), cell)
                 for index, cell in enumerate(fn)
             ]
-            outputs = keras.tree.map_structure(lambda *leaves: keras.ops.stack(leaves), *results)
+            outputs, contents = keras.tree.map_structure(lambda *leaves: keras.ops.stack(leaves), *results)
         else:
-            outputs = keras.ops.vectorized_map(call, tuple(mapped_arguments))
+            outputs, contents = keras.ops.vectorized_map(call, tuple(mapped_arguments))
+        _write_slices(args, axes, dict(zip(written, contents, strict=True)))
         # An output without such an axis is the same for all slices.
         moved = [
             leaf[0] if axis is None else keras.ops.moveaxis(leaf, 0, axis)
@@ -119,6 +127,19 @@ def vmap(fn: Callable[..., Any], in_axes: int | Tree = 0, out_axes: int | Tree =
         return to_tensors(keras.tree.pack_sequence_as(outputs, moved))
 
     return mapped
+
+
+def _write_slices(args: Sequence[Any], axes: Sequence[int | None], contents: dict[int, Tensor]) -> None:
+    """Write to the Tensors and Parameters among the arguments what a mapped function wrote to their slices."""
+    passed = keras.tree.flatten(args)
+    for index, content in contents.items():
+        axis = axes[index]
+        if axis is None:
+            got = f"a write to argument {index}, of axis None"
+            raise checks.fail_value("vmap", "a function may write to what it maps over", got, "in_axes=0")
+        if isinstance(passed[index], UserTensor):
+            passed[index].store(keras.ops.moveaxis(content, 0, axis))
+            note_in_place(passed[index])
 
 
 def _axes_of(values: Tree, axes: Any) -> list[int | None]:

@@ -16,7 +16,7 @@ from mixtrain.ops.complex_numbers import conj
 from mixtrain.ops.inputs import as_floats, pair, rank_of, tensor, widened
 from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive, primitives
 from mixtrain.ops.products import bmm, matmul, mv, outer
-from mixtrain.ops.reduction import norm, norm_along
+from mixtrain.ops.reduction import norm, norm_along, power_norm
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -277,13 +277,7 @@ def _row_norms(x: Tensor, p: float) -> Tensor:
         return keras.ops.max(magnitude, axis=-1)
     if p == 0:
         return keras.ops.cast(keras.ops.count_nonzero(magnitude, axis=-1), x.dtype)
-    return _lp_norm(magnitude, p, -1)
-
-
-def _lp_norm(magnitude: Tensor, p: float, axis: int | Sequence[int] | None, keepdims: bool = False) -> Tensor:
-    wide = widened(magnitude)
-    norms = keras.ops.power(keras.ops.sum(keras.ops.power(wide, p), axis=axis, keepdims=keepdims), 1 / p)
-    return keras.ops.cast(norms, magnitude.dtype)
+    return keras.ops.cast(power_norm(widened(magnitude), p, -1), magnitude.dtype)
 
 
 def cond(A: TensorLike, p: float | str | None = None) -> Tensor:
@@ -343,5 +337,6 @@ def LpNorm(
 ) -> Tensor:
     """The norm of order `p` along `axis`, at least `epsilon`; `keep_dims` keeps it: ``ops.LpNorm(axis=[0, 1])(x)``."""
     axes = tuple(axis) if isinstance(axis, (list, tuple)) else axis
-    norms = _lp_norm(keras.ops.abs(as_floats("ops.LpNorm", input)), p, axes, keep_dims)
-    return keras.ops.maximum(norms, epsilon)
+    x = as_floats("ops.LpNorm", input)
+    norms = power_norm(keras.ops.abs(widened(x)), p, axes, keep_dims)
+    return keras.ops.cast(keras.ops.maximum(norms, epsilon), x.dtype)

@@ -159,8 +159,25 @@ def norm(
     return keras.ops.cast(norm_along(widened(x), ord, axis, keepdim), x.dtype)
 
 
+def power_norm(
+    magnitude: Tensor, power: float, axis: int | Sequence[int] | None, keepdims: bool = False
+) -> Tensor:
+    """Return the root of the sum of powers of numbers that are at least 0; `keepdims` keeps the axes."""
+    if power <= 2:
+        return keras.ops.power(keras.ops.sum(keras.ops.power(magnitude, power), axis, keepdims=keepdims), 1 / power)
+    # The powers of fractions of the largest number neither overflow nor vanish.
+    largest = keras.ops.stop_gradient(keras.ops.max(magnitude, axis, keepdims=True))
+    usable = keras.ops.logical_and(largest > 0, keras.ops.isfinite(largest))
+    scale = keras.ops.where(usable, largest, keras.ops.ones_like(largest))
+    total = keras.ops.sum(keras.ops.power(magnitude / scale, power), axis, keepdims=True)
+    norms = scale * keras.ops.power(total, 1 / power)
+    return norms if keepdims else keras.ops.squeeze(norms, axis)
+
+
 def norm_along(x: Tensor, order: Any, axis: int | tuple[int, ...], keepdims: bool) -> Tensor:
     """Return the norm of a tensor along one axis or two; `keepdims` keeps them, which Keras has wrong for some."""
+    if isinstance(axis, int) and isinstance(order, (int, float)) and 2 < order < math.inf:
+        return power_norm(keras.ops.abs(x), order, axis, keepdims)
     result = keras.ops.norm(x, ord=order, axis=axis)
     if keepdims:
         axes = (axis,) if isinstance(axis, int) else axis

@@ -83,8 +83,9 @@ def _source_indices(size: int, before: int, after: int, mode: str) -> np.ndarray
     indices = np.arange(-before, size + after)
     if mode == "replicate":
         return np.clip(indices, 0, size - 1)
-    if mode == "circular":
-        return indices % size
+    if mode == "circular":  # Of what a negative padding leaves.
+        first, left = max(0, -before), size + min(0, before) + min(0, after)
+        return (indices - first) % left + first
     # Reflection repeats after going there and back.
     period = max(2 * (size - 1), 1)
     indices = indices % period

@@ -34,7 +34,7 @@ NEUTRAL = {
     "note_class_labels", "on_layout", "processors", "public_tensor", "error_subject", "naming_position",
     "text_for_numbers", "EmptyBatch", "RefusedBatch", "is_next_value", "mark_next_value", "next_values",
     "refuse_empty", "takes_next_value", "Operation", "warp", "without_next_values",
-    "mask_of", "set_mask", "wrap_with",
+    "load_public_with", "mask_of", "set_mask", "wrap_with",
 }
 MODULES = {
     ("backend", "special"), ("data_backend", "images"), ("data_backend", "row_random"),

@@ -113,14 +113,20 @@ def test_gradients_by_complex_numbers_are_those_of_the_reference(name: str, expe
 
 
 @pytest.mark.slow
-def test_rows_of_a_dataset_are_tensors_before_anything_else_is_imported() -> None:
-    script = (
-        "import mixtrain.dataset as ds\n"
-        "rows = [row for row in ds.NumpySlicesDataset([[1.5, 2.5]], shuffle=False)]\n"
-        "print(type(rows[0][0]).__module__, rows[0][0].asnumpy().tolist())\n"
-    )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert result.stdout.split(maxsplit=1) == ["mixtrain.common.tensor", "[1.5, 2.5]\n"]
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import mixtrain.dataset as ds; x = [row for row in ds.NumpySlicesDataset([[1.5, 2.5]], shuffle=False)][0][0]",
+        "from mixtrain import ops; x = ops.ones((2,)) * 1.5",
+        "import mixtrain.ops.operations as P; x = P.StandardNormal(1, 2)((2,))",
+        "import mixtrain.numpy as mnp; x = mnp.ones(2)",
+        "from mixtrain.common import initializer as i; x = i.initializer(1, (2,))",
+    ],
+)
+def test_the_first_result_of_a_script_is_a_tensor(script: str) -> None:
+    code = f"{script}\nprint(type(x).__module__, x.asnumpy().shape)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "mixtrain.common.tensor (2,)\n"
 
 
 def test_parameters_of_one_name_in_a_tuple_are_refused() -> None:
@@ -210,3 +216,39 @@ def test_the_hook_of_a_parameter_that_nothing_depends_on_sees_zeros() -> None:
         parameter.register_hook(lambda gradient: seen.append(gradient.asnumpy().tolist()))
     mixtrain.grad(lambda x: x * used, None, [used, unused])(Tensor([5.0]))
     assert seen == [[5.0], [0.0]]
+
+
+def test_parts_of_complex_tensors_by_their_methods() -> None:
+    x = Tensor(np.array([1.5 + 0.5j], np.complex64))
+    assert (x.real().dtype, x.real().asnumpy().tolist()) == (mixtrain.float32, [1.5])
+    assert x.imag().asnumpy().tolist() == [0.5] and x.conj().asnumpy().tolist() == [1.5 - 0.5j]
+    assert Tensor([2.0]).real().asnumpy().tolist() == Tensor([2.0]).conj().asnumpy().tolist() == [2.0]
+
+
+@pytest.mark.parametrize("power", [3, 20, 90])
+def test_norms_of_high_powers_neither_vanish_nor_overflow(power: int) -> None:
+    x = np.array([[0.338541, 5.0, 0.0], [-0.132092, -1.0, 0.0], [0.0, 100.0, 0.0]])
+    expected = [np.linalg.norm(column, power) for column in x.T]
+    columns = Tensor(x, mixtrain.float32)
+    for norms in (ops.norm(columns, power, 0), ops.LpNorm(axis=0, p=power)(columns)):
+        np.testing.assert_allclose(norms.asnumpy(), expected, rtol=1e-5, atol=1e-11)
+    gradient = mixtrain.grad(lambda at: ops.norm(at, power, 0))(Tensor(x[:, :2], mixtrain.float32)).asnumpy()
+    np.testing.assert_allclose(gradient[[0, 2], [0, 1]], [(abs(x[0, 0]) / expected[0]) ** (power - 1), 1.0], rtol=1e-3)
+
+
+def test_a_negative_padding_is_cropped_before_the_rest_goes_around() -> None:
+    x = Tensor(np.arange(9.0, dtype=np.float32).reshape(1, 1, 3, 3))
+    padded = ops.pad(x, (1, -1, 1, 2), mode="circular").asnumpy()[0, 0]
+    assert padded.tolist() == [[7, 6, 7], [1, 0, 1], [4, 3, 4], [7, 6, 7], [1, 0, 1], [4, 3, 4]]
+
+
+def test_a_mapped_function_writes_to_the_parameters_that_it_maps_over() -> None:
+    weight, mean, square = (mixtrain.Parameter(np.ones((2, 3), np.float32), name=name) for name in "wms")
+
+    def step(w: Any, m: Any, s: Any, g: Any) -> Any:
+        return ops.Adam()(w, m, s, 0.9, 0.999, 0.1, 0.9, 0.999, 1e-8, g)
+
+    mixtrain.vmap(step, (0, 0, 0, 0), 0)(weight, mean, square, Tensor(np.ones((2, 3), np.float32)))
+    np.testing.assert_allclose(weight.asnumpy(), np.full((2, 3), 0.9683774), rtol=1e-6)
+    with pytest.raises(ValueError, match="vmap: a function may write to what it maps over"):
+        mixtrain.vmap(lambda w, g: ops.assign_add(w, g), (None, 0), 0)(weight, Tensor(np.ones((2, 2, 3), np.float32)))
