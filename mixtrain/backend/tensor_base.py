@@ -66,10 +66,7 @@ class LayoutView(TensorBase):
 
 
 class _Public:
-    """The conversion of backend tensors to public ones, and of channels-last ones to views.
-
-    `load`: Imports the class of public tensors, which sets the conversion: the first of them may be a result.
-    """
+    """The conversion of backend tensors to public ones, and of channels-last ones to views."""
 
     load: Callable[[], Any] = staticmethod(lambda: None)
     make: Callable[[BackendTensor], Any] | None = None
