@@ -1,4 +1,4 @@
-"""Bilinear, nearest and area resizing of images and sequences."""
+"""Resizing of images, sequences and volumes."""
 
 from __future__ import annotations
 
@@ -10,55 +10,66 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dtype import float32, is_float
+from mixtrain.dtype import float32, is_float, is_half
 from mixtrain.ops import nhwc
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.inputs import rank_of, tensor
 from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.resampling import resampled
 from mixtrain.typing import Tensor, TensorLike
 
 Grid = Literal["corners", "centers", "starts"]
-_MODES: Final = ("nearest", "nearest-exact", "linear", "bilinear", "area")
+# The modes of `interpolate`, with the numbers of axes that they are for.
+INTERPOLATION_MODES: Final = {
+    "nearest": (3, 4, 5), "nearest-exact": (3, 4), "area": (3, 4, 5), "linear": (3,), "bilinear": (4,), "bicubic": (4,),
+    "trilinear": (5,),
+}
 
 
 def interpolate(
     input: TensorLike, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
 ) -> Tensor:
-    """Resize images (N, C, H, W) or sequences (N, C, L), in their dtype.
+    """Resize sequences (N, C, L), images (N, C, H, W) or volumes (N, C, D, H, W), in their dtype.
 
     Args:
         input: Tensor; floats, or for the nearest modes any dtype.
         size: New size: an int or a tuple, one for each axis that is resized.
         scale_factor: Instead of `size`, the factor of the old size; the result is rounded down.
-        mode: "nearest", "nearest-exact", "area", and "bilinear" for images, "linear" for sequences.
-        align_corners: With "bilinear" and "linear": whether the centers of the outermost pixels are aligned.
+        mode: "nearest", "area", or "nearest-exact" (not of volumes); "linear" for sequences, "bilinear" and "bicubic"
+            for images, "trilinear" for volumes.
+        align_corners: With the linear and cubic modes: whether the centers of the outermost pixels are aligned.
         recompute_scale_factor: Accepted for MindSpore scripts; the scale is always that of the sizes.
 
     Example: ``ops.interpolate(ops.ones((1, 1, 2, 2)), size=(4, 6), mode="bilinear")``.
     """
     where, x = "ops.interpolate", tensor("ops.interpolate", input)
-    checks.one_of(where, "mode", mode, _MODES)
-    if rank_of(x) not in (3, 4) or mode == ("linear" if rank_of(x) == 4 else "bilinear"):
+    ranks = INTERPOLATION_MODES[checks.one_of(where, "mode", mode, tuple(INTERPOLATION_MODES))]
+    if rank_of(x) not in ranks:
+        modes = " or ".join(f'"{name}"' for name, others in INTERPOLATION_MODES.items() if rank_of(x) in others)
         raise checks.fail_value(
-            where, f'input must have axes that mode="{mode}" is for', tuple(x.shape), '"bilinear" for (N, C, H, W)'
+            where, f'input must have {" or ".join(map(str, ranks))} axes for mode="{mode}"', tuple(x.shape),
+            modes or "an input (N, C, H, W)",
         )
-    sizes = _sizes(where, x, size, scale_factor)
-    if rank_of(x) == 3:
-        x, sizes = keras.ops.expand_dims(x, 2), (1, *sizes)
-        return keras.ops.squeeze(_resized(where, x, sizes, mode, bool(align_corners)), 2)
-    return _resized(where, x, sizes, mode, bool(align_corners))
-
-
-def _resized(where: str, x: Tensor, sizes: tuple[int, ...], mode: str, align_corners: bool) -> Tensor:
+    sizes = new_sizes(where, x, size, scale_factor)
+    grid: Grid = "corners" if align_corners else "centers"
+    if mode == "area" and rank_of(x) == 5:
+        return keras.ops.moveaxis(pool_to(keras.ops.moveaxis(x, 1, -1), sizes, keras.ops.mean), -1, 1)
+    if mode == "bicubic" or rank_of(x) == 5:
+        kind = {"bicubic": "cubic", "trilinear": "linear", "nearest": "nearest"}[mode]
+        return resampled(x, range(2, rank_of(x)), sizes, kind, grid)
+    images, sizes = (keras.ops.expand_dims(x, 2), (1, *sizes)) if rank_of(x) == 3 else (x, sizes)
     if mode == "area":
-        return nhwc.from_channels_last(pool_to(nhwc.to_channels_last(x), sizes, keras.ops.mean))
-    if mode in ("linear", "bilinear"):
-        return bilinear(where, x, sizes, "corners" if align_corners else "centers")
-    return nearest(where, x, sizes, "centers" if mode == "nearest-exact" else "starts")
+        images = nhwc.from_channels_last(pool_to(nhwc.to_channels_last(images), sizes, keras.ops.mean))
+    elif mode in ("linear", "bilinear"):
+        images = bilinear(where, images, sizes, grid)
+    else:
+        images = nearest(where, images, sizes, "centers" if mode == "nearest-exact" else "starts")
+    return keras.ops.squeeze(images, 2) if rank_of(x) == 3 else images
 
 
-def _sizes(where: str, x: Tensor, size: Any, scale: Any) -> tuple[int, ...]:
+def new_sizes(where: str, x: Tensor, size: Any, scale: Any) -> tuple[int, ...]:
+    """Return the sizes of (N, C, ...) after the channels for one of `size` and `scale`."""
     old = tuple(x.shape[2:])
     if (size is None) == (scale is None):
         raise checks.fail_value(where, "give one of size and scale_factor", (size, scale), "size=(32, 32)")
@@ -75,7 +86,10 @@ def _sizes(where: str, x: Tensor, size: Any, scale: Any) -> tuple[int, ...]:
 
 
 def bilinear(where: str, x: TensorLike, sizes: tuple[int, ...], grid: Grid) -> Tensor:
-    """Resize (N, C, H, W) by bilinear interpolation; integers become float32."""
+    """Resize (N, C, H, W) by bilinear interpolation; integers become float32, in which half numbers are computed."""
+    if is_half(x.dtype):
+        wide = bilinear(where, backend.cast_keeping_layout(x, float32), sizes, grid)
+        return backend.cast_keeping_layout(wide, keras.backend.standardize_dtype(x.dtype))
     if not is_float(x.dtype):
         x = keras.ops.cast(x, float32)
 

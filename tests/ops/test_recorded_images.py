@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import Tensor, ops
+from mixtrain import Tensor, nn, ops
 
 IMAGES = Tensor(np.arange(2 * 32 * 18 * 2).reshape(2, 32, 18, 2).astype(np.int16))
 BOXES = Tensor([[0.0, 0.5, 0.5, 0.0], [0.0, 0.0, 0.75, 1.75], [0.1, 0.9, 0.8, 0.1], [0.9, 0.1, 0.1, 0.8]])
@@ -64,3 +64,31 @@ def test_a_pool_chooses_the_dtype_of_its_indices() -> None:
 def test_normal_numbers_like_a_tensor_are_float32() -> None:
     assert ops.randn_like(Tensor([1.0], mixtrain.float16)).dtype == mixtrain.float32
     assert ops.rand_like(Tensor([1.0], mixtrain.float16)).dtype == mixtrain.float16
+
+
+@pytest.mark.parametrize("layer", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "size", "axes", "first"),
+    [
+        ("bicubic", (3, 3), 4, [0.75648487, 2.5154085, 4.274332, 7.7410765]),
+        ("area", (2, 4, 3), 5, [0.5, 2.0, 3.5, 5.5]), ("trilinear", (2, 2, 2), 5, [3.25, 5.75, 13.25, 15.75]),
+        ("area", (2, 3), 4, [3.0, 4.5, 6.0, 13.0]), ("nearest-exact", (3, 3), 4, [0.0, 2.0, 4.0, 10.0]),
+        ("linear", (3,), 3, [0.33333334, 2.0, 3.6666667, 5.3333335]), ("area", (2,), 3, [1.0, 3.0, 6.0, 8.0]),
+    ],
+)
+def test_images_sequences_and_volumes_are_resized_in_each_mode(
+    mode: str, size: tuple[int, ...], axes: int, first: list[float], layer: bool
+) -> None:
+    x = np.arange(20, dtype=np.float32).reshape(1, 1, 4, 5)
+    images = Tensor({3: x[0], 4: x, 5: x[None]}[axes])
+    resized = nn.Upsample(size=size, mode=mode)(images) if layer else ops.interpolate(images, size=size, mode=mode)
+    assert resized.shape[2:] == size
+    np.testing.assert_allclose(resized.asnumpy().ravel()[:4], first, rtol=1e-5)
+    half = ops.interpolate(images.astype(mixtrain.float16), size=size, mode=mode)
+    assert half.dtype == mixtrain.float16
+    np.testing.assert_allclose(half.asnumpy().ravel()[:4], first, rtol=2e-3)
+
+
+def test_a_mode_for_other_axes_is_refused_with_those_that_fit() -> None:
+    with pytest.raises(ValueError, match='input must have 4 axes for mode="bicubic"; got .* Write "nearest" or .*"linear"'):
+        ops.interpolate(Tensor(np.ones((1, 2, 3), np.float32)), size=6, mode="bicubic")
