@@ -90,5 +90,5 @@ def test_images_sequences_and_volumes_are_resized_in_each_mode(
 
 
 def test_a_mode_for_other_axes_is_refused_with_those_that_fit() -> None:
-    with pytest.raises(ValueError, match='input must have 4 axes for mode="bicubic"; got .* Write "nearest" or .*"linear"'):
+    with pytest.raises(ValueError, match='must have 4 axes for mode="bicubic"; got .* Write "nearest" or .* "linear"'):
         ops.interpolate(Tensor(np.ones((1, 2, 3), np.float32)), size=6, mode="bicubic")
