@@ -85,6 +85,9 @@ class MathMethods:
     top_k = tensor_method("top_k", lambda self, k, sorted=True: ops.topk(self, k, sorted=sorted))
     cholesky, cholesky_inverse, cholesky_solve, det = ops.cholesky, ops.cholesky_inverse, ops.cholesky_solve, ops.det
     matrix_determinant, inverse, logdet, lstsq = ops.det, ops.inverse, ops.logdet, ops.lstsq
+    geqrf, lu_solve, orgqr, igamma, igammac, nanmedian = (
+        ops.geqrf, ops.lu_solve, ops.orgqr, ops.igamma, ops.igammac, ops.nanmedian
+    )
     matrix_power, slogdet, log_matrix_determinant, svd = ops.matrix_power, ops.slogdet, ops.slogdet, ops.svd
     lgamma, digamma, mvlgamma = ops.lgamma, ops.digamma, ops.mvlgamma
     bitwise_not = invert = ops.invert

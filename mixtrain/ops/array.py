@@ -126,7 +126,9 @@ def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
     return keras.ops.swapaxes(x, *axes)
 
 
-swapdims = renamed(swapaxes, "swapdims")
+def swapdims(input: TensorLike, dim0: int, dim1: int) -> Tensor:
+    """Exchange the axes `dim0` and `dim1` of `input`."""
+    return swapaxes(input, dim0, dim1)
 
 
 def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:

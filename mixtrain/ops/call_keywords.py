@@ -8,7 +8,8 @@ from typing import Any, Final
 _PAIR: Final = {"x": "input", "y": "other"}
 # By class: the name in a call, and the function's; "" for one that is passed by its position.
 _KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "AdaptiveMaxPool2D": {"input": "x"}, "Argmin": {"x": "input_x"}, "Cast": {"input_x": "input"},
+    "AdaptiveMaxPool2D": {"input": "x"}, "Argmin": {"x": "input_x"}, "BatchNorm": {"input_x": "x"},
+    "Cast": {"input_x": "input"},
     "Concat": {"tensors": ""}, "FloorMod": _PAIR, "GeLU": {"input": "x"}, "GridSampler2D": {"input_x": "x"},
     "GridSampler3D": {"input_x": "x"}, "LeftShift": {"x1": "input", "x2": "other"},
     "LinSpace": {"stop": "end", "num": "steps"}, "LogicalAnd": _PAIR, "LogicalOr": _PAIR, "OnesLike": {"x": "input"},

@@ -8,7 +8,7 @@ from functools import partial
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import as_dtype, float32, int64
+from mixtrain.dtype import as_dtype, float32, int64, is_float
 from mixtrain.ops.inputs import is_number, sizes_of, tensor
 from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -90,9 +90,11 @@ def arange(
         start, end = 0, start
     if is_number(step) and step == 0:
         raise checks.fail_value("ops.arange", "step must not be 0", step, "step=1")
-    if dtype is None:
-        dtype = float32 if any(isinstance(value, float) for value in (start, end, step)) else int64
-    return keras.ops.arange(start, end, step, dtype=backend.canonical_dtype(as_dtype(dtype)))
+    fractional = any(isinstance(value, float) for value in (start, end, step))
+    dtype = backend.canonical_dtype(as_dtype((float32 if fractional else int64) if dtype is None else dtype))
+    if fractional and not is_float(as_dtype(dtype)):
+        return keras.ops.cast(keras.ops.arange(start, end, step, dtype=float32), dtype)
+    return keras.ops.arange(start, end, step, dtype=dtype)
 
 
 def range(start: TensorLike, end: TensorLike, step: TensorLike, maxlen: int = 1000000) -> Tensor:

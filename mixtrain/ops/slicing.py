@@ -9,9 +9,10 @@ import keras
 import numpy as np
 
 from mixtrain import backend
+from mixtrain.dtype import is_complex, is_float
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.indexing import flat_positions, get_item, scatter_flat, set_item
-from mixtrain.ops.inputs import axis_of, rank_of, tensor
+from mixtrain.ops.inputs import axis_of, rank_of, tensor, tensor_dtype
 from mixtrain.ops.joining import concat, known_size
 from mixtrain.ops.labels import check_range
 from mixtrain.ops.ordering import unique
@@ -177,13 +178,21 @@ def scatter_combine(x: TensorLike, chosen: Any, values: TensorLike, how: str) ->
         total = keras.ops.segment_sum(updates, indices, num_segments=size)
         return keras.ops.reshape(flat + total if how == "add" else flat - total, x.shape)
     combine = {
-        "mul": keras.ops.multiply, "div": keras.ops.divide, "max": keras.ops.maximum, "min": keras.ops.minimum,
+        "mul": keras.ops.multiply, "div": _divide, "max": keras.ops.maximum, "min": keras.ops.minimum,
     }[how]
     # One update at a time, so that an index that occurs twice combines both of its updates.
     for index, update in zip(keras.ops.unstack(indices), keras.ops.unstack(updates), strict=True):
         new = combine(keras.ops.take(flat, index), update)
         flat = keras.ops.scatter_update(flat, keras.ops.reshape(index, (1, 1)), keras.ops.reshape(new, (1,)))
     return keras.ops.reshape(flat, x.shape)
+
+
+def _divide(x: Tensor, y: Tensor) -> Tensor:
+    """Return the quotient, of integers rounded towards zero."""
+    if is_float(x.dtype) or is_complex(x.dtype):
+        return keras.ops.divide(x, y)
+    quotient = keras.ops.floor_divide(keras.ops.abs(x), keras.ops.abs(y))
+    return quotient if tensor_dtype(x).startswith("uint") else quotient * keras.ops.sign(x) * keras.ops.sign(y)
 
 
 def scatter_along(input: TensorLike, axis: int, index: TensorLike, src: TensorLike, how: str = "none") -> Tensor:

@@ -252,3 +252,29 @@ def test_a_mapped_function_writes_to_the_parameters_that_it_maps_over() -> None:
     np.testing.assert_allclose(weight.asnumpy(), np.full((2, 3), 0.9683774), rtol=1e-6)
     with pytest.raises(ValueError, match="vmap: a function may write to what it maps over"):
         mixtrain.vmap(lambda w, g: ops.assign_add(w, g), (None, 0), 0)(weight, Tensor(np.ones((2, 2, 3), np.float32)))
+
+
+@pytest.mark.parametrize("dtype", [mixtrain.int8, mixtrain.int32, mixtrain.uint8])
+def test_integers_are_divided_in_place_towards_zero(dtype: Any) -> None:
+    first = 8 if dtype == mixtrain.uint8 else -8
+    x = mixtrain.Parameter(Tensor([first, 9, 10], dtype), name="x")
+    ops.ScatterDiv()(x, Tensor([0, 1], mixtrain.int32), Tensor([3, 2], dtype))
+    assert (x.dtype, x.asnumpy().tolist()) == (dtype, [2 if first > 0 else -2, 4, 10])
+
+
+def test_whole_numbers_between_fractions() -> None:
+    assert ops.arange(10.0, dtype=mixtrain.int32).asnumpy().tolist() == list(range(10))
+    assert ops.arange(0.5, 4, dtype=mixtrain.int32).asnumpy().tolist() == [0, 1, 2, 3]
+    assert ops.arange(0, 1, 0.25).asnumpy().tolist() == [0, 0.25, 0.5, 0.75]
+
+
+def test_arguments_and_methods_that_mindspore_has() -> None:
+    x = Tensor(np.ones((3, 4, 5), np.float32))
+    assert ops.swapdims(x, dim0=0, dim1=2).shape == x.swapdims(dim0=0, dim1=2).shape == (5, 4, 3)
+    one = Tensor(np.ones(4, np.float32))
+    assert ops.BatchNorm()(input_x=x, scale=one, bias=one, mean=one, variance=one)[0].shape == (3, 4, 5)
+    square = Tensor([[4.0, 1.0], [1.0, 3.0]])
+    for name in ("igamma", "igammac"):
+        by_method, by_function = getattr(square, name)(square), getattr(ops, name)(square, square)
+        assert by_method.asnumpy().tolist() == by_function.asnumpy().tolist()
+    assert square.nanmedian()[0].asnumpy().tolist() == [1.0, 1.0] and len(square.geqrf()) == 2
