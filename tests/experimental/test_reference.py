@@ -112,3 +112,14 @@ def test_a_model_trains_with_one(sink: bool) -> None:
     data = [(np.ones((4, 2), np.float32), np.zeros((4, 1), np.float32))] * 3
     history = model.train(2, data, dataset_sink_mode=sink, verbose=0)
     assert history["loss"][-1] < history["loss"][0]
+
+
+def test_a_group_without_parameters_keeps_its_place_among_the_rates() -> None:
+    network = nn.Dense(2, 2, bias_init="zeros")
+    optimizer = optim.SGD([{"params": []}, {"params": network.trainable_params(), "lr": 0.5}], 0.1)
+    optimizer((ops.ones((2, 2)), ops.ones(2)))
+    assert network.bias.asnumpy().tolist() == [-0.5, -0.5]
+    optim.lr_scheduler.LambdaLR(optimizer, [lambda epoch: 0.5**epoch, lambda epoch: 0.1**epoch]).step()
+    assert [float(group["lr"]) for group in optimizer.param_groups] == pytest.approx([0.05, 0.05])
+    with pytest.raises(ValueError, match="SGD: params must not be empty"):
+        optim.SGD([{"params": []}], 0.1)

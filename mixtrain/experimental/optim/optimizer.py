@@ -29,7 +29,7 @@ class Optimizer(StepOptimizer):
         lrs: The learning rate of each group, a Parameter.
         group_start_id: Index in `parameters` of the first parameter of each group.
 
-    Raises: ValueError: `params` is empty, or a parameter is in two groups.
+    Raises: ValueError: There is no parameter, or one is in two groups.
 
     Example:
         >>> import mixtrain, numpy as np
@@ -52,12 +52,16 @@ class Optimizer(StepOptimizer):
             for name, value in defaults.items():
                 group.setdefault(name, value)
         rates = [{"params": group["params"], "lr": _rate(where, group["lr"], n)} for n, group in enumerate(groups)]
-        super().__init__(0.0, rates)
+        super().__init__(0.0, [rate for rate in rates if rate["params"]])
         # Bypass attribute tracking: lists and dicts of variables are not child cells or parameters.
         for name, value in (("defaults", defaults), ("param_groups", groups), ("lrs", []), ("group_start_id", [0])):
             object.__setattr__(self, name, value)
         for group in groups:
-            rate = self.learning_rate[self.group_start_id[-1]]
+            # The rate of a group without parameters is there for schedules.
+            rate = self.learning_rate[self.group_start_id[-1]] if group["params"] else Parameter(
+                np.float32(_rate(where, group["lr"], len(self.lrs))), f"learning_rate_group_{len(self.lrs)}",
+                requires_grad=False,
+            )
             group["lr"] = rate
             self.lrs.append(rate)
             self.group_start_id.append(self.group_start_id[-1] + len(group["params"]))
