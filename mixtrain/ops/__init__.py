@@ -151,7 +151,7 @@ from mixtrain.ops.deformable import deformable_conv2d
 from mixtrain.ops.ext import diff_ext, float_power_ext, isnan_ext
 from mixtrain.ops.lstm import LSTM
 from mixtrain.ops.scale_and_translate import ScaleAndTranslate
-from mixtrain.ops.control import Depend, Morph, Partial, Print, constexpr, depend, get_grad, partial, print_, vmap
+from mixtrain.ops.control import Depend, Morph, Partial, Print, constexpr, depend, get_grad, partial, print_
 from mixtrain.ops.special import (
     BesselI0, BesselI0e, BesselI1, BesselI1e, BesselJ0, BesselJ1, BesselK0, BesselK0e, BesselK1, BesselK1e, BesselY0,
     BesselY1, Betainc, Igamma, Igammac, Polygamma, Zeta, bessel_i0, bessel_i0e, bessel_i1, bessel_i1e, bessel_j0,
@@ -223,6 +223,7 @@ from mixtrain.ops.distributions import (
 )
 from mixtrain.ops.operator import operators as _operators
 from mixtrain.ops.value_and_grad import grad, stop_gradient, value_and_grad
+from mixtrain.ops.vectorize import vmap
 
 __all__ = [
     "ACos", "Abs", "Acosh", "Adam", "AdamWeightDecay", "AdaptiveAvgPool2D", "AdaptiveAvgPool3D", "AdaptiveMaxPool2D",

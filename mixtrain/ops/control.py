@@ -1,18 +1,17 @@
-"""Functions of functions and of control flow: `partial`, `depend`, `vmap`, printing from a compiled step."""
+"""Functions of functions and of control flow: `partial`, `depend`, printing from a compiled step."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.boundary import UserTensor, in_mode, note_in_place, to_backend_tensors, to_tensors
 from mixtrain.ops.primitive import Primitive, primitives
-from mixtrain.typing import Tensor, TensorLike, Tree
+from mixtrain.typing import Tensor, TensorLike
 
 
 def partial(func: Callable[..., Any], *args: Any) -> Callable[..., Any]:
@@ -72,81 +71,6 @@ def get_grad(gradients: Any, identifier: TensorLike) -> Tensor:
         "get_grad", "identifier must be one that gradients were taken of", expected,
         "grad(..., return_ids=True) of this input or Parameter",
     )
-
-
-def vmap(fn: Callable[..., Any], in_axes: int | Tree = 0, out_axes: int | Tree = 0) -> Callable[..., Any]:
-    """Vectorize `fn` over an axis of its arguments; a CellList gives each slice to one of its Cells.
-
-    Args:
-        fn: A function of tensors, or a Cell; or a CellList.
-        in_axes: The axis of each argument to map over; None for an argument that is the same for all slices.
-        out_axes: The position of that axis in the results.
-
-    Example:
-        >>> import mixtrain
-        >>> mixtrain.vmap(lambda row: row.sum())(mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]])).asnumpy().tolist()
-        [3.0, 7.0]
-    """
-
-    def mapped(*args: Any) -> Tree:
-        arguments = [to_backend_tensors(value) for value in args]
-        leaves, axes = keras.tree.flatten(arguments), _axes_of(arguments, in_axes)
-        written: list[int] = []
-        mapped_arguments = [
-            keras.ops.moveaxis(backend.to_tensor(leaf), axis, 0)
-            for leaf, axis in zip(leaves, axes, strict=True) if axis is not None
-        ]
-
-        def call(slices: Tree, function: Callable[..., Any] = fn) -> Tree:
-            remaining = iter(slices)
-            values = [leaf if axis is None else next(remaining) for leaf, axis in zip(leaves, axes, strict=True)]
-            passed = to_tensors(keras.tree.pack_sequence_as(arguments, values))
-            with in_mode("tensors"):
-                results = keras.tree.map_structure(backend.to_tensor, to_backend_tensors(function(*passed)))
-            contents = {
-                index: leaf.content for index, leaf in enumerate(keras.tree.flatten(passed))
-                if isinstance(leaf, UserTensor) and leaf.content is not values[index]
-            }
-            written[:] = contents
-            return results, list(contents.values())
-
-        if isinstance(fn, Iterable):  # A CellList.
-            results = [
-                call(keras.tree.map_structure(lambda leaf, n=index: leaf[n], mapped_arguments), cell)
-                for index, cell in enumerate(fn)
-            ]
-            outputs, contents = keras.tree.map_structure(lambda *leaves: keras.ops.stack(leaves), *results)
-        else:
-            outputs, contents = keras.ops.vectorized_map(call, tuple(mapped_arguments))
-        _write_slices(args, axes, dict(zip(written, contents, strict=True)))
-        # An output without such an axis is the same for all slices.
-        moved = [
-            leaf[0] if axis is None else keras.ops.moveaxis(leaf, 0, axis)
-            for leaf, axis in zip(keras.tree.flatten(outputs), _axes_of(outputs, out_axes), strict=True)
-        ]
-        return to_tensors(keras.tree.pack_sequence_as(outputs, moved))
-
-    return mapped
-
-
-def _write_slices(args: Sequence[Any], axes: Sequence[int | None], contents: dict[int, Tensor]) -> None:
-    """Write to the Tensors and Parameters among the arguments what a mapped function wrote to their slices."""
-    passed = keras.tree.flatten(args)
-    for index, content in contents.items():
-        axis = axes[index]
-        if axis is None:
-            got = f"a write to argument {index}, of axis None"
-            raise checks.fail_value("vmap", "a function may write to what it maps over", got, "in_axes=0")
-        if isinstance(passed[index], UserTensor):
-            passed[index].store(keras.ops.moveaxis(content, 0, axis))
-            note_in_place(passed[index])
-
-
-def _axes_of(values: Tree, axes: Any) -> list[int | None]:
-    """Return the axis of each tensor in a structure; axes may be those of whole parts of it."""
-    if not isinstance(values, (tuple, list)) or not isinstance(axes, (tuple, list)):
-        return [axes] * len(keras.tree.flatten(values))
-    return [axis for pair in zip(values, axes, strict=True) for axis in _axes_of(*pair)]
 
 
 def _pairs(gradients: Any) -> list[tuple[Any, Tensor]]:

@@ -78,3 +78,21 @@ def test_vmap_of_a_list_of_cells_gives_each_its_slice() -> None:
     x = ms.Tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
     assert ms.vmap(cells)(x).asnumpy().tolist() == [[[3.0]], [[0.0]]]
     assert ms.vmap(cells, in_axes=None)(x[1]).asnumpy().tolist() == [[[7.0]], [[0.0]]]
+
+
+@pytest.mark.parametrize(
+    ("in_axes", "out_axes", "message"),
+    [
+        (None, 0, "in_axes must not all be None"), ((None, None), 0, "in_axes must not all be None"),
+        ((1.0, 1.0), 0, "in_axes must be an axis of a tensor with 2 of them; got 1.0"),
+        ((0, 2), 0, "in_axes must be an axis of a tensor with 2 of them; got 2"),
+        ((0, 1), 0, r"the axes that are mapped over must be of one size; got \[2, 3\]"),
+        (0, 5, "out_axes must be an axis of a tensor with 2 of them; got 5"),
+        ((0,), 0, "in_axes must have 2 axes, one for each"),
+        (0, None, "out_axes must say where the results have the axis"),
+    ],
+)
+def test_vmap_refuses_axes_that_do_not_fit_with_mindspore_s_error(in_axes: Any, out_axes: Any, message: str) -> None:
+    x = ms.Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    with pytest.raises(RuntimeError, match=f"vmap: {message}"):
+        ms.vmap(lambda a, b: a + b, in_axes, out_axes)(x, x)
