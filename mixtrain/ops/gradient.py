@@ -93,7 +93,7 @@ def differentiate(
     tensors = [value for value in keras.tree.flatten(watched) if _is_float_tensor(value)]
     weights = list(weights or ())
     if not tensors and not weights and watched:
-        return _of_integers(where, fn, passed, names, positions, sens, only_first=only_first)
+        return _of_integers(where, fn, inputs, names, positions, sens, wants, only_first=only_first)
     read_dtype = parameter_read_dtype()
 
     def forward(*tensors: Tensor) -> tuple[Tensor, Tree]:
@@ -135,46 +135,43 @@ def differentiate(
 
 
 def _of_integers(
-    where: str, fn: Callable[..., Any], passed: Sequence[Any], names: tuple[str, ...], positions: Sequence[int],
-    sens: Tree, *, only_first: bool,
+    where: str, fn: Callable[..., Any], inputs: Sequence[Any], names: tuple[str, ...], positions: Sequence[int],
+    sens: Tree, wants: bool, *, only_first: bool,
 ) -> tuple[Tree, tuple[Tensor, ...], tuple[Tensor, ...]]:
     """Return what `differentiate` does where all inputs to differentiate by are integers.
 
     As in MindSpore the gradient is that of the same numbers as floats, rounded towards zero; zeros for bools, for what
     takes no floats, as an index does, and for what returns none.
     """
-    count = len(passed) - len(names)
-    outputs = fn(*passed[:count], **dict(zip(names, passed[count:], strict=True)))
-    watched = [to_backend_tensors(passed[index]) for index in tensor_positions(passed, positions)]
+    outputs, count = _call(fn, inputs, names, wants), len(inputs) - len(names)
+    watched = [inputs[index] for index in tensor_positions(inputs, positions)]
     first = outputs[:1] if only_first and isinstance(outputs, (tuple, list)) else outputs
-    tensors = [value for value in keras.tree.flatten(to_backend_tensors(first)) if backend.is_tensor(value)]
+    tensors = [value for value in keras.tree.flatten(first) if backend.is_tensor(value)]
     # Of bools too, so that what does not fit is refused before anything is tried.
-    _weighted_sum(where, [keras.ops.cast(value, float32) for value in tensors], to_backend_tensors(sens))
-    found: Sequence[Any] = [None] * len(watched)
-    for dtype in dict.fromkeys(map(backend.canonical_dtype, ("float64", "float32"))):
+    _weighted_sum(where, [keras.ops.cast(value, float32) for value in tensors], sens)
+    found: Sequence[Any] = [None] * len(keras.tree.flatten(watched))
+    integers = any(_is_integer_tensor(value) for value in keras.tree.flatten(watched))
+    for dtype in dict.fromkeys(map(backend.canonical_dtype, ("float64", "float32") if integers else ())):
         floats = [
-            keras.tree.map_structure(lambda value, dtype=dtype: _as_floats(value, dtype), value)
-            if index in positions else value for index, value in enumerate(passed)
+            keras.tree.map_structure(
+                lambda value, dtype=dtype: keras.ops.cast(value, dtype) if _is_integer_tensor(value) else value, value
+            ) if index in positions else value for index, value in enumerate(inputs)
         ]
-        named = dict(zip(names, floats[count:], strict=True))
+        given = to_tensors(floats) if wants else floats
+        named = dict(zip(names, given[count:], strict=True))
         try:
-            found = to_backend_tensors(
-                differentiate(where, fn, floats[:count], named, positions, None, sens, only_first=only_first)[1]
-            )
-            break
+            gradients = differentiate(where, fn, given[:count], named, positions, None, sens, only_first=only_first)[1]
         except Exception:  # What the function raises of floats, it did not of its own inputs.
             continue
-    gradients = iter(keras.tree.flatten(found))
-    by_input = keras.tree.map_structure(lambda value: _in_integers(next(gradients), value), tuple(watched))
-    return outputs, to_tensors(by_input) if wants_tensors(passed) else by_input, ()
+        found = keras.tree.flatten(to_backend_tensors(gradients))
+        break
+    remaining = iter(found)
+    by_input = keras.tree.map_structure(lambda value: _in_integers(next(remaining), value), tuple(watched))
+    return (to_tensors(outputs), to_tensors(by_input), ()) if wants else (outputs, by_input, ())
 
 
-def _as_floats(value: Any, dtype: str) -> Any:
-    """Return an integer tensor as floats; anything else, also a bool one, as it is."""
-    if not isinstance(value, (*backend.TENSOR_TYPES, np.ndarray, keras.Variable)) or tensor_dtype(value) == bool_:
-        return value
-    floats = keras.ops.cast(to_backend_tensors(value), dtype)
-    return to_tensors(floats) if wants_tensors(value) else floats
+def _is_integer_tensor(value: Any) -> bool:
+    return backend.is_tensor(value) and not _is_float_tensor(value) and tensor_dtype(value) != bool_
 
 
 def _in_integers(gradient: Any, value: Any) -> Any:

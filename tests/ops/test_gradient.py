@@ -293,6 +293,9 @@ def test_products_with_jacobians_of_integers_are_integers() -> None:
     with pytest.raises(ValueError, match="sens must have the shape of the output"):
         mixtrain.vjp(lambda a: a.sum(), N1)[1](N2)
     assert plain(mixtrain.grad(lambda a, b: a * b, (0, 1))(R[:3], N2)) == ([4.0, 5.0, 6.0], [0, 0, 0])
+    assert plain(mixtrain.grad(lambda a: a * 2.0)(mixtrain.Tensor([True, False]))) == [False, False]
+    arrays = np.array([1, 2], np.int32)
+    assert plain(mixtrain.grad(lambda a, b: a * b, (0, 1))(arrays, mixtrain.Tensor(arrays))) == ([1, 2], [1, 2])
 
 
 def test_a_function_of_integers_that_fails_of_its_own_fails_in_its_gradient() -> None:
