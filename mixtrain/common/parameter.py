@@ -86,6 +86,7 @@ class Parameter(TensorMethods, keras.Variable):
             value, trainable=requires_grad, dtype=keras.backend.standardize_dtype(value.dtype), autocast=False
         )
         self.layerwise_parallel = layerwise_parallel
+        self.cache_enable = False  # MindSpore's cache of embeddings on servers, which scripts ask for.
         self.parallel_optimizer = parallel_optimizer
 
     @property

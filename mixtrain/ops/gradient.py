@@ -185,7 +185,7 @@ def _call(fn: Callable[..., Any], inputs: Sequence[Any], names: tuple[str, ...],
 
     `names`: Those of the last inputs, which are passed by keyword.
     """
-    count = len(inputs) - len(names)
+    fn, count = backend.branching(fn), len(inputs) - len(names)
     if wants:
         inputs = to_tensors(inputs)
         with in_mode("tensors"):

@@ -92,9 +92,9 @@ class MultitypeFuncGraph(Primitive):
         args = tuple(backend.to_tensor(value) if isinstance(value, np.ndarray) else value for value in args)
         for names, function in self.entries:
             if len(names) == len(args) and all(map(_fits, names, args)):
-                return function(*args)
+                return backend.branching(function)(*args)
         if len(self.entries) == 1 and self._almost_matches(args):
-            return self.entries[0][1](*args)
+            return backend.branching(self.entries[0][1])(*args)
         known = "; ".join(f"({', '.join(names)})" for names, _ in self.entries) or "nothing"
         got = checks.join_names(map(_kind_of, args))
         raise TypeError(

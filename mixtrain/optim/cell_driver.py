@@ -20,7 +20,9 @@ class CellDriver(ScaledByOthers):
 
     @property
     def loss_scale(self) -> float:
-        return float(self.optimizer.loss_scale)
+        # A class that divides by a loss scale of its own has set the reciprocal alone, as MindCV's AdamW does.
+        own = 1 / float(self.optimizer.reciprocal_scale)
+        return own if self.optimizer.loss_scale == 1.0 else float(self.optimizer.loss_scale)
 
     @property
     def divides_by_loss_scale(self) -> bool:

@@ -100,6 +100,7 @@ class OptimizerCell(Cell):
         return decay if isinstance(decay, Cell) else to_tensors(backend.to_tensor(np.float32(decay * self.loss_scale)))
 
     # ---- learning rates and weight decays ---------------------------------------------------------------------
+    @library
     def get_lr(self) -> Tensor | tuple[Tensor, ...]:
         """Return the learning rate of the next step: a scalar, or one per parameter if groups have their own."""
         if self.is_group_lr:
@@ -108,7 +109,15 @@ class OptimizerCell(Cell):
 
     def _own_lr(self) -> Any:
         """Return the default learning rate of the next step, which groups without their own use: a scalar."""
-        return self._rate(self._default_lr) if self.is_group_lr else self.get_lr()
+        return self._rate(self._default_lr) if self.is_group_lr else self._next_lr()
+
+    def _next_lr(self) -> Any:
+        """Return what `get_lr` does, for those who only look: what a subclass writes there, as a count, is not kept."""
+        if type(self).get_lr is OptimizerCell.get_lr:
+            return self.get_lr()
+        state = [(variable, backend.snapshot(variable)) for variable in self.state_variables()]
+        with keras.StatelessScope(state):
+            return self.get_lr()
 
     def get_lr_parameter(self, param: Any) -> Any:
         """Return the Parameter or schedule of a parameter's learning rate, or a list of them for a list.

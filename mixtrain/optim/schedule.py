@@ -42,8 +42,7 @@ class RatePerStep(LearningRateSchedule):
         return int(self.learning_rate.shape[0])
 
     def construct(self, global_step: Tensor) -> Tensor:
-        index = keras.ops.minimum(keras.ops.reshape(global_step, ()), len(self) - 1)
-        return keras.ops.take(self.learning_rate, index)
+        return keras.ops.take(self.learning_rate, keras.ops.minimum(global_step, len(self) - 1))
 
 
 class KerasRate(LearningRateSchedule):

@@ -219,6 +219,7 @@ class TrainingLoop:
                 last_step = self._step + call.steps
                 self._arguments._set(cur_step_num=last_step, train_dataset_element=call.batch)
                 self._callbacks.on_train_step_begin(self._context)
+                self._mode.set(True)  # A callback may have evaluated or predicted.
                 try:
                     if call.before is not None:
                         call.before()

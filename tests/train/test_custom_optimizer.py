@@ -9,6 +9,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, nn, ops
+from mixtrain.dataset import NumpySlicesDataset
 from tests.backends import quick_every
 from tests.train.planted import Chain, batches
 
@@ -128,3 +129,83 @@ def test_metrics_by_name_and_of_the_users_own_are_evaluated() -> None:
 def test_an_unknown_metric_name_is_one_sentence_with_the_nearest() -> None:
     with pytest.raises(ValueError, match="metrics: name must be one of .*; got 'acuracy'. Write name=\"accuracy\".$"):
         Model(nn.Dense(2, 2), nn.MSELoss(), metrics={"acuracy"})
+
+
+class Counting(nn.Optimizer):
+    """An optimizer whose `get_lr` counts the steps, as MindSpore's own and MindCV's do."""
+
+    def get_lr(self) -> Any:
+        rate = self.learning_rate(self.global_step)[0]
+        self.assignadd(self.global_step, self.global_step_increase_tensor)
+        return rate
+
+    def construct(self, gradients: Any) -> Any:
+        weight = self.parameters[0]
+        return ops.assign(weight, weight - self.get_lr() * gradients[0])
+
+
+@pytest.mark.parametrize("sink", [False, True])
+def test_an_optimizer_that_counts_in_get_lr_counts_each_step_once(sink: bool) -> None:
+    network = nn.Dense(1, 1, weight_init="zeros", has_bias=False)
+    optimizer = Counting([1.0, 10.0, 100.0], network.trainable_params())
+    x, y = np.ones((3, 1), np.float32), np.full((3, 1), -999, np.float32)
+    data = NumpySlicesDataset((x, y), shuffle=False).batch(1)
+    Model(network, nn.L1Loss(), optimizer).train(1, data, dataset_sink_mode=sink, verbose=0)
+    assert network.weight.asnumpy().tolist() == [[-111.0]] and optimizer.global_step.asnumpy().tolist() == [3]
+
+
+class Dividing(nn.Optimizer):
+    """An optimizer that divides by a loss scale that its base does not know, as MindCV's AdamW does."""
+
+    def __init__(self, parameters: Any, loss_scale: float) -> None:
+        super().__init__(0.1, parameters)
+        self.reciprocal_scale = mixtrain.Tensor(1.0 / loss_scale, mixtrain.float32)
+
+    def construct(self, gradients: Any) -> Any:
+        weight = self.parameters[0]
+        return ops.assign(weight, weight - 0.1 * self.reciprocal_scale * gradients[0])
+
+
+def test_an_optimizer_that_divides_by_its_own_scale_is_taken_with_that_scale_alone() -> None:
+    network = nn.Dense(1, 1, weight_init="zeros", has_bias=False)
+    data = NumpySlicesDataset((np.ones((3, 1), np.float32), -np.ones((3, 1), np.float32)), shuffle=False).batch(1)
+    optimizer = Dividing(network.trainable_params(), 128.0)
+    with pytest.raises(ValueError, match="its loss_scale must be the manager's 64; got 128"):
+        Model(network, nn.L1Loss(), optimizer, loss_scale_manager=FixedLossScaleManager(64.0, False))
+    manager = FixedLossScaleManager(128.0, False)
+    Model(network, nn.L1Loss(), optimizer, loss_scale_manager=manager).train(1, data, verbose=0)
+    np.testing.assert_allclose(network.weight.asnumpy(), [[-0.3]], rtol=1e-6)
+
+
+def test_rates_of_a_list_have_the_shape_of_the_step() -> None:
+    optimizer = nn.Momentum(nn.Dense(1, 1).trainable_params(), [0.1, 0.2, 0.3], 0.9)
+    assert optimizer.learning_rate(optimizer.global_step).shape == (1,)
+    assert float(optimizer.learning_rate(mixtrain.Tensor(7))) == pytest.approx(0.3)
+    assert optimizer.get_lr().asnumpy().shape == () and not optimizer.parameters[0].cache_enable
+
+
+def test_a_tensor_decides_a_branch_in_a_registered_function_of_a_compiled_step() -> None:
+    step = ops.MultitypeFuncGraph("step")
+
+    @step.register("Tensor", "Tensor", "Tensor", "Tensor")
+    def update(rate: Any, weight: Any, previous: Any, gradient: Any) -> Any:
+        done = mixtrain.Tensor(True)
+        if ops.reduce_sum(previous) == 0.0:
+            done = ops.depend(done, ops.assign(previous, gradient))
+        return ops.depend(done, ops.assign(weight, weight - rate * (gradient + previous)))
+
+    class Adan(nn.Optimizer):
+        def __init__(self, parameters: Any) -> None:
+            super().__init__(0.1, parameters)
+            self.previous = self._parameters.clone(prefix="previous", init="zeros")
+
+        @mixtrain.jit
+        def construct(self, gradients: Any) -> Any:
+            rate = mixtrain.Tensor(0.1)
+            return self.map_(ops.partial(step, rate), self._parameters, self.previous, gradients)
+
+    weight = mixtrain.Parameter(np.zeros(1, np.float32), name="weight")
+    optimizer = Adan([weight])
+    for expected in (-0.2, -0.4):
+        optimizer((mixtrain.Tensor([1.0]),))
+        assert float(weight.asnumpy()[0]) == pytest.approx(expected)

@@ -90,7 +90,7 @@ def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
 def branching(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method for a call that is being traced, so that a tensor may decide branches in it."""
+    """Return a method or function for a call that is being traced, so that a tensor may decide branches in it."""
 
 def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
     """Call a compiled function, in whose code tensors may decide branches, with arguments; return its results.

@@ -173,13 +173,13 @@ def _write(set_: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def branching(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Rewrite the method if a tensor decided a branch in it."""
+    """Rewrite the method or function if a tensor decided a branch in it."""
     if not _needed or tf.executing_eagerly():
         return method
-    function = getattr(method, "__func__", None)
+    function = getattr(method, "__func__", method)
     if not isinstance(function, types.FunctionType) or function.__code__ not in _needed:  # `jit` rewrites its own.
         return method
-    return types.MethodType(with_branches(function), method.__self__)  # type: ignore[attr-defined]
+    return with_branches(function) if function is method else types.MethodType(with_branches(function), method.__self__)  # type: ignore[attr-defined]
 
 
 def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:

@@ -32,7 +32,7 @@ class OptimizerView:
     def learning_rate(self) -> Any:
         """The variable of the learning rate, or the value of a schedule for the next step."""
         rate = self.optimizer.learning_rate
-        return rate if isinstance(rate, keras.Variable) else self.optimizer.get_lr()
+        return rate if isinstance(rate, keras.Variable) else self.optimizer._next_lr()
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:

@@ -172,7 +172,7 @@ def learning_rates(optimizer: Optimizer) -> dict[str, float]:
     """Return the learning rate of the next step by tag, or the distinct rates of parameter groups."""
     if optimizer is None:
         return {}
-    rates = optimizer.get_lr() if is_optimizer_cell(optimizer) else optimizer.learning_rate
+    rates = optimizer._next_lr() if is_optimizer_cell(optimizer) else optimizer.learning_rate
     if not isinstance(rates, tuple):
         return {"learning_rate": float(rates)}
     distinct = dict.fromkeys(float(rate) for rate in rates)
