@@ -21,8 +21,8 @@ class CellDriver(ScaledByOthers):
     @property
     def loss_scale(self) -> float:
         # A class that divides by a loss scale of its own has set the reciprocal alone, as MindCV's AdamW does.
-        own = 1 / float(self.optimizer.reciprocal_scale)
-        return own if self.optimizer.loss_scale == 1.0 else float(self.optimizer.loss_scale)
+        scale = float(self.optimizer.loss_scale)
+        return 1 / float(getattr(self.optimizer, "reciprocal_scale", 1.0)) if scale == 1.0 else scale
 
     @property
     def divides_by_loss_scale(self) -> bool:

@@ -219,7 +219,7 @@ class TrainingLoop:
                 last_step = self._step + call.steps
                 self._arguments._set(cur_step_num=last_step, train_dataset_element=call.batch)
                 self._callbacks.on_train_step_begin(self._context)
-                self._mode.set(True)  # A callback may have evaluated or predicted.
+                self._mode.set(True)  # An evaluation or a callback may have set it to inference.
                 try:
                     if call.before is not None:
                         call.before()
@@ -458,7 +458,6 @@ class TrainingLoop:
             return evaluate(evaluation, *callback_state), dict(arguments.eval_results)
 
         values, results = self._callbacks.evaluating(run, **evaluation.fields())
-        self._mode.set(True)  # The evaluation has set the network's cells to inference.
         arguments._set(metrics=values, eval_results=results)
         return {f"val_{name.removeprefix('eval_')}": value for name, value in results.items()}
 
