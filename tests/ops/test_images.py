@@ -99,8 +99,8 @@ BAD: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda x: ops.ResizeBilinear((3, 3), True, True), ValueError, "half_pixel_centers must be False"),
     (lambda x: ops.ResizeNearestNeighbor((3, 3))(x[0]), ValueError, "the input must have axes (N, C, H, W)"),
     (lambda x: ops.interpolate(x), ValueError, "give one of size and scale_factor"),
-    (lambda x: ops.interpolate(x, 3, mode="linear"), ValueError, 'axes that mode="linear" is for'),
-    (lambda x: ops.interpolate(x, 3, mode="bicubic"), ValueError, "mode must be one of nearest"),
+    (lambda x: ops.interpolate(x, 3, mode="linear"), ValueError, 'must have 3 axes for mode="linear"'),
+    (lambda x: ops.interpolate(x, 3, mode="cubic"), ValueError, "mode must be one of nearest"),
     (lambda x: ops.interpolate(x, (3,)), ValueError, "size or scale_factor must have 2 entries"),
 ]
 
