@@ -79,8 +79,9 @@ def flipud(input: TensorLike) -> Tensor:
 def rot90(input: TensorLike, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """`input` rotated by `k` right angles in the plane of `dims`."""
     x = tensor("ops.rot90", input)
-    # Keras on TensorFlow turns by half only what is square.
-    return keras.ops.flip(x, tuple(dims)) if k % 4 == 2 else keras.ops.rot90(x, k, tuple(dims))
+    if k % 4 == 2:  # Keras on TensorFlow turns by half only what is square.
+        return keras.ops.flip(keras.ops.flip(x, dims[0]), dims[1])
+    return keras.ops.rot90(x, k, tuple(dims))
 
 
 def reverse_sequence(x: TensorLike, seq_lengths: TensorLike, seq_dim: int, batch_dim: int = 0) -> Tensor:
