@@ -37,6 +37,8 @@ def test_the_readme_begins_with_what_its_example_prints(
 ) -> None:
     script = str(ROOT / "examples/lenet_digits.py")
     monkeypatch.setattr(sys, "argv", [script])
+    # Where the notebook's test ran before in this process, a bar would be drawn.
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     runpy.run_path(script, run_name="__main__")
     printed = masked(capsys.readouterr().out.splitlines())
     lines = masked(shown("README.md", "precision plan: O2"))
