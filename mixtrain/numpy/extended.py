@@ -123,6 +123,8 @@ EXTENDED: Final[dict[str, _Function]] = {
     **({"corrcoef": _corrcoef} if hasattr(keras.ops, "corrcoef") else {}),
     "ones_like": _like(1), "zeros_like": _like(0), "empty_like": _like(0), "full_like": _like(None),
     "average": _average,
-    **{name: _of_operator(getattr(ops, name)) for name in ("maximum", "minimum", "copysign", "float_power", "hypot")},
-    **{name: _of_operator(getattr(ops, name)) for name in ("logaddexp", "logaddexp2")},
+    **{
+        name: _of_operator(getattr(ops, name))
+        for name in ("maximum", "minimum", "copysign", "float_power", "hypot", "logaddexp", "logaddexp2")
+    },
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -186,11 +187,8 @@ def _call(fn: Callable[..., Any], inputs: Sequence[Any], names: tuple[str, ...],
     `names`: Those of the last inputs, which are passed by keyword.
     """
     fn, count = backend.branching(fn), len(inputs) - len(names)
-    if wants:
-        inputs = to_tensors(inputs)
-        with in_mode("tensors"):
-            outputs = fn(*inputs[:count], **dict(zip(names, inputs[count:], strict=True)))
-    else:
+    inputs = to_tensors(inputs) if wants else inputs
+    with in_mode("tensors") if wants else contextlib.nullcontext():
         outputs = fn(*inputs[:count], **dict(zip(names, inputs[count:], strict=True)))
     return to_current_values(to_backend_tensors(outputs))
 
