@@ -124,10 +124,10 @@ def padded_by(
 
 
 # ---- Functions of rows --------------------------------------------------------------------------------------------
-def _called(function: _Function, *args: Any, **kwargs: Any) -> BackendTensor:
-    """Call a function of a script, which takes Tensors, and return its result as an array."""
+def _called(name: str, function: _Function, *args: Any, **kwargs: Any) -> BackendTensor:
+    """Call a function that a script gave to the function `name`, with Tensors; return its result as an array."""
     with in_mode("tensors"):
-        return as_array("apply_along_axis", function(*to_tensors(args), **to_tensors(kwargs)))
+        return as_array(name, function(*to_tensors(args), **to_tensors(kwargs)))
 
 
 def _apply_along_axis(func1d: _Function, axis: int, arr: TensorLike, *args: Any, **kwargs: Any) -> BackendTensor:
@@ -135,7 +135,7 @@ def _apply_along_axis(func1d: _Function, axis: int, arr: TensorLike, *args: Any,
     axis %= len(array.shape)
     moved = _k.moveaxis(array, axis, -1)
     rows = _k.reshape(moved, (-1, moved.shape[-1]))
-    results = [_called(func1d, rows[index], *args, **kwargs) for index in range(rows.shape[0])]
+    results = [_called("apply_along_axis", func1d, rows[index], *args, **kwargs) for index in range(rows.shape[0])]
     result = _k.reshape(_k.stack(results), (*moved.shape[:-1], *results[0].shape))
     added, axes = len(results[0].shape), len(result.shape)
     return _k.moveaxis(result, [*range(axes - added, axes)], [*range(axis, axis + added)])
@@ -144,7 +144,7 @@ def _apply_along_axis(func1d: _Function, axis: int, arr: TensorLike, *args: Any,
 def _apply_over_axes(func: _Function, a: TensorLike, axes: int | Sequence[int]) -> BackendTensor:
     array = as_array("apply_over_axes", a)
     for axis in (axes,) if isinstance(axes, int) else axes:
-        result = _called(func, array, axis)
+        result = _called("apply_over_axes", func, array, axis)
         array = result if len(result.shape) == len(array.shape) else _k.expand_dims(result, axis)
     return array
 
@@ -167,7 +167,7 @@ def _piecewise(
     array = as_array("piecewise", x)
     listed = isinstance(condlist, (list, tuple)) and len(condlist) and not isinstance(condlist[0], bool)
     conditions = [*condlist] if listed else [condlist]
-    values = [_called(item, array, *args, **kw) if callable(item) else item for item in funclist]
+    values = [_called("piecewise", item, array, *args, **kw) if callable(item) else item for item in funclist]
     default = values.pop() if len(values) == len(conditions) + 1 else 0
     return _k.broadcast_to(_select(conditions, values, default), array.shape)
 
