@@ -108,10 +108,7 @@ def _of_keras(name: str, arrays: int, source: str) -> _Function:
         if inputs and not backend.is_tensor(inputs[0]):
             inputs[0] = as_array(name, inputs[0])
         kwargs = {key: as_input(value) if isinstance(value, np.ndarray) else value for key, value in kwargs.items()}
-        settings = args[arrays:]
-        if name == "repeat":  # Not every backend accepts a list of counts.
-            settings = (np.asarray(kwargs.pop("repeats", settings[0] if settings else 1)), *settings[1:])
-        result = function(*inputs, *settings, **kwargs)
+        result = function(*inputs, *args[arrays:], **kwargs)
         return tuple(result) if isinstance(result, list) else _cast(result, dtype)
 
     return _function(name, compute)

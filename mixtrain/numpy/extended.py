@@ -75,6 +75,10 @@ def _take(a: Tensor, indices: Tensor, axis: int | None = None, mode: str = "clip
     return keras.ops.take(a, keras.ops.mod(inside, length), axis)
 
 
+def _repeat(a: Tensor, repeats: Any = 1, axis: int | None = None) -> Tensor:
+    return keras.ops.repeat(a, np.asarray(repeats), axis)  # Not every backend accepts a list of counts.
+
+
 def _corrcoef(x: Tensor, y: Tensor | None = None, rowvar: bool = True) -> Tensor:
     x, y = (
         value if value is None or rowvar or len(value.shape) < 2 else keras.ops.transpose(value) for value in (x, y)
@@ -119,6 +123,7 @@ def _like(fill_value: float | None) -> _Function:
 EXTENDED: Final[dict[str, _Function]] = {
     **{name: _with_ddof(name) for name in ("std", "var", "nanstd", "nanvar") if hasattr(keras.ops, name)},
     "count_nonzero": _count_nonzero, "sum": _sum, "diff": _diff, "digitize": _digitize, "take": _take,
+    "repeat": _repeat,
     **{name: _cumulative(name) for name in ("cumsum", "nancumsum") if hasattr(keras.ops, name)},
     **({"corrcoef": _corrcoef} if hasattr(keras.ops, "corrcoef") else {}),
     "ones_like": _like(1), "zeros_like": _like(0), "empty_like": _like(0), "full_like": _like(None),
