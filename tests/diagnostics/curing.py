@@ -67,10 +67,12 @@ def wrong(fault: Fault, level: str, half: str, *, sink: bool) -> list[str]:
     record = model.overflows[0]
     finding = record.finding
     problems = []
-    if fault.fused and fault.cure == "to_float" and finding.kind in ("gradient", "parameter"):
+    if fault.fused and finding.kind in ("gradient", "parameter") and (fault.cure == "to_float" or finding.cure):
+        # Where the network computes in float32 the step may not be fused: then that is a cure too, and it is tried.
+        words = fault.words if fault.words.startswith("keep") else f"keep layer {fault.layer} in float32"
         fault = dataclasses.replace(
-            fault, kind=finding.kind, layer=finding.layer, count=None, nan=None, size=None, largest=None,
-            words=fault.words if fault.words.startswith("keep") else f"keep layer {fault.layer} in float32",
+            fault, kind=finding.kind, layer=finding.layer, count=None, nan=None, size=None, largest=None, words=words,
+            cure="to_float",
         )
     for name in ("kind", "layer", "column", "count", "nan", "size", "dtype", "largest"):
         expected, got = getattr(fault, name), getattr(finding, name, "missing")
