@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from mixtrain.ops import (  # type: ignore[no-redef]  # A module has the name of a function.
         constexpr, get_grad, grad, is_tensor, jacfwd, jacrev, jvp, value_and_grad, vjp, vmap,
     )
+    from mixtrain.ops.autograd_function import _Function  # noqa: F401  MindSpore's name for it.
     from mixtrain.ops.sparse import COOTensor, CSRTensor, RowTensor, SparseTensor
     from mixtrain.precision.plan_request import to_float
     from mixtrain.seed import get_seed, set_seed
@@ -137,6 +138,7 @@ _HOMES |= {name: f"mixtrain.{name}:" for name in _MODULES}
 # MindSpore's name for it; not in `__all__`, as `from mixtrain import *` would replace Python's. For the same reason
 # `keras` and `numpy` are not.
 _HOMES["bool"] = "mixtrain.dtype:bool_"
+_HOMES["_Function"] = "mixtrain.ops.autograd_function"
 
 _serve_names(__name__, _HOMES)
 _module_paths.install_homes()

@@ -34,8 +34,9 @@ def custom_backward(where: str, function: Callable[..., Tree], backward: Callabl
             bound = inspect.signature(function).bind(*args, **named)
             bound.apply_defaults()
             args = bound.args
-        outputs = function(*args)
+        # Before the function, which may write to them in place.
         inputs = [_value_of(where, leaf) for leaf in keras.tree.flatten(args)]
+        outputs = function(*args)
         results = keras.tree.flatten(to_backend_tensors(outputs))
         in_floats, out_floats = _float_positions(inputs), _float_positions(results)
         if not in_floats or not out_floats:
