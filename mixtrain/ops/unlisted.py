@@ -47,6 +47,28 @@ GatherV2: Final = ops.Gather
 Pack: Final = ops.Stack
 Unpack: Final = ops.Unstack
 
+
+
+def is_sequence_value_unknown(shape: Sequence[int | None]) -> bool:
+    """Whether a dimension of a shape is unknown, as in a compiled function.
+
+    Example:
+        >>> is_sequence_value_unknown((2, 3))
+        False
+    """
+    return not all(isinstance(size, int) and size >= 0 for size in shape)
+
+
+def is_sequence_shape_unknown(shape: Sequence[int | None]) -> bool:
+    """Whether the number of dimensions of a shape is unknown, which it never is.
+
+    Example:
+        >>> is_sequence_shape_unknown((2, 3))
+        False
+    """
+    return False
+
+
 # ---- primitives of functions --------------------------------------------------------------------------------------
 CholeskyInverse = configured("CholeskyInverse", ops.cholesky_inverse, upper=False)
 Cdist = configured("Cdist", ops.cdist, p=2.0)

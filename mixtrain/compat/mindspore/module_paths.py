@@ -72,16 +72,18 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.ops": ("mixtrain.ops.unlisted",),
     "mixtrain.ops._primitive_cache": ("mixtrain.ops", _INNER),
     **dict.fromkeys((f"mixtrain.ops.{path}" for path in (
-        "auto_generate", "communication", "composite", "composite.base",
+        "communication", "composite", "composite.base",
         "composite.multitype_ops", "function", "function.array_func", "function.clip_func", "function.grad",
         "function.linalg_func", "function.math_func", "function.nn_func", "function.random_func", "functional",
         "primitive",
     )), ("mixtrain.ops", "mixtrain.ops.unlisted")),
+    "mixtrain.ops.auto_generate": ("mixtrain.ops", "mixtrain.ops.unlisted", "mixtrain.ops.derivative_primitives"),
     # Where MindSpore has a function and a primitive of one name, as `identity`, these have the primitive.
     **dict.fromkeys((f"mixtrain.ops.operations{path}" for path in (
         "", "._inner_ops", ".array_ops", ".comm_ops", ".control_ops", ".debug_ops", ".image_ops", ".inner_ops",
         ".linalg_ops", ".math_ops", ".nn_ops", ".other_ops", ".random_ops", ".sparse_ops",
     )), ("mixtrain.ops.unlisted", "mixtrain.ops")),
+    "mixtrain.ops.operations._grad_ops": ("mixtrain.ops.derivative_primitives",),
     "mixtrain.nn.metrics": ("mixtrain.nn",),
     "mixtrain.nn.metrics.metric": ("mixtrain.nn.metrics",),
     "mixtrain": (_INNER,),

@@ -1,0 +1,230 @@
+"""The primitives that MindSpore's derivatives are made of, as scripts take them from `_grad_ops` for their own `bprop`.
+
+Each computes the gradients of an operator here; what it is given besides the operator's inputs is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from mixtrain import ops
+from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive
+from mixtrain.typing import Tensor, Tree
+
+_GRADIENTS: Final = ops.GradOperation(get_all=True, sens_param=True)
+
+
+def _of(name: str, arguments: str, forward: Callable[..., Tensor], **settings: Any) -> Any:
+    """Return the class of primitives that compute the gradients of `forward`.
+
+    `arguments`: What the primitive takes, in order: ``dy`` the gradient of the output; ``x`` an input whose gradient is
+    returned; ``s`` the shape of such an input; ``k`` another input; ``-`` what is not needed. After ``size`` the
+    spatial shape of the gradient is the last input of `forward`. `settings`: As of `configured`, for `forward`.
+    """
+    kinds = arguments.split()
+
+    def gradients(*args: Any, **current: Any) -> Tree:
+        gradient = args[kinds.index("dy")]
+        values = [
+            ops.zeros(tuple(map(int, arg)), gradient.dtype) if kind == "s" else arg
+            for kind, arg in zip(kinds, args, strict=False) if kind in "xsk"
+        ]
+        places = [index for index, kind in enumerate(kind for kind in kinds if kind in "xsk") if kind in "xs"]
+
+        def output(*tensors: Any) -> Tensor:
+            inputs = dict(enumerate(values)) | dict(zip(places, tensors, strict=True))
+            sizes = [tuple(gradient.shape[2:])] if "size" in kinds else []
+            return forward(*inputs.values(), *sizes, **current)
+
+        result = _GRADIENTS(output)(*[values[index] for index in places], gradient)
+        return result if len(places) > 1 else result[0]
+
+    return configured(name, gradients, **settings)
+
+
+# ---- elementwise --------------------------------------------------------------------------------------------------
+AbsGrad = _of("AbsGrad", "x dy", ops.abs)
+ACosGrad = _of("ACosGrad", "x dy", ops.acos)
+AsinGrad = _of("AsinGrad", "x dy", ops.asin)
+AtanGrad = _of("AtanGrad", "x dy", ops.atan)
+FastGeLUGrad = _of("FastGeLUGrad", "dy x", ops.fast_gelu)
+GeLUGrad = _of("GeLUGrad", "dy x -", lambda x: ops.gelu(x, "tanh"))
+GluGrad = _of("GluGrad", "dy x", ops.glu, axis=REQUIRED)
+HShrinkGrad = _of("HShrinkGrad", "dy x", ops.hardshrink, lambd=0.5)
+HSigmoidGrad = _of("HSigmoidGrad", "dy x", ops.hardsigmoid)
+HSwishGrad = _of("HSwishGrad", "dy x", ops.hardswish)
+LogitGrad = _of("LogitGrad", "dy x", lambda x, eps: ops.logit(x, None if eps < 0 else eps), eps=-1.0)
+LogSigmoidGrad = _of("LogSigmoidGrad", "dy x -", ops.logsigmoid)
+MaximumGrad = _of("MaximumGrad", "x x dy", lambda x, y, **_: ops.maximum(x, y), grad_x=True, grad_y=True)
+MinimumGrad = _of("MinimumGrad", "x x dy", lambda x, y, **_: ops.minimum(x, y), grad_x=True, grad_y=True)
+MishGradExt = _of("MishGradExt", "dy x", ops.mish)
+MvlgammaGrad = _of("MvlgammaGrad", "dy x", ops.mvlgamma, p=REQUIRED)
+PReLUGrad = _of("PReLUGrad", "dy x x", ops.prelu)
+ReLU6Grad = _of("ReLU6Grad", "dy x", ops.relu6)
+SiLUGrad = _of("SiLUGrad", "dy x", ops.silu)
+SoftplusGrad = _of("SoftplusGrad", "dy x", ops.softplus)
+SoftShrinkGrad = _of("SoftShrinkGrad", "dy x", ops.softshrink, lambd=0.5)
+# From the output `y` of the operator.
+AcoshGrad = primitive("AcoshGrad", lambda y, dy: dy / ops.sinh(y))
+AsinhGrad = primitive("AsinhGrad", lambda y, dy: dy / ops.cosh(y))
+EluGrad = primitive("EluGrad", lambda dy, y: ops.where(y > 0, dy, dy * (y + 1)))
+InvGrad = primitive("InvGrad", lambda y, dy: -dy * y * y)
+ReciprocalGrad = primitive("ReciprocalGrad", lambda y, dy: -dy * y * y)
+ReluGrad = primitive("ReluGrad", lambda dy, y: ops.where(y > 0, dy, ops.zeros_like(dy)))
+RsqrtGrad = primitive("RsqrtGrad", lambda y, dy: -0.5 * dy * y * y * y)
+SigmoidGrad = primitive("SigmoidGrad", lambda y, dy: dy * y * (1 - y))
+SqrtGrad = primitive("SqrtGrad", lambda y, dy: 0.5 * dy / y)
+TanhGrad = primitive("TanhGrad", lambda y, dy: dy * (1 - y * y))
+LogSoftmaxGrad = configured(
+    "LogSoftmaxGrad", lambda y, dy, axis: dy - ops.exp(y) * ops.sum(dy, axis, True), axis=-1
+)
+SoftmaxGrad = primitive("SoftmaxGrad", lambda y, dy: y * (dy - ops.sum(y * dy, -1, True)))
+
+# ---- arrays -------------------------------------------------------------------------------------------------------
+_MASKS: Final = {f"{kind}_mask": 0 for kind in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
+EinsumGrad = configured(
+    "EinsumGrad", lambda x, dy, equation: _GRADIENTS(lambda *inputs: ops.einsum(equation, *inputs))(*x, dy),
+    equation=REQUIRED,
+)
+FlattenGrad = primitive("FlattenGrad", lambda dy, shape: ops.reshape(dy, shape))
+GatherDGradV2 = _of("GatherDGradV2", "x k k dy", ops.gather_d)
+MaskedSelectGrad = _of("MaskedSelectGrad", "x k dy", ops.masked_select)
+SliceGrad = _of("SliceGrad", "dy x k k", ops.slice)
+StridedSliceGrad = _of("StridedSliceGrad", "dy s k k k", ops.strided_slice, **_MASKS)
+TraceGrad = _of("TraceGrad", "dy s", ops.trace)
+
+
+@as_primitive()
+def AffineGridGrad(dy: Tensor, size: Sequence[int], *, align_corners: bool = False) -> Tensor:
+    """Return the gradient of the affine transformations of a grid."""
+    axes = len(size) - 2
+    theta = ops.zeros((dy.shape[0], axes, axes + 1), dy.dtype)
+    gradient: Tensor = _GRADIENTS(lambda theta: ops.affine_grid(theta, size, align_corners))(theta, dy)[0]
+    return gradient
+
+
+@as_primitive()
+def BiasAddGrad(dout: Tensor, *, data_format: str = "NCHW") -> Tensor:
+    """Return the sum of a gradient over all axes but the channels'."""
+    channels = dout.ndim - 1 if data_format == "NHWC" else 1
+    return ops.sum(dout, tuple(axis for axis in range(dout.ndim) if axis != channels))
+
+
+# ---- normalization ------------------------------------------------------------------------------------------------
+@as_primitive()
+def DropoutGrad(dy: Tensor, mask: Tensor, *, keep_prob: float = 0.5) -> Tensor:
+    """Return the gradient of what a mask kept."""
+    return dy * mask / keep_prob
+
+
+@as_primitive()
+def LayerNormGrad(
+    x: Tensor, dy: Tensor, variance: Tensor, mean: Tensor, gamma: Tensor, *, begin_norm_axis: int = 1,
+    begin_params_axis: int = 1,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of the input, of gamma and of beta of a layer normalization, from its statistics."""
+    axes = tuple(range(begin_norm_axis % x.ndim, x.ndim))
+    rows = tuple(range(begin_params_axis % x.ndim))
+    scale = ops.rsqrt(variance + 1e-12)
+    normal = (x - mean) * scale
+    scaled = dy * gamma
+    of_x = scale * (scaled - ops.mean(scaled, axes, True) - normal * ops.mean(scaled * normal, axes, True))
+    return of_x, ops.sum(dy * normal, rows), ops.sum(dy, rows)
+
+
+L2NormalizeGrad = _of(
+    "L2NormalizeGrad", "x - dy", lambda x, axis, epsilon: ops.L2Normalize(axis, epsilon)(x), axis=0, epsilon=1e-4
+)
+LRNGrad = _of("LRNGrad", "dy x -", ops.lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5)
+
+# ---- losses -------------------------------------------------------------------------------------------------------
+BinaryCrossEntropyGrad = _of("BinaryCrossEntropyGrad", "x k dy k", ops.binary_cross_entropy, reduction="mean")
+KLDivLossGrad = _of("KLDivLossGrad", "dy x k", ops.kl_div, reduction="mean")
+MultiMarginLossGrad = _of(
+    "MultiMarginLossGrad", "dy x k k",
+    lambda x, target, weight=None, **settings: ops.multi_margin_loss(x, target, weight=weight, **settings),
+    p=1, margin=1.0, reduction="mean",
+)
+MultilabelMarginLossGrad = _of("MultilabelMarginLossGrad", "dy x k -", ops.multilabel_margin_loss, reduction="mean")
+SigmoidCrossEntropyWithLogitsGrad = primitive(
+    "SigmoidCrossEntropyWithLogitsGrad", lambda x, y, dy: dy * (ops.sigmoid(x) - y)
+)
+SmoothL1LossGrad = _of("SmoothL1LossGrad", "x k dy", ops.smooth_l1_loss, beta=1.0, reduction="none")
+SoftMarginLossGrad = _of("SoftMarginLossGrad", "x k dy", ops.soft_margin_loss, reduction="mean")
+
+
+
+@as_primitive()
+def NLLLossGrad(
+    logits: Tensor, dy: Tensor, labels: Tensor, weight: Tensor, total_weight: Tensor, *, reduction: str = "mean",
+    ignore_index: int = -100,
+) -> Tensor:
+    """Return the gradient of log probabilities; for a mean, by the sum of the weights of the rows."""
+    loss = ops.NLLLoss("none" if reduction == "none" else "sum", ignore_index)
+    gradient: Tensor = _GRADIENTS(lambda x: loss(x, labels, weight)[0])(logits, dy)[0]
+    return gradient / total_weight if reduction == "mean" else gradient
+
+
+# ---- pooling, convolutions and images ------------------------------------------------------------------------------
+_POOL: Final = {"kernel_size": 1, "strides": 1, "pad_mode": "VALID", "data_format": "NCHW"}
+_ALIGNED: Final = {"align_corners": False, "half_pixel_centers": False}
+AdaptiveAvgPool2DGrad = _of("AdaptiveAvgPool2DGrad", "dy s size", ops.adaptive_avg_pool2d)
+AdaptiveAvgPool3DGrad = _of("AdaptiveAvgPool3DGrad", "dy s size", ops.adaptive_avg_pool3d)
+AvgPoolGrad = _of("AvgPoolGrad", "x - dy", lambda x, **settings: ops.AvgPool(**settings)(x), **_POOL)
+MaxPoolGrad = _of("MaxPoolGrad", "x - dy", lambda x, **settings: ops.MaxPool(**settings)(x), **_POOL)
+MaxPool3DGrad = _of(
+    "MaxPool3DGrad", "x - dy", lambda x, **settings: ops.MaxPool3D(**settings)(x), kernel_size=1, strides=1,
+    pad_mode="VALID", pad_list=0, data_format="NCDHW",
+)
+Conv2DBackpropFilter = _of(
+    "Conv2DBackpropFilter", "dy k s",
+    lambda x, weight, pad_list, **settings: ops.Conv2D(**settings)(x, weight), out_channel=REQUIRED,
+    kernel_size=REQUIRED, pad_mode="valid", pad=0, pad_list=(0, 0, 0, 0), mode=1, stride=(1, 1),
+    dilation=(1, 1, 1, 1), group=1, data_format="NCHW",
+)
+GridSampler2DGrad = _of(
+    "GridSampler2DGrad", "dy x x", lambda x, grid, **settings: ops.GridSampler2D(**settings)(x, grid),
+    interpolation_mode="bilinear", padding_mode="zeros", align_corners=False,
+)
+GridSampler3DGrad = _of(
+    "GridSampler3DGrad", "dy x x", lambda x, grid, **settings: ops.GridSampler3D(**settings)(x, grid),
+    interpolation_mode="bilinear", padding_mode="zeros", align_corners=False,
+)
+ResizeBicubicGrad = _of(
+    "ResizeBicubicGrad", "dy x size", lambda x, size, **settings: ops.ResizeBicubic(**settings)(x, size), **_ALIGNED
+)
+ResizeBilinearGrad = _of(
+    "ResizeBilinearGrad", "dy x size", lambda x, size, **settings: ops.ResizeBilinearV2(**settings)(x, size),
+    **_ALIGNED,
+)
+ResizeLinear1DGrad = _of(
+    "ResizeLinear1DGrad", "dy x size", lambda x, size, **settings: ops.ResizeLinear1D(**settings)(x, size[0]),
+    coordinate_transformation_mode="align_corners",
+)
+UpsampleNearest3DGrad = _of(
+    "UpsampleNearest3DGrad", "dy s k k", lambda x, size=None, scales=None: ops.UpsampleNearest3D()(x, size, scales)
+)
+UpsampleTrilinear3DGrad = _of(
+    "UpsampleTrilinear3DGrad", "dy s k k",
+    lambda x, size=None, scales=None, align_corners=False: ops.UpsampleTrilinear3D(align_corners)(x, size, scales),
+    align_corners=False,
+)
+ROIAlignGrad = _of(
+    "ROIAlignGrad", "dy k s", lambda rois, x, **settings: ops.ROIAlign(**settings)(x, rois), pooled_height=REQUIRED,
+    pooled_width=REQUIRED, spatial_scale=REQUIRED, sample_num=2,
+)
+
+
+def _of_nearest(name: str) -> Any:
+    def gradients(dy: Tensor, size: Sequence[int], **settings: Any) -> Tree:
+        def output(x: Tensor) -> Tensor:
+            return ops.ResizeNearestNeighborV2(**settings)(x, tuple(dy.shape[2:]))
+
+        return _GRADIENTS(output)(ops.zeros((*dy.shape[:2], *map(int, size)), dy.dtype), dy)[0]
+
+    return configured(name, gradients, **_ALIGNED)
+
+
+ResizeNearestNeighborGrad = _of_nearest("ResizeNearestNeighborGrad")
+ResizeNearestNeighborV2Grad = _of_nearest("ResizeNearestNeighborV2Grad")
