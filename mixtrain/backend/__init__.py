@@ -30,7 +30,7 @@ from mixtrain.backend.tensor_base import (
     LayoutView, TensorBase, backend_value, cast_keeping_layout, load_public_with, make_views_with, mask_of, nhwc_of,
     on_layout, public_tensor, set_mask, wrap_with,
 )
-from mixtrain.backend.user_code import Operation
+from mixtrain.backend.user_code import Operation, UndecidedBranch
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow import special

@@ -16,6 +16,10 @@ import keras
 from mixtrain.typing import Tensor
 
 
+class UndecidedBranch(TypeError):
+    """A tensor without a value decides a branch in the user's code that a compiled call cannot trace both ways."""
+
+
 class Operation(NamedTuple):
     """An operation that ran: its name, the line of the user's code that called it, if any, and its float tensors."""
 

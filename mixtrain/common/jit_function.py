@@ -14,7 +14,7 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks, execution
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.common.uncompiled import Reason, reasons
+from mixtrain.common.uncompiled import DECIDES, Reason, reasons
 from mixtrain.network.referenced_layers import referenced_layers
 from mixtrain.ops.parameter_reads import parameter_read_dtype
 from mixtrain.trace_version import TraceState
@@ -56,7 +56,11 @@ class _Trace:
 
     def __call__(self, tensors: list[BackendTensor]) -> tuple[Tree, dict[int, BackendTensor]]:
         """Return the results, and what was written in place, by the number of the input."""
-        outputs = self._compiled(*tensors)  # The first call traces, which sets `_results`.
+        try:
+            outputs = self._compiled(*tensors)  # The first call traces, which sets `_results`.
+        except backend.UndecidedBranch:
+            self.uncompilable.append(DECIDES)
+            raise
         in_place = outputs[len(outputs) - len(self._in_place) :]
         return _combine(self._results, outputs), dict(zip(self._in_place, in_place, strict=True))
 

@@ -7,6 +7,10 @@ from typing import Final
 
 CREATES_PARAMETERS: Final = ("creates Parameters", "Create the Cell before the function, and call it there.")
 READS_VALUES: Final = ("reads a Tensor's values", "Call asnumpy and the like outside of the function.")
+DECIDES: Final = (
+    "lets a tensor decide in code that is not compiled, as `in`, all() and sorted() do",
+    "Write ops.select(condition, one, other), or x.all().",
+)
 
 Reason = tuple[str, str]
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import keras
 
 from mixtrain.backend.jax.tracing import now
-from mixtrain.backend.user_code import users_code
+from mixtrain.backend.user_code import UndecidedBranch, users_code
 from mixtrain.typing import Tensor, Tree
 
 # Each path is traced whole, so more would take long to compile; a `while` has no end of them.
@@ -40,7 +40,7 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
             raise refusal from error
         codes = users_code(error, jax.__file__)
         where = codes[-1].co_qualname if codes else "a compiled call"
-        raise TypeError(
+        raise UndecidedBranch(
             f"{where}: with the JAX backend, expected a Python value to decide a while of a compiled call, the last of "
             "many ifs, or one inside a loop of JAX's; got a tensor. Write ops.select(condition, one, other), run in "
             "PYNATIVE_MODE, or set KERAS_BACKEND=tensorflow."

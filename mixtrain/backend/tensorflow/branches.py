@@ -15,7 +15,7 @@ import tensorflow as tf
 from mixtrain.backend.tensor_base import backend_value, public_tensor
 from mixtrain.backend.tensorflow.graph_writes import TraceAgain
 from mixtrain.backend.tensorflow.returns import returning_in_branches, with_code
-from mixtrain.backend.user_code import users_code
+from mixtrain.backend.user_code import UndecidedBranch, users_code
 
 # Rewriting everything would slow down compilation and change tracebacks, so only functions in which a tensor decided a
 # branch are rewritten: those in `_needed`.
@@ -195,7 +195,7 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
             codes = users_code(error, tf.__file__)
             if _needed.issuperset(codes):
                 where = codes[-1].co_qualname if codes else "a compiled call"
-                raise TypeError(
+                raise UndecidedBranch(
                     f"{where}: expected a Python value to decide an if or while of a compiled call; got a tensor, in "
                     "code that is not rewritten. Write the branch in construct or in a function under @mixtrain.jit, "
                     "whose source can be read, or ops.select(condition, one, other), or run in PYNATIVE_MODE."
