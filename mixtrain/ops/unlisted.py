@@ -75,6 +75,7 @@ Cdist = configured("Cdist", ops.cdist, p=2.0)
 CeLU = configured("CeLU", ops.celu, alpha=1.0)
 # MindSpore's examples make shapes dynamic with it, which they may be here anyway.
 ConvertToDynamic = configured("ConvertToDynamic", lambda x, is_dynamic_rank: x, is_dynamic_rank=False)
+Dense = primitive("Dense", ops.dense)
 Einsum = configured("Einsum", lambda x, equation: ops.einsum(equation, *x), equation=REQUIRED)
 FastGelu = primitive("FastGelu", ops.fast_gelu)
 HShrink = configured("HShrink", ops.hardshrink, lambd=0.5)

@@ -70,8 +70,10 @@ def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> f
     """
     if "epoch_results" in arguments and not any_applied(arguments.epoch_results):
         return None
-    records = epoch_of(arguments)
-    results = last_values(records) | dict(arguments.get("eval_results") or {})
+    results = dict(arguments.get("eval_results") or {})
+    if monitor == "loss" or monitor not in results:
+        records = epoch_of(arguments)
+        results = last_values(records) | results
     if monitor == "loss":
         losses = records.loss[~records.overflow]
         value = losses[-1] if len(losses) else None

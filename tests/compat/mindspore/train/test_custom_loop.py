@@ -10,7 +10,9 @@ import pytest
 
 import mixtrain
 from mixtrain import Model, Tensor, nn
-from mixtrain.train import Callback, CheckpointConfig, LossMonitor, ModelCheckpoint, RunContext, TimeMonitor
+from mixtrain.train import (
+    Callback, CheckpointConfig, EarlyStopping, LossMonitor, ModelCheckpoint, RunContext, TimeMonitor,
+)
 from mixtrain.train.callback import _CallbackManager, _InternalCallbackParam, _set_cur_net
 from mixtrain.train.callback._callback import _handle_loss
 
@@ -98,3 +100,17 @@ def test_a_run_of_model_still_refuses_to_let_callbacks_write_its_state() -> None
     data = mixtrain.dataset.NumpySlicesDataset((ROWS, LABELS), shuffle=False).batch(3)
     with pytest.raises(AttributeError, match="the training loop writes it"):
         model.train(1, data, callbacks=[Writing()])
+
+
+def test_a_loop_that_only_sets_the_results_of_evaluations_is_stopped_by_them() -> None:
+    cb_params = _InternalCallbackParam()
+    run_context = RunContext(cb_params)
+    with _CallbackManager([EarlyStopping(monitor="accuracy", patience=2, baseline=0.55)]) as manager:
+        for epoch, accuracy in enumerate([0.6, 0.3, 0.5, 0.5], 1):
+            manager.on_train_epoch_begin(run_context)
+            cb_params.eval_results, cb_params.cur_epoch_num = {"accuracy": accuracy}, epoch
+            manager.on_train_epoch_end(run_context)
+            if run_context.get_stop_requested():
+                break
+        manager.on_train_end(run_context)
+    assert cb_params.cur_epoch_num == 3
