@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
+import itertools
+import weakref
 import zlib
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
 
 import keras
 import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.lazy_names import serve_names
+
+# Between the name of an operation and what tells the object apart that draws, in the names of streams.
+_MARK: Final = "#"
+_drawing_as: contextvars.ContextVar[str] = contextvars.ContextVar("drawing_as", default="")
 
 
 class _Streams:
@@ -22,6 +30,8 @@ class _Streams:
     of_operations: ClassVar[dict[tuple[str, int], keras.random.SeedGenerator]] = {}
     # Restored states of streams that no operation has asked for yet: most are made when they are needed.
     restored: ClassVar[dict[tuple[str, int], list[int]]] = {}
+    # The marks of objects that draw from streams of their own.
+    marks: ClassVar[weakref.WeakKeyDictionary[Any, str]] = weakref.WeakKeyDictionary()
 
 
 def set_seed(seed: int) -> None:
@@ -68,6 +78,7 @@ def stream_of(name: str, seed: int = 0) -> keras.random.SeedGenerator:
 
     `name`: The operation's name. `seed`: The operation's own seed, 0 for none; each has a stream of its own.
     """
+    name += _drawing_as.get()
     if (name, seed) not in _Streams.of_operations:
         with backend.eager_scope():
             stream = keras.random.SeedGenerator(seed=_first_seed(name, seed))
@@ -75,6 +86,31 @@ def stream_of(name: str, seed: int = 0) -> keras.random.SeedGenerator:
                 stream.state.assign(np.array(_Streams.restored.pop((name, seed)), np.uint32))
             _Streams.of_operations[name, seed] = stream
     return _Streams.of_operations[name, seed]
+
+
+@contextlib.contextmanager
+def drawing_as(owner: object, text: str) -> Iterator[None]:
+    """Let operations inside draw from streams of an object, each of which begins where its own seed says.
+
+    `text`: What names the object's kind and seeds; several such objects at a time are numbered as they first draw.
+    """
+    mark = _Streams.marks.get(owner)
+    if mark is None:
+        used = set(_Streams.marks.values())
+        mark = next(mark for n in itertools.count() if (mark := f"{_MARK}{text}{n or ''}") not in used)
+        _Streams.marks[owner] = mark
+        weakref.finalize(owner, _forget, mark).atexit = False
+    token = _drawing_as.set(mark)
+    try:
+        yield
+    finally:
+        _drawing_as.reset(token)
+
+
+def _forget(mark: str) -> None:
+    """Forget the streams of an object that is gone."""
+    for key in [key for key in _Streams.of_operations if key[0].endswith(mark)]:
+        del _Streams.of_operations[key]
 
 
 def stream_states() -> list[keras.Variable]:
@@ -88,8 +124,14 @@ def _start(name: str, seed: int) -> None:
 
 
 def _first_seed(name: str, seed: int) -> int:
-    """Derive the initial seed of a stream from the process's seed, the operation's name and its own seed."""
-    process = int(np.random.default_rng().integers(2**31)) if _Streams.seed is None else _Streams.seed
+    """Derive the initial seed of a stream from the process's seed, the operation's name and its own seed.
+
+    A seed of its own is enough for the same numbers in each process; for an object's streams it alone counts.
+    """
+    name, mark, _ = name.partition(_MARK)
+    process = 0 if mark else _Streams.seed
+    if process is None:
+        process = 0 if seed else int(np.random.default_rng().integers(2**31))
     entropy = [process % 2**32, seed % 2**32, zlib.crc32(name.encode())]
     return int(np.random.SeedSequence(entropy).generate_state(1)[0] % 2**31)
 

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from mixtrain import checks
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops.operator import of_this_package, primitive_call
+from mixtrain.seed import drawing_as
 from mixtrain.typing import Tree
 
 _PrimitiveT = TypeVar("_PrimitiveT", bound="Primitive")
@@ -216,6 +217,7 @@ def _primitive_with_settings(
 ) -> type[Primitive]:
     bind = _binder(inspect.Signature(parameters))
     settings = [parameter.name for parameter in parameters]
+    seeds = [key for key in settings if key.lower() in ("seed", "seed0", "seed1", "seed2")]
 
     def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
         Primitive.__init__(self)
@@ -224,7 +226,12 @@ def _primitive_with_settings(
 
     def __call__(self: Primitive, *inputs: Any, **named: Any) -> Tree:
         current = {key: vars(self)[key] for key in settings}
-        return function(*inputs, **current, **named)
+        own = [current[key] for key in seeds]
+        if not any(own):
+            return function(*inputs, **current, **named)
+        # As in MindSpore, two primitives of one seed draw the same numbers, whatever `set_seed` is given.
+        with drawing_as(self, f"{name}{own}"):
+            return function(*inputs, **current, **named)
 
     own = _Parameter("self", _EITHER)
     inputs = [one for one in inspect.signature(function).parameters.values() if one.name not in settings]

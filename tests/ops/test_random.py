@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from mixtrain.seed import restore_seed_state, seed_state
 from tests.backends import held_as, quick_every
 
 X = mixtrain.Tensor(np.ones((4, 5), np.float32))
+# A new one would begin where its seed says.
+UNIFORM_REAL, UNIFORM_INT = ops.UniformReal(2), ops.UniformInt(seed=10)
 DRAWS: dict[str, Callable[[], Any]] = {
     "uniform": lambda: ops.uniform((4, 5), mixtrain.Tensor(1.0), mixtrain.Tensor(2.0), seed=5),
     "normal": lambda: ops.normal((4, 5), 1.0, 2.0), "standard_normal": lambda: ops.standard_normal((4, 5), 3),
@@ -21,9 +24,9 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "rand_like": lambda: ops.rand_like(X), "randn_like": lambda: ops.randn_like(X, seed=4),
     "randperm": lambda: ops.randperm(20), "bernoulli": lambda: ops.bernoulli(X, 0.5),
     "dropout": lambda: ops.dropout(X, 0.5, seed=1), "dropout2d": lambda: ops.dropout2d(X, 0.5),
-    "Dropout": lambda: ops.Dropout(0.5)(X)[0], "UniformReal": lambda: ops.UniformReal(2)((4, 5)),
+    "Dropout": lambda: ops.Dropout(0.5)(X)[0], "UniformReal": lambda: UNIFORM_REAL((4, 5)),
     "StandardNormal": lambda: ops.StandardNormal()((4, 5)),
-    "UniformInt": lambda: ops.UniformInt(seed=10)((4, 5), mixtrain.Tensor(1), mixtrain.Tensor(90)),
+    "UniformInt": lambda: UNIFORM_INT((4, 5), mixtrain.Tensor(1), mixtrain.Tensor(90)),
 }
 
 
@@ -172,3 +175,27 @@ def test_a_generator_s_numbers_repeat_from_its_seed_and_state() -> None:
     mixtrain.set_rng_state(process)
     assert [x.normal_(generator=generator).asnumpy().tolist(), ops.rand(2).asnumpy().tolist()] == later
     assert generator.initial_seed() == 5
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments"),
+    [
+        (lambda: ops.StandardNormal(10, 10), ((8,),)),
+        (lambda: ops.UniformReal(seed=10), ((8,),)),
+        (lambda: ops.Dropout(0.5, 3, 3), (np.ones(64, np.float32),)),
+        (lambda: ops.Multinomial(3), (np.ones(50, np.float32), 8)),
+        (lambda: ops.RandomShuffle(7), (np.arange(30, dtype=np.float32),)),
+    ],
+)
+def test_primitives_of_one_seed_draw_the_same_whatever_the_process_s_seed(make: Any, arguments: Any) -> None:
+    def drawn(primitive: Any) -> list[float]:
+        result = primitive(*(mixtrain.Tensor(value) if isinstance(value, np.ndarray) else value for value in arguments))
+        return np.asarray((result[0] if isinstance(result, tuple) else result).asnumpy()).tolist()
+
+    mixtrain.set_seed(1)
+    one, other = make(), make()
+    first, second = drawn(one), drawn(one)
+    assert first != second and [drawn(other), drawn(other)] == [first, second]
+    mixtrain.set_seed(2)
+    assert drawn(make()) == first
+    assert drawn(copy.deepcopy(one)) == first

@@ -11,7 +11,13 @@ import pytest
 import mixtrain
 from mixtrain import Model, Tensor, nn
 from mixtrain.train import (
-    Callback, CheckpointConfig, EarlyStopping, LossMonitor, ModelCheckpoint, RunContext, TimeMonitor,
+    Callback,
+    CheckpointConfig,
+    EarlyStopping,
+    LossMonitor,
+    ModelCheckpoint,
+    RunContext,
+    TimeMonitor,
 )
 from mixtrain.train.callback import _CallbackManager, _InternalCallbackParam, _set_cur_net
 from mixtrain.train.callback._callback import _handle_loss
