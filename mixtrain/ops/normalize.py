@@ -109,10 +109,12 @@ def LayerNorm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize the axes of each sample from `begin_norm_axis` on: ``(output, mean, variance)``.
 
-    `begin_params_axis`: first axis that scale and shift belong to; `epsilon`: added to the variance. Example:
+    `begin_params_axis`: first axis that scale and shift belong to; `epsilon`: added to the variance. Mean and variance
+    have no gradients, as in MindSpore. Example:
     ``output, mean, variance = ops.LayerNorm()(x, gamma, beta)``.
     """
     x = as_floats("LayerNorm", input_x)
     rank = rank_of(x)
     y, mean, variance = _normalized(keras.ops.cast(x, float32), tuple(range(begin_norm_axis % rank, rank)), epsilon)
-    return keras.ops.cast(_scaled(y, gamma, beta, tuple(x.shape[begin_params_axis % rank :])), x.dtype), mean, variance
+    y = keras.ops.cast(_scaled(y, gamma, beta, tuple(x.shape[begin_params_axis % rank :])), x.dtype)
+    return y, keras.ops.stop_gradient(mean), keras.ops.stop_gradient(variance)

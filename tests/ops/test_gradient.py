@@ -301,3 +301,14 @@ def test_products_with_jacobians_of_integers_are_integers() -> None:
 def test_a_function_of_integers_that_fails_of_its_own_fails_in_its_gradient() -> None:
     with pytest.raises(ValueError, match="broadcast"):
         mixtrain.grad(lambda a: a * mixtrain.Tensor([1, 2], mixtrain.int32))(N1)
+
+
+def test_the_mean_and_variance_of_a_layer_normalization_have_no_gradients() -> None:
+    x, scale, shift = Tensor([[1.0, 2.0, 4.0]]), Tensor([1.0, 1.0, 1.0]), Tensor([0.0, 0.0, 0.0])
+
+    def statistic(index: int) -> Any:
+        return mixtrain.grad(lambda x: ops.LayerNorm(1, 1)(x, scale, shift)[index])(x)
+
+    assert [statistic(index).asnumpy().tolist() for index in (1, 2)] == [[[0.0] * 3]] * 2
+    whole = mixtrain.grad(lambda x: sum(part.sum() for part in ops.LayerNorm(1, 1)(x, scale, shift)))(x)
+    np.testing.assert_allclose(whole.asnumpy(), np.zeros((1, 3)), atol=1e-6)

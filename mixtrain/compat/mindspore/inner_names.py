@@ -98,7 +98,15 @@ class _Executor:
         """Do nothing: reading a tensor waits for it."""
 
 
+class _CellExecutor:
+    """MindSpore's compiler of cells."""
+
+    def compile(self, obj: Any, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: a cell is compiled when it first runs."""
+
+
 _pynative_executor: Final = _Executor()
+_cell_graph_executor: Final = _CellExecutor()
 
 
 serve_names(__name__)
