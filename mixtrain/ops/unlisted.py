@@ -23,6 +23,7 @@ accumulate_n: Final = ops.addn
 arccosh: Final = ops.acosh
 arcsinh: Final = ops.asinh
 arctanh: Final = ops.atanh
+copy: Final = ops.deepcopy
 floordiv = tensor_floordiv = ops.floor_divide
 floormod = tensor_mod = ops.floor_mod
 pows = tensor_pow = ops.pow

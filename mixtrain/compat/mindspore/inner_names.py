@@ -92,21 +92,16 @@ def _get_graph_seed(op_seed: builtins.int | None, kernel_name: str) -> tuple[bui
 
 
 class _Executor:
-    """MindSpore's eager mode, of which a script may wait for the end of what was started."""
+    """What runs operations and cells in MindSpore, which a script may wait for, or let compile a cell."""
 
     def sync(self) -> None:
         """Do nothing: reading a tensor waits for it."""
-
-
-class _CellExecutor:
-    """MindSpore's compiler of cells."""
 
     def compile(self, obj: Any, *args: Any, **kwargs: Any) -> None:
         """Do nothing: a cell is compiled when it first runs."""
 
 
-_pynative_executor: Final = _Executor()
-_cell_graph_executor: Final = _CellExecutor()
+_pynative_executor = _cell_graph_executor = _Executor()
 
 
 serve_names(__name__)
