@@ -33,7 +33,7 @@ NEUTRAL = {
     "LayoutView", "first_outside", "forked_after_start", "is_one_number", "make_views_with", "merge_of", "nhwc_of",
     "note_class_labels", "on_layout", "processors", "public_tensor", "error_subject", "naming_position",
     "text_for_numbers", "EmptyBatch", "RefusedBatch", "is_next_value", "mark_next_value", "next_values",
-    "refuse_empty", "takes_next_value", "Operation", "warp", "without_next_values",
+    "refuse_empty", "takes_next_value", "Operation", "UndecidedBranch", "warp", "without_next_values",
     "load_public_with", "mask_of", "set_mask", "wrap_with",
 }
 MODULES = {
