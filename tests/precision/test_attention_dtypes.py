@@ -11,7 +11,7 @@ import pytest
 
 from mixtrain import DynamicLossScaleManager, Model, backend
 from mixtrain.backend.info import DeviceInfo
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 
 LEVELS = {
     "O2": ("O2", "float16"),
@@ -26,6 +26,7 @@ LAYERS = {
 }
 
 
+@quick_every(3)
 @pytest.mark.parametrize("attention", LAYERS)
 @pytest.mark.parametrize("name", LEVELS)
 def test_queries_keys_and_values_are_half_where_attention_is_computed(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mixtrain import Model
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_only_some
 
 layers = keras.layers
 DRAW = np.random.default_rng(2)
@@ -82,7 +82,7 @@ def combined(*, by_key: bool = False) -> keras.Model:
     return network
 
 
-@pytest.mark.parametrize("by_key", [False, True])
+@pytest.mark.parametrize("by_key", quick_only_some([False, True]))
 def test_outputs_of_one_name_have_the_losses_in_their_order_or_by_key(by_key: bool) -> None:
     labels: Any = [np.ones((16, 1), np.float32), DRAW.integers(0, 5, (16, 1))]
     labels = dict(zip(("real", "kind"), labels, strict=True)) if by_key else labels

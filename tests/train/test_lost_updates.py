@@ -73,8 +73,9 @@ def test_gradients_that_are_all_flushed_to_zero(kind: Callable[[], Any], feed: s
     assert any((one != other).any() for one, other in zip(before, values_of(cured), strict=True))
 
 
-@pytest.mark.parametrize("feed", quick_only_some(FEEDS))
-@pytest.mark.parametrize("level", quick_only_some(["O2", "O1", "O3"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("level", ["O2", "O1", "O3"])
 def test_inputs_that_are_flushed_to_zero(level: str, feed: str) -> None:
     def make() -> Model:
         network = keras_network()
@@ -216,7 +217,7 @@ QUIET: dict[str, tuple[Callable[[], Any], Callable[[], Batches], dict[str, Any]]
 
 @pytest.mark.parametrize("half", quick_only_some(["float16", "bfloat16"]))
 @pytest.mark.parametrize("feed", quick_only_some(FEEDS))
-@pytest.mark.parametrize("name", QUIET)
+@pytest.mark.parametrize("name", quick_only_some(QUIET, (0, 3)))
 def test_what_float32_does_not_move_either_is_not_told(name: str, feed: str, half: str) -> None:
     make, data, options = QUIET[name]
     keras.utils.set_random_seed(1)

@@ -14,7 +14,7 @@ import pytest
 import mixtrain
 from mixtrain import DynamicLossScaleManager, LossScaleExhausted, Model
 from mixtrain.dataset import NumpySlicesDataset
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_only_some
 from tests.keras.test_train_step import BAD, Autoencoder, X, adam, model
 
 layers, ops = keras.layers, keras.ops
@@ -37,7 +37,7 @@ def fit(trained: Any, x: Any = X, **options: Any) -> list[float]:
     return history.history["loss"]  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", quick_only_some(LEVELS, (1,)))
 def test_it_trains_after_the_users_compile_as_in_keras(level: str) -> None:
     expected, ours = fit(compiled()), fit(Model(compiled(), **LEVELS[level]))
     assert ours == expected if level == "O0" else np.allclose(ours, expected, rtol=1e-2)
@@ -437,7 +437,7 @@ FORMS: dict[str, Callable[..., list[float]]] = {
 
 @pytest.mark.tensorflow
 @AT_EACH_LEVEL
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", quick_only_some(FORMS))
 def test_layers_that_only_a_step_builds_are_built_as_keras_builds_them(level: str, form: str) -> None:
     """Keras on JAX refuses them itself."""
     ours, theirs = contrastive(), contrastive()

@@ -93,7 +93,7 @@ def test_a_state_that_overflows(name: str, level: str, sink: bool) -> None:
     assert all(np.isfinite(value).all() for value in values(network))
 
 
-@quick_every(37)
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 @pytest.mark.parametrize("level", ["O2", "O3"])
 @pytest.mark.parametrize("name", GRADIENTS)

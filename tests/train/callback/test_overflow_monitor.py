@@ -22,7 +22,7 @@ from mixtrain import (
 )
 from mixtrain.train.stepper import Stepper
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import on_jax_only_some
+from tests.backends import on_jax_only_some, quick_only_some
 from tests.train.planted import batches, chain_model
 
 FEEDS = ("host", "groups", "sink")
@@ -468,7 +468,7 @@ def exploding(feed: str, *callbacks: Any) -> mixtrain.OverflowMonitor:
     return monitor
 
 
-@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("feed", quick_only_some(FEEDS, (1,)))
 def test_the_healthy_steps_before_are_those_of_the_run(feed: str) -> None:
     record = exploding(feed, mixtrain.RangeMonitor(every=2)).records[0]
     before = record.finding.before
