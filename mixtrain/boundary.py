@@ -267,12 +267,17 @@ def run_library(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     return args[0] if takes_tensor and result is inputs[0] and shares_memory() else to_tensors(result)
 
 
-def run_users(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return ``function(*args, **kwargs)`` of a user's network, which gets Tensors."""
+def run_users(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, as_compiled: bool = False
+) -> Any:
+    """Return ``function(*args, **kwargs)`` of a user's network, which gets Tensors.
+
+    `as_compiled`: Whether it writes to its arguments only what a compiled call would, as also in graph mode.
+    """
     previous = _state.mode
     returns_tensors = previous == "tensors" or wants_tensors(args, kwargs)
     outermost = not _state.call and previous != "tensors"
-    compiled = outermost and (execution.current.graph_mode_is_set or backend.is_tracing())
+    compiled = outermost and (as_compiled or execution.current.graph_mode_is_set or backend.is_tracing())
     if compiled:
         given = args, kwargs
         args, kwargs = unwrap(args), unwrap(kwargs)  # What a compiled network writes by index, no caller sees.

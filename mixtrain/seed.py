@@ -58,7 +58,8 @@ def set_seed(seed: int) -> None:
     keras.utils.set_random_seed(_Streams.seed)
     _Streams.restored.clear()
     for name, operation_seed in _Streams.of_operations:
-        _start(name, operation_seed)
+        if _MARK not in name:  # An object's streams follow its own seed alone.
+            _start(name, operation_seed)
 
 
 def get_seed() -> int | None:

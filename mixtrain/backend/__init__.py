@@ -34,7 +34,9 @@ from mixtrain.backend.user_code import Operation, UndecidedBranch
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow import special
-    from mixtrain.backend.tensorflow.branches import branching, call_with_branches, tensor_decided, with_branches
+    from mixtrain.backend.tensorflow.branches import (
+        branching, call_with_branches, failed_on_a_path, tensor_decided, with_branches,
+    )
     from mixtrain.backend.tensorflow.compile import (
         EAGER_COMPILES, INLINES_COMPILED, WRITES_AT_END, called_directly, choose_jit, compile_function, compile_once,
         eager_scope, has_results, is_tracing, never_cached, trace_count, trace_for, traces, value_scope,
@@ -79,7 +81,9 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     )
 else:
     from mixtrain.backend.jax import special
-    from mixtrain.backend.jax.branches import branching, call_with_branches, tensor_decided, with_branches
+    from mixtrain.backend.jax.branches import (
+        branching, call_with_branches, failed_on_a_path, tensor_decided, with_branches,
+    )
     from mixtrain.backend.jax.compile import (
         EAGER_COMPILES, INLINES_COMPILED, WRITES_AT_END, called_directly, choose_jit, compile_function, compile_once,
         eager_scope, has_results, is_tracing, never_cached, trace_count, trace_for, traces, value_scope,

@@ -14,7 +14,7 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks, execution
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.common.uncompiled import DECIDES, Reason, reasons
+from mixtrain.common.uncompiled import DECIDES, FAILS, Reason, reasons
 from mixtrain.network.referenced_layers import referenced_layers
 from mixtrain.ops.parameter_reads import parameter_read_dtype
 from mixtrain.trace_version import TraceState
@@ -58,8 +58,11 @@ class _Trace:
         """Return the results, and what was written in place, by the number of the input."""
         try:
             outputs = self._compiled(*tensors)  # The first call traces, which sets `_results`.
-        except backend.UndecidedBranch:
-            self.uncompilable.append(DECIDES)
+        except Exception as error:
+            if isinstance(error, backend.UndecidedBranch):
+                self.uncompilable.append(DECIDES)
+            elif backend.failed_on_a_path(error):
+                self.uncompilable.append(FAILS)
             raise
         in_place = outputs[len(outputs) - len(self._in_place) :]
         return _combine(self._results, outputs), dict(zip(self._in_place, in_place, strict=True))
@@ -107,7 +110,7 @@ class Jitted:
         if backend.is_tracing():
             return boundary.run_users(self._rewritten, args, kwargs)
         if self._uncompilable:
-            return boundary.run_users(self._function, args, kwargs)
+            return boundary.run_users(self._function, args, kwargs, as_compiled=True)
         try:
             results, in_place = self._call_compiled(*boundary.to_backend_tensors((args, kwargs)))
         except Exception:
@@ -148,7 +151,7 @@ class Jitted:
         problem, advice = self._uncompilable[0]
         name = getattr(self._function, "__name__", "the function")
         warnings.warn(f"jit: {name} {problem}, so it runs uncompiled. {advice}", stacklevel=3)
-        return boundary.run_users(self._function, args, kwargs)
+        return boundary.run_users(self._function, args, kwargs, as_compiled=True)
 
 
 def _as_argument(value: Any) -> BackendTensor | None:

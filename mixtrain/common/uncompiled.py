@@ -11,6 +11,10 @@ DECIDES: Final = (
     "lets a tensor decide in code that is not compiled, as `in`, all() and sorted() do",
     "Write ops.select(condition, one, other), or x.all().",
 )
+FAILS: Final = (
+    "fails where a tensor decides, as a check that raises does",
+    "Check outside of the function, or let PyNative mode do it.",
+)
 
 Reason = tuple[str, str]
 

@@ -89,6 +89,8 @@ class _Function:
         context.needs_input_grad = tuple(map(_needs_gradient, args))
         constant: list[bool] = []
         written: list[Any] = []
+        # For each value that the context holds the place of the input or output that it is.
+        saved_at: list[int | None] = []
 
         def forward(*inputs: Any) -> tuple[Any, dict[str, Any]]:
             if by_context:
@@ -105,11 +107,17 @@ class _Function:
                 raise RuntimeError(
                     f"{cls.__name__}: The dirty tensors must all be outputs of the forward function. Return them too."
                 )
+            places = {id(leaf): at for at, leaf in enumerate(keras.tree.flatten((inputs, outputs)))}
+            saved_at[:] = [places.get(id(leaf)) if _is_tensor(leaf) else None for leaf in keras.tree.flatten(kept)]
             return outputs, kept
 
         def backward(*values: Any) -> tuple[Any, ...]:
-            (_, kept), (gradients, _) = values[-2:]
-            vars(context).update(kept)
+            (outputs, kept), (gradients, _) = values[-2:]
+            # What was saved of the inputs and outputs can be differentiated again; the rest is constant.
+            known = [*keras.tree.flatten(values[:-2]), *keras.tree.flatten(outputs)]
+            leaves = keras.tree.flatten(kept)
+            leaves = [leaf if at is None else known[at] for leaf, at in zip(leaves, saved_at, strict=True)]
+            vars(context).update(keras.tree.pack_sequence_as(kept, leaves))
             result = cls.backward(context, *(gradients if isinstance(gradients, tuple) else (gradients,)))
             return _checked(cls, args, result if isinstance(result, tuple) else (result,))
 
@@ -136,6 +144,8 @@ def _constant(value: Tensor) -> Tensor:
 
 def _checked(cls: type, args: tuple[Any, ...], gradients: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the gradients that `backward` returned, one for each argument."""
+    while len(gradients) > len(args) and gradients[-1] is None:  # Of arguments that have their defaults.
+        gradients = gradients[:-1]
     where = f"{cls.__name__}: Function backward return a wrong number of gradients"
     if len(gradients) != len(args):
         raise RuntimeError(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mixtrain import ops
+from mixtrain.dtype import float32
 from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive
 from mixtrain.typing import Tensor, Tree
 
@@ -126,11 +127,13 @@ def LayerNormGrad(
     """Return the gradients of the input, of gamma and of beta of a layer normalization, from its statistics."""
     axes = tuple(range(begin_norm_axis % x.ndim, x.ndim))
     rows = tuple(range(begin_params_axis % x.ndim))
-    scale = ops.rsqrt(variance + 1e-12)
-    normal = (x - mean) * scale
-    scaled = dy * gamma
+    wide, of_output = ops.cast(x, float32), ops.cast(dy, float32)
+    scale = ops.rsqrt(ops.cast(variance, float32) + 1e-7)
+    normal = (wide - mean) * scale
+    scaled = of_output * ops.cast(gamma, float32)
     of_x = scale * (scaled - ops.mean(scaled, axes, True) - normal * ops.mean(scaled * normal, axes, True))
-    return of_x, ops.sum(dy * normal, rows), ops.sum(dy, rows)
+    of_gamma, of_beta = ops.sum(of_output * normal, rows), ops.sum(of_output, rows)
+    return ops.cast(of_x, x.dtype), ops.cast(of_gamma, gamma.dtype), ops.cast(of_beta, gamma.dtype)
 
 
 L2NormalizeGrad = _of(

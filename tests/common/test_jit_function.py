@@ -411,3 +411,41 @@ def test_a_class_of_cells_compiles_their_construct() -> None:
     for _ in range(3):
         assert network(mixtrain.Tensor([1.0])).asnumpy().tolist() == [2.0]
     assert len(traced) == 1
+
+
+@pytest.mark.filterwarnings("ignore:jit. .* fails where a tensor decides")
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_check_that_raises_refuses_only_what_it_is_about(inner: bool) -> None:
+    def check(x: Any) -> None:
+        if x.sum() < 0:
+            raise ValueError("negative input")
+
+    @mixtrain.jit
+    def run(x: Any) -> Any:
+        if inner:
+            check(x)
+        elif x.sum() < 0:
+            raise ValueError("negative input")
+        return 2 * x
+
+    assert run(mixtrain.Tensor([1.0, 2.0])).asnumpy().tolist() == [2, 4]
+    with pytest.raises(ValueError, match="^negative input$"):
+        run(mixtrain.Tensor([-1.0, -2.0]))
+
+
+@pytest.mark.filterwarnings("ignore:jit. .* lets a tensor decide")
+def test_what_runs_uncompiled_writes_to_its_arguments_as_a_compiled_function() -> None:
+    def by_index(x: Any) -> Any:
+        x[0] = 10
+        return max(x[0], x[1])
+
+    def in_place(x: Any) -> Any:
+        x.add_(1)
+        return max(x[0], x[1])
+
+    for function, expected in ((by_index, [[1, 2], [1, 2]]), (in_place, [[2, 3], [3, 4]])):
+        x, compiled, seen = mixtrain.Tensor([1.0, 2.0]), mixtrain.jit(function), []
+        for _ in range(2):
+            compiled(x)
+            seen.append(x.asnumpy().tolist())
+        assert seen == expected

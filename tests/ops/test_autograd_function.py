@@ -143,3 +143,48 @@ def test_gradients_that_do_not_fit_are_refused(returned: Any, y: Any, message: s
 def test_forward_and_backward_must_be_defined() -> None:
     with pytest.raises(NotImplementedError, match="a subclass must define forward"):
         _Function.apply(Tensor([1.0]))
+
+
+class Exponential(_Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        result = ops.exp(x)
+        ctx.save_for_backward(x, result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        x, result = ctx.saved_tensors
+        return 10 * gradient * result * x
+
+
+class ExponentialCell(nn.Cell):
+    def construct(self, x: Any) -> Any:
+        return ops.exp(x)
+
+    def bprop(self, x: Any, out: Any, dout: Any) -> Any:
+        return (10 * dout * out * x,)
+
+
+@pytest.mark.parametrize("function", [Exponential.apply, ExponentialCell()])
+def test_second_derivatives_go_through_what_was_saved_and_through_the_outputs(function: Any) -> None:
+    x = Tensor([1.5])
+    once = mixtrain.grad(lambda x: mixtrain.grad(function)(x))(x)
+    # The derivative of 10 x exp(x), where that of the function itself is 10 x exp(x), too.
+    np.testing.assert_allclose(once.asnumpy(), 10 * np.exp(1.5) * (1 + 15 * 1.5), rtol=1e-5)
+    of_product = mixtrain.grad(lambda x: mixtrain.grad(lambda x: function(x) * x)(x))(x)
+    np.testing.assert_allclose(of_product.asnumpy(), np.exp(1.5) * (10 * 1.5 + 20 * 1.5 + 10 * 1.5**2 * 15), rtol=1e-5)
+
+
+def test_gradients_of_defaults_may_be_none() -> None:
+    class Scaled(_Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, factor: float = 2.0) -> Any:
+            ctx.factor = factor
+            return factor * x
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return 10 * ctx.factor * gradient, None
+
+    assert float(mixtrain.grad(lambda x: Scaled.apply(x))(Tensor(3.0))) == 20

@@ -57,6 +57,19 @@ def test_a_primitive_without_a_kernel_on_cpus_there_computes_the_gradient(
     np.testing.assert_allclose(result.asnumpy(), expected.asnumpy(), rtol=1e-5)
 
 
+def test_a_layer_normalization_in_half_is_differentiated_from_its_own_statistics() -> None:
+    x = Tensor(np.random.default_rng(0).normal(size=(2, 3)) * 3e-3, mixtrain.float16)
+    scale, shift = Tensor(np.ones(3), mixtrain.float16), Tensor(np.zeros(3), mixtrain.float16)
+    output, mean, variance = ops.LayerNorm()(x, scale, shift)
+    gradients = _grad_ops.LayerNormGrad()(x, output, variance, mean, scale)
+    expected = ops.GradOperation(get_all=True, sens_param=True)(lambda *inputs: ops.LayerNorm()(*inputs)[0])(
+        x, scale, shift, output
+    )
+    for value, other in zip(gradients, expected, strict=True):
+        assert value.dtype == mixtrain.float16
+        np.testing.assert_allclose(value.asnumpy(), other.asnumpy(), rtol=2e-2, atol=0.5)
+
+
 def test_the_bprop_of_a_cell_uses_one_in_a_compiled_call() -> None:
     class Clipped(nn.Cell):
         def __init__(self) -> None:

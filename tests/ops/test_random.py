@@ -15,8 +15,6 @@ from mixtrain.seed import restore_seed_state, seed_state
 from tests.backends import held_as, quick_every
 
 X = mixtrain.Tensor(np.ones((4, 5), np.float32))
-# A new one would begin where its seed says.
-UNIFORM_REAL, UNIFORM_INT = ops.UniformReal(2), ops.UniformInt(seed=10)
 DRAWS: dict[str, Callable[[], Any]] = {
     "uniform": lambda: ops.uniform((4, 5), mixtrain.Tensor(1.0), mixtrain.Tensor(2.0), seed=5),
     "normal": lambda: ops.normal((4, 5), 1.0, 2.0), "standard_normal": lambda: ops.standard_normal((4, 5), 3),
@@ -24,9 +22,9 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "rand_like": lambda: ops.rand_like(X), "randn_like": lambda: ops.randn_like(X, seed=4),
     "randperm": lambda: ops.randperm(20), "bernoulli": lambda: ops.bernoulli(X, 0.5),
     "dropout": lambda: ops.dropout(X, 0.5, seed=1), "dropout2d": lambda: ops.dropout2d(X, 0.5),
-    "Dropout": lambda: ops.Dropout(0.5)(X)[0], "UniformReal": lambda: UNIFORM_REAL((4, 5)),
+    "Dropout": lambda: ops.Dropout(0.5)(X)[0], "UniformReal": lambda: ops.UniformReal()((4, 5)),
     "StandardNormal": lambda: ops.StandardNormal()((4, 5)),
-    "UniformInt": lambda: UNIFORM_INT((4, 5), mixtrain.Tensor(1), mixtrain.Tensor(90)),
+    "UniformInt": lambda: ops.UniformInt()((4, 5), mixtrain.Tensor(1), mixtrain.Tensor(90)),
 }
 
 
@@ -198,4 +196,6 @@ def test_primitives_of_one_seed_draw_the_same_whatever_the_process_s_seed(make: 
     assert first != second and [drawn(other), drawn(other)] == [first, second]
     mixtrain.set_seed(2)
     assert drawn(make()) == first
+    third, other_third = drawn(one), drawn(other)
+    assert third == other_third not in (first, second)
     assert drawn(copy.deepcopy(one)) == first

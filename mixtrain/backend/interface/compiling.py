@@ -99,6 +99,9 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
     Python.
     """
 
+def failed_on_a_path(error: BaseException) -> bool:
+    """Whether an error of the last compiled call was raised while code was traced that tensors may not reach."""
+
 def tensor_decided() -> bool:
     """Whether Python values may depend on a branch that a tensor decided, and must become tensors."""
 

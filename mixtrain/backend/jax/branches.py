@@ -15,6 +15,7 @@ from mixtrain.typing import Tensor, Tree
 
 # Each path is traced whole, so more would take long to compile; a `while` has no end of them.
 _MAX_PATHS: Final = 32
+_ON_A_PATH: Final = "mixtrain: a compiled function is traced along every path"
 
 
 def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,6 +46,10 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
             "many ifs, or one inside a loop of JAX's; got a tensor. Write ops.select(condition, one, other), run in "
             "PYNATIVE_MODE, or set KERAS_BACKEND=tensorflow."
         ) from error
+
+
+def failed_on_a_path(error: BaseException) -> bool:
+    return any(note.startswith(_ON_A_PATH) for note in getattr(error, "__notes__", ()))
 
 
 def _jax_error(error: BaseException | None) -> BaseException | None:
@@ -104,8 +109,8 @@ class Path:
         if self.decisions and isinstance(error, Exception):
             outcomes = ", ".join(str(outcome) for _, outcome in self.decisions)
             error.add_note(
-                "mixtrain: a compiled function is traced along every path that its tensors may decide; this was "
-                f"raised where its ifs, in the order of the program, are {outcomes}."
+                f"{_ON_A_PATH} that its tensors may decide; this was raised where its ifs, in the order of the "
+                f"program, are {outcomes}."
             )
 
     def explored(self) -> Iterator[Path]:

@@ -91,7 +91,12 @@ def with_backward_rule(values: Sequence[Tensor], outputs: Sequence[Tensor], rule
         inputs, results = known
         return tuple(rule(inputs, results, of_outputs)), tuple(map(jnp.zeros_like, results))
 
-    computed.defvjp(lambda inputs, results: (tuple(results), (inputs, results)), gradients)
+    def forward(inputs: Sequence[Tensor], results: Sequence[Tensor]) -> tuple[Any, Any]:
+        # The rule gets what can itself be differentiated, for second derivatives.
+        outputs = computed(inputs, results)
+        return outputs, (inputs, outputs)
+
+    computed.defvjp(forward, gradients)
     return tuple(computed(tuple(map(backend_value, values)), tuple(map(backend_value, outputs))))
 
 

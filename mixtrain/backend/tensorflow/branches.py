@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import threading
 import types
 import warnings
 import weakref
@@ -78,6 +79,15 @@ def _rewriting(function: types.FunctionType) -> _Rewriting | None:
     return _Rewriting(converted.__code__, added, notes)
 
 
+class _Failed(threading.local):
+    """Whether code of the user's raised while one way of a branch that a tensor decides was traced."""
+
+    path = False
+
+
+_failed = _Failed()
+
+
 class _Operators:
     """AutoGraph's operators, of its own module, for code with mixtrain's Tensors, which they unwrap and wrap."""
 
@@ -89,6 +99,8 @@ class _Operators:
 
     def if_stmt(self, cond: Any, body: Any, orelse: Any, get_state: Any, set_state: Any, *rest: Any) -> None:
         """Run an ``if``."""
+        if tf.is_tensor(_value(cond)):
+            body, orelse = _on_a_path(body), _on_a_path(orelse)
         self._own.if_stmt(_value(cond), body, orelse, _read(get_state), _write(set_state), *rest)
 
     def while_stmt(self, test: Any, body: Any, get_state: Any, set_state: Any, *rest: Any) -> None:
@@ -141,6 +153,22 @@ class _Operators:
         if f in (range, int, float) and args:
             return self._own.converted_call(f, tuple(map(_value, args)), *rest)
         return self._own.converted_call(_branching_call(f), args, *rest)
+
+
+def _on_a_path(branch: Callable[[], Any]) -> Callable[[], Any]:
+    def run() -> Any:
+        try:
+            return branch()
+        except Exception:
+            _failed.path = True
+            raise
+
+    return run
+
+
+def failed_on_a_path(error: BaseException) -> bool:
+    failed, _failed.path = _failed.path, False
+    return failed
 
 
 def _branching_call(function: Any) -> Any:

@@ -91,11 +91,13 @@ def with_backward_rule(values: Sequence[Tensor], outputs: Sequence[Tensor], rule
     @tf.custom_gradient
     def computed(*tensors: Tensor) -> tuple[Any, Any]:
         def gradients(*of_outputs: Tensor) -> tuple[Tensor | None, ...]:
-            return (*rule(tensors[:count], tensors[count:], of_outputs), *[None] * len(outputs))
+            return (*rule(tensors[:count], results, of_outputs), *[None] * len(outputs))
 
         return tuple(map(tf.identity, tensors[count:])), gradients
 
-    return tuple(computed(*values, *outputs))
+    # The rule gets what can itself be differentiated, for second derivatives.
+    results = tuple(computed(*values, *outputs))
+    return results
 
 
 def is_sparse(gradient: Any) -> TypeGuard[tf.IndexedSlices]:
