@@ -50,8 +50,8 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.export import write_onnx, write_saved_model
     from mixtrain.backend.tensorflow.failure import VALUE_ERRORS, error_reason, naming_layers
     from mixtrain.backend.tensorflow.gradient import (
-        all_finite, check_gradients, densified, is_sparse, map_values, non_finite_counts, tapped_gradients,
-        value_and_gradient, with_backward_hook, with_backward_rule,
+        all_finite, check_gradients, custom_gradient_count, densified, is_sparse, map_values, non_finite_counts,
+        tapped_gradients, value_and_gradient, with_backward_hook, with_backward_rule,
     )
     from mixtrain.backend.tensorflow.kernels import (
         boolean_mask, float8_einsum, gather_in_batches, gather_nd, pool, product, softmax_cross_entropy,
@@ -97,8 +97,8 @@ else:
     from mixtrain.backend.jax.export import write_onnx, write_saved_model
     from mixtrain.backend.jax.failure import VALUE_ERRORS, error_reason, naming_layers
     from mixtrain.backend.jax.gradient import (
-        all_finite, check_gradients, densified, is_sparse, map_values, non_finite_counts, tapped_gradients,
-        value_and_gradient, with_backward_hook, with_backward_rule,
+        all_finite, check_gradients, custom_gradient_count, densified, is_sparse, map_values, non_finite_counts,
+        tapped_gradients, value_and_gradient, with_backward_hook, with_backward_rule,
     )
     from mixtrain.backend.jax.kernels import (
         boolean_mask, float8_einsum, gather_in_batches, gather_nd, pool, product, softmax_cross_entropy,

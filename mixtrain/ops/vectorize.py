@@ -61,14 +61,17 @@ def vmap(fn: Callable[..., Any], in_axes: int | Tree = 0, out_axes: int | Tree =
             written[:] = contents
             return results, list(contents.values())
 
-        if cells is not None:
+        def one_by_one(functions: Iterable[Callable[..., Any]]) -> Tree:
             results = [
-                call(keras.tree.map_structure(lambda leaf, n=index: leaf[n], mapped_arguments), cell)
-                for index, cell in enumerate(cells)
+                call([leaf[index] for leaf in mapped_arguments], function) for index, function in enumerate(functions)
             ]
-            outputs, contents = keras.tree.map_structure(lambda *leaves: keras.ops.stack(leaves), *results)
-        else:
+            return keras.tree.map_structure(lambda *leaves: keras.ops.stack(leaves), *results)
+
+        if cells is None:
+            before = backend.custom_gradient_count()
             outputs, contents = keras.ops.vectorized_map(call, tuple(mapped_arguments))
+        if cells is not None or backend.custom_gradient_count() != before:
+            outputs, contents = one_by_one(cells or [fn] * sizes.pop())
         _write_slices(args, axes, dict(zip(written, contents, strict=True)))
         # An output without such an axis is the same for all slices.
         moved = [

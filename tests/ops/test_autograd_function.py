@@ -188,3 +188,13 @@ def test_gradients_of_defaults_may_be_none() -> None:
             return 10 * ctx.factor * gradient, None
 
     assert float(mixtrain.grad(lambda x: Scaled.apply(x))(Tensor(3.0))) == 20
+
+
+def test_vmap_keeps_the_gradients() -> None:
+    def function(x: Any) -> Any:
+        return ops.vmap(lambda row: Power.apply(row, 2.0) * row)(x).sum()
+
+    for each in (function, mixtrain.jit(function)):
+        gradient = mixtrain.grad(each)(Tensor([[1.0, 2.0], [3.0, 4.0]]))
+        # x**2, and x times ten times 2 x.
+        np.testing.assert_allclose(gradient.asnumpy(), [[21, 84], [189, 336]], rtol=1e-6)

@@ -66,6 +66,9 @@ def with_backward_hook(values: Sequence[Tensor], hook: Callable[[tuple[Tensor, .
     The gradients are zeros where nothing depends on a tensor. In eager code they have values.
     """
 
+def custom_gradient_count() -> int:
+    """Return how often a gradient was replaced by a rule or hook that is lost where the backend maps a function."""
+
 def with_backward_rule(values: Sequence[Tensor], outputs: Sequence[Tensor], rule: BackwardRule) -> tuple[Tensor, ...]:
     """Return tensors that were computed from values, with a rule for the gradients of the values.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeGuard
 
@@ -77,7 +78,22 @@ def _sources(variables: Variables) -> Iterator[list[Any]]:
         variable.assign(value)
 
 
+class _Rules(threading.local):
+    """How often a gradient was replaced."""
+
+    count = 0
+
+
+_rules = _Rules()
+
+
+def custom_gradient_count() -> int:
+    return _rules.count
+
+
 def with_backward_hook(values: Sequence[Tensor], hook: Callable[[tuple[Tensor, ...]], Gradients]) -> tuple[Tensor, ...]:
+    _rules.count += 1
+
     @tf.custom_gradient
     def identity(*tensors: Tensor) -> tuple[Any, Any]:
         return tuple(map(tf.identity, tensors)), lambda *gradients: tuple(hook(gradients))
@@ -87,6 +103,7 @@ def with_backward_hook(values: Sequence[Tensor], hook: Callable[[tuple[Tensor, .
 
 def with_backward_rule(values: Sequence[Tensor], outputs: Sequence[Tensor], rule: BackwardRule) -> tuple[Tensor, ...]:
     count = len(values)
+    _rules.count += 1
 
     @tf.custom_gradient
     def computed(*tensors: Tensor) -> tuple[Any, Any]:
