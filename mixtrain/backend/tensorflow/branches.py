@@ -159,6 +159,8 @@ def _on_a_path(branch: Callable[[], Any]) -> Callable[[], Any]:
     def run() -> Any:
         try:
             return branch()
+        except (TraceAgain, tf.errors.OperatorNotAllowedInGraphError):
+            raise  # After which the call is traced again.
         except Exception:
             _failed.path = True
             raise
