@@ -17,8 +17,8 @@ class _Function:
     """A function whose gradients `backward` computes, as those of MindSpore and PyTorch's autograd.
 
     A subclass defines two static methods. `forward(ctx, *args)` returns a tensor or a tuple of outputs.
-    `backward(ctx, *gradients)` takes the gradient of each output, None for one that is no tensor, and returns the
-    gradient of each argument of `forward`, None for one that is no tensor. `ctx` is an instance of the class: what
+    `backward(ctx, *gradients)` takes the gradient of each output, None for one that is not a tensor, and returns the
+    gradient of each argument of `forward`, None for one that is not a tensor. `ctx` is an instance of the class: what
     `forward` stores in its attributes `backward` reads there. Alternatively `forward(*args)` takes no `ctx`, and
     `setup_context(ctx, inputs, output)` stores what is needed. `apply` is the function.
 
@@ -98,7 +98,7 @@ class _Function:
                 cls.setup_context(context, inputs, outputs)
             else:
                 outputs = cls.forward(context, *inputs, **kwargs)
-            parts = outputs if isinstance(outputs, tuple) else (outputs,)
+            parts = _as_tuple(outputs)
             kept = vars(context)
             marked, dirty = (kept.pop(name, ()) for name in ("_constant", "_dirty"))
             constant[:] = [any(part is other for other in marked) for part in parts]
@@ -118,16 +118,20 @@ class _Function:
             leaves = keras.tree.flatten(kept)
             leaves = [leaf if at is None else known[at] for leaf, at in zip(leaves, saved_at, strict=True)]
             vars(context).update(keras.tree.pack_sequence_as(kept, leaves))
-            result = cls.backward(context, *(gradients if isinstance(gradients, tuple) else (gradients,)))
-            return _checked(cls, args, result if isinstance(result, tuple) else (result,))
+            result = cls.backward(context, *_as_tuple(gradients))
+            return _checked(cls, args, _as_tuple(result))
 
         outputs, _ = custom_backward(cls.__name__, forward, backward)(*args)
-        parts = outputs if isinstance(outputs, tuple) else (outputs,)
+        parts = _as_tuple(outputs)
         for tensor, part in zip(written, parts, strict=True):
             if tensor is not None:
                 tensor.store(boundary.to_backend_tensors(part))
         parts = tuple(_constant(part) if fixed else part for part, fixed in zip(parts, constant, strict=True))
         return parts if isinstance(outputs, tuple) else parts[0]
+
+
+def _as_tuple(values: Any) -> tuple[Any, ...]:
+    return values if isinstance(values, tuple) else (values,)
 
 
 def _needs_gradient(value: Any) -> bool:

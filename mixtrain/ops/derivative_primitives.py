@@ -44,6 +44,11 @@ def _of(name: str, arguments: str, forward: Callable[..., Tensor], **settings: A
     return configured(name, gradients, **settings)
 
 
+def _made(primitive_class: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that makes a primitive with its settings and calls it."""
+    return lambda *inputs, **settings: primitive_class(**settings)(*inputs)
+
+
 # ---- elementwise --------------------------------------------------------------------------------------------------
 AbsGrad = _of("AbsGrad", "x dy", ops.abs)
 ACosGrad = _of("ACosGrad", "x dy", ops.acos)
@@ -136,9 +141,7 @@ def LayerNormGrad(
     return ops.cast(of_x, x.dtype), ops.cast(of_gamma, gamma.dtype), ops.cast(of_beta, gamma.dtype)
 
 
-L2NormalizeGrad = _of(
-    "L2NormalizeGrad", "x - dy", lambda x, axis, epsilon: ops.L2Normalize(axis, epsilon)(x), axis=0, epsilon=1e-4
-)
+L2NormalizeGrad = _of("L2NormalizeGrad", "x - dy", _made(ops.L2Normalize), axis=0, epsilon=1e-4)
 LRNGrad = _of("LRNGrad", "dy x -", ops.lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5)
 
 # ---- losses -------------------------------------------------------------------------------------------------------
@@ -157,7 +160,6 @@ SmoothL1LossGrad = _of("SmoothL1LossGrad", "x k dy", ops.smooth_l1_loss, beta=1.
 SoftMarginLossGrad = _of("SoftMarginLossGrad", "x k dy", ops.soft_margin_loss, reduction="mean")
 
 
-
 @as_primitive()
 def NLLLossGrad(
     logits: Tensor, dy: Tensor, labels: Tensor, weight: Tensor, total_weight: Tensor, *, reduction: str = "mean",
@@ -171,13 +173,14 @@ def NLLLossGrad(
 
 # ---- pooling, convolutions and images ------------------------------------------------------------------------------
 _POOL: Final = {"kernel_size": 1, "strides": 1, "pad_mode": "VALID", "data_format": "NCHW"}
+_SAMPLING: Final = {"interpolation_mode": "bilinear", "padding_mode": "zeros", "align_corners": False}
 _ALIGNED: Final = {"align_corners": False, "half_pixel_centers": False}
 AdaptiveAvgPool2DGrad = _of("AdaptiveAvgPool2DGrad", "dy s size", ops.adaptive_avg_pool2d)
 AdaptiveAvgPool3DGrad = _of("AdaptiveAvgPool3DGrad", "dy s size", ops.adaptive_avg_pool3d)
-AvgPoolGrad = _of("AvgPoolGrad", "x - dy", lambda x, **settings: ops.AvgPool(**settings)(x), **_POOL)
-MaxPoolGrad = _of("MaxPoolGrad", "x - dy", lambda x, **settings: ops.MaxPool(**settings)(x), **_POOL)
+AvgPoolGrad = _of("AvgPoolGrad", "x - dy", _made(ops.AvgPool), **_POOL)
+MaxPoolGrad = _of("MaxPoolGrad", "x - dy", _made(ops.MaxPool), **_POOL)
 MaxPool3DGrad = _of(
-    "MaxPool3DGrad", "x - dy", lambda x, **settings: ops.MaxPool3D(**settings)(x), kernel_size=1, strides=1,
+    "MaxPool3DGrad", "x - dy", _made(ops.MaxPool3D), kernel_size=1, strides=1,
     pad_mode="VALID", pad_list=0, data_format="NCDHW",
 )
 Conv2DBackpropFilter = _of(
@@ -186,21 +189,10 @@ Conv2DBackpropFilter = _of(
     kernel_size=REQUIRED, pad_mode="valid", pad=0, pad_list=(0, 0, 0, 0), mode=1, stride=(1, 1),
     dilation=(1, 1, 1, 1), group=1, data_format="NCHW",
 )
-GridSampler2DGrad = _of(
-    "GridSampler2DGrad", "dy x x", lambda x, grid, **settings: ops.GridSampler2D(**settings)(x, grid),
-    interpolation_mode="bilinear", padding_mode="zeros", align_corners=False,
-)
-GridSampler3DGrad = _of(
-    "GridSampler3DGrad", "dy x x", lambda x, grid, **settings: ops.GridSampler3D(**settings)(x, grid),
-    interpolation_mode="bilinear", padding_mode="zeros", align_corners=False,
-)
-ResizeBicubicGrad = _of(
-    "ResizeBicubicGrad", "dy x size", lambda x, size, **settings: ops.ResizeBicubic(**settings)(x, size), **_ALIGNED
-)
-ResizeBilinearGrad = _of(
-    "ResizeBilinearGrad", "dy x size", lambda x, size, **settings: ops.ResizeBilinearV2(**settings)(x, size),
-    **_ALIGNED,
-)
+GridSampler2DGrad = _of("GridSampler2DGrad", "dy x x", _made(ops.GridSampler2D), **_SAMPLING)
+GridSampler3DGrad = _of("GridSampler3DGrad", "dy x x", _made(ops.GridSampler3D), **_SAMPLING)
+ResizeBicubicGrad = _of("ResizeBicubicGrad", "dy x size", _made(ops.ResizeBicubic), **_ALIGNED)
+ResizeBilinearGrad = _of("ResizeBilinearGrad", "dy x size", _made(ops.ResizeBilinearV2), **_ALIGNED)
 ResizeLinear1DGrad = _of(
     "ResizeLinear1DGrad", "dy x size", lambda x, size, **settings: ops.ResizeLinear1D(**settings)(x, size[0]),
     coordinate_transformation_mode="align_corners",

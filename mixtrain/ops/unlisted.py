@@ -49,7 +49,6 @@ Pack: Final = ops.Stack
 Unpack: Final = ops.Unstack
 
 
-
 def is_sequence_value_unknown(shape: Sequence[int | None]) -> bool:
     """Whether a dimension of a shape is unknown, as in a compiled function.
 
