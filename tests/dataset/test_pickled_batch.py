@@ -60,8 +60,8 @@ def test_images_and_labels_are_those_that_were_pickled(
     (lambda: b"\x80\x02(cos\nsystem\nU\x02lso.", "the operation OBJ"),
     (lambda: b"\x80\x02}r\xff\xff\xff\x7f.", "a place beyond its end"),
     (lambda: b"\x80\x05\x96\xff\xff\xff\xff\xff\xff\xff\x7f.", ""),
-    (lambda: b"\x80\x02})" + b"\x85" * 200_000 + b"Ns.", "a tuple as a key"),
-    (lambda: b"\x80\x02}()" + b"\x85" * 200_000 + b"Nu.", "a tuple as a key"),
+    pytest.param(lambda: b"\x80\x02})" + b"\x85" * 2_000_000 + b"Ns.", "a tuple as a key", marks=pytest.mark.slow),
+    pytest.param(lambda: b"\x80\x02}()" + b"\x85" * 2_000_000 + b"Nu.", "a tuple as a key", marks=pytest.mark.slow),
     (lambda: b"\x80\x04\x95" + b"\xff" * 8 + b"}.", "frame size"),
     (lambda: b"text", ""), (lambda: b"", ""), (lambda: pickle.dumps({b"data": IMAGES}, 2)[:-900], ""),
 ])
