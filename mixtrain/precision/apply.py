@@ -100,6 +100,8 @@ class AppliedPlan:
 # another plan is being applied.
 _LOCK: Final = threading.Lock()
 _pending_undos: Final[list[AppliedPlan]] = []
+# In seconds: a finalizer waits no longer for its thread, which may need a lock of the code that it interrupts.
+_PATIENCE: Final = 5.0
 
 
 @contextlib.contextmanager
@@ -114,9 +116,15 @@ def _changing() -> Iterator[set[int]]:
 
 
 def undo_soon(applied: AppliedPlan) -> None:
-    """Undo a plan now, or after the change in progress. For finalizers, which run at any time."""
+    """Undo a plan now, or after the change in progress. For finalizers, which run at any time.
+
+    The garbage collector runs them amid any code: a custom gradient of the user's that must read no variable, a scope
+    of Keras that casts what is read or keeps what is written. All of these are a thread's own.
+    """
     _pending_undos.append(applied)
-    _run_pending_undos()
+    thread = threading.Thread(target=_run_pending_undos, name="mixtrain-undo", daemon=True)
+    thread.start()
+    thread.join(_PATIENCE)
 
 
 def _run_pending_undos() -> None:

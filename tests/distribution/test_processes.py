@@ -59,8 +59,13 @@ def results(folder: pathlib.Path) -> Results:
         crashed = {-signal.SIGABRT, -signal.SIGSEGV} & set(codes)
         if not crashed and not re.search("heartbeat|ddress already in use|start gRPC server", "".join(texts)):
             break
-    assert codes == [0, 0], "\n".join([f"exit codes {codes}", *(text[-3000:] for text in texts)])
+    assert codes == [0, 0], "\n".join([f"exit codes {codes}", *errors_of(texts), *(text[-3000:] for text in texts)])
     return [dict(np.load(folder / f"{rank}.npz")) for rank in (0, 1)]
+
+
+def errors_of(texts: list[str]) -> list[str]:
+    """Return the beginnings of the lines that name an error, which may go on with all values of a variable."""
+    return [line[:500] for text in texts for line in text.splitlines() if re.match(r"[\w.]+(Error|Exception): ", line)]
 
 
 def both(module: str, folder: pathlib.Path, *more: str) -> tuple[list[int], list[str]]:

@@ -271,6 +271,47 @@ def test_the_network_is_stored_in_float32_again_when_the_model_ends(storage: Any
     assert again.train(1, batches(6), verbose=0)["loss"][0] < 2 and in_half(network) == []
 
 
+def in_a_custom_gradient(end: Callable[[], None]) -> None:
+    @keras.ops.custom_gradient
+    def double(x: Any) -> Any:
+        end()
+        return x * 2, lambda *args, upstream=None: (args[0] if upstream is None else upstream) * 2
+
+    assert float(double(keras.ops.ones(()))) == 2
+
+
+def in_a_layer_of_float16(end: Callable[[], None]) -> None:
+    class Ends(keras.layers.Layer):
+        def call(self, x: Any) -> Any:
+            end()
+            return x
+
+    Ends(dtype="mixed_float16")(keras.ops.ones((1, 1)))
+
+
+def in_a_stateless_scope(end: Callable[[], None]) -> None:
+    with keras.StatelessScope():
+        end()
+
+
+@pytest.mark.parametrize("amid", [in_a_custom_gradient, in_a_layer_of_float16, in_a_stateless_scope])
+@pytest.mark.parametrize("update", quick_only_some(["compensated", "stochastic"]))
+def test_the_collector_may_end_a_model_amid_any_code(amid: Callable[[Callable[[], None]], None], update: Any) -> None:
+    network = keras_network()
+    network.layers[0].kernel.assign(np.full((WIDTH, WIDTH), 2.0**20))  # Beyond float16.
+    models, expected = [model_of(network, rate=0.0, low_precision_update=update)], values(network.variables)
+    assert len(in_half(network)) == 4
+
+    def end() -> None:
+        models.clear()
+        gc.collect()
+
+    amid(end)
+    assert in_half(network) == []
+    for one, two in zip(values(network.variables), expected, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 @pytest.mark.slow
 def test_models_that_take_turns_store_as_each_has_planned() -> None:
     network = keras_network()
