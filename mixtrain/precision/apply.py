@@ -100,8 +100,6 @@ class AppliedPlan:
 # another plan is being applied.
 _LOCK: Final = threading.Lock()
 _pending_undos: Final[list[AppliedPlan]] = []
-# In seconds: a finalizer waits no longer for its thread, which may need a lock of the code that it interrupts.
-_PATIENCE: Final = 5.0
 
 
 @contextlib.contextmanager
@@ -116,15 +114,13 @@ def _changing() -> Iterator[set[int]]:
 
 
 def undo_soon(applied: AppliedPlan) -> None:
-    """Undo a plan now, or after the change in progress. For finalizers, which run at any time.
-
-    The garbage collector runs them amid any code: a custom gradient of the user's that must read no variable, a scope
-    of Keras that casts what is read or keeps what is written. All of these are a thread's own.
-    """
+    """Undo a plan now, or after the change in progress. For finalizers, which run at any time."""
     _pending_undos.append(applied)
-    thread = threading.Thread(target=_run_pending_undos, name="mixtrain-undo", daemon=True)
+    # The collector runs them amid a user's custom gradient, which must read no variable, or a scope of Keras that casts
+    # what is read or keeps what is written: these are a thread's own. The thread may need a lock of the code around.
+    thread = threading.Thread(target=_run_pending_undos, daemon=True)
     thread.start()
-    thread.join(_PATIENCE)
+    thread.join(timeout=5.0)
 
 
 def _run_pending_undos() -> None:
