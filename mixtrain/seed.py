@@ -79,7 +79,7 @@ def stream_of(name: str, seed: int = 0) -> keras.random.SeedGenerator:
 
     `name`: The operation's name. `seed`: The operation's own seed, 0 for none; each has a stream of its own.
     """
-    name += _drawing_as.get()
+    name += _drawing_as.get() if seed else ""
     if (name, seed) not in _Streams.of_operations:
         with backend.eager_scope():
             stream = keras.random.SeedGenerator(seed=_first_seed(name, seed))

@@ -58,24 +58,7 @@ else:
     )
 
 __all__ = [
-    "blur",
-    "by_table",
-    "cast",
-    "choose",
-    "exact",
-    "hsv_to_rgb",
-    "is_integer",
-    "lanczos",
-    "normalize",
-    "number",
-    "numbers_to",
-    "one_hot",
-    "rgb_to_hsv",
-    "saturate",
-    "size_of",
-    "sized",
-    "smoothed",
-    "space",
-    "stretched",
+    "blur", "by_table", "cast", "choose", "exact", "hsv_to_rgb", "is_integer", "lanczos", "normalize", "number",
+    "numbers_to", "one_hot", "rgb_to_hsv", "saturate", "size_of", "sized", "smoothed", "space", "stretched",
     "weighted_sum",
 ]

@@ -220,6 +220,7 @@ from mixtrain.ops.distributions import (
     RandomChoiceWithMask, RandomGamma, RandomPoisson, RandomShuffle, StandardLaplace, UniformCandidateSampler,
     choice_with_mask, gumbel_softmax, laplace, log_uniform_candidate_sampler, multinomial, multinomial_with_replacement,
     randint_like, random_categorical, random_gamma, random_poisson, rrelu, shuffle, standard_laplace,
+    uniform_candidate_sampler,
 )
 from mixtrain.ops.operator import operators as _operators
 from mixtrain.ops.value_and_grad import grad, stop_gradient, value_and_grad
@@ -354,7 +355,8 @@ __all__ = [
     "tensor_scatter_elements", "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub",
     "tensor_scatter_update", "tensor_split", "threshold", "tile", "topk", "trace", "transpose", "trapz", "tril",
     "tril_indices", "triplet_margin_loss", "triu", "triu_indices", "true_divide", "trunc", "truncate_div",
-    "truncate_mod", "tuple_to_array", "unbind", "unfold", "uniform", "unique", "unique_consecutive", "unique_with_pad",
+    "truncate_mod", "tuple_to_array", "unbind", "unfold", "uniform", "uniform_candidate_sampler",
+    "unique", "unique_consecutive", "unique_with_pad",
     "unsorted_segment_max", "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sum", "unsqueeze",
     "unstack", "value_and_grad", "vander", "var", "var_mean", "vecdot", "vector_norm", "view_as", "view_as_real", "vjp",
     "vmap", "vsplit", "vstack", "where", "xdivy", "xlogy", "zeros", "zeros_like", "zeta",

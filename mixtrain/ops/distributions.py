@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -135,7 +136,14 @@ def multinomial_with_replacement(
 
 
 def random_categorical(logits: TensorLike, num_sample: int, seed: int = 0, dtype: DTypeLike = int64) -> Tensor:
-    """Sample `num_sample` classes from each row of `logits`, in `dtype`: ``ops.random_categorical(x, 8, seed=1)``."""
+    """Sample `num_sample` classes from each row of `logits`, in `dtype`; each call with a seed draws the same ones.
+
+    Example: ``ops.random_categorical(x, 8, seed=1)``.
+    """
+    return RandomCategorical(dtype)(logits, num_sample, seed)  # type: ignore[no-any-return]
+
+
+def _categorical(logits: TensorLike, num_sample: int, seed: int = 0, *, dtype: DTypeLike) -> Tensor:
     where = "ops.random_categorical"
     rows = keras.ops.cast(tensor(where, logits), float32)
     classes = keras.random.categorical(rows, int(num_sample), dtype="int32", seed=_stream(where, seed))
@@ -203,25 +211,34 @@ def choice_with_mask(input_x: TensorLike, count: int = 256, seed: int | None = N
     return keras.ops.pad(indices, [(0, missing), (0, 0)]), keras.ops.pad(mask, [(0, missing)])
 
 
-def _candidates(
-    where: str, probability: Callable[[Tensor], Tensor], true_classes: TensorLike, num_sampled: int, unique: bool,
-    range_max: int, seed: int,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Sample classes below `range_max`; return them and the expected counts of the true and of the sampled classes."""
-    stream, true = _stream(where, seed), tensor(where, true_classes)
-    log_weights = keras.ops.log(probability(keras.ops.arange(range_max, dtype="float32")))
-    if unique:
-        sampled = keras.ops.top_k(log_weights + _gumbel((range_max,), stream), num_sampled)[1]
-    else:
-        sampled = keras.random.categorical(log_weights[None], num_sampled, dtype="int32", seed=stream)[0]
-    true_p, sampled_p = (probability(keras.ops.cast(classes, float32)) for classes in (true, sampled))
-    if not unique:
-        return keras.ops.cast(sampled, true.dtype), true_p * num_sampled, sampled_p * num_sampled
-    # The number of tries with replacement that see so many classes: between two new ones it is geometric.
-    waits = keras.ops.log(_uniform((num_sampled - 1,), stream)) / keras.ops.log(keras.ops.cumsum(sampled_p)[:-1])
-    tries = 1 + keras.ops.sum(keras.ops.maximum(keras.ops.ceil(waits), 1))
-    true_count, sampled_count = (-keras.ops.expm1(tries * keras.ops.log1p(-p)) for p in (true_p, sampled_p))
-    return keras.ops.cast(sampled, true.dtype), true_count, sampled_count
+def _sampler(name: str, probability_of: Callable[[Tensor, int], Tensor]) -> Callable[..., Any]:
+    """Return a function that samples classes, each with its probability among a number of them.
+
+    It returns the samples and the expected counts of the true and of the sampled classes.
+    """
+    where = f"ops.{name}"
+
+    def sample(
+        true_classes: TensorLike, num_sampled: int, unique: bool, range_max: int, seed: int, **_: Any
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        stream, true = _stream(where, seed), tensor(where, true_classes)
+        log_weights = keras.ops.log(probability_of(keras.ops.arange(range_max, dtype="float32"), range_max))
+        if unique:
+            sampled = keras.ops.top_k(log_weights + _gumbel((range_max,), stream), num_sampled)[1]
+        else:
+            sampled = keras.random.categorical(log_weights[None], num_sampled, dtype="int32", seed=stream)[0]
+        true_p, sampled_p = (
+            probability_of(keras.ops.cast(classes, float32), range_max) for classes in (true, sampled)
+        )
+        if not unique:
+            return keras.ops.cast(sampled, true.dtype), true_p * num_sampled, sampled_p * num_sampled
+        # The number of tries with replacement that see so many classes: between two new ones it is geometric.
+        waits = keras.ops.log(_uniform((num_sampled - 1,), stream)) / keras.ops.log(keras.ops.cumsum(sampled_p)[:-1])
+        tries = 1 + keras.ops.sum(keras.ops.maximum(keras.ops.ceil(waits), 1))
+        true_count, sampled_count = (-keras.ops.expm1(tries * keras.ops.log1p(-p)) for p in (true_p, sampled_p))
+        return keras.ops.cast(sampled, true.dtype), true_count, sampled_count
+
+    return sample
 
 
 def log_uniform_candidate_sampler(
@@ -230,26 +247,27 @@ def log_uniform_candidate_sampler(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Sample `num_sampled` of `range_max` classes from a log-uniform (Zipfian) distribution, as of words by frequency.
 
-    `true_classes` has shape (rows, `num_true`); with `unique` each class is sampled at most once; `seed` 0 is the
-    stream of the operation. Returns the sampled classes, and the expected counts of each true and of each sampled
-    class. Example: ``ops.log_uniform_candidate_sampler(Tensor([[1], [3]]), 1, 2, True, 5)``.
+    `true_classes` has shape (rows, `num_true`); with `unique` each class is sampled at most once. Each call with a
+    `seed` draws the same classes; 0 is the stream of the operation. Returns the sampled classes, and the expected
+    counts of each true and of each sampled class.
+
+    Example: ``ops.log_uniform_candidate_sampler(Tensor([[1], [3]]), 1, 2, True, 5)``.
     """
-    return _candidates(
-        "ops.log_uniform_candidate_sampler",
-        lambda classes: keras.ops.log((classes + 2) / (classes + 1)) / math.log(range_max + 1),
-        true_classes, num_sampled, unique, range_max, seed,
-    )
+    sampler = LogUniformCandidateSampler(num_true, num_sampled, unique, range_max, seed)
+    return sampler(true_classes)  # type: ignore[no-any-return]
 
 
 def uniform_candidate_sampler(
     true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int = 0,
     remove_accidental_hits: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`log_uniform_candidate_sampler` with a uniform distribution of the classes."""
-    return _candidates(
-        "ops.uniform_candidate_sampler", lambda classes: keras.ops.ones_like(classes) / range_max, true_classes,
-        num_sampled, unique, range_max, seed,
-    )
+    """`log_uniform_candidate_sampler` with a uniform distribution of the classes.
+
+    `true_classes`, `num_true`, `num_sampled`, `unique`, `range_max`, `seed`: As there. `remove_accidental_hits`: Has no
+    effect, as in MindSpore.
+    """
+    settings = num_true, num_sampled, unique, range_max, seed, remove_accidental_hits
+    return UniformCandidateSampler(*settings)(true_classes)  # type: ignore[no-any-return]
 
 
 def _with_two_seeds(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -267,24 +285,28 @@ def _multinomial(x: Tensor, num_samples: int, seed: int, seed2: int, dtype: DTyp
     return backend.to_tensor(multinomial(x, num_samples, True, seed * 65537 + seed2), as_dtype(dtype))
 
 
+def _log_uniform(classes: Tensor, size: int) -> Tensor:
+    return keras.ops.log((classes + 2) / (classes + 1)) / math.log(size + 1)
+
+
 _TWO_SEEDS = {"seed": 0, "seed2": 0}
 Bernoulli = configured("Bernoulli", _bernoulli, seed=-1, offset=0)
 Cauchy = configured("Cauchy", cauchy, size=REQUIRED, median=0.0, sigma=1.0)
 LogUniformCandidateSampler = configured(
-    "LogUniformCandidateSampler", log_uniform_candidate_sampler, num_true=1, num_sampled=5, unique=True, range_max=5,
-    seed=0,
+    "LogUniformCandidateSampler", _sampler("log_uniform_candidate_sampler", _log_uniform),
+    num_true=1, num_sampled=5, unique=True, range_max=5, seed=0,
 )
 Multinomial = configured("Multinomial", _multinomial, **_TWO_SEEDS, dtype=int32)
 MultinomialWithReplacement = configured(
     "MultinomialWithReplacement", multinomial_with_replacement, numsamples=REQUIRED, replacement=False,
 )
-RandomCategorical = configured("RandomCategorical", random_categorical, dtype=int64)
+RandomCategorical = configured("RandomCategorical", _categorical, dtype=int64)
 RandomChoiceWithMask = configured("RandomChoiceWithMask", _with_two_seeds(choice_with_mask), count=256, **_TWO_SEEDS)
 RandomGamma = configured("RandomGamma", _with_two_seeds(random_gamma), **_TWO_SEEDS)
 RandomPoisson = configured("RandomPoisson", _with_two_seeds(random_poisson), **_TWO_SEEDS, dtype=int64)
 RandomShuffle = configured("RandomShuffle", _with_two_seeds(shuffle), **_TWO_SEEDS)
 StandardLaplace = configured("StandardLaplace", _with_two_seeds(standard_laplace), **_TWO_SEEDS)
 UniformCandidateSampler = configured(
-    "UniformCandidateSampler", uniform_candidate_sampler, num_true=REQUIRED, num_sampled=REQUIRED, unique=REQUIRED,
-    range_max=REQUIRED, seed=0, remove_accidental_hits=False,
+    "UniformCandidateSampler", _sampler("uniform_candidate_sampler", lambda classes, size: classes * 0 + 1 / size),
+    num_true=REQUIRED, num_sampled=REQUIRED, unique=REQUIRED, range_max=REQUIRED, seed=0, remove_accidental_hits=False,
 )

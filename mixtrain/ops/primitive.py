@@ -218,6 +218,7 @@ def _primitive_with_settings(
     bind = _binder(inspect.Signature(parameters))
     settings = [parameter.name for parameter in parameters]
     seeds = [key for key in settings if key.lower() in ("seed", "seed0", "seed1", "seed2")]
+    takes_seed = bool(seeds) or "seed" in inspect.signature(function).parameters
 
     def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
         Primitive.__init__(self)
@@ -226,11 +227,10 @@ def _primitive_with_settings(
 
     def __call__(self: Primitive, *inputs: Any, **named: Any) -> Tree:
         current = {key: vars(self)[key] for key in settings}
-        own = [current[key] for key in seeds]
-        if not any(own):
+        if not takes_seed:
             return function(*inputs, **current, **named)
         # As in MindSpore, two primitives of one seed draw the same numbers, whatever `set_seed` is given.
-        with drawing_as(self, f"{name}{own}"):
+        with drawing_as(self, f"{name}{[current[key] for key in seeds]}"):
             return function(*inputs, **current, **named)
 
     own = _Parameter("self", _EITHER)

@@ -183,6 +183,8 @@ def test_a_generator_s_numbers_repeat_from_its_seed_and_state() -> None:
         (lambda: ops.Dropout(0.5, 3, 3), (np.ones(64, np.float32),)),
         (lambda: ops.Multinomial(3), (np.ones(50, np.float32), 8)),
         (lambda: ops.RandomShuffle(7), (np.arange(30, dtype=np.float32),)),
+        (lambda: ops.RandomCategorical(), (np.zeros((1, 30), np.float32), 9, 3)),
+        (lambda: ops.LogUniformCandidateSampler(1, 9, False, 30, 3), (np.ones((1, 1), np.int64),)),
     ],
 )
 def test_primitives_of_one_seed_draw_the_same_whatever_the_process_s_seed(make: Any, arguments: Any) -> None:
@@ -199,3 +201,17 @@ def test_primitives_of_one_seed_draw_the_same_whatever_the_process_s_seed(make: 
     third, other_third = drawn(one), drawn(other)
     assert third == other_third not in (first, second)
     assert drawn(copy.deepcopy(one)) == first
+
+
+@pytest.mark.parametrize(("function", "arguments"), [
+    (ops.random_categorical, (np.zeros((1, 30), np.float32), 9)),
+    (ops.log_uniform_candidate_sampler, (np.ones((1, 1), np.int64), 1, 9, False, 30)),
+    (ops.uniform_candidate_sampler, (np.ones((1, 1), np.int64), 1, 9, False, 30)),
+])
+def test_each_call_of_these_functions_begins_where_its_seed_says(function: Any, arguments: Any) -> None:
+    def drawn(seed: int) -> list[Any]:
+        result = function(mixtrain.Tensor(arguments[0]), *arguments[1:], seed=seed)
+        return np.asarray((result[0] if isinstance(result, tuple) else result).asnumpy()).tolist()
+
+    assert drawn(3) == drawn(3) != drawn(4)
+    assert drawn(0) != drawn(0)
