@@ -61,7 +61,7 @@ from mixtrain.ops.products import (
     BatchMatMul, MatMul, addmm, baddbmm, bmm, dot, einsum, matmul, mm, mv, outer, tensor_dot,
 )
 from mixtrain.ops.random import (
-    StandardNormal, UniformInt, UniformReal, bernoulli, normal, rand, rand_like, randint, randn, randn_like,
+    StandardNormal, UniformInt, UniformReal, normal, rand, rand_like, randint, randn, randn_like,
     randperm, standard_normal, uniform,
 )
 from mixtrain.ops.reduction import (
@@ -218,9 +218,9 @@ from mixtrain.ops.sequences import (
 from mixtrain.ops.distributions import (
     Bernoulli, Cauchy, LogUniformCandidateSampler, Multinomial, MultinomialWithReplacement, RandomCategorical,
     RandomChoiceWithMask, RandomGamma, RandomPoisson, RandomShuffle, StandardLaplace, UniformCandidateSampler,
-    choice_with_mask, gumbel_softmax, laplace, log_uniform_candidate_sampler, multinomial, multinomial_with_replacement,
-    randint_like, random_categorical, random_gamma, random_poisson, rrelu, shuffle, standard_laplace,
-    uniform_candidate_sampler,
+    bernoulli, choice_with_mask, gumbel_softmax, laplace, log_uniform_candidate_sampler, multinomial,
+    multinomial_with_replacement, randint_like, random_categorical, random_gamma, random_poisson, rrelu, shuffle,
+    standard_laplace, uniform_candidate_sampler,
 )
 from mixtrain.ops.operator import operators as _operators
 from mixtrain.ops.value_and_grad import grad, stop_gradient, value_and_grad

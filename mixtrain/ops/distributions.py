@@ -13,20 +13,11 @@ from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, float32, int32, int64, is_float
 from mixtrain.ops.inputs import as_floats, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import REQUIRED, configured
-from mixtrain.seed import stream_of
+from mixtrain.ops.random import stream_for
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 # The lower bound of uniform samples whose logarithm is taken: the smallest normal float32.
 _TINY = float(np.finfo(np.float32).tiny)
-
-
-def _stream(where: str, seed: int | Tensor | None, seed2: int | Tensor = 0) -> keras.random.SeedGenerator:
-    """Return the random stream of an operation for its seeds, which may be tensors or None."""
-    number = sum(
-        int(np.asarray(backend.to_numpy(value))) if backend.is_tensor(value) else int(value or 0)
-        for value in (seed, seed2)
-    )
-    return stream_of(where.rpartition(".")[2], checks.integer(where, "seed", number, at_least=0))
 
 
 def _uniform(shape: int | Sequence[int] | Tensor, stream: keras.random.SeedGenerator) -> Tensor:
@@ -56,13 +47,13 @@ def standard_laplace(shape: int | Sequence[int] | Tensor, seed: int | None = Non
 
     Example: ``ops.standard_laplace((2, 3))``.
     """
-    sizes, stream = sizes_of("ops.standard_laplace", shape), _stream("ops.standard_laplace", seed)
+    sizes, stream = sizes_of("ops.standard_laplace", shape), stream_for("ops.standard_laplace", seed)
     return keras.ops.log(_uniform(sizes, stream)) - keras.ops.log(_uniform(sizes, stream))
 
 
 def cauchy(size: int | Sequence[int] | Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
     """Sample numbers of shape `size` from the Cauchy distribution of `median` and scale `sigma`."""
-    uniform = _uniform(sizes_of("ops.Cauchy", size), _stream("ops.Cauchy", 0))
+    uniform = _uniform(sizes_of("ops.Cauchy", size), stream_for("ops.Cauchy", 0))
     return median + sigma * keras.ops.tan(np.pi * (uniform - 0.5))
 
 
@@ -76,7 +67,7 @@ def random_gamma(shape: int | Sequence[int] | Tensor, alpha: TensorLike, seed: i
     a = as_floats(where, alpha)
     sizes = (*sizes_of(where, shape), *a.shape)
     alphas = keras.ops.cast(keras.ops.broadcast_to(a, sizes), float32)
-    return keras.ops.cast(keras.random.gamma(sizes, alphas, dtype="float32", seed=_stream(where, seed)), a.dtype)
+    return keras.ops.cast(keras.random.gamma(sizes, alphas, dtype="float32", seed=stream_for(where, seed)), a.dtype)
 
 
 def random_poisson(
@@ -90,7 +81,7 @@ def random_poisson(
     where = "ops.random_poisson"
     mean = keras.ops.cast(tensor(where, rate), float32)
     sizes = (*sizes_of(where, shape), *mean.shape)
-    return keras.ops.cast(backend.special.poisson(_stream(where, seed).next(), mean, sizes), as_dtype(dtype))
+    return keras.ops.cast(backend.special.poisson(stream_for(where, seed).next(), mean, sizes), as_dtype(dtype))
 
 
 def _class_weights(where: str, input: TensorLike) -> Tensor:
@@ -120,7 +111,7 @@ def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, s
     where = "ops.multinomial"
     x = _class_weights(where, input)
     count = checks.integer(where, "num_samples", num_samples, at_least=1)
-    return keras.ops.cast(_sample_classes(x, count, replacement, _stream(where, seed)), int32)
+    return keras.ops.cast(_sample_classes(x, count, replacement, stream_for(where, seed)), int32)
 
 
 def multinomial_with_replacement(
@@ -131,8 +122,16 @@ def multinomial_with_replacement(
     Always with replacement, whatever `replacement` is. Example: ``ops.multinomial_with_replacement(x, 2, 5, 2)``.
     """
     where = "ops.multinomial_with_replacement"
-    classes = _sample_classes(_class_weights(where, x), int(numsamples), True, _stream(where, seed, offset))
+    classes = _sample_classes(_class_weights(where, x), int(numsamples), True, stream_for(where, seed, offset))
     return backend.to_tensor(classes, int64)
+
+
+def bernoulli(input: TensorLike, p: TensorLike = 0.5, seed: int | None = None) -> Tensor:
+    """1 with probability `p`, else 0, in the shape and dtype of `input`; each call with a `seed` draws the same.
+
+    Example: ``ops.bernoulli(x)``.
+    """
+    return Bernoulli(-1 if seed is None else seed)(input, p)  # type: ignore[no-any-return]
 
 
 def random_categorical(logits: TensorLike, num_sample: int, seed: int = 0, dtype: DTypeLike = int64) -> Tensor:
@@ -146,14 +145,14 @@ def random_categorical(logits: TensorLike, num_sample: int, seed: int = 0, dtype
 def _categorical(logits: TensorLike, num_sample: int, seed: int = 0, *, dtype: DTypeLike) -> Tensor:
     where = "ops.random_categorical"
     rows = keras.ops.cast(tensor(where, logits), float32)
-    classes = keras.random.categorical(rows, int(num_sample), dtype="int32", seed=_stream(where, seed))
+    classes = keras.random.categorical(rows, int(num_sample), dtype="int32", seed=stream_for(where, seed))
     return backend.to_tensor(classes, as_dtype(dtype))
 
 
 def shuffle(x: TensorLike, seed: int | None = None) -> Tensor:
     """Shuffle `x` along its first axis; `seed` as in `normal`. Example: ``ops.shuffle(Tensor([1, 2, 3]))``."""
     value = tensor("ops.shuffle", x)
-    return keras.random.shuffle(value, seed=_stream("ops.shuffle", seed)) if rank_of(value) else value
+    return keras.random.shuffle(value, seed=stream_for("ops.shuffle", seed)) if rank_of(value) else value
 
 
 def randint_like(
@@ -164,7 +163,7 @@ def randint_like(
     Example: ``ops.randint_like(x, 0, 10)``.
     """
     x = tensor("ops.randint_like", input)
-    values = keras.random.randint(keras.ops.shape(x), low, high, "int32", seed=_stream("ops.randint_like", seed))
+    values = keras.random.randint(keras.ops.shape(x), low, high, "int32", seed=stream_for("ops.randint_like", seed))
     return backend.to_tensor(values, tensor_dtype(x) if dtype is None else as_dtype(dtype))
 
 
@@ -175,7 +174,7 @@ def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim
     """
     where = "ops.gumbel_softmax"
     x = as_floats(where, logits)
-    noise = keras.ops.cast(_gumbel(keras.ops.shape(x), _stream(where, 0)), x.dtype)
+    noise = keras.ops.cast(_gumbel(keras.ops.shape(x), stream_for(where, 0)), x.dtype)
     soft = keras.ops.softmax((x + noise) / float(tau), axis=dim)
     if not hard:
         return soft
@@ -186,7 +185,7 @@ def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim
 def rrelu(input: TensorLike, lower: float = 1.0 / 8, upper: float = 1.0 / 3) -> Tensor:
     """`input` where positive, else times a random slope from `lower` to `upper`. Example: ``ops.rrelu(x)``."""
     x = as_floats("ops.rrelu", input)
-    slope = lower + (upper - lower) * _uniform(keras.ops.shape(x), _stream("ops.rrelu", 0))
+    slope = lower + (upper - lower) * _uniform(keras.ops.shape(x), stream_for("ops.rrelu", 0))
     return keras.ops.where(x >= 0, x, x * keras.ops.cast(slope, x.dtype))
 
 
@@ -202,7 +201,7 @@ def choice_with_mask(input_x: TensorLike, count: int = 256, seed: int | None = N
         raise checks.fail_type(where, "input_x must hold bools", tensor_dtype(x).name, "x > 0")
     flat, size = keras.ops.reshape(x, (-1,)), int(np.prod(x.shape))
     # Scores of True elements are above 1, those of False ones below: True comes first, in random order.
-    scores = keras.ops.cast(flat, float32) + _uniform((size,), _stream(where, seed))
+    scores = keras.ops.cast(flat, float32) + _uniform((size,), stream_for(where, seed))
     positions = keras.ops.top_k(scores, min(count, size))[1]
     mask = keras.ops.take(flat, positions)
     indices = keras.ops.stack(keras.ops.unravel_index(positions, tuple(x.shape)), axis=-1)
@@ -221,15 +220,13 @@ def _sampler(name: str, probability_of: Callable[[Tensor, int], Tensor]) -> Call
     def sample(
         true_classes: TensorLike, num_sampled: int, unique: bool, range_max: int, seed: int, **_: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
-        stream, true = _stream(where, seed), tensor(where, true_classes)
+        stream, true = stream_for(where, seed), tensor(where, true_classes)
         log_weights = keras.ops.log(probability_of(keras.ops.arange(range_max, dtype="float32"), range_max))
         if unique:
             sampled = keras.ops.top_k(log_weights + _gumbel((range_max,), stream), num_sampled)[1]
         else:
             sampled = keras.random.categorical(log_weights[None], num_sampled, dtype="int32", seed=stream)[0]
-        true_p, sampled_p = (
-            probability_of(keras.ops.cast(classes, float32), range_max) for classes in (true, sampled)
-        )
+        true_p, sampled_p = (probability_of(keras.ops.cast(each, float32), range_max) for each in (true, sampled))
         if not unique:
             return keras.ops.cast(sampled, true.dtype), true_p * num_sampled, sampled_p * num_sampled
         # The number of tries with replacement that see so many classes: between two new ones it is geometric.
@@ -261,10 +258,9 @@ def uniform_candidate_sampler(
     true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int = 0,
     remove_accidental_hits: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`log_uniform_candidate_sampler` with a uniform distribution of the classes.
+    """`log_uniform_candidate_sampler` of equal probabilities; `remove_accidental_hits` has no effect, as in MindSpore.
 
-    `true_classes`, `num_true`, `num_sampled`, `unique`, `range_max`, `seed`: As there. `remove_accidental_hits`: Has no
-    effect, as in MindSpore.
+    `true_classes`, `num_true`, `num_sampled`, `unique`, `range_max`, `seed`: As there.
     """
     settings = num_true, num_sampled, unique, range_max, seed, remove_accidental_hits
     return UniformCandidateSampler(*settings)(true_classes)  # type: ignore[no-any-return]
@@ -276,9 +272,9 @@ def _with_two_seeds(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _bernoulli(x: TensorLike, p: TensorLike, seed: int, offset: int) -> Tensor:
-    value = tensor("ops.Bernoulli", x)
-    uniform = _uniform(keras.ops.shape(value), _stream("ops.Bernoulli", max(seed, 0), offset))
-    return keras.ops.cast(uniform < keras.ops.cast(tensor("ops.Bernoulli", p), float32), value.dtype)
+    value = tensor("ops.bernoulli", x)
+    uniform = _uniform(keras.ops.shape(value), stream_for("ops.bernoulli", max(seed, 0), offset))
+    return keras.ops.cast(uniform < keras.ops.cast(as_floats("ops.bernoulli", p), float32), value.dtype)
 
 
 def _multinomial(x: Tensor, num_samples: int, seed: int, seed2: int, dtype: DTypeLike) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
-from mixtrain.ops.inputs import as_floats, known_int, sizes_of, tensor, tensor_dtype, unpack
+from mixtrain.ops.inputs import known_int, sizes_of, tensor, tensor_dtype, unpack
 from mixtrain.ops.primitive import as_primitive
 from mixtrain.seed import stream_of
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -28,7 +28,7 @@ def uniform(
     """
     where, dtype = "ops.uniform", as_dtype(dtype)
     low, high = (keras.ops.cast(tensor(where, limit), float32) for limit in (minval, maxval))
-    values = low + _unit(where, _broadcast(where, shape, low, high), "uniform", seed) * (high - low)
+    values = low + _unit(where, _broadcast(where, shape, low, high), seed) * (high - low)
     return backend.to_tensor(values if is_float(dtype) else keras.ops.floor(values), dtype)
 
 
@@ -42,12 +42,12 @@ def normal(
     """
     where = "ops.normal"
     mean, stddev = (keras.ops.cast(tensor(where, value), float32) for value in (mean, stddev))
-    return mean + stddev * _standard(where, _broadcast(where, shape, mean, stddev), "normal", seed)
+    return mean + stddev * _standard(where, _broadcast(where, shape, mean, stddev), seed)
 
 
 def standard_normal(shape: int | Sequence[int] | Tensor, seed: int | None = None) -> Tensor:
     """Normal numbers of `shape`, mean 0, deviation 1; `seed` as in `normal`: ``ops.standard_normal((2, 3))``."""
-    return _standard("ops.standard_normal", sizes_of("ops.standard_normal", shape), "StandardNormal", seed)
+    return _standard("ops.standard_normal", sizes_of("ops.standard_normal", shape), seed)
 
 
 def rand(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) -> Tensor:
@@ -56,7 +56,7 @@ def rand(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) ->
     `seed` gives a stream of its own.
     """
     shape = sizes_of("ops.rand", unpack(size) if size else (1,), name="size")
-    return keras.ops.cast(_unit("ops.rand", shape, "rand", seed), _float("ops.rand", dtype))
+    return keras.ops.cast(_unit("ops.rand", shape, seed), _float("ops.rand", dtype))
 
 
 def randn(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) -> Tensor:
@@ -65,7 +65,7 @@ def randn(*size: int, dtype: DTypeLike | None = None, seed: int | None = None) -
     `seed` gives a stream of its own.
     """
     shape = sizes_of("ops.randn", unpack(size) if size else (1,), name="size")
-    return keras.ops.cast(_standard("ops.randn", shape, "randn", seed), _float("ops.randn", dtype))
+    return keras.ops.cast(_standard("ops.randn", shape, seed), _float("ops.randn", dtype))
 
 
 def randint(
@@ -82,7 +82,7 @@ def randint(
     if is_float(dtype):
         raise checks.fail_value(where, "dtype must be an int format", dtype, "dtype=mixtrain.int32")
     shape = sizes_of(where, size, name="size")
-    values = keras.random.randint(shape, low, high, dtype=int32, seed=_stream(where, "randint", seed))
+    values = keras.random.randint(shape, low, high, dtype=int32, seed=stream_for(where, seed))
     return backend.to_tensor(values, dtype)
 
 
@@ -90,14 +90,14 @@ def rand_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | 
     """`rand` of the shape of `input`, in its dtype or in `dtype`; `seed` as there. Example: ``ops.rand_like(x)``."""
     x = tensor("ops.rand_like", input)
     dtype = _float("ops.rand_like", tensor_dtype(x) if dtype is None else dtype)
-    return keras.ops.cast(_unit("ops.rand_like", keras.ops.shape(x), "rand_like", seed), dtype)
+    return keras.ops.cast(_unit("ops.rand_like", keras.ops.shape(x), seed), dtype)
 
 
 def randn_like(input: TensorLike, seed: int | None = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """`randn` of the shape of `input`, in `dtype`, else float32; `seed` as there. Example: ``ops.randn_like(x)``."""
     x = tensor("ops.randn_like", input)
     dtype = _float("ops.randn_like", float32 if dtype is None else dtype)
-    return keras.ops.cast(_standard("ops.randn_like", keras.ops.shape(x), "randn_like", seed), dtype)
+    return keras.ops.cast(_standard("ops.randn_like", keras.ops.shape(x), seed), dtype)
 
 
 def randperm(n: int, seed: int = 0, offset: int = 0, dtype: DTypeLike = int64) -> Tensor:
@@ -106,14 +106,7 @@ def randperm(n: int, seed: int = 0, offset: int = 0, dtype: DTypeLike = int64) -
     Example: ``ops.randperm(3)``.
     """
     count = checks.integer("ops.randperm", "n", known_int("ops.randperm", n), at_least=1)
-    return backend.to_tensor(keras.ops.argsort(_unit("ops.randperm", (count,), "randperm", seed)), as_dtype(dtype))
-
-
-def bernoulli(input: TensorLike, p: TensorLike = 0.5, seed: int | None = None) -> Tensor:
-    """1 with probability `p`, else 0, of the shape and dtype of `input`; `seed` as in `rand`: ``ops.bernoulli(x)``."""
-    x = tensor("ops.bernoulli", input)
-    values = _unit("ops.bernoulli", keras.ops.shape(x), "bernoulli", seed)
-    return keras.ops.cast(values < keras.ops.cast(as_floats("ops.bernoulli", p), float32), x.dtype)
+    return backend.to_tensor(keras.ops.argsort(_unit("ops.randperm", (count,), seed)), as_dtype(dtype))
 
 
 def _broadcast(where: str, shape: int | Sequence[int] | Tensor, *tensors: Tensor) -> tuple[int, ...]:
@@ -128,16 +121,20 @@ def _float(where: str, dtype: DTypeLike | None) -> str:
     return dtype
 
 
-def _stream(where: str, name: str, seed: Any) -> Any:
-    return stream_of(name, 0 if seed is None else checks.integer(where, "seed", seed, at_least=0))
+def stream_for(where: str, seed: int | Tensor | None, seed2: int | Tensor = 0) -> keras.random.SeedGenerator:
+    """Return the random stream of an operation for its seeds, which may be tensors or None."""
+    number = sum(
+        int(np.asarray(backend.to_numpy(value))) if backend.is_tensor(value) else value or 0 for value in (seed, seed2)
+    )
+    return stream_of(where.rpartition(".")[2], checks.integer(where, "seed", number, at_least=0))
 
 
-def _unit(where: str, shape: int | Sequence[int] | Tensor, name: str, seed: Any) -> Tensor:
-    return keras.random.uniform(shape, dtype="float32", seed=_stream(where, name, seed))
+def _unit(where: str, shape: int | Sequence[int] | Tensor, seed: Any) -> Tensor:
+    return keras.random.uniform(shape, dtype="float32", seed=stream_for(where, seed))
 
 
-def _standard(where: str, shape: int | Sequence[int] | Tensor, name: str, seed: Any) -> Tensor:
-    return keras.random.normal(shape, dtype="float32", seed=_stream(where, name, seed))
+def _standard(where: str, shape: int | Sequence[int] | Tensor, seed: Any) -> Tensor:
+    return keras.random.normal(shape, dtype="float32", seed=stream_for(where, seed))
 
 
 _SEEDS: Final = dict.fromkeys(("seed", "seed2"), partial(checks.integer, at_least=0))
@@ -146,13 +143,13 @@ _SEEDS: Final = dict.fromkeys(("seed", "seed2"), partial(checks.integer, at_leas
 @as_primitive(**_SEEDS)
 def UniformReal(shape: int | Sequence[int] | Tensor, *, seed: int = 0, seed2: int = 0) -> Tensor:
     """Numbers from [0, 1), float32: ``ops.UniformReal()((2, 3))``; `seed` and `seed2` give a stream of their own."""
-    return _unit("UniformReal", sizes_of("UniformReal", shape), "UniformReal", seed * 65537 + seed2)
+    return _unit("UniformReal", sizes_of("UniformReal", shape), seed * 65537 + seed2)
 
 
 @as_primitive(**_SEEDS)
 def StandardNormal(shape: int | Sequence[int] | Tensor, *, seed: int = 0, seed2: int = 0) -> Tensor:
     """Normal numbers, mean 0 and deviation 1, float32: ``ops.StandardNormal()((2, 3))``; `seed`, `seed2` as there."""
-    return _standard("StandardNormal", sizes_of("StandardNormal", shape), "StandardNormal", seed * 65537 + seed2)
+    return _standard("StandardNormal", sizes_of("StandardNormal", shape), seed * 65537 + seed2)
 
 
 @as_primitive(**_SEEDS)
@@ -161,5 +158,5 @@ def UniformInt(
 ) -> Tensor:
     """Ints from `minval` to `maxval` - 1, int32: ``ops.UniformInt()((2, 3), 0, 10)``; `seed`, `seed2` as there."""
     low, high = (keras.ops.cast(tensor("UniformInt", limit), float32) for limit in (minval, maxval))
-    values = _unit("UniformInt", sizes_of("UniformInt", shape), "UniformInt", seed * 65537 + seed2)
+    values = _unit("UniformInt", sizes_of("UniformInt", shape), seed * 65537 + seed2)
     return keras.ops.cast(keras.ops.floor(low + values * (high - low)), int32)

@@ -204,7 +204,7 @@ def test_primitives_of_one_seed_draw_the_same_whatever_the_process_s_seed(make: 
 
 
 @pytest.mark.parametrize(("function", "arguments"), [
-    (ops.random_categorical, (np.zeros((1, 30), np.float32), 9)),
+    (ops.random_categorical, (np.zeros((1, 30), np.float32), 9)), (ops.bernoulli, (np.zeros(64, np.float32),)),
     (ops.log_uniform_candidate_sampler, (np.ones((1, 1), np.int64), 1, 9, False, 30)),
     (ops.uniform_candidate_sampler, (np.ones((1, 1), np.int64), 1, 9, False, 30)),
 ])
