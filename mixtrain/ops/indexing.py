@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -199,6 +200,24 @@ def _check_range(part: Tensor | np.ndarray, size: int | None, axis: int) -> None
             f"Tensor: expected indices from {-size} to {size - 1} for axis {axis}; got {low if low < -size else high}. "
             f"Write indices below {size}."
         )
+
+
+def check_places(
+    where: str, indices: Tensor, sizes: Sequence[int | None], too_large: type[Exception] = RuntimeError
+) -> None:
+    """Check that known indices of several axes, the last of `indices`, are at least 0 and below the sizes.
+
+    Raises: RuntimeError, as MindSpore; for one that is too large `too_large`.
+    """
+    known = backend.known_value(indices)
+    if known is None or None in sizes or not known.size or known.shape[-1] != len(sizes):
+        return
+    if known.min() >= 0 and np.all(known < sizes):
+        return
+    raise (RuntimeError if known.min() < 0 else too_large)(
+        f"{where}: indices must be at least 0 and below {tuple(sizes)}; got {known.min()} to {known.max()}. "
+        "Write ops.clip(indices, 0, size - 1), or x[indices] to count from the end."
+    )
 
 
 def _gather(x: Tensor, key: _Key) -> Tensor:

@@ -11,6 +11,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
+from mixtrain.ops.indexing import check_places
 from mixtrain.ops.inputs import as_mask, axis_of, is_number, pair, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import as_primitive, configured, primitives
 from mixtrain.typing import Tensor, TensorLike
@@ -42,7 +43,9 @@ def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch
 
 def gather_nd(input_x: TensorLike, indices: TensorLike) -> Tensor:
     """The slices of `input_x` at `indices`, whose last axis indexes its leading ones: ``ops.gather_nd(x, index)``."""
-    return backend.gather_nd(tensor("ops.gather_nd", input_x), _indices("ops.gather_nd", indices))
+    x, places = tensor("ops.gather_nd", input_x), _indices("ops.gather_nd", indices)
+    check_places("ops.gather_nd", places, x.shape[: places.shape[-1]])
+    return backend.gather_nd(x, places)
 
 
 def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:

@@ -8,15 +8,16 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import backend
-from mixtrain.dtype import is_complex, is_float
+from mixtrain import backend, checks
+from mixtrain.dtype import as_dtype, int32, int64, is_complex, is_float
 from mixtrain.ops.elementwise import named
-from mixtrain.ops.indexing import flat_positions, get_item, scatter_flat, set_item
+from mixtrain.ops.indexing import check_places, flat_positions, get_item, scatter_flat, set_item
 from mixtrain.ops.inputs import axis_of, rank_of, tensor, tensor_dtype
 from mixtrain.ops.joining import concat, known_size
 from mixtrain.ops.labels import check_range
 from mixtrain.ops.ordering import unique
 from mixtrain.ops.primitive import Primitive, primitives
+from mixtrain.ops.promotion import promoted
 from mixtrain.ops.writes import write
 from mixtrain.typing import Tensor, TensorLike
 
@@ -221,13 +222,39 @@ def tensor_scatter_elements(
     return scatter_along(input_x, axis, indices, updates, reduction)
 
 
-def _updated(input: TensorLike, indices: TensorLike, updates: TensorLike, how: str) -> Tensor:
+def _updated(where: str, input: TensorLike, indices: TensorLike, updates: TensorLike, how: str) -> Tensor:
     """Combine `updates` with the slices at the rows of `indices`; `how` is "update", "add" and so on."""
-    x = tensor("ops.tensor_scatter", input)
-    rows = keras.ops.moveaxis(tensor("ops.tensor_scatter", indices), -1, 0)
-    chosen = get_item(flat_positions(x), tuple(keras.ops.unstack(rows)))
-    values = keras.ops.broadcast_to(keras.ops.cast(tensor("ops.tensor_scatter", updates), x.dtype), chosen.shape)
+    x, places, values = (tensor(where, value) for value in (input, indices, updates))
+    _check_update(where, x, places, values, how)
+    # What is written to a Parameter is cast to its dtype, if it fits.
+    dtype = as_dtype(getattr(input, "stored_dtype", tensor_dtype(x)))
+    fits = promoted(tensor_dtype(values), dtype) if isinstance(input, keras.Variable) else tensor_dtype(values)
+    if fits != dtype:
+        raise checks.fail_type(where, f"updates must fit {dtype.name}", values, f"updates.astype(mixtrain.{dtype})")
+    chosen = get_item(flat_positions(x), tuple(keras.ops.unstack(keras.ops.moveaxis(places, -1, 0))))
+    values = keras.ops.cast(values, x.dtype)
     return scatter_flat(x, chosen, values) if how == "update" else scatter_combine(x, chosen, values, how)
+
+
+def _check_update(where: str, x: Tensor, indices: Tensor, updates: Tensor, how: str) -> None:
+    """Check what MindSpore checks: updates are not broadcast, and indices not counted from the end."""
+    if tensor_dtype(indices) not in (int32, int64):
+        raise checks.fail_type(where, "indices must be int32 or int64", indices, "indices.astype(mixtrain.int32)")
+    depth = indices.shape[-1] if rank_of(indices) else 0
+    if not 0 < depth <= rank_of(x):
+        raise checks.fail_value(
+            where, f"the last axis of indices must have 1 to {rank_of(x)} elements, one for each axis of {x.shape}",
+            tuple(indices.shape), "indices of shape (..., 1)",
+        )
+    sizes = *indices.shape[:-1], *x.shape[depth:]
+    if len(sizes) != rank_of(updates) or any(
+        None not in pair and pair[0] != pair[1] for pair in zip(sizes, updates.shape, strict=True)
+    ):
+        raise checks.fail_value(
+            where, f"updates must have shape {sizes}, that of the slices", tuple(updates.shape),
+            f"ops.broadcast_to(updates, {sizes})",
+        )
+    check_places(where, indices, x.shape[:depth], too_large=ValueError if how == "update" else RuntimeError)
 
 
 # How updates are combined with the old values, as the docstrings say it.
@@ -248,7 +275,7 @@ def _named_update(
 
 def _tensor_scatter(how: str) -> Callable[..., Tensor]:
     def update(input_x: Tensor, indices: TensorLike, updates: Tensor) -> Tensor:
-        return _updated(input_x, indices, updates, how)
+        return _updated(f"ops.tensor_scatter_{how}", input_x, indices, updates, how)
 
     return _named_update(update, f"tensor_scatter_{how}", how)
 
@@ -257,8 +284,9 @@ def _scatter(how: str) -> Callable[..., Tensor]:
     """Return the function whose `indices` are of slices along the first axis; a Parameter is updated."""
 
     def update(input_x: Tensor, indices: TensorLike, updates: Tensor) -> Tensor:
-        rows = keras.ops.expand_dims(tensor(f"ops.scatter_{how}", indices), -1)
-        return write(input_x, _updated(input_x, rows, updates, how))
+        where = f"ops.scatter_{how}"
+        rows = keras.ops.expand_dims(tensor(where, indices), -1)
+        return write(input_x, _updated(where, input_x, rows, updates, how))
 
     return _named_update(update, f"scatter_{how}", how)
 
@@ -267,7 +295,7 @@ def _scatter_nd(how: str) -> Callable[..., Tensor]:
     """Return the function whose `indices` hold multi-dimensional indices; a Parameter is updated."""
 
     def update(input_x: Tensor, indices: TensorLike, updates: Tensor, use_locking: bool = False) -> Tensor:
-        return write(input_x, _updated(input_x, indices, updates, how))
+        return write(input_x, _updated(f"ops.scatter_nd_{how}", input_x, indices, updates, how))
 
     function = _named_update(update, f"scatter_nd_{how}", how)
     function.__doc__ = f"{function.__doc__} `use_locking` is accepted."
@@ -286,7 +314,7 @@ scatter_add, scatter_sub, scatter_mul, scatter_div, scatter_max, scatter_min, sc
 
 def _in_place(how: str) -> Callable[..., Tensor]:
     def update(x: Tensor, v: Tensor, indices: TensorLike) -> Tensor:
-        return _updated(x, np.reshape(np.asarray(indices, np.int32), (-1, 1)), v, how)
+        return _updated(f"ops.inplace_{how}", x, np.reshape(np.asarray(indices, np.int32), (-1, 1)), v, how)
 
     return _named_update(update, f"inplace_{how}", how, "x", "the rows `v`", "x, v, (0,)")
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import keras
 
-from mixtrain import backend
 from mixtrain.boundary import UserTensor, note_in_place
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.views import write_back
@@ -35,11 +34,15 @@ def writes(name: str) -> bool:
 
 
 def write(variable: Variable | Tensor, value: TensorLike) -> Tensor:
-    """Write `value` to a Parameter, or to the Tensor of the running call that has this content; return it."""
+    """Write `value` to a Parameter, or to the Tensor of the running call that has this content; return it.
+
+    The result has the gradients of the value.
+    """
     if isinstance(variable, keras.Variable):
         # A Parameter is stored in its own dtype, even where the running cell reads it in another one.
-        variable.assign(keras.ops.cast(value, getattr(variable, "stored_dtype", variable.dtype)))
-        return backend.snapshot(variable)
+        new = keras.ops.cast(value, getattr(variable, "stored_dtype", variable.dtype))
+        variable.assign(new)
+        return new
     new = keras.ops.cast(value, tensor("ops", variable).dtype)
     if _state.written is not None:
         _state.written[id(variable)] = new

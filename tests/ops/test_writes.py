@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import Tensor, nn, ops
+from mixtrain import Parameter, Tensor, nn, ops
+from tests.backends import ON_TENSORFLOW
 
 I32 = mixtrain.int32
 ROWS, AT = Tensor([[1.0, 2.0], [7.0, 8.0]]), Tensor([0, 1], I32)
@@ -143,3 +144,51 @@ def test_compiled_writes_to_two_arguments_see_each_other() -> None:
     x, y = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
     assert both(x, y).asnumpy().tolist() == [11.0, 16.0]
     assert (x.asnumpy().tolist(), y.asnumpy().tolist()) == ([4.0, 6.0], [7.0, 10.0])
+
+
+@pytest.mark.parametrize(("write", "expected"), [
+    (ops.assign_add, [1, 2, 3, 4, 5, 6]), (ops.assign_sub, [-1, -2, -3, -4, -5, -6]),
+    (lambda p, v: ops.IndexAdd(0)(p, Tensor([0, 2], mixtrain.int32), v[::2]), [1, 2, 0, 0, 5, 6]),
+    (lambda p, v: ops.ScatterUpdate()(p, Tensor([0, 2], mixtrain.int32), v[::2]), [1, 2, 0, 0, 5, 6]),
+    (lambda p, v: ops.ScatterNdMax()(p, Tensor([[0], [2]], mixtrain.int32), v[::2]), [1, 2, 0, 0, 5, 6]),
+])
+@pytest.mark.parametrize("mode", [mixtrain.PYNATIVE_MODE, mixtrain.GRAPH_MODE])
+def test_what_is_written_to_a_parameter_has_its_gradient_as_in_mindspore(write: Any, expected: Any, mode: int) -> None:
+    class Net(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = Parameter(np.ones((3, 2), np.float32))
+
+        def construct(self, value: Any) -> Any:
+            return (write(self.weight, value) * Tensor(np.arange(1, 7, dtype=np.float32).reshape(3, 2))).sum()
+
+    mixtrain.set_context(mode=mode)
+    gradient = mixtrain.grad(Net())(Tensor(np.full((3, 2), 2, np.float32)))
+    assert gradient.asnumpy().ravel().tolist() == expected
+
+
+X, ONE = Tensor(np.ones((3, 2), np.float32)), Tensor(np.ones((1, 2), np.float32))
+
+
+@pytest.mark.parametrize(("indices", "updates", "kind", "words"), [
+    ([[5]], ONE, RuntimeError, "at least 0 and below"), ([[-1]], ONE, RuntimeError, "x.indices. to count"),
+    ([[0, 1, 1]], Tensor([1.0]), ValueError, "1 to 2 elements"),
+    ([[1]], Tensor([[1.0]]), ValueError, "must have shape .1, 2."), ([[1]], Tensor(1.0), ValueError, "must have shape"),
+    ([[1.0]], ONE, TypeError, "int32 or int64"),
+    pytest.param(
+        [[1]], Tensor(np.ones((1, 2))), TypeError, "must fit float32",
+        marks=pytest.mark.skipif(not ON_TENSORFLOW, reason="JAX has no float64 here"),
+    ),
+])
+@pytest.mark.parametrize("primitive", [ops.TensorScatterAdd, ops.ScatterNdAdd, ops.TensorScatterMax])
+def test_scattered_updates_are_checked_as_in_mindspore(
+    primitive: Any, indices: Any, updates: Any, kind: Any, words: str
+) -> None:
+    places = Tensor(indices, None if isinstance(indices[0][0], float) else mixtrain.int32)
+    x = Parameter(X) if primitive is ops.ScatterNdAdd else X
+    with pytest.raises(kind, match=words):
+        primitive()(x, places, updates)
+    assert x.asnumpy().tolist() == [[1, 1]] * 3
+    if kind is RuntimeError:
+        with pytest.raises(RuntimeError, match="gather_nd"):
+            ops.gather_nd(x, places)
