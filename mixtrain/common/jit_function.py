@@ -14,7 +14,7 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks, execution
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.common.uncompiled import DECIDES, FAILS, Reason, reasons
+from mixtrain.common.uncompiled import DECIDES, FAILS, SETS_ATTRIBUTES, Reason, reasons, sets_attributes
 from mixtrain.network.referenced_layers import referenced_layers
 from mixtrain.ops.parameter_reads import parameter_read_dtype
 from mixtrain.trace_version import TraceState
@@ -111,6 +111,9 @@ class Jitted:
             return boundary.run_users(self._rewritten, args, kwargs)
         if self._uncompilable:
             return boundary.run_users(self._function, args, kwargs, as_compiled=True)
+        if not self._traces and sets_attributes(self._function, args, kwargs):
+            self._uncompilable.append(SETS_ATTRIBUTES)
+            return self._call_uncompiled(args, kwargs)
         try:
             results, in_place = self._call_compiled(*boundary.to_backend_tensors((args, kwargs)))
         except Exception:
@@ -211,8 +214,8 @@ def jit(
 
     Tensors and NumPy arrays among the arguments are traced: new shapes and dtypes recompile, new values do not. Every
     other argument is a constant, and another constant recompiles. ``if``, ``while`` and ``for`` of the function itself
-    may depend on tensors. Parameters may be assigned. Other side effects (appending to a list, printing) happen at
-    compilation only.
+    may depend on tensors. Parameters may be assigned; a function that sets attributes of other objects than Cells runs
+    uncompiled. Other side effects (appending to a list, printing) happen at compilation only.
 
     Args:
         function: A function, a method, a Cell, or your class of Cells, whose `construct` is compiled.

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import contextvars
-from typing import Final
+import dis
+import inspect
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import keras
+
+from mixtrain import backend
 
 CREATES_PARAMETERS: Final = ("creates Parameters", "Create the Cell before the function, and call it there.")
 READS_VALUES: Final = ("reads a Tensor's values", "Call asnumpy and the like outside of the function.")
@@ -14,6 +22,11 @@ DECIDES: Final = (
 FAILS: Final = (
     "fails where a tensor decides, as a check that raises does",
     "Check outside of the function, or let PyNative mode do it.",
+)
+
+SETS_ATTRIBUTES: Final = (
+    "sets an attribute of an object that is no Cell, which a compiled function would do once",
+    "Return the value, and set the attribute outside of the function.",
 )
 
 Reason = tuple[str, str]
@@ -28,3 +41,18 @@ def note(reason: Reason) -> bool:
     if current is not None:
         current.append(reason)
     return current is not None
+
+
+def sets_attributes(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a function sets an attribute of an argument or of a variable around it that is no Cell and no tensor."""
+    if not inspect.isfunction(function):
+        return False
+    pairs = itertools.pairwise(dis.get_instructions(function))
+    loaded = [before.argval for before, store in pairs if store.opname == "STORE_ATTR" and "LOAD" in before.opname]
+    if not loaded:
+        return False
+    around, passed = inspect.getclosurevars(function), inspect.signature(function).bind_partial(*args, **kwargs)
+    values = {**around.globals, **around.nonlocals, **passed.arguments}
+    # One instruction may load several variables, the last of which has the attribute.
+    found = [values.get(name[-1] if isinstance(name, tuple) else name) for name in loaded]
+    return not all(value is None or isinstance(value, keras.Layer) or backend.is_tensor(value) for value in found)

@@ -433,6 +433,29 @@ def test_a_check_that_raises_refuses_only_what_it_is_about(inner: bool) -> None:
         run(mixtrain.Tensor([-1.0, -2.0]))
 
 
+@pytest.mark.parametrize("where", ["around", "argument"])
+def test_a_function_that_sets_attributes_of_other_objects_than_cells_sets_them_in_each_call(where: str) -> None:
+    class Counts:
+        calls = 0
+
+    counts = Counts()
+
+    @mixtrain.jit
+    def of_variable(x: Any) -> Any:
+        counts.calls = counts.calls + 1
+        return x * counts.calls
+
+    @mixtrain.jit
+    def of_argument(x: Any, counts: Any) -> Any:
+        counts.calls += 1
+        return x * counts.calls
+
+    run = of_variable if where == "around" else lambda x: of_argument(x, counts)
+    with pytest.warns(UserWarning, match="sets an attribute of an object that is no Cell.*uncompiled. Return the"):
+        assert float(run(mixtrain.Tensor(1.0))) == 1
+    assert [float(run(mixtrain.Tensor(1.0))) for _ in range(2)] == [2, 3] and counts.calls == 3
+
+
 @pytest.mark.filterwarnings("ignore:jit. .* lets a tensor decide")
 def test_what_runs_uncompiled_writes_to_its_arguments_as_a_compiled_function() -> None:
     def by_index(x: Any) -> Any:

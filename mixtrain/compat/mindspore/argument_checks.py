@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numbers
 import operator
+import re
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, TypeVar
 
 from mixtrain import checks
@@ -85,7 +86,7 @@ def check_string(arg_value: str, valid_values: Any, arg_name: str | None = None,
 
 def _checked_number(kind: type, value: Any, name: str | None, where: str | None) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
-        expected = "an int" if kind is numbers.Integral else "a float" if kind is float else "a number"
+        expected = "an int" if kind in (int, numbers.Integral) else "a float" if kind is float else "a number"
         _refuse(checks.fail_type, where, name, expected, value)
     return value
 
@@ -164,10 +165,86 @@ check_float_range: Final = _in_range(float)
 check_number_range: Final = _in_range(numbers.Real)
 
 
-def twice(x: Any) -> tuple[Any, ...]:
-    """Return a pair of ints of an int or a pair. Example: ``twice(3)`` is ``(3, 3)``. Raises: TypeError."""
-    pair = x if isinstance(x, tuple) and len(x) == 2 else (x, x)
-    return tuple(_checked_number(numbers.Integral, value, None, "twice") for value in pair)
+def _expand_tuple(n_dimensions: int) -> Callable[[Any], tuple[int, ...]]:
+    """Return the function that makes a tuple of so many ints of an int, or checks one: ``_expand_tuple(2)(3)``."""
+
+    def expand(x: Any) -> tuple[int, ...]:
+        """Return ints of an int or a tuple. Example: ``twice(3)`` is ``(3, 3)``. Raises: TypeError."""
+        values = x if isinstance(x, tuple) else (x,) * n_dimensions
+        if len(values) != n_dimensions:
+            _refuse(checks.fail_type, None, None, f"an int or {n_dimensions} ints", x)
+        return tuple(_checked_number(int, value, None, None) for value in values)
+
+    return expand
+
+
+once, twice, triple = map(_expand_tuple, (1, 2, 3))
+
+
+def _of_each(check_one: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the check of each number of a sequence."""
+
+    def check_sequence(sequence: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
+        """Return a sequence of numbers within their bound. Raises: TypeError or ValueError."""
+        for index, value in enumerate(sequence):
+            check_one(value, f"{arg_name or 'the argument'}[{index}]", prim_name)
+        return sequence
+
+    return check_sequence
+
+
+check_positive_int_sequence: Final = _of_each(check_positive_int)
+check_non_negative_int_sequence: Final = _of_each(check_non_negative_int)
+check_positive_float_sequence: Final = _of_each(check_positive_float)
+
+
+def check_equal_int(arg_value: int, value: int, arg_name: str | None = None, prim_name: str | None = None) -> int:
+    """Return an int that equals another one. Example: ``check_equal_int(3, 3, "rank", "MyLayer")``."""
+    return check_int(arg_value, value, EQ, arg_name, prim_name)
+
+
+def check_float(
+    arg_value: float, value: float, rel: str, arg_name: str | None = None, prim_name: str | None = None
+) -> float:
+    """Return a float that compares with another one. Example: ``check_float(0.5, 0.0, GE, "rate", "MyLayer")``."""
+    return check(arg_name or "the argument", check_is_float(arg_value), "the bound", value, rel)  # type: ignore[no-any-return]
+
+
+def check_input_format(input_param: str) -> str:
+    """Return the format NCHW. Example: ``check_input_format("NCHW")``. Raises: ValueError for others."""
+    return check_string(input_param, "NCHW", "the data format")
+
+
+def check_str_by_regular(
+    target: str, reg: str | None = None, flag: int = re.ASCII, prim_name: str | None = None
+) -> bool:
+    """Return True for a str that a regular expression matches, by default that of names: ``check_str_by_regular("a")``.
+
+    Raises: ValueError.
+    """
+    pattern = r"^\w+[0-9a-zA-Z\_\.]*$" if reg is None else reg
+    if re.match(pattern, target, flag) is None:
+        _refuse(checks.fail_value, prim_name, None, f"a match of {pattern}", target)
+    return True
+
+
+def check_pad_value_by_mode(pad_mode: str, padding: int, prim_name: str) -> int:
+    """Return a padding, which is 0 but for the mode "pad": ``check_pad_value_by_mode("pad", 1, "MyLayer")``."""
+    return padding if pad_mode == "pad" else check_equal_int(padding, 0, "padding", prim_name)
+
+
+def check_element_type_of_iterable(
+    arg_name: str, arg_value: Any, valid_types: Sequence[type], prim_name: str | None = None
+) -> None:
+    """Check a list or tuple of elements of some types: ``check_element_type_of_iterable("sizes", [1], [int], "Mine")``.
+
+    Raises: TypeError.
+    """
+    for value in check_value_type(arg_name, arg_value, [list, tuple], prim_name):
+        check_value_type(arg_name, value, tuple(valid_types), prim_name)
+
+
+check_tensor_dtype_valid: Final = check_subclass
 
 
 # MindSpore's name before 2.0.
