@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import contextvars
-import dis
 import inspect
-import itertools
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -45,14 +45,17 @@ def note(reason: Reason) -> bool:
 
 def sets_attributes(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether a function sets an attribute of an argument or of a variable around it that is no Cell and no tensor."""
-    if not inspect.isfunction(function):
+    if not inspect.isfunction(function) or not function.__code__.co_names:
         return False
-    pairs = itertools.pairwise(dis.get_instructions(function))
-    loaded = [before.argval for before, store in pairs if store.opname == "STORE_ATTR" and "LOAD" in before.opname]
-    if not loaded:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError):
+        return False
+    stores = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    names = {node.value.id for node in stores if isinstance(node.value, ast.Name)}
+    if not names:
         return False
     around, passed = inspect.getclosurevars(function), inspect.signature(function).bind_partial(*args, **kwargs)
     values = {**around.globals, **around.nonlocals, **passed.arguments}
-    # One instruction may load several variables, the last of which has the attribute.
-    found = [values.get(name[-1] if isinstance(name, tuple) else name) for name in loaded]
-    return not all(value is None or isinstance(value, keras.Layer) or backend.is_tensor(value) for value in found)
+    known = [values[name] for name in names if name in values]
+    return not all(isinstance(value, keras.Layer) or backend.is_tensor(value) for value in known)
