@@ -9,9 +9,8 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import keras
-
 from mixtrain import backend
+from mixtrain.network.walk import is_layer
 
 CREATES_PARAMETERS: Final = ("creates Parameters", "Create the Cell before the function, and call it there.")
 READS_VALUES: Final = ("reads a Tensor's values", "Call asnumpy and the like outside of the function.")
@@ -58,4 +57,4 @@ def sets_attributes(function: Callable[..., Any], args: Sequence[Any], kwargs: M
     around, passed = inspect.getclosurevars(function), inspect.signature(function).bind_partial(*args, **kwargs)
     values = {**around.globals, **around.nonlocals, **passed.arguments}
     known = [values[name] for name in names if name in values]
-    return not all(isinstance(value, keras.Layer) or backend.is_tensor(value) for value in known)
+    return not all(is_layer(value) or backend.is_tensor(value) for value in known)
