@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks, ops
-from mixtrain.dtype import as_dtype, int32
+from mixtrain import backend, checks, ops
+from mixtrain.dtype import as_dtype, float32, int32
 from mixtrain.lazy_names import serve_names
-from mixtrain.ops.inputs import tensor
+from mixtrain.ops.inputs import sizes_of, tensor
 from mixtrain.ops.primitive import REQUIRED, Primitive, as_primitive, configured, primitive
+from mixtrain.ops.random import stream_for
 from mixtrain.ops.updates import step
 from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree
 
@@ -69,7 +70,19 @@ def is_sequence_shape_unknown(shape: Sequence[int | None]) -> bool:
     return False
 
 
+def isconstant(value: Any) -> bool:
+    """Whether a value is known while a function is compiled, as any but a tensor is.
+
+    Example:
+        >>> isconstant(3)
+        True
+    """
+    return not backend.is_tensor(value)
+
+
 # ---- primitives of functions --------------------------------------------------------------------------------------
+AddV2 = primitive("AddV2", ops.add)
+BartlettWindow = configured("BartlettWindow", ops.bartlett_window, periodic=True, dtype=float32)
 CholeskyInverse = configured("CholeskyInverse", ops.cholesky_inverse, upper=False)
 Cdist = configured("Cdist", ops.cdist, p=2.0)
 CeLU = configured("CeLU", ops.celu, alpha=1.0)
@@ -78,12 +91,15 @@ ConvertToDynamic = configured("ConvertToDynamic", lambda x, is_dynamic_rank: x, 
 Dense = primitive("Dense", ops.dense)
 Einsum = configured("Einsum", lambda x, equation: ops.einsum(equation, *x), equation=REQUIRED)
 FastGelu = primitive("FastGelu", ops.fast_gelu)
+Geqrf = primitive("Geqrf", ops.geqrf)
 HShrink = configured("HShrink", ops.hardshrink, lambd=0.5)
+IdentityN = primitive("IdentityN", lambda x: tuple(x))
 Lerp = primitive("Lerp", ops.lerp)
 NanToNum = configured("NanToNum", ops.nan_to_num, nan=None, posinf=None, neginf=None)
 Roll = configured("Roll", lambda x, shift, axis: ops.roll(x, shift, axis), shift=REQUIRED, axis=REQUIRED)
 Sinc = primitive("Sinc", ops.sinc)
 SoftShrink = configured("SoftShrink", ops.softshrink, lambd=0.5)
+SumExt = primitive("SumExt", ops.sum)
 Trace = primitive("Trace", ops.trace)
 
 
@@ -93,6 +109,29 @@ def _svd(x: TensorLike, full_matrices: bool, compute_uv: bool) -> tuple[Tensor, 
     return values if isinstance(values, tuple) else (values, ops.zeros((0,)), ops.zeros((0,)))
 
 
+def _cross_entropy(logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
+    loss = ops.cross_entropy(logits, labels, reduction="none")
+    classes = ops.one_hot(labels, ops.shape(logits)[1], 1.0, 0.0)
+    return loss, ops.sub(ops.softmax(logits, -1), ops.cast(classes, logits.dtype))
+
+
+SparseSoftmaxCrossEntropyWithLogitsV2 = primitive("SparseSoftmaxCrossEntropyWithLogitsV2", _cross_entropy)
+
+
+def _truncated(shape: TensorLike, dtype: DTypeLike, seed: int, seed2: int) -> Tensor:
+    stream = stream_for("ops.TruncatedNormal", seed * 65537 + seed2)
+    return keras.random.truncated_normal(sizes_of("ops.TruncatedNormal", shape), dtype=as_dtype(dtype), seed=stream)
+
+
+TruncatedNormal = configured("TruncatedNormal", _truncated, dtype=float32, seed=0, seed2=0)
+
+
+def _uniform_like(x: Tensor, minval: float, maxval: float, seed: int, offset: int) -> Tensor:
+    stream = stream_for("ops.Uniform", seed, offset)
+    return keras.random.uniform(x.shape, minval, maxval, keras.backend.standardize_dtype(x.dtype), stream)
+
+
+Uniform = configured("Uniform", _uniform_like, minval=0.0, maxval=1.0, seed=0, offset=0)
 Svd = configured("Svd", _svd, full_matrices=False, compute_uv=True)
 
 

@@ -74,7 +74,8 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.ops._primitive_cache": ("mixtrain.ops", _INNER),
     **dict.fromkeys((f"mixtrain.ops.{path}" for path in (
         "communication", "composite", "composite.base",
-        "composite.multitype_ops", "function", "function.array_func", "function.clip_func", "function.grad",
+        "composite.multitype_ops", "composite.multitype_ops.zeros_like_impl", "function",
+        "function.array_func", "function.clip_func", "function.grad",
         "function.linalg_func", "function.math_func", "function.nn_func", "function.random_func", "functional",
         "primitive",
     )), ("mixtrain.ops", "mixtrain.ops.unlisted")),
@@ -82,8 +83,9 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     # Where MindSpore has a function and a primitive of one name, as `identity`, these have the primitive.
     **dict.fromkeys((f"mixtrain.ops.operations{path}" for path in (
         "", "._inner_ops", ".array_ops", ".comm_ops", ".control_ops", ".debug_ops", ".image_ops", ".inner_ops",
-        ".linalg_ops", ".math_ops", ".nn_ops", ".other_ops", ".random_ops", ".sparse_ops",
-    )), ("mixtrain.ops.unlisted", "mixtrain.ops")),
+        ".linalg_ops", ".math_ops", ".nn_ops", ".other_ops", ".random_ops", ".sparse_ops", ".spectral_ops",
+        "._sequence_ops",
+    )), ("mixtrain.ops.unlisted", "mixtrain.ops", "mixtrain.ops.module_primitives")),
     "mixtrain.ops.operations._grad_ops": ("mixtrain.ops.derivative_primitives",),
     "mixtrain.nn.metrics": ("mixtrain.nn",),
     "mixtrain.nn.metrics.metric": ("mixtrain.nn.metrics",),

@@ -1,0 +1,137 @@
+"""Primitives that MindSpore has in its modules of operations alone: of sequences, of segments and of sparse arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import backend, ops
+from mixtrain.dtype import as_dtype, float32
+from mixtrain.lazy_names import serve_names
+from mixtrain.ops.inputs import known_int, sizes_of, tensor, tensor_dtype
+from mixtrain.ops.primitive import configured, primitive
+from mixtrain.typing import DTypeLike, Tensor, TensorLike
+
+
+# ---- sequences ------------------------------------------------------------------------------------------------------
+def _to_tensor(values: Sequence[Any], dtype: DTypeLike = float32) -> Tensor:
+    return backend.to_tensor(ops.stack([tensor("ops.TupleToTensor", value) for value in values]), as_dtype(dtype))
+
+
+def _offsets(first: Sequence[TensorLike], second: Sequence[TensorLike]) -> tuple[int, int]:
+    del second
+    return 0, len(first)
+
+
+ListToTensor = primitive("ListToTensor", _to_tensor)
+SequenceAdd = primitive("SequenceAdd", lambda first, second: first + second)
+SequenceAddN = primitive("SequenceAddN", ops.addn)
+SequenceAddOffset = primitive("SequenceAddOffset", _offsets)
+SequenceCount = primitive("SequenceCount", lambda sequence, target: list(sequence).count(target))
+SequenceIndex = primitive("SequenceIndex", lambda sequence, target, *limits: list(sequence).index(target, *limits))
+SequenceMax = primitive("SequenceMax", lambda sequence: max(sequence))
+SequenceMin = primitive("SequenceMin", lambda sequence: min(sequence))
+SequenceMul = primitive("SequenceMul", lambda sequence, scalar: sequence * scalar)
+SequenceSlice = primitive("SequenceSlice", lambda seq, start, stop, step: seq[start:stop:step])
+SequenceStack = configured("SequenceStack", ops.stack, axis=0)
+SequenceUnstack = configured("SequenceUnstack", lambda x, axis, num: ops.unstack(x, axis), axis=0, num=None)
+TensorToList = primitive("TensorToList", lambda x: backend.to_numpy(x).tolist())
+TensorToScalar = primitive("TensorToScalar", lambda x: backend.to_numpy(x).item())
+TensorToTuple = primitive("TensorToTuple", lambda x: tuple(backend.to_numpy(x).tolist()))
+TupleToTensor = primitive("TupleToTensor", _to_tensor)
+
+
+# ---- segments: of rows in order, or of rows that indices choose -----------------------------------------------------
+def _count(segment_ids: TensorLike) -> int:
+    ids = tensor("ops.segment", segment_ids)
+    return known_int("ops.segment", ids[-1]) + 1 if ids.shape[0] else 0
+
+
+def _segment(how: str) -> Callable[..., Tensor]:
+    """Return the function that reduces the rows of each segment; one without rows is 0, of a product 1."""
+
+    def reduce(input_x: TensorLike, segment_ids: TensorLike, num_segments: int | None = None) -> Tensor:
+        x, ids = tensor("ops.segment", input_x), tensor("ops.segment", segment_ids)
+        size = _count(ids) if num_segments is None else num_segments
+        reduced = getattr(ops, f"unsorted_segment_{'sum' if how in ('mean', 'sqrt_n') else how}")(x, ids, size)
+        if how in ("sum", "prod"):
+            return reduced  # type: ignore[no-any-return]
+        counts = ops.unsorted_segment_sum(keras.ops.ones_like(ids), ids, size)
+        counts = keras.ops.reshape(counts, (-1, *(1,) * (len(x.shape) - 1)))
+        if how in ("max", "min"):
+            return keras.ops.where(counts > 0, reduced, keras.ops.zeros_like(reduced))
+        divisor = keras.ops.cast(keras.ops.maximum(counts, 1), x.dtype)
+        return reduced / (divisor if how == "mean" else keras.ops.sqrt(divisor))
+
+    return reduce
+
+
+def _sparse_segment(how: str) -> Callable[..., Tensor]:
+    reduce = _segment(how)
+
+    def reduce_chosen(x: TensorLike, indices: TensorLike, segment_ids: TensorLike, count: Any = None) -> Tensor:
+        chosen = ops.gather(x, indices, 0)
+        return reduce(chosen, segment_ids, None if count is None else known_int("ops.segment", count))
+
+    return reduce_chosen
+
+
+SegmentMax, SegmentMean, SegmentMin, SegmentProd, SegmentSum = (
+    primitive(f"Segment{how.title()}", _segment(how)) for how in ("max", "mean", "min", "prod", "sum")
+)
+SparseSegmentMeanWithNumSegments = primitive("SparseSegmentMeanWithNumSegments", _sparse_segment("mean"))
+SparseSegmentSqrtN = primitive("SparseSegmentSqrtN", _sparse_segment("sqrt_n"))
+SparseSegmentSqrtNWithNumSegments = primitive("SparseSegmentSqrtNWithNumSegments", _sparse_segment("sqrt_n"))
+SparseSegmentSum = primitive("SparseSegmentSum", _sparse_segment("sum"))
+SparseSegmentSumWithNumSegments = primitive("SparseSegmentSumWithNumSegments", _sparse_segment("sum"))
+
+
+# ---- sparse arrays, given as indices, values and shape --------------------------------------------------------------
+def _with_dense(combine: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
+    """Return the function that combines the values with those of a dense tensor, broadcast, at their places."""
+
+    def values(x1_indices: TensorLike, x1_values: TensorLike, x1_shape: TensorLike, x2: TensorLike) -> Tensor:
+        dense = keras.ops.broadcast_to(tensor("ops.SparseDenseCwise", x2), sizes_of("ops.SparseDenseCwise", x1_shape))
+        return combine(tensor("ops.SparseDenseCwise", x1_values), ops.gather_nd(dense, x1_indices))
+
+    return values
+
+
+def _reshaped(indices: TensorLike, shape: TensorLike, new_shape: TensorLike) -> tuple[Tensor, Tensor]:
+    where = "ops.SparseReshape"
+    old, new = sizes_of(where, shape), list(sizes_of(where, new_shape))
+    if -1 in new:
+        new[new.index(-1)] = int(np.prod(old)) // -int(np.prod(new))
+    places = keras.ops.moveaxis(tensor(where, indices), -1, 0)
+    strides = np.cumprod([1, *old[:0:-1]])[::-1]
+    flat = sum(place * int(stride) for place, stride in zip(keras.ops.unstack(places), strides, strict=True))
+    moved = keras.ops.stack(keras.ops.unravel_index(flat, tuple(new)), axis=-1)
+    dtype = tensor_dtype(tensor(where, indices))
+    return keras.ops.cast(moved, dtype.name), backend.to_tensor(np.array(new), dtype)
+
+
+def _reordered(indices: TensorLike, values: TensorLike, shape: TensorLike) -> tuple[Tensor, Tensor]:
+    flat = keras.ops.reshape(_reshaped(indices, shape, (-1,))[0], (-1,))
+    order = keras.ops.argsort(flat)
+    return tuple(keras.ops.take(tensor("ops.SparseReorder", each), order, axis=0) for each in (indices, values))
+
+
+def _product_plus(
+    x1_indices: TensorLike, x1_values: TensorLike, x1_shape: TensorLike, x2: TensorLike, x3: TensorLike,
+    alpha: TensorLike, beta: TensorLike,
+) -> Tensor:
+    dense = ops.scatter_nd(x1_indices, x1_values, tuple(sizes_of("ops.SparseAddmm", x1_shape)))
+    return ops.add(ops.mul(ops.matmul(dense, x2), alpha), ops.mul(x3, beta))
+
+
+SparseAddmm = primitive("SparseAddmm", _product_plus)
+SparseDenseCwiseAdd = primitive("SparseDenseCwiseAdd", _with_dense(ops.add))
+SparseDenseCwiseDiv = primitive("SparseDenseCwiseDiv", _with_dense(ops.div))
+SparseDenseCwiseMul = primitive("SparseDenseCwiseMul", _with_dense(ops.mul))
+SparseReorder = primitive("SparseReorder", _reordered)
+SparseReshape = primitive("SparseReshape", _reshaped)
+
+serve_names(__name__)

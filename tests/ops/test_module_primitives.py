@@ -1,0 +1,81 @@
+"""Primitives of MindSpore's modules of operations: recorded calls of MindSpore 2.10, and what Python does."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain import Tensor, ops
+from mixtrain.ops.operations import _sequence_ops
+from tests.backends import ON_TENSORFLOW, quick_every
+
+RECORDED = json.loads((pathlib.Path(__file__).parents[1] / "data/module_primitives_reference.json").read_text())
+
+
+def given(value: Any) -> Tensor:
+    if isinstance(value, dict):
+        return Tensor(np.array(value["i64"], np.int64))
+    array = np.array(value)
+    return Tensor(array.astype(np.float32 if array.dtype.kind == "f" else np.int32))
+
+
+@quick_every(3)
+@pytest.mark.parametrize("call", RECORDED, ids=lambda call: call["name"])
+def test_a_primitive_computes_what_was_recorded(call: dict[str, Any]) -> None:
+    module = importlib.import_module(f"mixtrain.ops.operations.{call['module']}")
+    result = getattr(module, call["name"])(*call["settings"])(*map(given, call["inputs"]))
+    results = result if isinstance(result, tuple) else (result,)
+    for value, (expected, dtype) in zip(results, call["expected"], strict=True):
+        np.testing.assert_allclose(value.asnumpy(), expected, rtol=1e-5, atol=1e-6)
+        assert ON_TENSORFLOW is False or str(value.asnumpy().dtype) == dtype  # JAX has no int64.
+
+
+SEQUENCES: dict[str, tuple[list[Any], Any]] = {
+    "SequenceAdd": ([(1, 2), (3,)], (1, 2, 3)), "SequenceAddOffset": ([(1, 2), (3,)], (0, 2)),
+    "SequenceCount": ([(1, 2, 1), 1], 2), "SequenceIndex": ([(4, 5, 4), 4, 1, 3], 2), "SequenceMax": ([(1, 3, 2)], 3),
+    "SequenceMin": ([(1, 3, 2)], 1), "SequenceMul": ([(1, 2), 2], (1, 2, 1, 2)),
+    "SequenceSlice": ([(1, 2, 3, 4), 3, 0, -2], (4, 2)), "TensorToTuple": ([Tensor([1, 2])], (1, 2)),
+    "TensorToList": ([Tensor([1, 2])], [1, 2]), "TensorToScalar": ([Tensor(3)], 3),
+}
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_primitives_of_sequences_do_what_python_does(name: str) -> None:
+    inputs, expected = SEQUENCES[name]
+    assert getattr(_sequence_ops, name)()(*inputs) == expected
+
+
+def test_sequences_become_tensors_and_are_added_and_unstacked() -> None:
+    assert _sequence_ops.TupleToTensor()((1, 2), mixtrain.int32).asnumpy().tolist() == [1, 2]
+    assert _sequence_ops.ListToTensor()([1, 2]).dtype == mixtrain.float32
+    one, two = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+    assert _sequence_ops.SequenceAddN()((one, two)).asnumpy().tolist() == [4, 6]
+    stacked = _sequence_ops.SequenceStack(1)((one, two))
+    assert stacked.asnumpy().tolist() == [[1, 3], [2, 4]]
+    assert _sequence_ops.SequenceUnstack(1)(stacked)[1].asnumpy().tolist() == [3, 4]
+
+
+def test_places_of_a_sparse_array_move_with_its_shape() -> None:
+    # MindSpore 2.10 returns indices from memory that was not written.
+    places, shape = (Tensor(value, mixtrain.int32) for value in ([[0, 1], [2, 0]], [3, 2]))
+    moved, new = ops.operations.SparseReshape()(places, shape, Tensor([2, -1], mixtrain.int32))
+    assert moved.asnumpy().tolist() == [[0, 1], [1, 1]] and new.asnumpy().tolist() == [2, 3]
+
+
+def test_drawn_numbers_are_in_their_ranges_and_repeat_with_a_seed() -> None:
+    from mixtrain.ops.operations.random_ops import TruncatedNormal, Uniform
+
+    normal = TruncatedNormal(seed=3)(Tensor([1000])).asnumpy()
+    assert np.abs(normal).max() < 2 and np.array_equal(normal, TruncatedNormal(seed=3)((1000,)).asnumpy())
+    uniform = Uniform(2.0, 3.0)(Tensor(np.zeros((50, 2), np.float32))).asnumpy()
+    assert uniform.shape == (50, 2) and uniform.min() >= 2 and uniform.max() < 3
+
+
+def test_a_tensor_is_no_constant_of_a_compiled_function() -> None:
+    assert ops.functional.isconstant(3) and not ops.functional.isconstant(Tensor(3))
