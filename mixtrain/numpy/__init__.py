@@ -297,7 +297,8 @@ def _spaced(name: str, start: TensorLike, stop: TensorLike, **options: Any) -> A
     ends = [keras.ops.cast(as_array(name, end), float32) for end in (start, stop)]
     if name == "geomspace":
         powers = [keras.ops.log10(keras.ops.abs(end)) for end in ends]
-        return keras.ops.sign(ends[0]) * keras.ops.logspace(*powers, **options)
+        signs = keras.ops.broadcast_to(keras.ops.sign(ends[0]), np.broadcast_shapes(*(end.shape for end in ends)))
+        return keras.ops.expand_dims(signs, options["axis"]) * keras.ops.logspace(*powers, **options)
     return getattr(keras.ops, name)(*ends, **options)
 
 

@@ -104,9 +104,12 @@ def gaussian_nll_loss(
 
     `full` adds log(2 pi) / 2; `reduction` is "mean", "sum" or "none".
     """
+    where, full = "ops.gaussian_nll_loss", checks.boolean("ops.gaussian_nll_loss", "full", full)
+    if not isinstance(eps, (int, float)) or eps <= 0:
+        raise checks.fail_value(where, "eps must be a positive number", eps, "eps=1e-6")
     variance = keras.ops.maximum(as_float32(var), float(eps))
     losses = (keras.ops.log(variance) + keras.ops.square(as_float32(x) - as_float32(target)) / variance) / 2
-    return reduce_loss("ops.gaussian_nll_loss", losses + (math.log(2 * math.pi) / 2 if full else 0), reduction)
+    return reduce_loss(where, losses + (math.log(2 * math.pi) / 2 if full else 0), reduction)
 
 
 def poisson_nll_loss(

@@ -16,6 +16,7 @@ from mixtrain.lazy_names import find_with, serve_names
 _INNER: Final = "mixtrain.compat.mindspore.inner_names"
 _THOR: Final = "mixtrain.compat.mindspore.train.thor_model"
 _CUSTOM_LOOP: Final = "mixtrain.compat.mindspore.train.custom_loop"
+_CHECKPOINT_FILES: Final = "mixtrain.compat.mindspore.train.checkpoint_files"
 
 # Modules that MindSpore has, or had, and where their names are here. A module that exists here, too, keeps its own
 # names and adds these.
@@ -28,6 +29,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.common": ("mixtrain", "mixtrain.common.initializer"),
     "mixtrain.common.api": ("mixtrain", _INNER),
     "mixtrain.common.dtype": ("mixtrain.dtype", _INNER),
+    "mixtrain.common.mutable": ("mixtrain",),
     "mixtrain.common.np_dtype": ("ml_dtypes",),
     "mixtrain.common.parameter": ("mixtrain",),
     "mixtrain.common.seed": ("mixtrain.seed", _INNER),
@@ -97,13 +99,13 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.runtime": ("mixtrain.common.accepted",),
     "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization", _THOR),
     "mixtrain.train.amp": ("mixtrain.amp",),
-    "mixtrain.train.callback": ("mixtrain.train", _CUSTOM_LOOP),
+    "mixtrain.train.callback": ("mixtrain.train", _CUSTOM_LOOP, _CHECKPOINT_FILES),
     **dict.fromkeys(
         (f"mixtrain.train.callback._{name}" for name in (
             "backup_and_restore", "callback", "checkpoint", "early_stop", "history", "lambda_callback",
             "loss_monitor", "lr_scheduler_callback", "on_request_exit", "reduce_lr_on_plateau", "summary_collector",
             "time_monitor",
-        )), ("mixtrain.train.callback", _CUSTOM_LOOP),
+        )), ("mixtrain.train.callback", _CUSTOM_LOOP, _CHECKPOINT_FILES),
     ),
     "mixtrain.train.loss_scale_manager": ("mixtrain.amp",),
     "mixtrain.train.metrics": ("mixtrain.nn.metrics",),

@@ -202,12 +202,17 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
         self, input_indices: Tensor, input_values: Tensor, field_ids: Tensor
     ) -> Tensor:
         """Return the vector of each field."""
+        for name, value in (("indices", input_indices), ("values", input_values), ("field_ids", field_ids)):
+            if len(value.shape) != 2:
+                raise checks.fail_value(
+                    self.cls_name, f"{name} must have shape (rows, features)", tuple(value.shape), f"{name}[None]"
+                )
         rows = super().construct(input_indices)
         values = keras.ops.cast(backend.to_tensor(input_values), rows.dtype)
         rows = rows * values[..., None]
         fields = backend.to_tensor(field_ids)
-        if "int" not in keras.backend.standardize_dtype(fields.dtype):
-            raise checks.fail_type(self.cls_name, "field_ids must be integers", field_ids, "field_ids.astype(int32)")
+        if keras.backend.standardize_dtype(fields.dtype) not in ("int32", "int64"):
+            raise checks.fail_type(self.cls_name, "field_ids must be int32", field_ids, "field_ids.astype(int32)")
         member = keras.ops.one_hot(keras.ops.cast(fields, "int32"), self.field_size, dtype=rows.dtype)
         if self.operator == "MAX":
             inside = member[..., None] > 0
