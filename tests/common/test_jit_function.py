@@ -13,7 +13,7 @@ import pytest
 import mixtrain
 from mixtrain import backend, nn, ops
 from mixtrain.amp import DynamicLossScaler, LossScaler, StaticLossScaler, all_finite
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 
 BOTH_MODES = pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE], ids=["graph", "eager"])
 
@@ -472,3 +472,86 @@ def test_what_runs_uncompiled_writes_to_its_arguments_as_a_compiled_function() -
             compiled(x)
             seen.append(x.asnumpy().tolist())
         assert seen == expected
+
+
+# ---- writes in branches and loops that a tensor decides -------------------------------------------------------------
+def _in_one_way(x: Any, p: Any) -> Any:
+    y = ops.zeros_like(x)
+    if p[0] == 1:
+        y[0] = 1.0
+    return (y * x).sum()
+
+
+def _in_every_way(x: Any, p: Any) -> Any:
+    y = ops.zeros_like(x)
+    if p[0] == 1:
+        y[0] += 2.0
+        y[1] -= 1.0
+    elif p[1] == 1:
+        y[1] = x[0]
+    else:
+        y[:] = x
+    return y
+
+
+def _by_a_method(x: Any, p: Any) -> Any:
+    y = ops.zeros_like(x)
+    if p[0] == 1:
+        y.add_(x)
+    return y
+
+
+def _in_a_while(x: Any, p: Any) -> Any:
+    y, i = ops.zeros_like(x), p[1]
+    while i < 2:
+        y[i] = x[i] + 1.0
+        y[:, i] += 1.0
+        i = i + 1
+    return y
+
+
+def _nested(x: Any, p: Any) -> Any:
+    y = ops.zeros_like(x)
+    for i in range(2):
+        if p[i] == 1:
+            y[i] = x[1 - i]
+            if p[1] == 1:
+                y[0] = y[0] + 10.0
+    return y
+
+
+def _rebound_after(x: Any, p: Any) -> Any:
+    y = ops.zeros_like(x)
+    if p[0] == 1:
+        y[0] = 5.0
+        y = y * 2
+        y[1] = 1.0
+    return y
+
+
+def _to_an_argument(x: Any, p: Any) -> Any:
+    if p[0] == 1:
+        x[0] = 7.0
+    return x * 1
+
+
+def _in_a_gradient(x: Any, p: Any) -> Any:
+    return mixtrain.grad(_in_every_way_summed)(x, p)
+
+
+def _in_every_way_summed(x: Any, p: Any) -> Any:
+    return (_in_every_way(x, p) * x).sum()
+
+
+@quick_every(3)
+@pytest.mark.parametrize("function", [
+    _in_one_way, _in_every_way, _by_a_method, _in_a_while, _nested, _rebound_after, _to_an_argument, _in_a_gradient,
+])
+@pytest.mark.filterwarnings("ignore:jit. _in_a_while lets a tensor decide")  # On JAX.
+def test_writes_where_a_tensor_decides_are_those_of_an_uncompiled_call(function: Any) -> None:
+    values = np.array([[0.5, 1.0], [2.0, 3.0]], np.float32)
+    compiled = mixtrain.jit(function)
+    for ways in ((1, 0), (0, 1), (0, 0), (1, 1)):
+        p = mixtrain.Tensor(ways, mixtrain.int32)
+        results = [run(mixtrain.Tensor(values), p).asnumpy() for run in (compiled, function)]
+        np.testing.assert_array_equal(*results)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import dis
+import functools
 import inspect
 import threading
 import types
@@ -14,8 +16,8 @@ from typing import Any
 import tensorflow as tf
 
 from mixtrain.backend.tensor_base import backend_value, public_tensor
+from mixtrain.backend.tensorflow.autograph_source import prepared, with_code
 from mixtrain.backend.tensorflow.graph_writes import TraceAgain
-from mixtrain.backend.tensorflow.returns import returning_in_branches, with_code
 from mixtrain.backend.user_code import UndecidedBranch, users_code
 
 # Rewriting everything would slow down compilation and change tracebacks, so only functions in which a tensor decided a
@@ -66,7 +68,7 @@ def _rewriting(function: types.FunctionType) -> _Rewriting | None:
         with warnings.catch_warnings():
             # On Python 3.13 AutoGraph's annotated syntax trees cause this warning, which may be an error here.
             warnings.simplefilter("ignore", DeprecationWarning)
-            converted = tf.autograph.to_graph(returning_in_branches(function), recursive=False)
+            converted = tf.autograph.to_graph(prepared(function), recursive=False)
     except Exception:  # AutoGraph's own errors have no public class.
         return None
     added = {
@@ -97,22 +99,29 @@ class _Operators:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._own, name)
 
-    def if_stmt(self, cond: Any, body: Any, orelse: Any, get_state: Any, set_state: Any, *rest: Any) -> None:
+    def if_stmt(
+        self, cond: Any, body: Any, orelse: Any, get_state: Any, set_state: Any, names: Any, count: int
+    ) -> None:
         """Run an ``if``."""
+        get_state, set_state, names, written = _with_written([body, orelse], get_state, set_state, names)
         if tf.is_tensor(_value(cond)):
             body, orelse = _on_a_path(body), _on_a_path(orelse)
-        self._own.if_stmt(_value(cond), body, orelse, _read(get_state), _write(set_state), *rest)
+        self._own.if_stmt(_value(cond), body, orelse, get_state, set_state, names, count + written)
 
-    def while_stmt(self, test: Any, body: Any, get_state: Any, set_state: Any, *rest: Any) -> None:
+    def while_stmt(self, test: Any, body: Any, get_state: Any, set_state: Any, names: Any, options: Any) -> None:
         """Run a ``while``."""
-        self._own.while_stmt(lambda: _value(test()), body, _read(get_state), _write(set_state), *rest)
+        get_state, set_state, names, _ = _with_written([body], get_state, set_state, names)
+        self._own.while_stmt(lambda: _value(test()), body, get_state, set_state, names, options)
 
-    def for_stmt(self, iter_: Any, extra_test: Any, body: Any, get_state: Any, set_state: Any, *rest: Any) -> None:
+    def for_stmt(
+        self, iter_: Any, extra_test: Any, body: Any, get_state: Any, set_state: Any, names: Any, options: Any
+    ) -> None:
         """Run a ``for``; over the rows of a Tensor or a range it is unrolled, unless a tensor may end it early."""
         test = None if extra_test is None else lambda: _value(extra_test())
+        get_state, set_state, names, _ = _with_written([body], get_state, set_state, names)
 
         def run(rows: Any) -> None:
-            self._own.for_stmt(rows, test, lambda row: body(_public(row)), _read(get_state), _write(set_state), *rest)
+            self._own.for_stmt(rows, test, lambda row: body(_public(row)), get_state, set_state, names, options)
 
         if test is None:
             run(iter_)
@@ -153,6 +162,39 @@ class _Operators:
         if f in (range, int, float) and args:
             return self._own.converted_call(f, tuple(map(_value, args)), *rest)
         return self._own.converted_call(_branching_call(f), args, *rest)
+
+
+def _with_written(
+    bodies: list[Any], get: Callable[[], Any], set_: Callable[[Any], None], names: tuple[str, ...]
+) -> tuple[Callable[[], Any], Callable[[Any], None], tuple[str, ...], int]:
+    """Return the state of a branch or loop, in backend tensors, with the Tensors that its bodies write in place.
+
+    Those come first; the last value is their number. AutoGraph's own state has the variables that are assigned.
+    """
+    around = {
+        name: cell.cell_contents for body in bodies if _writes_in_place(body.__code__)
+        for name, cell in zip(body.__code__.co_freevars, body.__closure__ or (), strict=True)
+        if name not in names and cell != types.CellType()
+    }
+    written = {name: value for name, value in around.items() if hasattr(value, "content")}
+
+    def read() -> tuple[Any, ...]:
+        return _value((*written.values(), *get()))  # type: ignore[no-any-return]
+
+    def write(values: Any) -> None:
+        for tensor, value in zip(written.values(), values, strict=False):
+            tensor.content = value
+        set_(_public(values[len(written) :]))
+
+    return read, write, (*written, *names), len(written)
+
+
+@functools.cache
+def _writes_in_place(code: types.CodeType) -> bool:
+    """Whether code, or that of a function in it, sets items or calls methods as ``x.add_``."""
+    names = (name == "__setitem__" or name.endswith("_") and not name.endswith("__") for name in code.co_names)
+    inner = (_writes_in_place(value) for value in code.co_consts if isinstance(value, types.CodeType))
+    return any(names) or any(each.opname == "STORE_SUBSCR" for each in dis.get_instructions(code)) or any(inner)
 
 
 def _on_a_path(branch: Callable[[], Any]) -> Callable[[], Any]:
@@ -196,10 +238,6 @@ def _public(value: Any) -> Any:
 
 def _read(get: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: _value(get())
-
-
-def _write(set_: Callable[[Any], None]) -> Callable[[Any], None]:
-    return lambda values: set_(_public(values))
 
 
 def branching(method: Callable[..., Any]) -> Callable[..., Any]:

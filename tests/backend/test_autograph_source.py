@@ -76,7 +76,7 @@ def test_closures_and_super_are_those_of_the_class() -> None:
 
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="about the TensorFlow backend")
 def test_a_function_without_such_a_branch_or_with_private_names_is_left_alone() -> None:
-    from mixtrain.backend.tensorflow.returns import returning_in_branches
+    from mixtrain.backend.tensorflow.autograph_source import prepared
 
     def straight(x: Any) -> Any:
         if x is None:
@@ -91,9 +91,9 @@ def test_a_function_without_such_a_branch_or_with_private_names_is_left_alone() 
                 return x
             return -x
 
-    assert returning_in_branches(straight) is straight
-    assert returning_in_branches(Private.call) is Private.call
-    assert returning_in_branches(chain)(3.0 * _One()).step == 2  # type: ignore[attr-defined]
+    assert prepared(straight) is straight
+    assert prepared(Private.call) is Private.call
+    assert prepared(chain)(3.0 * _One()).step == 2  # type: ignore[attr-defined]
 
 
 class _One:

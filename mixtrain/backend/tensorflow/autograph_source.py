@@ -1,4 +1,4 @@
-"""Functions that return from some branches of an ``if``, rewritten so that every branch returns, as AutoGraph needs."""
+"""Functions rewritten as AutoGraph needs them: every branch of an ``if`` returns, loops set items by a call."""
 
 from __future__ import annotations
 
@@ -17,26 +17,73 @@ _MAX_STATEMENTS: Final = 200
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-def returning_in_branches(function: types.FunctionType) -> Callable[..., Any]:
-    """Return a function whose statements after an ``if`` that returns are moved into the branches.
+def prepared(function: types.FunctionType) -> Callable[..., Any]:
+    """Return a function whose statements after an ``if`` that returns are in its branches, and whose loops set items by
+    calls.
 
-    AutoGraph refuses ``if a: return x`` and ``elif b: return y`` followed by ``return z``, where a tensor decides: "the
-    else branch must also have a return statement". It accepts them with ``else: return z``.
+    AutoGraph takes ``x[i]`` for a variable, which has no value after the loop that changes ``i``. It refuses ``if a:
+    return x`` and ``elif b: return y`` followed by ``return z``, where a tensor decides: "the else branch must also
+    have a return statement". It accepts them with ``else: return z``.
 
     Returns: The rewritten function, with the same globals, defaults and closure; or the function itself, where there is
-    no such ``if``, or where it uses private names of a class (``self.__x``), which would not be mangled.
+    no such ``if`` and no such item, or where it uses private names of a class (``self.__x``), which would not be
+    mangled.
     """
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     definition = tree.body[0]
     if not isinstance(definition, ast.FunctionDef) or any(map(_is_private, ast.walk(definition))):
         return function
-    if not any(isinstance(node, ast.If) and _returns_somewhere(node) for node in definition.body):
+    items = _ItemsOfLoops()
+    items.visit(definition)
+    if not items.found and not any(isinstance(node, ast.If) and _returns_somewhere(node) for node in definition.body):
         return function
     definition.body = _in_branches(definition.body)
     if sum(isinstance(node, ast.stmt) for node in ast.walk(definition)) > _MAX_STATEMENTS:
         return function
     definition.decorator_list = []
     return _compiled(definition, function)
+
+
+class _ItemsOfLoops(ast.NodeTransformer):
+    """Replaces ``x[i] = y`` and ``x[i] += y`` in loops by ``x.__setitem__(i, ...)``, unless the index is constant."""
+
+    found, _loops = False, 0
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return what replaces a node."""
+        if not isinstance(node, (ast.For, ast.While)):
+            return super().visit(node)
+        self._loops += 1
+        try:
+            return self.generic_visit(node)
+        finally:
+            self._loops -= 1
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:  # noqa: N802
+        return self._set(node, node.targets[0], node.value) if len(node.targets) == 1 else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:  # noqa: N802
+        value = copy.deepcopy(node.target)
+        value.ctx = ast.Load()
+        return self._set(node, node.target, ast.BinOp(value, node.op, node.value))
+
+    def _set(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> ast.stmt:
+        if not self._loops or not isinstance(target, ast.Subscript) or isinstance(target.slice, ast.Constant):
+            return node
+        if any(isinstance(part, (ast.Call, ast.NamedExpr)) for part in ast.walk(target)):
+            return node  # Which must be called once.
+        self.found = True
+        indices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        keys = [_index(index) for index in indices]
+        key = ast.Tuple(keys, ast.Load()) if isinstance(target.slice, ast.Tuple) else keys[0]
+        return ast.Expr(ast.Call(ast.Attribute(target.value, "__setitem__", ast.Load()), [key, value], []))
+
+
+def _index(index: ast.expr) -> ast.expr:
+    if not isinstance(index, ast.Slice):
+        return index
+    ends = [part or ast.Constant(None) for part in (index.lower, index.upper, index.step)]
+    return ast.Call(ast.Name("slice", ast.Load()), ends, [])
 
 
 def _in_branches(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -73,7 +120,7 @@ def _compiled(definition: ast.FunctionDef, function: types.FunctionType) -> Call
     returned = ast.Return(ast.Name(definition.name, ast.Load()))
     outer = ast.FunctionDef("outer", arguments, [definition, returned], [])
     text = ast.unparse(ast.fix_missing_locations(ast.Module([outer], [])))
-    filename = f"<{function.__module__}.{function.__qualname__}, with its returns in branches>"
+    filename = f"<{function.__module__}.{function.__qualname__}, prepared>"
     linecache.cache[filename] = len(text), None, text.splitlines(keepends=True), filename
     namespace: dict[str, Any] = {}
     exec(compile(text, filename, "exec"), namespace)
