@@ -42,7 +42,7 @@ from mixtrain.nn.layer.sides import (
     ReplicationPad2d, ReplicationPad3d, ZeroPad2d,
 )
 from mixtrain.nn.layer.small import (
-    ChannelShuffle, DiGamma, IGamma, L1Regularizer, LBeta, LGamma, ReduceLogSumExp, Unflatten,
+    ChannelShuffle, DiGamma, IGamma, L1Regularizer, LBeta, LGamma, Moments, ReduceLogSumExp, Unflatten,
 )
 from mixtrain.nn.layer.transformer import (
     Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
@@ -65,7 +65,7 @@ __all__ = [
     "GRU", "GRUCell", "GaussianNLLLoss", "GroupNorm", "HShrink", "HSigmoid", "HSwish", "Hardtanh", "IGamma", "Identity",
     "ImageGradients", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "L1Regularizer", "LBeta", "LGamma",
     "LPPool1d", "LPPool2d", "LRN", "LSTM", "LSTMCell", "LayerNorm", "LeakyReLU", "LogSigmoid", "LogSoftmax", "MSSSIM",
-    "MatMul", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish",
+    "MatMul", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "Moments",
     "MultiFieldEmbeddingLookup", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention",
     "MultilabelMarginLoss", "Norm", "OneHot", "PReLU", "PSNR", "Pad", "ParameterUpdate", "PixelShuffle",
     "PixelUnshuffle", "PoissonNLLLoss", "RNN", "RNNCell", "RReLU", "Range", "ReLU", "ReLU6", "ReduceLogSumExp",

@@ -25,6 +25,25 @@ class ReduceLogSumExp(Cell):
         return logsumexp(x, self.axis, self.keep_dims)
 
 
+class Moments(Cell):
+    """The mean and the variance along `axis`, an int or ints, None for all; in the dtype of `x`, computed in float32.
+
+    Example: ``mean, variance = nn.Moments((0, 1), keep_dims=True)(x)``.
+    """
+
+    def __init__(self, axis: int | tuple[int, ...] | None = None, keep_dims: bool | None = None) -> None:
+        super().__init__()
+        self.axis = () if axis is None else checks.instance(self.cls_name, "axis", axis, (int, tuple), "axis=0")
+        self.keep_dims = checks.boolean(self.cls_name, "keep_dims", bool(keep_dims) if keep_dims is None else keep_dims)
+
+    def construct(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the mean and the variance of `x`."""
+        value = float_tensor(self.cls_name, x)
+        axes = list(range(len(value.shape))) if self.axis == () else self.axis
+        moments = keras.ops.moments(keras.ops.cast(value, "float32"), axes, keepdims=self.keep_dims)
+        return tuple(keras.ops.cast(each, value.dtype) for each in moments)
+
+
 class ChannelShuffle(Cell):
     """Interleave the channels of `groups` groups. Example: ``nn.ChannelShuffle(2)(x)``.
 
