@@ -264,6 +264,8 @@ class CellTree:
             if isinstance(parameter, Parameter):
                 parameter.name = f"{prefix}{path}"
 
+    _update_local_parameters_name = update_parameters_name  # By which reinforcement learning scripts call it.
+
     def _set_paths(self, prefix: str) -> None:
         """Set the path of this cell, which ends in a dot, and of those below."""
         for path, cell in self.cells_and_names():

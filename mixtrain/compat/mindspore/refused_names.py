@@ -119,7 +119,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     **dict.fromkeys(("mixtrain.mint", "mixtrain.mint.nn", "mixtrain.mint.nn.functional", "mixtrain.mint.optim"),
                     {"*": _MINT}),
     **dict.fromkeys((f"mixtrain.nn.probability{part}" for part in ("", ".bijector", ".distribution")), {
-        "*": "it was moved to a library of its own. Write mixtrain.ops and keras.random",
+        "*": "distributions and bijectors are not part of mixtrain. Write mixtrain.ops and keras.random",
     }),
     "mixtrain.communication": dict.fromkeys((
         "create_group", "destroy_group", "get_group_rank_from_world_rank", "get_process_group_ranks",
