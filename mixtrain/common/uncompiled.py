@@ -6,6 +6,7 @@ import ast
 import contextvars
 import inspect
 import textwrap
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -54,7 +55,9 @@ def sets_attributes(function: Callable[..., Any], args: Sequence[Any], kwargs: M
     names = {node.value.id for node in stores if isinstance(node.value, ast.Name)}
     if not names:
         return False
-    around, passed = inspect.getclosurevars(function), inspect.signature(function).bind_partial(*args, **kwargs)
-    values = {**around.globals, **around.nonlocals, **passed.arguments}
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    around = {name: cell.cell_contents for name, cell in cells.items() if cell != types.CellType()}  # Which is empty.
+    passed = inspect.signature(function).bind_partial(*args, **kwargs).arguments
+    values = {**function.__globals__, **around, **passed}
     known = [values[name] for name in names if name in values]
     return not all(is_layer(value) or backend.is_tensor(value) for value in known)

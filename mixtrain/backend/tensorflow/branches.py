@@ -13,9 +13,10 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import keras
 import tensorflow as tf
 
-from mixtrain.backend.tensor_base import backend_value, public_tensor
+from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor
 from mixtrain.backend.tensorflow.autograph_source import prepared, with_code
 from mixtrain.backend.tensorflow.graph_writes import TraceAgain
 from mixtrain.backend.user_code import UndecidedBranch, users_code
@@ -174,9 +175,10 @@ def _with_written(
     around = {
         name: cell.cell_contents for body in bodies if _writes_in_place(body.__code__)
         for name, cell in zip(body.__code__.co_freevars, body.__closure__ or (), strict=True)
-        if name not in names and cell != types.CellType()
+        if name not in names and cell != types.CellType()  # Which is empty.
     }
-    written = {name: value for name, value in around.items() if hasattr(value, "content")}
+    tensors = ((name, value) for name, value in around.items() if isinstance(value, TensorBase))
+    written: dict[str, Any] = {name: value for name, value in tensors if not isinstance(value, keras.Variable)}
 
     def read() -> tuple[Any, ...]:
         return _value((*written.values(), *get()))  # type: ignore[no-any-return]
