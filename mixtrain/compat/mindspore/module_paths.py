@@ -29,7 +29,6 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.common": ("mixtrain", "mixtrain.common.initializer"),
     "mixtrain.common.api": ("mixtrain", _INNER),
     "mixtrain.common.dtype": ("mixtrain.dtype", _INNER),
-    "mixtrain.common.mutable": ("mixtrain",),
     "mixtrain.common.np_dtype": ("ml_dtypes",),
     "mixtrain.common.parameter": ("mixtrain",),
     "mixtrain.common.seed": ("mixtrain.seed", _INNER),
