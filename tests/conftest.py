@@ -14,6 +14,7 @@ from tests import devices  # noqa: F401  isort: skip  First: it makes the device
 
 import mixtrain
 from mixtrain import execution
+from mixtrain.context import _ignored
 from mixtrain.seed import _Streams
 from tests import sampling
 from tests.conformance.table import pytest_terminal_summary  # noqa: F401  A hook: it prints the conformance table.
@@ -92,6 +93,7 @@ def pytest_collection_finish() -> None:
 def fresh_state() -> Iterator[None]:
     """Seed every generator, clear Keras's names, and run in the default mode, as if no script had set one."""
     keras.utils.clear_session(free_memory=False)
+    _ignored.clear()
     _Streams.of_operations.clear()  # Hundreds after a while, each of which `set_seed` starts anew.
     mixtrain.set_seed(0)
     vars(execution.current).update(vars(execution.Execution()))
