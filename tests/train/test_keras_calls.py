@@ -307,7 +307,6 @@ REFUSED: dict[str, tuple[Callable[[mixtrain.Model], Any], type[Exception], str]]
     ),
     "a number to predict": (lambda m: m.predict(np.array(1.0)), ValueError, "got shapes \\(\\)"),
     "nothing": (lambda m: m.evaluate(), TypeError, "data must be given"),
-    "compile": (lambda m: m.compile("sgd"), TypeError, "Write Model\\(network, loss_fn"),
 }
 
 
