@@ -28,6 +28,8 @@ class _Streams:
     generator: np.random.Generator = np.random.default_rng()
     # By the name and the seed of an operation; a stream lives as long as the process.
     of_operations: ClassVar[dict[tuple[str, int], keras.random.SeedGenerator]] = {}
+    # Those of scripts' own generators.
+    of_generators: ClassVar[weakref.WeakSet[keras.random.SeedGenerator]] = weakref.WeakSet()
     # Restored states of streams that no operation has asked for yet: most are made when they are needed.
     restored: ClassVar[dict[tuple[str, int], list[int]]] = {}
     # The marks of objects that draw from streams of their own.
@@ -89,6 +91,14 @@ def stream_of(name: str, seed: int = 0) -> keras.random.SeedGenerator:
     return _Streams.of_operations[name, seed]
 
 
+def new_stream(seed: int) -> keras.random.SeedGenerator:
+    """Return a random stream of a script's own, which `set_seed` leaves alone."""
+    with backend.eager_scope():
+        stream = keras.random.SeedGenerator(seed)
+    _Streams.of_generators.add(stream)
+    return stream
+
+
 @contextlib.contextmanager
 def drawing_as(owner: object, text: str) -> Iterator[None]:
     """Let operations inside draw from streams of an object, each of which begins where its own seed says.
@@ -115,8 +125,8 @@ def _forget(mark: str) -> None:
 
 
 def stream_states() -> list[keras.Variable]:
-    """Return the state variables of the streams of operations."""
-    return [stream.state for stream in _Streams.of_operations.values()]
+    """Return the state variables of the streams of operations and generators."""
+    return [stream.state for stream in (*_Streams.of_operations.values(), *_Streams.of_generators)]
 
 
 def _start(name: str, seed: int) -> None:

@@ -52,13 +52,13 @@ def _sampled(sample: Callable[..., Tensor]) -> _Method:
 
 def _unit(shape: tuple[int, ...], generator: Generator | None) -> Tensor:
     """Sample uniformly from [0, 1), from the operation's random stream or from a generator."""
-    return keras.random.uniform(shape, seed=generator.next_seed()) if generator else ops.rand(*shape, dtype=float32)
+    return keras.random.uniform(shape, seed=generator.stream) if generator else ops.rand(*shape, dtype=float32)
 
 
 def _normal(
     shape: tuple[int, ...], mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
-    sample = keras.random.normal(shape, seed=generator.next_seed()) if generator else ops.standard_normal(shape)
+    sample = keras.random.normal(shape, seed=generator.stream) if generator else ops.standard_normal(shape)
     return sample * std + mean
 
 
@@ -84,7 +84,7 @@ def _random(self: Tensor, from_: int = 0, to: int | None = None, *, generator: G
     # Every int up to 2**24 is exact in float32.
     low, high = (0, from_) if to is None and from_ else (from_, 2**24 if to is None else to)
     if generator:
-        return keras.random.randint(ops.shape(self), low, high, seed=generator.next_seed())
+        return keras.random.randint(ops.shape(self), low, high, seed=generator.stream)
     return ops.randint(low, high, ops.shape(self))
 
 

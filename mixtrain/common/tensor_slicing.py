@@ -107,7 +107,7 @@ def _uniform(self: TensorLike, from_: float = 0.0, to: float = 1.0, generator: G
     if generator is None:
         sample = ops.uniform(shape, keras.ops.cast(from_, float32), keras.ops.cast(to, float32))
     else:
-        sample = keras.random.uniform(shape, from_, to, "float32", generator.next_seed())
+        sample = keras.random.uniform(shape, from_, to, "float32", generator.stream)
     return keras.ops.cast(sample, ops.dtype(self))
 
 
@@ -115,7 +115,7 @@ def _bernoulli(self: TensorLike, p: TensorLike | None = None, *, generator: Gene
     probability = self if p is None else p
     if generator is None:
         return ops.bernoulli(self, probability)
-    sample = keras.random.uniform(ops.shape(self), dtype="float32", seed=generator.next_seed())
+    sample = keras.random.uniform(ops.shape(self), dtype="float32", seed=generator.stream)
     wide = keras.ops.cast(as_floats("Tensor.bernoulli", probability), float32)
     return keras.ops.cast(sample < wide, ops.dtype(self))
 

@@ -105,11 +105,12 @@ def _reshaped(indices: TensorLike, shape: TensorLike, new_shape: TensorLike) -> 
     old, new = sizes_of(where, shape), list(sizes_of(where, new_shape))
     if -1 in new:
         new[new.index(-1)] = int(np.prod(old)) // -int(np.prod(new))
-    places = keras.ops.moveaxis(tensor(where, indices), -1, 0)
+    given = tensor(where, indices)
+    places = keras.ops.moveaxis(given, -1, 0)
     strides = np.cumprod([1, *old[:0:-1]])[::-1]
     flat = sum(place * int(stride) for place, stride in zip(keras.ops.unstack(places), strides, strict=True))
     moved = keras.ops.stack(keras.ops.unravel_index(flat, tuple(new)), axis=-1)
-    dtype = tensor_dtype(tensor(where, indices))
+    dtype = tensor_dtype(given)
     return keras.ops.cast(moved, dtype.name), backend.to_tensor(np.array(new), dtype)
 
 

@@ -218,7 +218,7 @@ def _primitive_with_settings(
     bind = _binder(inspect.Signature(parameters))
     settings = [parameter.name for parameter in parameters]
     seeds = [key for key in settings if key.lower() in ("seed", "seed0", "seed1", "seed2")]
-    takes_seed = bool(seeds) or "seed" in inspect.signature(function).parameters
+    draws_by_input = not seeds and "seed" in inspect.signature(function).parameters
 
     def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
         Primitive.__init__(self)
@@ -227,10 +227,11 @@ def _primitive_with_settings(
 
     def __call__(self: Primitive, *inputs: Any, **named: Any) -> Tree:
         current = {key: vars(self)[key] for key in settings}
-        if not takes_seed:
+        chosen = [current[key] for key in seeds]
+        if not any(chosen) and not draws_by_input:
             return function(*inputs, **current, **named)
         # As in MindSpore, two primitives of one seed draw the same numbers, whatever `set_seed` is given.
-        with drawing_as(self, f"{name}{[current[key] for key in seeds]}"):
+        with drawing_as(self, f"{name}{chosen}"):
             return function(*inputs, **current, **named)
 
     own = _Parameter("self", _EITHER)
