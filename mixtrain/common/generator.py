@@ -59,7 +59,7 @@ class Generator:
         self._initial_seed = values["seed"]
         self._place(values["drawn"])
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> str | tuple[Any, ...]:
         # A copy draws the same numbers from a stream of its own, which compiled code finds, too.
         return _copied, (self.get_state(),)
 

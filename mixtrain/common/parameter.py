@@ -19,7 +19,7 @@ from mixtrain.dtype import DType, as_dtype, float32, int32, is_float
 from mixtrain.lazy_names import serve_names
 from mixtrain.network.unique_names import variable_names
 from mixtrain.ops import indexing, views
-from mixtrain.ops.parameter_reads import parameter_read_dtype
+from mixtrain.ops.parameter_reads import parameter_read_dtype, trial
 from mixtrain.step.gradient_hooks import hooks_changed, put_hook
 from mixtrain.typing import BackendTensor, DTypeLike, TensorLike, Variable
 
@@ -115,7 +115,9 @@ class Parameter(TensorMethods, keras.Variable):
         if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
             return _Value(self)
         # Not `super()`: `TensorMethods` comes first and has a method of this name.
-        value = keras.Variable.value.fget(self)  # type: ignore[attr-defined]
+        value, running = keras.Variable.value.fget(self), trial()  # type: ignore[attr-defined]
+        if running is not None:
+            value = running.value_of(self, value)
         return value if self.dtype == self.stored_dtype else keras.ops.cast(value, self.dtype)
 
     @property
@@ -128,7 +130,8 @@ class Parameter(TensorMethods, keras.Variable):
     @property
     def stored_dtype(self) -> DType:
         """The dtype that the value is stored in."""
-        return as_dtype(super().dtype)
+        stored, running = as_dtype(super().dtype), trial()
+        return stored if running is None else running.dtype_of(stored)
 
     @property
     def requires_grad(self) -> bool:
@@ -202,6 +205,14 @@ class Parameter(TensorMethods, keras.Variable):
 
     def __setitem__(self, index: Any, value: TensorLike) -> None:
         self.store(indexing.set_item(self.content, index, value))
+
+    def assign(self, value: TensorLike) -> Any:
+        """Set the value, of this parameter's shape; return the variable. Example: ``parameter.assign(x)``."""
+        running = trial()
+        if running is None:
+            return super().assign(value)
+        running.values[id(self)] = backend.to_tensor(value, self.stored_dtype)
+        return self
 
     def store(self, value: BackendTensor) -> None:
         """Set the value to a backend tensor, cast to the stored dtype."""

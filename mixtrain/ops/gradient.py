@@ -12,9 +12,9 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.boundary import in_mode, to_backend_tensors, to_current_values, to_tensors, wants_tensors
-from mixtrain.dtype import bool_, float32, is_complex, is_float, wider
+from mixtrain.dtype import as_dtype, bool_, float32, is_complex, is_float, wider
 from mixtrain.ops.inputs import tensor_dtype
-from mixtrain.ops.parameter_reads import parameter_read_dtype, parameters_read_as
+from mixtrain.ops.parameter_reads import on_trial, parameter_read_dtype, parameters_read_as
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.repeated_forward import run_gradient
 from mixtrain.step.gradient_hooks import hooked
@@ -79,8 +79,8 @@ def differentiate(
 
     `where`: Name of the caller, for errors. `fn`: A Cell or a function. `inputs`: Its arguments; NumPy arrays become
     tensors. `named`: Its keyword arguments. `positions`: The arguments to differentiate by, counted through `inputs`
-    and then `named`: tensors or tuples of tensors; numbers are skipped. The gradient of an integer tensor is zeros
-    beside those of floats, else that of `_of_integers`. `weights`: The variables to differentiate by, or None; the
+    and then `named`: tensors or tuples of tensors; numbers are skipped. The gradient of an integer tensor or variable is
+    zeros beside those of floats, else that of `_of_integers`. `weights`: The variables to differentiate by, or None; the
     gradient of one without `requires_grad` is zeros. `sens`: The gradient of the outputs: None for 1 everywhere, a
     number, a tensor, or one for each output. `only_first`: Whether only the first output counts.
     """
@@ -93,8 +93,8 @@ def differentiate(
     watched = [inputs[index] for index in watched_at]
     tensors = [value for value in keras.tree.flatten(watched) if _is_float_tensor(value)]
     weights = list(weights or ())
-    if not tensors and not weights and watched:
-        return _of_integers(where, fn, inputs, names, positions, sens, wants, only_first=only_first)
+    if not tensors and (watched or weights) and all(map(_is_whole, weights)):
+        return _of_integers(where, fn, inputs, names, positions, weights, sens, wants, only_first=only_first)
     read_dtype = parameter_read_dtype()
 
     def forward(*tensors: Tensor) -> tuple[Tensor, Tree]:
@@ -120,11 +120,7 @@ def differentiate(
         if backend.takes_next_value(weight):
             backend.mark_next_value(gradient)
     by_input = tuple(keras.tree.map_structure(gradient_of, watched))
-    by_weight = tuple(
-        gradient if getattr(weight, "requires_grad", True) else keras.ops.zeros_like(gradient)
-        for gradient, weight in zip(dense, weights, strict=False)
-    )
-    results = outputs, by_input, by_weight
+    results = outputs, by_input, _of_trainable(dense, weights)
     if not wants:
         return results
     outputs, by_input, by_weight = to_tensors(results)
@@ -137,46 +133,72 @@ def differentiate(
 
 def _of_integers(
     where: str, fn: Callable[..., Any], inputs: Sequence[Any], names: tuple[str, ...], positions: Sequence[int],
-    sens: Tree, wants: bool, *, only_first: bool,
+    weights: Sequence[Variable], sens: Tree, wants: bool, *, only_first: bool,
 ) -> tuple[Tree, tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Return what `differentiate` does where all inputs to differentiate by are integers.
+    """Return what `differentiate` does where all inputs and weights to differentiate by are integers.
 
     As in MindSpore the gradient is that of the same numbers as floats, rounded towards zero; zeros for bools, for what
-    takes no floats, as an index does, and for what returns none.
+    takes no floats, as an index does, and for what returns none. That is found on trial, before the call that counts.
     """
-    outputs, count = _call(fn, inputs, names, wants), len(inputs) - len(names)
-    watched = [inputs[index] for index in tensor_positions(inputs, positions)]
-    first = outputs[:1] if only_first and isinstance(outputs, (tuple, list)) else outputs
-    tensors = [value for value in keras.tree.flatten(first) if backend.is_tensor(value)]
-    # Of bools too, so that what does not fit is refused before anything is tried.
-    _weighted_sum(where, [keras.ops.cast(value, float32) for value in tensors], sens)
-    found: Sequence[Any] = [None] * len(keras.tree.flatten(watched))
-    integers = any(_is_integer_tensor(value) for value in keras.tree.flatten(watched))
+    sources = [*(inputs[index] for index in tensor_positions(inputs, positions)), *weights]
+    found: Sequence[Any] = [None] * len(keras.tree.flatten(sources))
+    integers = any(map(_is_integer, keras.tree.flatten(sources)))
     for dtype in dict.fromkeys(map(backend.canonical_dtype, ("float64", "float32") if integers else ())):
         floats = [
-            keras.tree.map_structure(
-                lambda value, dtype=dtype: keras.ops.cast(value, dtype) if _is_integer_tensor(value) else value, value
-            ) if index in positions else value for index, value in enumerate(inputs)
+            _as_floats(value, dtype) if index in positions else value for index, value in enumerate(inputs)
         ]
-        given = to_tensors(floats) if wants else floats
-        named = dict(zip(names, given[count:], strict=True))
+        known = len(floats)
+
+        def call(*passed: Any, dtype: str = dtype, known: int = known) -> Tree:
+            with on_trial(as_dtype(dtype)) as trial:
+                trial.values |= {
+                    id(weight): to_backend_tensors(value) for weight, value in zip(weights, passed[known:], strict=True)
+                }
+                return _call(fn, passed[:known], names, wants)
+
+        passed = [*floats, *_as_floats([*map(backend.to_tensor, weights)], dtype)]
+        at = [*positions, *range(known, len(passed))]
         try:
-            gradients = differentiate(where, fn, given[:count], named, positions, None, sens, only_first=only_first)[1]
-        except Exception:  # What the function raises of floats, it did not of its own inputs.
+            gradients = differentiate(where, call, passed, {}, at, None, sens, only_first=only_first)[1]
+        except Exception:  # What the function raises of floats, it does not of its own inputs.
             continue
         found = keras.tree.flatten(to_backend_tensors(gradients))
         break
+    outputs = _call(fn, inputs, names, wants)
+    first = outputs[:1] if only_first and isinstance(outputs, (tuple, list)) else outputs
+    tensors = [value for value in keras.tree.flatten(first) if backend.is_tensor(value)]
+    _weighted_sum(where, [keras.ops.cast(value, float32) for value in tensors], sens)  # Refuses what does not fit.
     remaining = iter(found)
-    by_input = keras.tree.map_structure(lambda value: _in_integers(next(remaining), value), tuple(watched))
-    return (to_tensors(outputs), to_tensors(by_input), ()) if wants else (outputs, by_input, ())
+    gradients = keras.tree.map_structure(lambda value: _in_integers(next(remaining), value), tuple(sources))
+    first_weight = len(sources) - len(weights)
+    results = outputs, gradients[:first_weight], _of_trainable(gradients[first_weight:], weights)
+    return to_tensors(results) if wants else results
 
 
-def _is_integer_tensor(value: Any) -> bool:
-    return backend.is_tensor(value) and not _is_float_tensor(value) and tensor_dtype(value) != bool_
+def _of_trainable(gradients: Sequence[Tensor], weights: Sequence[Variable]) -> tuple[Tensor, ...]:
+    """Return the gradients of weights, zeros for those without `requires_grad`."""
+    return tuple(
+        gradient if getattr(weight, "requires_grad", True) else keras.ops.zeros_like(gradient)
+        for gradient, weight in zip(gradients, weights, strict=False)
+    )
+
+
+def _as_floats(value: Tree, dtype: str) -> Tree:
+    return keras.tree.map_structure(lambda leaf: keras.ops.cast(leaf, dtype) if _is_integer(leaf) else leaf, value)
+
+
+def _is_integer(value: Any) -> bool:
+    return _is_whole(value) and tensor_dtype(value) != bool_
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a value is a tensor or variable of integers or bools."""
+    is_array = backend.is_tensor(value) or isinstance(value, keras.Variable)
+    return is_array and not (is_float(value.dtype) or is_complex(value.dtype))
 
 
 def _in_integers(gradient: Any, value: Any) -> Any:
-    if not backend.is_tensor(value):
+    if not _is_whole(value):
         return value
     return keras.ops.zeros_like(value) if gradient is None else keras.ops.cast(gradient, value.dtype)
 

@@ -312,3 +312,46 @@ def test_the_mean_and_variance_of_a_layer_normalization_have_no_gradients() -> N
     assert [statistic(index).asnumpy().tolist() for index in (1, 2)] == [[[0.0] * 3]] * 2
     whole = mixtrain.grad(lambda x: sum(part.sum() for part in ops.LayerNorm(1, 1)(x, scale, shift)))(x)
     np.testing.assert_allclose(whole.asnumpy(), np.zeros((1, 3)), atol=1e-6)
+
+
+class _Counting(nn.Cell):
+    """A network of integers, which writes one of its Parameters by what it reads of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = mixtrain.Parameter(Tensor(5, mixtrain.int32), name="a")
+        self.b = mixtrain.Parameter(Tensor(4, mixtrain.int32), name="b")
+
+    def construct(self, x: Tensor) -> Tensor:
+        out = self.a
+        if self.a > self.b:
+            x = x + 3
+            if x > self.a:
+                self.b += 4
+                x = x + self.a
+        self.b += 2
+        for _ in range(5):
+            out = out + self.b
+        return out * x
+
+
+def test_a_network_of_integers_is_differentiated_by_inputs_and_weights_and_writes_once() -> None:
+    # Recorded on MindSpore 2.10, PyNative mode.
+    network = _Counting()
+    gradients = ops.GradOperation(get_all=True, get_by_list=True)(network, network.trainable_params())
+    (by_x,), by_weights = gradients(Tensor(5, mixtrain.int32))
+    assert [int(by_x), *map(int, by_weights)] == [55, 68, 65]
+    assert {by_x.dtype, *(value.dtype for value in by_weights)} == {mixtrain.int32}
+    assert [int(network.a), int(network.b)] == [5, 10]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_weights_of_integers_have_gradients_of_integers(compiled: bool) -> None:
+    first, second = (mixtrain.Parameter(Tensor([[1, 2], [3, 4]], mixtrain.int32), name=name) for name in "vw")
+    constant, x = Tensor([[1, 2], [3, 4]], mixtrain.int32), Tensor([[7, 8], [9, 0]], mixtrain.int32)
+
+    def call(x: Tensor) -> Any:
+        return mixtrain.grad(lambda x: constant * first * second * x, None, [first, second])(x)
+
+    of_first, of_second = (mixtrain.jit(call) if compiled else call)(x)
+    assert of_first.asnumpy().tolist() == of_second.asnumpy().tolist() == [[7, 32], [81, 0]]
