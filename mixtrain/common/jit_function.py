@@ -45,7 +45,7 @@ class _Trace:
     ) -> None:
         self._function, self._arguments, self._results = function, arguments, None
         self._in_place: list[int] = []
-        self._compiled = backend.compile_once(self._run, jit=jit)
+        self._compiled = backend.compile_once(self.run, jit=jit)
         self._settings = settings
         self.uncompilable: list[Reason] = []
         self.state = TraceState(layers, modes=True)
@@ -67,7 +67,8 @@ class _Trace:
         in_place = outputs[len(outputs) - len(self._in_place) :]
         return _combine(self._results, outputs), dict(zip(self._in_place, in_place, strict=True))
 
-    def _run(self, *tensors: BackendTensor) -> tuple[BackendTensor, ...]:
+    def run(self, *tensors: BackendTensor) -> tuple[BackendTensor, ...]:
+        """Call the function, as it is traced."""
         args, kwargs = boundary.to_tensors(_combine(self._arguments, tensors))
         token = reasons.set(self.uncompilable)
         try:
@@ -79,6 +80,15 @@ class _Trace:
         self._results, outputs = _partition(results, _as_result)
         self._in_place = [*in_place]
         return (*outputs, *in_place.values())
+
+
+def trace_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Trace a call without running it, so that it raises what the function refuses of such arguments."""
+    arguments, tensors = _partition(boundary.to_backend_tensors((args, kwargs)), _as_argument)
+    trace = _Trace(backend.with_branches(function), arguments, False, (), ())
+    with execution.using(graph_mode=True):
+        compiled = backend.compile_function(trace.run, choice=backend.JitChoice(False, "a trace"))
+        backend.call_with_branches(functools.partial(backend.trace_for, compiled), *tensors)
 
 
 class Jitted:

@@ -10,6 +10,7 @@ import ml_dtypes
 from mixtrain import checks, context, dataset  # noqa: F401  `dataset` of MindSpore has `context`, too.
 from mixtrain.cell.cell import Cell
 from mixtrain.common.accepted import no_inline
+from mixtrain.common.jit_function import trace_call
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.dataset import Dataset
@@ -98,7 +99,12 @@ class _Executor:
         """Do nothing: reading a tensor waits for it."""
 
     def compile(self, obj: Any, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: a cell is compiled when it first runs."""
+        """Trace a cell's call, so that errors show; it is compiled when it first runs."""
+        trace_call(obj, *args, **kwargs)
+
+    def __call__(self, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a cell."""
+        return obj(*args, **kwargs)
 
 
 _pynative_executor = _cell_graph_executor = _Executor()
