@@ -101,6 +101,7 @@ class _ProcessGenerator(Generator):
         return get_seed()
 
     def get_state(self) -> Tensor:
+        _ = self.stream  # So that it is part of the state.
         return _pack(seed_state())
 
     def set_state(self, state: TensorLike) -> None:

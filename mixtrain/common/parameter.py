@@ -211,7 +211,7 @@ class Parameter(TensorMethods, keras.Variable):
         running = trial()
         if running is None:
             return super().assign(value)
-        running.values[id(self)] = backend.to_tensor(value, self.stored_dtype)
+        running.write(self, backend.to_tensor(value, self.stored_dtype))
         return self
 
     def store(self, value: BackendTensor) -> None:

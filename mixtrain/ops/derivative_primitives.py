@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mixtrain import ops
-from mixtrain.dtype import float32
+from mixtrain.dtype import float32, int64
 from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive
 from mixtrain.typing import Tensor, Tree
 
@@ -183,9 +183,38 @@ MaxPool3DGrad = _of(
     "MaxPool3DGrad", "x - dy", _made(ops.MaxPool3D), kernel_size=1, strides=1,
     pad_mode="VALID", pad_list=0, data_format="NCDHW",
 )
+_WITH_ARGMAX: Final = {"strides": None, "pads": 0, "dilation": (1, 1), "ceil_mode": False, "argmax_type": int64}
+
+
+def _of_argmax(x: Tensor, dy: Tensor, argmax: Tensor, **_: Any) -> Tensor:
+    """Return the gradient of a pool's input: that of each maximum at its place, counted through the spatial axes."""
+    def maxima(x: Tensor) -> Tensor:
+        rows, places = (ops.reshape(value, (*value.shape[:2], -1)) for value in (x, argmax))
+        return ops.reshape(ops.gather_d(rows, 2, places), dy.shape)
+
+    gradient: Tensor = _GRADIENTS(maxima)(x, dy)[0]
+    return gradient
+
+
+MaxPoolGradWithArgmaxV2 = configured(
+    "MaxPoolGradWithArgmaxV2", _of_argmax, kernel_size=REQUIRED, **_WITH_ARGMAX
+)
+MaxPool3DGradWithArgmax = configured(
+    "MaxPool3DGradWithArgmax", _of_argmax, **({"ksize": REQUIRED} | _WITH_ARGMAX | {
+        "strides": REQUIRED, "pads": REQUIRED, "dilation": (1, 1, 1), "data_format": "NCDHW"
+    })
+)
+
+
+def _convolved(x: Tensor, weight: Tensor, pad_list: Any, **settings: Any) -> Tensor:
+    # As in MindSpore the size of the window is that of the weight, whatever the settings say.
+    own = {"out_channel": int(weight.shape[0]), "kernel_size": tuple(map(int, weight.shape[2:]))}
+    result: Tensor = ops.Conv2D(**settings | own)(x, weight)
+    return result
+
+
 Conv2DBackpropFilter = _of(
-    "Conv2DBackpropFilter", "dy k s",
-    lambda x, weight, pad_list, **settings: ops.Conv2D(**settings)(x, weight), out_channel=REQUIRED,
+    "Conv2DBackpropFilter", "dy k s", _convolved, out_channel=REQUIRED,
     kernel_size=REQUIRED, pad_mode="valid", pad=0, pad_list=(0, 0, 0, 0), mode=1, stride=(1, 1),
     dilation=(1, 1, 1, 1), group=1, data_format="NCHW",
 )

@@ -79,10 +79,10 @@ def differentiate(
 
     `where`: Name of the caller, for errors. `fn`: A Cell or a function. `inputs`: Its arguments; NumPy arrays become
     tensors. `named`: Its keyword arguments. `positions`: The arguments to differentiate by, counted through `inputs`
-    and then `named`: tensors or tuples of tensors; numbers are skipped. The gradient of an integer tensor or variable is
-    zeros beside those of floats, else that of `_of_integers`. `weights`: The variables to differentiate by, or None; the
-    gradient of one without `requires_grad` is zeros. `sens`: The gradient of the outputs: None for 1 everywhere, a
-    number, a tensor, or one for each output. `only_first`: Whether only the first output counts.
+    and then `named`: tensors or tuples of tensors; numbers are skipped. The gradient of integers is zeros beside those
+    of floats, else that of `_of_integers`. `weights`: The variables to differentiate by, or None; the gradient of one
+    without `requires_grad` is zeros. `sens`: The gradient of the outputs: None for 1 everywhere, a number, a tensor, or
+    one for each output. `only_first`: Whether only the first output counts.
     """
     wants = wants_tensors(inputs, named)
     names, passed = tuple(named), (*inputs, *named.values())
@@ -150,10 +150,8 @@ def _of_integers(
         known = len(floats)
 
         def call(*passed: Any, dtype: str = dtype, known: int = known) -> Tree:
-            with on_trial(as_dtype(dtype)) as trial:
-                trial.values |= {
-                    id(weight): to_backend_tensors(value) for weight, value in zip(weights, passed[known:], strict=True)
-                }
+            own = {id(weight): value for weight, value in zip(weights, passed[known:], strict=True)}
+            with on_trial(as_dtype(dtype), own):
                 return _call(fn, passed[:known], names, wants)
 
         passed = [*floats, *_as_floats([*map(backend.to_tensor, weights)], dtype)]

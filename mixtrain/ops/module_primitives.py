@@ -8,8 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import backend, ops
-from mixtrain.dtype import as_dtype, float32
+from mixtrain import backend, checks, ops
+from mixtrain.dtype import as_dtype, float32, int64
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops.inputs import known_int, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import configured, primitive
@@ -128,11 +128,48 @@ def _product_plus(
     return ops.add(ops.mul(ops.matmul(dense, x2), alpha), ops.mul(x3, beta))
 
 
+def _sparse_sum(
+    x1_indices: TensorLike, x1_values: TensorLike, x1_shape: TensorLike, x2_indices: TensorLike,
+    x2_values: TensorLike, x2_shape: TensorLike, thresh: TensorLike,
+) -> tuple[Tensor, Tensor, Tensor]:
+    where = "ops.SparseAdd"
+    shape, other = sizes_of(where, x1_shape), sizes_of(where, x2_shape)
+    if shape != other:
+        raise checks.fail_value(where, f"x2_shape must be {shape}, that of the first array", other, f"{shape}")
+    rows = np.concatenate([backend.to_numpy(each).reshape(-1, len(shape)) for each in (x1_indices, x2_indices)])
+    places, of_rows = np.unique(np.ravel_multi_index(tuple(rows.T), shape), return_inverse=True)
+    both = ops.concat([tensor(where, values) for values in (x1_values, x2_values)])
+    sums = ops.unsorted_segment_sum(both, backend.to_tensor(of_rows.astype(np.int32)), len(places))
+    kept = np.flatnonzero(np.abs(backend.to_numpy(sums)) >= backend.to_numpy(thresh)).astype(np.int32)
+    indices = np.stack(np.unravel_index(places[kept], shape), axis=-1)
+    return backend.to_tensor(indices, int64), ops.gather(sums, kept, 0), tensor(where, x1_shape)
+
+
+SparseAdd = primitive("SparseAdd", _sparse_sum)
 SparseAddmm = primitive("SparseAddmm", _product_plus)
 SparseDenseCwiseAdd = primitive("SparseDenseCwiseAdd", _with_dense(ops.add))
 SparseDenseCwiseDiv = primitive("SparseDenseCwiseDiv", _with_dense(ops.div))
 SparseDenseCwiseMul = primitive("SparseDenseCwiseMul", _with_dense(ops.mul))
 SparseReorder = primitive("SparseReorder", _reordered)
 SparseReshape = primitive("SparseReshape", _reshaped)
+
+# ---- other names of functions ---------------------------------------------------------------------------------------
+AddExt = primitive("AddExt", lambda input, other, alpha=1: ops.add(input, ops.mul(other, alpha)))
+ArgminV2 = primitive("ArgminV2", ops.argmin)
+Expand = primitive("Expand", ops.broadcast_to)
+MultilabelMarginLoss = configured(
+    "MultilabelMarginLoss", lambda x, target, reduction: ops.multilabel_margin_loss(x, target, reduction),
+    reduction="mean",
+)
+OnesLikeExt = primitive("OnesLikeExt", lambda input, dtype=None: ops.ones_like(input, dtype=dtype))
+ReLUV3 = primitive("ReLUV3", ops.relu)
+SubExt = primitive("SubExt", lambda input, other, alpha=1: ops.sub(input, ops.mul(other, alpha)))
+TripletMarginLoss = configured(
+    "TripletMarginLoss",
+    lambda x, positive, negative, margin, p, swap, eps, reduction: ops.triplet_margin_loss(
+        x, positive, negative, margin, p, eps, swap, reduction
+    ), p=2, swap=False, eps=1e-6, reduction="mean",
+)
+ZerosLikeExt = primitive("ZerosLikeExt", lambda input, dtype=None: ops.zeros_like(input, dtype=dtype))
 
 serve_names(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import keras
 
@@ -15,13 +15,13 @@ from mixtrain.typing import Tensor, Variable
 class Trial:
     """A call with integers as floats, of which no Parameter keeps anything.
 
-    `dtype`: The float dtype in which integers are read. `values`: By the identity of a Parameter, the value that it has
-    in the call: one to differentiate by, or the last one that was written.
+    `dtype`: The float dtype in which integers are read. `sources`: By the identity of a Parameter to differentiate by,
+    the value that it has at first.
     """
 
-    def __init__(self, dtype: DType) -> None:
+    def __init__(self, dtype: DType, sources: Mapping[int, Tensor]) -> None:
         self.dtype = dtype
-        self.values: dict[int, Tensor] = {}
+        self._sources, self._values = sources, dict(sources)
 
     def dtype_of(self, stored: DType) -> DType:
         """Return the dtype that a Parameter has in the call, for the one it is stored in."""
@@ -29,9 +29,14 @@ class Trial:
 
     def value_of(self, parameter: Variable, stored: Tensor) -> Tensor:
         """Return the value that a Parameter has in the call; outside it has the value `stored`."""
-        if id(parameter) in self.values:
-            return self.values[id(parameter)]
+        if id(parameter) in self._values:
+            return self._values[id(parameter)]
         return keras.ops.cast(stored, parameter.stored_dtype)
+
+    def write(self, parameter: Variable, value: Tensor) -> None:
+        """Set the value that a Parameter has in the call; what reads it has gradients by the Parameter, not by this."""
+        value, source = keras.ops.stop_gradient(value), self._sources.get(id(parameter))
+        self._values[id(parameter)] = value if source is None else value + (source - keras.ops.stop_gradient(source))
 
 
 class _Scope(threading.local):
@@ -59,12 +64,15 @@ def parameter_read_dtype() -> DType | None:
 
 
 @contextlib.contextmanager
-def on_trial(dtype: DType) -> Iterator[Trial]:
-    """Read integer Parameters as `dtype` in the context, and leave no Parameter what is written there."""
+def on_trial(dtype: DType, sources: Mapping[int, Tensor]) -> Iterator[None]:
+    """Read integer Parameters as `dtype` in the context, and leave no Parameter what is written there.
+
+    `sources`: As of `Trial`.
+    """
     outer = _scope.trial
-    _scope.trial = Trial(dtype)
+    _scope.trial = Trial(dtype, sources)
     try:
-        yield _scope.trial
+        yield
     finally:
         _scope.trial = outer
 

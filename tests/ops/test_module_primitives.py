@@ -12,7 +12,8 @@ import pytest
 
 import mixtrain
 from mixtrain import Tensor, ops
-from mixtrain.ops.operations import _sequence_ops
+from mixtrain.ops import auto_generate
+from mixtrain.ops.operations import _sequence_ops, array_ops, nn_ops, sparse_ops
 from tests.backends import ON_TENSORFLOW, quick_every
 
 RECORDED = json.loads((pathlib.Path(__file__).parents[1] / "data/module_primitives_reference.json").read_text())
@@ -29,7 +30,8 @@ def given(value: Any) -> Tensor:
 @pytest.mark.parametrize("call", RECORDED, ids=lambda call: call["name"])
 def test_a_primitive_computes_what_was_recorded(call: dict[str, Any]) -> None:
     module = importlib.import_module(f"mixtrain.ops.operations.{call['module']}")
-    result = getattr(module, call["name"])(*call["settings"])(*map(given, call["inputs"]))
+    settings = [tuple(value) if isinstance(value, list) else value for value in call["settings"]]
+    result = getattr(module, call["name"])(*settings)(*map(given, call["inputs"]))
     results = result if isinstance(result, tuple) else (result,)
     for value, (expected, dtype) in zip(results, call["expected"], strict=True):
         np.testing.assert_allclose(value.asnumpy(), expected, rtol=1e-5, atol=1e-6)
@@ -79,3 +81,27 @@ def test_drawn_numbers_are_in_their_ranges_and_repeat_with_a_seed() -> None:
 
 def test_a_tensor_is_no_constant_of_a_compiled_function() -> None:
     assert ops.functional.isconstant(3) and not ops.functional.isconstant(Tensor(3))
+
+
+def test_primitives_that_have_no_kernel_on_a_cpu_there_are_the_functions_of_their_names() -> None:
+    # MindSpore 2.10 refuses these on a CPU.
+    x = Tensor(np.array([[0.3, 0.7], [0.5, 0.4]], np.float32))
+    one, other = x * 2.0, x + 1.0
+    assert array_ops.ArgminV2()(x, 1).asnumpy().tolist() == [0, 1]
+    loss = nn_ops.TripletMarginLoss(2, True, 1e-6, "none")(x, one, other, 1.0)
+    expected = ops.triplet_margin_loss(x, one, other, 1.0, 2, 1e-6, True, "none")
+    assert loss.asnumpy().tolist() == expected.asnumpy().tolist()
+    places = Tensor(np.array([[1, -1], [0, 1]], np.int32))
+    loss = nn_ops.MultilabelMarginLoss("sum")(x, places)
+    assert float(loss) == float(ops.multilabel_margin_loss(x, places, "sum"))
+    assert auto_generate.AddExt()(x, one, 2).asnumpy().tolist() == (x + one * 2).asnumpy().tolist()
+    assert auto_generate.SubExt()(x, one, 2).asnumpy().tolist() == (x - one * 2).asnumpy().tolist()
+    assert auto_generate.OnesLikeExt()(x, mixtrain.int32).asnumpy().tolist() == [[1, 1], [1, 1]]
+    assert auto_generate.ZerosLikeExt()(x).asnumpy().tolist() == [[0, 0], [0, 0]]
+    assert array_ops.Expand()(x[0], (2, 2)).asnumpy().tolist() == [x[0].asnumpy().tolist()] * 2
+
+
+def test_sparse_arrays_of_other_shapes_are_not_added() -> None:
+    indices, values = Tensor(np.array([[0, 1]], np.int64)), Tensor([1.0])
+    with pytest.raises(ValueError, match=r"ops.SparseAdd: x2_shape must be \(2, 2\), that of the first array; got"):
+        sparse_ops.SparseAdd()(indices, values, (2, 2), indices, values, (2, 3), 0.0)

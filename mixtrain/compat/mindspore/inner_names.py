@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import collections
+from collections.abc import Callable
 from typing import Any, Final
 
 import ml_dtypes
@@ -33,6 +35,7 @@ from mixtrain.dtype import (
 )
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops import Primitive
+from mixtrain.ops.sparse import RowTensor
 from mixtrain.seed import get_seed
 
 __all__ = ["cell_attr_register"]
@@ -81,15 +84,34 @@ def _update_param(param: Parameter, new_param: Tensor, strict_load: bool = False
     param.set_data(new_param.astype(param.dtype))
 
 
+class _Registry(collections.UserDict[Any, Any]):
+    """Functions by primitive, which MindSpore's interpreter calls; nothing here does."""
+
+    def register(self, prim: Any) -> Callable[[Any], Any]:
+        """Return a decorator that keeps a function for a primitive."""
+        return lambda function: self.setdefault(prim, function)
+
+
+vm_impl_registry: Final = _Registry()
+
+
 def _get_cache_prim(cls: type[Primitive]) -> type[Primitive]:
     """Return the class of a primitive: creating one costs nothing here."""
     return cls
+
+
+RowTensorInner = RowTensor
 
 
 # ---- random numbers and execution ---------------------------------------------------------------------------------
 def _get_graph_seed(op_seed: builtins.int | None, kernel_name: str) -> tuple[builtins.int, builtins.int]:
     """Return the process's seed and the operator's, 0 for none."""
     return get_seed() or 0, op_seed or 0
+
+
+def threads_num(num: builtins.int) -> None:
+    """Accept a number of threads, at least 1: the backend chooses its own."""
+    checks.integer("threads_num", "threads_num", num, at_least=1)
 
 
 class _Executor:

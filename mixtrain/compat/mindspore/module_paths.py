@@ -57,13 +57,14 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.dataset.vision.c_transforms": ("mixtrain.dataset.vision",),
     "mixtrain.dataset.vision.py_transforms": ("mixtrain.dataset.vision", "mixtrain.dataset.transforms"),
     "mixtrain.dataset.vision.transforms": ("mixtrain.dataset.vision",),
+    **dict.fromkeys((f"mixtrain.common.{name}" for name in ("mutable", "sparse_tensor")), ("mixtrain",)),
     "mixtrain.dataset.vision.utils": ("mixtrain.dataset.vision",),
     "mixtrain.graph": ("mixtrain",),
     "mixtrain.multiprocessing": ("multiprocessing",),
     "mixtrain.graph.lazy_inline": ("mixtrain",),
     **dict.fromkeys((f"mixtrain.nn.{path}" for path in (
         "cell", "dynamic_lr", "grad", "layer", "layer.basic", "layer.combined", "layer.image", "layer.math",
-        "layer.normalization", "layer.rnns", "layer.timedistributed", "learning_rate_schedule",
+        "layer.normalization", "layer.pooling", "layer.rnns", "layer.timedistributed", "learning_rate_schedule",
         "loss", "loss.loss", "optim", "optim.ada_grad", "optim.adadelta", "optim.adafactor", "optim.adam",
         "optim.adamax", "optim.asgd", "optim.ftrl", "optim.lamb", "optim.lars", "optim.lazyadam", "optim.momentum",
         "optim.optimizer", "optim.proximal_ada_grad", "optim.rmsprop", "optim.rprop", "optim.sgd", "optim.thor",
@@ -72,7 +73,9 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.nn.layer.rnn_cells": ("mixtrain.nn", "mixtrain.nn.layer.recurrent_cell"),
     "mixtrain.nn.wrap.cell_wrapper": ("mixtrain.nn", _INNER),
     "mixtrain.ops": ("mixtrain.ops.unlisted",),
-    "mixtrain.ops._primitive_cache": ("mixtrain.ops", _INNER),
+    **dict.fromkeys((f"mixtrain.ops.{path}" for path in ("_primitive_cache", "vm_impl_registry")),
+                    ("mixtrain.ops", _INNER)),
+    "mixtrain.device_context.cpu.op_tuning": (_INNER,),
     **dict.fromkeys((f"mixtrain.ops.{path}" for path in (
         "communication", "composite", "composite.base",
         "composite.multitype_ops", "composite.multitype_ops.zeros_like_impl", "function",
@@ -80,7 +83,9 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         "function.linalg_func", "function.math_func", "function.nn_func", "function.random_func", "functional",
         "primitive",
     )), ("mixtrain.ops", "mixtrain.ops.unlisted")),
-    "mixtrain.ops.auto_generate": ("mixtrain.ops", "mixtrain.ops.unlisted", "mixtrain.ops.derivative_primitives"),
+    **dict.fromkeys((f"mixtrain.ops.auto_generate{part}" for part in ("", ".gen_ops_def", ".gen_ops_prim")), (
+        "mixtrain.ops", "mixtrain.ops.unlisted", "mixtrain.ops.derivative_primitives", "mixtrain.ops.module_primitives",
+    )),
     # Where MindSpore has a function and a primitive of one name, as `identity`, these have the primitive.
     **dict.fromkeys((f"mixtrain.ops.operations{path}" for path in (
         "", "._inner_ops", ".array_ops", ".comm_ops", ".control_ops", ".debug_ops", ".image_ops", ".inner_ops",
@@ -171,15 +176,17 @@ def _find(module: types.ModuleType, name: str) -> Any:
     below = f"{path}.{name}"
     if _is_file(below):
         return importlib.import_module(below)
-    if below in sys.modules and stub(path, name) is None:
-        return sys.modules[below]
     homes = [importlib.import_module(home) for home in HOMES.get(path, ())]
     if name == "__all__" and homes:
         return sorted({other for home in homes for other in public_names(home)})
+    # A function that is named as its module is in MindSpore, as `mutable` is, comes before the module.
     if not name.startswith("__"):
         for home in homes:
             if name in vars(home) or name in public_names(home):
                 return getattr(home, name)
+    if below in sys.modules and stub(path, name) is None:
+        return sys.modules[below]
+    if not name.startswith("__"):
         for home in (module, *homes):
             refused = stub(home.__name__, name)
             if refused is not None:

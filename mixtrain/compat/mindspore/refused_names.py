@@ -9,10 +9,10 @@ import types
 from collections.abc import Mapping
 from typing import Any, Final
 
-_SPARSE: Final = "this form of sparse tensors is not held here. Write COOTensor, CSRTensor or dense Tensors"
 _PARALLEL: Final = "there is one device. Write the script without it"
 _MINDRECORD: Final = "files of rows are written by FileWriter and read by MindDataset alone. Write those"
 _COMPILER: Final = "it belongs to MindSpore's own compiler. Write mixtrain.jit"
+_PRIMITIVE: Final = "this primitive is not offered. Write the functions of mixtrain.ops or keras.ops that it stands for"
 _KERNEL: Final = "it makes kernels for MindSpore's own runtime. Write the function in mixtrain.ops or keras.ops"
 _READER: Final = "no reader of its files. Write a class with __getitem__ and __len__, and GeneratorDataset"
 _SCIPY: Final = "SciPy's functions are not wrapped. Write scipy itself, with x.asnumpy()"
@@ -30,7 +30,6 @@ _PROFILE: Final = "MindSpore's profiler does not see these backends. Write Tenso
 # By module, then by name; "*" stands for every other public name of a module without available names.
 REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     "mixtrain": {
-        "RowTensorInner": _SPARSE,
         **dict.fromkeys(("Profiler", "flops_collection"), _PROFILE),
         **dict.fromkeys((
             "Event", "Stream", "StreamCtx", "StreamLimitCtx", "communication_stream", "current_stream",
@@ -112,6 +111,29 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "ConvertNetUtils": "thor is not offered. Write nn.Momentum or nn.Lamb",
     },
     "mixtrain.ops.op_info_register": {"*": _KERNEL},
+    "mixtrain.ops.module_primitives": dict.fromkeys((
+        "AdjustContrastv2", "AvgPoolV1", "CSRSparseMatrixToDense", "CSRSparseMatrixToSparseTensor",
+        "CombinedNonMaxSuppression", "ConcatOffsetV1", "CropAndResizeGradBoxes", "CropAndResizeGradImage",
+        "DenseToCSRSparseMatrix", "DenseToDenseSetOperation", "DenseToSparseSetOperation", "Eigh", "ExtractGlimpse",
+        "FillDiagonal", "FractionalMaxPoolWithFixedKsize", "InstanceNormV2", "KVCacheMgr", "LogNormalReverse",
+        "MaskedScatter", "MatrixExp", "MatrixSolveLs", "MaxPoolV1", "NonDeterministicInts",
+        "NonMaxSuppressionWithOverlaps", "NthElement", "NuclearNorm", "ParameterizedTruncatedNormal", "Quantile",
+        "RaggedRange", "RaggedTensorToSparse", "RaggedTensorToTensor", "RangeV2", "ResizeV2", "SelfAdjointEig",
+        "SetSize", "SparseApplyAdagradDA", "SparseApplyCenteredRMSProp", "SparseApplyMomentum",
+        "SparseApplyProximalGradientDescent", "SparseConcat", "SparseCross", "SparseFillEmptyRows", "SparseMatrixAdd",
+        "SparseMatrixMatMul", "SparseMatrixNNZ", "SparseMatrixSoftmax", "SparseMatrixTranspose", "SparseSoftmax",
+        "SparseSparseMaximum", "SparseSparseMinimum", "SparseTensorToCSRSparseMatrix", "SparseToDenseV2", "Sspaddmm",
+        "TopTypeof", "TridiagonalSolve", "UniformExt",
+    ), _PRIMITIVE),
+    "mixtrain.ops.derivative_primitives": dict.fromkeys((
+        "AvgPoolGradV1", "CholeskyGrad", "ConcatOffset", "FractionalAvgPoolGrad",
+        "FractionalMaxPool3DGradWithFixedKsize", "FractionalMaxPoolGrad", "FractionalMaxPoolGradWithFixedKsize",
+        "IgammaGradA", "InstanceNormV2Grad", "MaxPoolGradV1", "MaximumGradGrad", "MedianGrad", "MinimumGradGrad", "PdistGrad", "SparseSliceGrad",
+    ), _PRIMITIVE),
+    **dict.fromkeys((f"mixtrain.ops._grad_experimental.{part}" for part in (
+        "grad_array_ops", "grad_base", "grad_math_ops",
+    )), {"*": "gradients are the backend's. Write a Cell with bprop, or ops.GradOperation"}),
+    **dict.fromkeys(("mixtrain.hal", "mixtrain.common.jit_begin_end", "mixtrain.common.file_system"), {"*": _RUNTIME}),
     "mixtrain.mindrecord": dict.fromkeys((
         "FileReader", "MindPage", "Cifar100ToMR", "CsvToMR", "ImageNetToMR", "MnistToMR", "TFRecordToMR",
         "set_enc_key", "set_enc_mode", "set_hash_mode",
@@ -125,6 +147,8 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "create_group", "destroy_group", "get_group_rank_from_world_rank", "get_process_group_ranks",
         "get_world_rank_from_group_rank",
     ), "all processes are one group. Write the script without groups"),
+    "mixtrain.train.serialization": {"_save_graph": _COMPILER},
+    "mixtrain.ops.operations._inner_ops": {"AntiQuant": "numbers are not quantized by it. Write x * scale + offset"},
     "mixtrain._c_expression": {"*": "it is MindSpore's own library in C++. Write the script without it"},
     "mixtrain.device_context": {"*": "it sets options of MindSpore's devices. Write the script without it"},
     "mixtrain.runtime": {"*": _RUNTIME},
@@ -140,7 +164,9 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     ), {
         "*": _PARALLEL,
     }),
-    **dict.fromkeys(("mixtrain.scipy", "mixtrain.scipy.linalg", "mixtrain.scipy.optimize"), {"*": _SCIPY}),
+    **dict.fromkeys((f"mixtrain.scipy{part}" for part in (
+        "", ".fft", ".linalg", ".ops", ".ops_wrapper", ".optimize", ".sparse.linalg", ".utils",
+    )), {"*": _SCIPY}),
     "mixtrain.profiler": {"*": _PROFILE},
     "mixtrain.dataset": {
         **dict.fromkeys((
@@ -190,7 +216,7 @@ def stub(module: str, name: str) -> type | None:
     `module`: The module that it was looked up in. `name`: The name.
     """
     table = REFUSED.get(module, {})
-    text = table.get(name, None if name.startswith("_") else table.get("*"))
+    text = table.get(name, None if name.startswith("__") else table.get("*"))
     if text is None:
         return None
 

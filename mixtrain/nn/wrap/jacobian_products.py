@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mixtrain import checks
 from mixtrain.boundary import in_mode, to_backend_tensors, to_tensors
 from mixtrain.cell.cell import Cell
 from mixtrain.ops.derivatives import jvp, vjp
@@ -19,7 +20,7 @@ class Jvp(Cell):
     Args:
         fn: A Cell or a function of tensors.
 
-    Raises: TypeError if `fn` is neither.
+    Raises: TypeError if `fn` is neither, or the vectors do not fit.
 
     Example:
         >>> import mixtrain
@@ -42,7 +43,15 @@ class Jvp(Cell):
             return to_backend_tensors(self._product(arguments, vectors))  # type: ignore[no-any-return]
 
     def _product(self, inputs: list[Any], vectors: Any) -> tuple[Tree, ...]:
+        self._check_vectors(vectors, "inputs", several=len(inputs) > 1)
         return jvp(self.fn, tuple(inputs), vectors)
+
+    def _check_vectors(self, vectors: Any, kind: str, *, several: bool) -> None:
+        if isinstance(vectors, (tuple, list)) != several:
+            raise checks.fail_type(
+                self.cls_name, f"v must be a tuple of vectors for several {kind}, and one vector for one", vectors,
+                "(vx, vy)" if several else "v",
+            )
 
 
 class Vjp(Jvp):
@@ -53,7 +62,7 @@ class Vjp(Jvp):
     Args:
         fn: A Cell or a function of tensors.
 
-    Raises: TypeError if `fn` is neither.
+    Raises: TypeError if `fn` is neither, or the vectors do not fit.
 
     Example: ``Vjp(net)(x, v)``.
 
@@ -62,5 +71,6 @@ class Vjp(Jvp):
 
     def _product(self, inputs: list[Any], vectors: Any) -> tuple[Tree, ...]:
         outputs, product = vjp(self.fn, *inputs)
+        self._check_vectors(vectors, "outputs", several=isinstance(outputs, (tuple, list)))
         products = product(*vectors) if isinstance(vectors, tuple) else product(vectors)
         return outputs, products if len(inputs) > 1 else products[0]
