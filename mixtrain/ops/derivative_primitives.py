@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mixtrain import ops
 from mixtrain.dtype import float32, int64
+from mixtrain.lazy_names import serve_names
 from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive
 from mixtrain.typing import Tensor, Tree
 
@@ -252,3 +253,5 @@ def _of_nearest(name: str) -> Any:
 
 ResizeNearestNeighborGrad = _of_nearest("ResizeNearestNeighborGrad")
 ResizeNearestNeighborV2Grad = _of_nearest("ResizeNearestNeighborV2Grad")
+
+serve_names(__name__)

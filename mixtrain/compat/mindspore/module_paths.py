@@ -57,7 +57,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.dataset.vision.c_transforms": ("mixtrain.dataset.vision",),
     "mixtrain.dataset.vision.py_transforms": ("mixtrain.dataset.vision", "mixtrain.dataset.transforms"),
     "mixtrain.dataset.vision.transforms": ("mixtrain.dataset.vision",),
-    **dict.fromkeys((f"mixtrain.common.{name}" for name in ("mutable", "sparse_tensor")), ("mixtrain",)),
+    **dict.fromkeys((f"mixtrain.common.{name}" for name in ("mutable", "sparse_tensor")), ("mixtrain", _INNER)),
     "mixtrain.dataset.vision.utils": ("mixtrain.dataset.vision",),
     "mixtrain.graph": ("mixtrain",),
     "mixtrain.multiprocessing": ("multiprocessing",),

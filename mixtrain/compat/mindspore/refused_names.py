@@ -126,9 +126,10 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "TopTypeof", "TridiagonalSolve", "UniformExt",
     ), _PRIMITIVE),
     "mixtrain.ops.derivative_primitives": dict.fromkeys((
-        "AvgPoolGradV1", "CholeskyGrad", "ConcatOffset", "FractionalAvgPoolGrad",
-        "FractionalMaxPool3DGradWithFixedKsize", "FractionalMaxPoolGrad", "FractionalMaxPoolGradWithFixedKsize",
-        "IgammaGradA", "InstanceNormV2Grad", "MaxPoolGradV1", "MaximumGradGrad", "MedianGrad", "MinimumGradGrad", "PdistGrad", "SparseSliceGrad",
+        "AvgPoolGradV1", "CholeskyGrad", "ConcatOffset", "FractionalAvgPoolGrad", "FractionalMaxPoolGrad",
+        "FractionalMaxPool3DGradWithFixedKsize", "FractionalMaxPoolGradWithFixedKsize", "IgammaGradA",
+        "InstanceNormV2Grad", "MaxPoolGradV1", "MaximumGradGrad", "MedianGrad", "MinimumGradGrad", "PdistGrad",
+        "SparseSliceGrad",
     ), _PRIMITIVE),
     **dict.fromkeys((f"mixtrain.ops._grad_experimental.{part}" for part in (
         "grad_array_ops", "grad_base", "grad_math_ops",

@@ -10,6 +10,7 @@ import keras
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.cell.tree import name_of
+from mixtrain.lazy_names import serve_names
 from mixtrain.nn.layer.inputs import check_fits, check_rank, float_tensor
 from mixtrain.nn.layer.windows import pair, pool_padding
 from mixtrain.ops import nhwc
@@ -103,3 +104,6 @@ class Pool(Cell):
 
     def extend_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}"
+
+
+serve_names(__name__)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import amp
+from mixtrain import amp, execution, nn
 from mixtrain.compat.mindspore.module_paths import HOMES
 from tests.backends import quick_every
 
@@ -58,6 +58,12 @@ from mixtrain import build_train_network, long
 from mixtrain._checkparam import INC_NEITHER, check_float_range, check_positive_float, check_value_type
 from mixtrain._extends import cell_attr_register
 from mixtrain.common.api import _pynative_executor
+from mixtrain.common.mutable import mutable
+from mixtrain.common.sparse_tensor import RowTensorInner
+from mixtrain.device_context.cpu.op_tuning import threads_num
+from mixtrain.nn.layer.pooling import MaxPool2d
+from mixtrain.ops.auto_generate.gen_ops_prim import AddExt
+from mixtrain.ops.vm_impl_registry import vm_impl_registry
 from mixtrain.common.dtype import byte, float_type, intc, number_type, signed_type
 from mixtrain.common.initializer import Initializer, _assignment, _calculate_correct_fan, _calculate_gain, _register
 from mixtrain.common.seed import _get_graph_seed
@@ -93,6 +99,11 @@ def test_the_imports_of_scripts_work_with_the_name_swapped(line: str) -> None:
     namespace: dict[str, object] = {}
     exec(line, namespace)
     assert len(namespace) > 1
+
+
+def test_a_function_that_is_named_as_its_module_stays_a_function() -> None:
+    importlib.import_module("mixtrain.common.mutable")
+    assert mixtrain.common.mutable is mixtrain.mutable
 
 
 def test_old_homes_give_the_very_objects() -> None:
@@ -225,3 +236,34 @@ def test_scalers_are_pickled_by_the_names_that_they_had_in_the_engine() -> None:
         assert kind.__module__.startswith("mixtrain.loss_scale.") and pickle.loads(pickle.dumps(kind)) is kind
     scaler = pickle.loads(pickle.dumps(amp.DynamicLossScaler(16, 2, 3)))
     assert isinstance(scaler, amp.DynamicLossScaler) and float(scaler.scale_value) == 16
+
+
+# ---- MindSpore's executors ------------------------------------------------------------------------------------------
+class _Branching(nn.Cell):
+    """A network with state, and a branch that a tensor decides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.dense = nn.BatchNorm1d(4), nn.Dense(4, 2)
+
+    def construct(self, x: mixtrain.Tensor) -> mixtrain.Tensor:
+        if x.sum() > 0:
+            x = x + 1
+        return self.dense(self.norm(x))
+
+
+@pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
+def test_a_cell_is_traced_when_it_is_compiled_and_changes_nothing(mode: int) -> None:
+    executor = importlib.import_module("mixtrain.common.api")._cell_graph_executor
+    network = _Branching()
+    network.set_train()
+    step = nn.TrainOneStepCell(nn.WithLossCell(network, nn.MSELoss()), nn.Adam(network.trainable_params()))
+    before = [value.asnumpy().tolist() for value in step.get_parameters()]
+    x, y = mixtrain.Tensor(np.ones((3, 4), np.float32)), mixtrain.Tensor(np.ones((3, 2), np.float32))
+    with execution.using(graph_mode=mode == mixtrain.GRAPH_MODE):
+        executor.compile(step, x, y)
+        with pytest.raises(ValueError, match="BatchNorm1d norm: expected 4 channels on axis 1; got 5"):
+            executor.compile(network, mixtrain.Tensor(np.ones((3, 5), np.float32)))
+    assert [value.asnumpy().tolist() for value in step.get_parameters()] == before
+    network.set_train(False)
+    assert executor(network, x).asnumpy().tolist() == network(x).asnumpy().tolist()

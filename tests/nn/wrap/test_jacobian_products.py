@@ -44,3 +44,13 @@ def test_what_cannot_be_differentiated_is_refused(product: Any) -> None:
         product(3)
     with pytest.raises(TypeError, match="inputs must be Tensors; got int 1"):
         product(lambda x: x)(1, Tensor(np.float32(1)))
+
+
+@pytest.mark.parametrize("product", [nn.Jvp, nn.Vjp])
+def test_one_vector_is_none_of_several_and_several_are_no_one(product: type[nn.Cell]) -> None:
+    cube, vector = product(lambda x: x**3), Tensor(V)
+    for vectors in ((vector,), (vector, vector)):
+        with pytest.raises(TypeError, match=f"{product.__name__}: v must be a tuple of vectors for several"):
+            cube(Tensor(X), vectors)
+    with pytest.raises(TypeError, match=f"{product.__name__}: v must be a tuple of vectors for several"):
+        product(Both())(Tensor(X), Tensor(Y), vector)
