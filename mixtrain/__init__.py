@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from mixtrain.precision.plan_request import to_float
     from mixtrain.seed import get_seed, set_seed
     from mixtrain.serialization import (
-        async_ckpt_thread_status, export, load, load_checkpoint, load_latest_checkpoint, load_param_into_net,
-        save_checkpoint,
+        async_ckpt_thread_status, export, load, load_checkpoint, load_checkpoint_async, load_latest_checkpoint,
+        load_param_into_net, save_checkpoint,
     )
     from mixtrain.train import SummaryRecord
     from mixtrain.train.callback import (
@@ -112,8 +112,8 @@ _NAMES = {
     "mixtrain.precision.plan_request": "to_float",
     "mixtrain.seed": "get_seed set_seed",
     "mixtrain.serialization": (
-        "async_ckpt_thread_status export load load_checkpoint load_latest_checkpoint load_param_into_net "
-        "save_checkpoint"
+        "async_ckpt_thread_status export load load_checkpoint load_checkpoint_async load_latest_checkpoint "
+        "load_param_into_net save_checkpoint"
     ),
     "mixtrain.compat.mindspore.train.data_sink": "data_sink",
     "mixtrain.train": "SummaryRecord",
@@ -170,10 +170,10 @@ __all__ = [
     "float16", "float8", "float8_delayed",
     "float32", "float64", "get_auto_parallel_context", "get_context", "get_metric_fn", "get_ps_context",
     "get_rng_state", "get_seed", "grad", "half", "int8", "int16", "int32", "int64", "jacfwd", "jacrev", "jit", "jvp",
-    "load", "load_checkpoint", "load_latest_checkpoint", "load_param_into_net", "log", "ms_function", "names", "nn",
-    "ops", "pytype_to_dtype", "rearrange_inputs", "reset_auto_parallel_context", "reset_ps_context", "save_checkpoint",
-    "serialization", "set_auto_parallel_context", "set_context", "set_device", "set_ps_context", "set_rng_state",
-    "set_seed", "single", "suggest_rules", "to_float", "train", "tune", "uint8", "uint16", "uint32", "uint64",
-    "value_and_grad", "vjp", "HausdorffDistance", "MeanSurfaceDistance", "OcclusionSensitivity",
-    "RootMeanSquareDistance",
+    "load", "load_checkpoint", "load_checkpoint_async", "load_latest_checkpoint", "load_param_into_net", "log",
+    "ms_function", "names", "nn", "ops", "pytype_to_dtype", "rearrange_inputs", "reset_auto_parallel_context",
+    "reset_ps_context", "save_checkpoint", "serialization", "set_auto_parallel_context", "set_context", "set_device",
+    "set_ps_context", "set_rng_state", "set_seed", "single", "suggest_rules", "to_float", "train", "tune",
+    "uint8", "uint16", "uint32", "uint64", "value_and_grad", "vjp", "HausdorffDistance", "MeanSurfaceDistance",
+    "OcclusionSensitivity", "RootMeanSquareDistance",
 ]

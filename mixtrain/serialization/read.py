@@ -1,18 +1,20 @@
-"""`load_checkpoint`: reads the parameters of a file by name."""
+"""`load_checkpoint`: reads the parameters of a file by name, also in a thread."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
 from typing import Any, Final
 
 from mixtrain import backend, checks
-from mixtrain.serialization.checkpoint import Checkpoint
+from mixtrain.serialization.checkpoint import Checkpoint, RunState
 from mixtrain.serialization.files import finish_writing
 from mixtrain.serialization.into_net import load_param_into_net
 from mixtrain.serialization.parts import read_whole
-from mixtrain.serialization.save import check_encryption, check_options
+from mixtrain.serialization.save import FORMATS, check_encryption, check_options
+from mixtrain.serialization.store import read_tensors
 from mixtrain.serialization.values import restored
 from mixtrain.typing import Network
 
@@ -25,31 +27,31 @@ def load_checkpoint(
     filter_prefix: Prefixes | None = None, dec_key: bytes | None = None, dec_mode: str = "AES-GCM",
     specify_prefix: Prefixes | None = None, choice_func: Callable[[str], bool] | None = None, **kwargs: Any,
 ) -> Checkpoint:
-    """Read a file that `save_checkpoint` or `ModelCheckpoint` wrote.
+    """Read a file that `save_checkpoint` or `ModelCheckpoint` wrote, or a safetensors file of any program.
 
     Args:
-        ckpt_file_name: The file; its name ends with ``ckpt``.
+        ckpt_file_name: The file; its name ends with ``ckpt``, or ``safetensors`` in that format.
         net: A network into which the parameters are loaded, as by `load_param_into_net`; None for none.
         strict_load: As in `load_param_into_net`.
         filter_prefix: One or several prefixes of names to leave out.
         dec_key, dec_mode: None, and accepted for MindSpore scripts: files are not encrypted.
         specify_prefix: One or several prefixes; other names are left out.
         choice_func: Takes a name and returns whether it is read; without effect if a prefix is given.
-        **kwargs: ``crc_check`` (the file's SHA-256 is always compared), ``format`` ("ckpt" alone),
+        **kwargs: ``crc_check`` (a SHA-256 of ours is always compared), ``format`` ("ckpt" or "safetensors"),
             ``remove_redundancy`` (False alone).
 
     Returns: A dict from name to Parameter, or str for a string; `run_state` holds what else a resumed run needs.
 
     Raises: CheckpointError if the file is not a checkpoint of mixtrain or is damaged, or it is a directory, a device or
         a pipe. TypeError if an argument has the wrong type. ValueError if the file is missing, its name does not end
-        with ``ckpt``, or no parameter is selected.
+        with the format, or no parameter is selected.
 
     Example: ``load_checkpoint("lenet.ckpt", network, filter_prefix="head")``.
     """
     check_encryption(_WHERE, dec_key, dec_mode, "dec_key")
-    check_options(_WHERE, kwargs)
+    file_format = check_options(_WHERE, kwargs, FORMATS)
     included, excluded = _prefixes("specify_prefix", specify_prefix), _prefixes("filter_prefix", filter_prefix)
-    path = _checked_name(ckpt_file_name)
+    path = _checked_name(ckpt_file_name, file_format)
 
     def is_selected(name: str) -> bool:
         if included is None and excluded is None:
@@ -58,7 +60,8 @@ def load_checkpoint(
             return False
         return excluded is None or not name.startswith(excluded)
 
-    checkpoint = with_parameters(read_checkpoint(path, is_selected))
+    read = read_checkpoint if file_format == "ckpt" else _read_safetensors
+    checkpoint = with_parameters(read(path, is_selected))
     if not checkpoint:
         raise ValueError(
             f"{_WHERE}: expected a parameter that the arguments let through; got none of {path!r}. "
@@ -69,12 +72,43 @@ def load_checkpoint(
     return checkpoint
 
 
+def load_checkpoint_async(
+    ckpt_file_name: str | os.PathLike[str], net: Network | None = None, strict_load: bool = False,
+    filter_prefix: Prefixes | None = None, dec_key: bytes | None = None, dec_mode: str = "AES-GCM",
+    specify_prefix: Prefixes | None = None, choice_func: Callable[[str], bool] | None = None,
+) -> Future[Checkpoint]:
+    """Do `load_checkpoint` in a thread; the format is that of the file's name.
+
+    Args:
+        ckpt_file_name, net, strict_load, filter_prefix, dec_key, dec_mode, specify_prefix, choice_func: As there.
+
+    Returns: A future, whose `result` waits for the checkpoint and returns it.
+
+    Example: ``load_checkpoint_async("lenet.ckpt").result()``.
+    """
+    name = _checked_name(ckpt_file_name, "safetensors" if str(ckpt_file_name).endswith(".safetensors") else "ckpt")
+    thread = ThreadPoolExecutor(1, "mixtrain-load-checkpoint")
+    future = thread.submit(
+        load_checkpoint, name, net, strict_load, filter_prefix, dec_key, dec_mode, specify_prefix, choice_func,
+        format="safetensors" if name.endswith(".safetensors") else "ckpt",
+    )
+    thread.shutdown(wait=False)
+    return future
+
+
 def read_checkpoint(path: str, is_selected: Callable[[str], bool] = lambda name: True) -> Checkpoint:
     """Read a checkpoint with any file name, after the files that are being written; its values are arrays."""
     finish_writing()
-    stored_values, state = read_whole(path, is_selected)
-    values = {name: restored(value) for name, value in stored_values.items()}
-    return Checkpoint(values, run_state=state, file=path)
+    return _restored(path, read_whole(path, is_selected))
+
+
+def _read_safetensors(path: str, is_selected: Callable[[str], bool]) -> Checkpoint:
+    finish_writing()
+    return _restored(path, read_tensors(path, is_selected))
+
+
+def _restored(path: str, read: tuple[dict[str, Any], RunState]) -> Checkpoint:
+    return Checkpoint({name: restored(value) for name, value in read[0].items()}, run_state=read[1], file=path)
 
 
 def with_parameters(checkpoint: Checkpoint) -> Checkpoint:
@@ -99,10 +133,11 @@ def _prefixes(name: str, value: Any) -> tuple[str, ...] | None:
     return tuple(prefixes)
 
 
-def _checked_name(file_name: Any) -> str:
+def _checked_name(file_name: Any, file_format: str) -> str:
     if not isinstance(file_name, (str, os.PathLike)):
         raise checks.fail_type(_WHERE, "ckpt_file_name must be a str", file_name, 'ckpt_file_name="lenet.ckpt"')
     name = os.fspath(file_name)
-    if not name.endswith("ckpt"):
-        raise checks.fail_value(_WHERE, "ckpt_file_name must end with ckpt", name, f'ckpt_file_name="{name}.ckpt"')
+    if not name.endswith(file_format):
+        advice = 'format="safetensors"' if name.endswith(".safetensors") else f'ckpt_file_name="{name}.{file_format}"'
+        raise checks.fail_value(_WHERE, f"ckpt_file_name must end with {file_format}", name, advice)
     return name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import keras
@@ -18,10 +18,11 @@ from mixtrain.serialization.files import finish_writing, in_background
 from mixtrain.serialization.names import parameters_by_name
 from mixtrain.serialization.parts import IN_PARTS_FROM, remove_parts, write_parts
 from mixtrain.serialization.run_state import take_run_state
-from mixtrain.serialization.store import write_file
+from mixtrain.serialization.store import write_file, write_tensors
 from mixtrain.serialization.values import stored
 
 _WHERE: Final = "save_checkpoint"
+FORMATS: Final = ("ckpt", "safetensors")
 _ENCRYPTION: Final = "no enc_key, and an encrypted disk or archive for the file"
 
 
@@ -33,18 +34,19 @@ def save_checkpoint(
     """Write the parameters of a network to a file.
 
     For a train cell (``model.train_network``) the file holds all that a resumed run needs. It is a safetensors file
-    that holds its own SHA-256, and appears only when it is complete.
+    that holds its own SHA-256, and appears only when it is complete. With ``format="safetensors"`` it holds tensors
+    alone, under the parameters' names, for programs that read such files.
 
     Args:
         save_obj: A Cell (also an optimizer or a train cell) or built Keras model; a dict from name to parameter,
             tensor, array or string; a list of parameters, or of ``{"name": ..., "data": ...}``.
-        ckpt_file_name: The file; ``.ckpt`` is added if it is missing.
+        ckpt_file_name: The file; ``.ckpt`` (or ``.safetensors``) is added if it is missing.
         async_save: Whether a thread writes the file (True, "thread" or "process"), with the values as of the call.
         append_dict: Further values by name: numbers, bools, strings, tensors.
         enc_key, enc_mode, integrated_save: Accepted for MindSpore scripts; `enc_key` must be None.
         choice_func: Takes a name and returns whether its parameter is written; by default all are.
-        **kwargs: ``crc_check`` (a SHA-256 is always written), ``format`` ("ckpt" alone), ``incremental`` and
-            ``remove_redundancy`` (False alone).
+        **kwargs: ``crc_check`` (a SHA-256 is always written), ``format`` ("ckpt" or "safetensors"), ``incremental``
+            and ``remove_redundancy`` (False alone).
 
     Raises: TypeError if an argument has the wrong type. ValueError if `enc_key` is not None, an argument is out of
         range, or there are too many names for one file. FileNotFoundError if the folder is missing. IsADirectoryError
@@ -54,8 +56,26 @@ def save_checkpoint(
     """
     checks.boolean(_WHERE, "integrated_save", integrated_save)
     check_encryption(_WHERE, enc_key, enc_mode)
-    check_options(_WHERE, kwargs)
-    write_checkpoint(save_obj, ckpt_file_name, async_save, append_dict, choice_func)
+    if check_options(_WHERE, kwargs, FORMATS) == "ckpt":
+        write_checkpoint(save_obj, ckpt_file_name, async_save, append_dict, choice_func)
+        return
+    path = _path_of(ckpt_file_name, "safetensors")
+    values = _chosen(save_obj, choice_func) | check_append_dict(_WHERE, append_dict)
+    texts = [name for name, value in values.items() if isinstance(value, str)]
+    if texts:
+        raise checks.fail_type(
+            _WHERE, 'the values of format="safetensors" must be tensors and numbers', values[texts[0]],
+            f"no {texts[0]}, or format=\"ckpt\"",
+        )
+    content = {name: stored(value) for name, value in values.items()}
+    in_thread = check_async_save(_WHERE, async_save)
+    finish_writing()
+    if process_group.current().rank:
+        return
+    if in_thread:
+        in_background(write_tensors, path, content)
+    else:
+        write_tensors(path, content)
 
 
 def write_checkpoint(
@@ -65,7 +85,7 @@ def write_checkpoint(
     """Write a checkpoint as `save_checkpoint`, with the position in a run (epoch, step, batch_num); return its path."""
     path = _path_of(file_name)
     check_async_save(_WHERE, async_save)
-    entries = {name: value for name, value in _entries(save_obj).items() if choice_func is None or choice_func(name)}
+    entries = _chosen(save_obj, choice_func)
     spanning = {name: value for name, value in entries.items() if backend.spans_processes(value)}
     named: dict[str, str] = {}
     if sum(map(backend.byte_count, spanning.values())) >= IN_PARTS_FROM:
@@ -91,7 +111,11 @@ def write_checkpoint(
     return path
 
 
-def _path_of(file_name: Any) -> str:
+def _chosen(save_obj: Any, choice_func: Callable[[str], bool] | None) -> dict[str, Any]:
+    return {name: value for name, value in _entries(save_obj).items() if choice_func is None or choice_func(name)}
+
+
+def _path_of(file_name: Any, suffix: str = "ckpt") -> str:
     if not isinstance(file_name, (str, os.PathLike)):
         raise checks.fail_type(_WHERE, "ckpt_file_name must be a str", file_name, 'ckpt_file_name="lenet.ckpt"')
     path = os.path.realpath(os.fspath(file_name))
@@ -100,7 +124,7 @@ def _path_of(file_name: Any) -> str:
             f"{_WHERE}: expected ckpt_file_name to be a file; got the folder {path!r}. "
             f"Write {os.path.join(path, 'lenet.ckpt')!r}."
         )
-    return path if path.endswith("ckpt") else f"{path}.ckpt"
+    return path if path.endswith(suffix) else f"{path}.{suffix}"
 
 
 def _entries(save_obj: Any) -> Mapping[str, Any]:
@@ -164,11 +188,11 @@ def check_encryption(where: str, key: Any, mode: Any, name: str = "enc_key") -> 
         raise checks.fail_value(where, f"{name} must be None, because files are not encrypted", key, _ENCRYPTION)
 
 
-def check_options(where: str, options: Mapping[str, Any]) -> None:
-    """Check MindSpore's options, which have no effect here."""
+def check_options(where: str, options: Mapping[str, Any], formats: Sequence[str] = ("ckpt",)) -> str:
+    """Check MindSpore's options, which have no effect here but for the format; return that."""
     for name, value in options.items():
         if name == "format":
-            checks.one_of(where, name, value, ("ckpt",))
+            checks.one_of(where, name, value, formats)
         elif name == "crc_check":
             checks.boolean(where, name, value)
         elif name not in ("incremental", "remove_redundancy"):
@@ -176,3 +200,4 @@ def check_options(where: str, options: Mapping[str, Any]) -> None:
             raise TypeError(f"{where}: expected known arguments; got {got}. Write it without {name}.")
         elif value:
             raise checks.fail_value(where, f"{name} must be False on one device", value, f"{name}=False")
+    return str(options.get("format", "ckpt"))

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from mixtrain.serialization.checkpoint import RunState
-from mixtrain.serialization.container import Stored, check_digest, check_start, pack, unpack
+from mixtrain.serialization.container import MAGIC, MAX_HEADER, Stored, check_digest, check_start, pack, unpack
 from mixtrain.serialization.facts import check_facts
 from mixtrain.serialization.files import not_a_checkpoint, open_regular, write_atomically
 from mixtrain.serialization.hdf5 import SIGNATURE, as_container
@@ -109,6 +109,28 @@ def read_file(path: str, is_selected: Callable[[str], bool]) -> tuple[dict[str, 
         for name, key in names.items() if is_selected(name)
     }
     return values, RunState({name: tensors[key] for name, key in states.items()}, description["facts"])
+
+
+def write_tensors(path: str, tensors: Mapping[str, Stored]) -> None:
+    """Write a safetensors file of tensors alone, as `write_file` does."""
+    write_atomically(path, pack(tensors))
+
+
+def read_tensors(path: str, is_selected: Callable[[str], bool]) -> tuple[dict[str, Stored | str], RunState]:
+    """Read a safetensors file of any program, as `read_file` does; a digest is checked where there is one of ours."""
+    with open_regular(path) as (file, size):
+        start = file.read(_START)
+        file.seek(0)
+        if start[8:].startswith(MAGIC):
+            check_start(path, start, size)
+            check_digest(path, file)
+            file.seek(0)
+        elif not 0 < int.from_bytes(start[:8], "little") <= min(size - 8, MAX_HEADER):
+            raise not_a_checkpoint(path, "not a safetensors file, or a damaged one")
+        tensors = unpack(path, file.read(size))
+    if DESCRIPTION in tensors:
+        return read_file(path, is_selected)
+    return {name: value for name, value in tensors.items() if is_selected(name)}, RunState()
 
 
 def _key(name: str) -> str:

@@ -220,7 +220,7 @@ def test_a_cell_that_holds_keras_layers_and_a_keras_model_that_holds_a_cell_have
         ({"append_dict": [1]}, TypeError, "append_dict"),
         ({"append_dict": {"a": [1]}}, TypeError, r"append_dict\['a'\]"),
         ({"enc_key": b"0" * 16}, ValueError, "not encrypted"),
-        ({"format": "safetensors"}, ValueError, "format must be one of ckpt"),
+        ({"format": "npz"}, ValueError, "format must be one of ckpt, safetensors"),
         ({"remove_redundancy": True}, ValueError, "one device"),
         ({"choice": 3}, TypeError, "choice"),
     ],
