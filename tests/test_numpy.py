@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -180,3 +181,29 @@ def test_an_argument_too_many_or_twice_is_refused() -> None:
         mnp.std([1.0, 2.0], x=[1.0])
     with pytest.raises(IndexError, match="an index is not between -2 and 1"):
         mnp.take(mnp.ones(2), mnp.array([2]), mode="raise")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: mnp.zeros((1.2, 2)), lambda: mnp.ones(2.0), lambda: mnp.full((1.5,), 2), lambda: mnp.rand(1, 1.2),
+        lambda: mnp.randn({1}), lambda: mnp.empty(True), lambda: mnp.asarray({1, 2}), lambda: mnp.array("abc"),
+    ],
+)
+def test_what_is_no_shape_and_no_array_is_refused(call: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match="^numpy.*Write"):
+        call()
+
+
+@pytest.mark.parametrize("call", [lambda: mnp.zeros((-1,)), lambda: mnp.arange(10, 1), lambda: mnp.arange(5, 5)])
+def test_negative_sizes_and_empty_ranges_are_refused(call: Callable[[], Any]) -> None:
+    with pytest.raises(ValueError, match="^numpy.*Write"):
+        call()
+
+
+def test_a_tensor_that_is_an_array_already_is_not_copied_unless_asked() -> None:
+    x = mnp.array([1, 2])
+    assert mnp.asarray(x) is mnp.array(x, copy=False) is mnp.asarray(x, "int32") is x
+    assert mnp.array(x) is not x
+    assert mnp.asarray(x, ms.float32).dtype == ms.float32
+    assert mnp.array(x, copy=False, ndmin=2).shape == (1, 2)

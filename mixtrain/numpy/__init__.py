@@ -14,7 +14,7 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import backend, ops
+from mixtrain import backend, checks, ops
 from mixtrain.boundary import to_backend_tensors
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import (  # noqa: F401
@@ -184,13 +184,15 @@ def _extreme(name: str, function: _Function) -> _Function:
 
 
 def array(obj: TensorLike, dtype: DTypeLike | None = None, copy: bool = True, ndmin: int = 0) -> Tensor:
-    """A Tensor of `obj`, in `dtype`, with at least `ndmin` axes; `copy` is accepted.
+    """A Tensor of `obj`, in `dtype`, with at least `ndmin` axes; without `copy`, `obj` itself if it is such a one.
 
     Example:
         >>> import mixtrain.numpy as np
         >>> print(np.array([1, 2, 3]) + 0.5)
         [1.5 2.5 3.5]
     """
+    if not copy and isinstance(obj, Tensor) and obj.ndim >= ndmin and dtype in (None, obj.dtype):
+        return obj
     value = as_array("array", obj)
     missing = ndmin - len(value.shape)
     value = keras.ops.reshape(value, (1,) * missing + tuple(value.shape)) if missing > 0 else value
@@ -198,8 +200,8 @@ def array(obj: TensorLike, dtype: DTypeLike | None = None, copy: bool = True, nd
 
 
 def asarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """A Tensor of `a` in `dtype`."""
-    return array(a, dtype)
+    """A Tensor of `a` in `dtype`; `a` itself if it is one."""
+    return array(a, dtype, copy=False)
 
 
 def asfarray(a: TensorLike, dtype: DTypeLike = float32) -> Tensor:
@@ -207,18 +209,20 @@ def asfarray(a: TensorLike, dtype: DTypeLike = float32) -> Tensor:
     return array(a, dtype)
 
 
-def _as_shape(shape: TensorLike) -> tuple[int, ...]:
-    return tuple(int(size) for size in np.reshape(np.asarray(_to_numpy(to_backend_tensors(shape))), (-1,)))
+def _as_shape(name: str, shape: TensorLike) -> tuple[int, ...]:
+    """Return the shape that the function `name` was given: an int, or several in any structure of ints."""
+    sizes = np.reshape(np.asarray(_to_numpy(to_backend_tensors(shape))), (-1,))
+    return tuple(checks.integer(f"numpy.{name}", "shape", size, at_least=0) for size in sizes.tolist())
 
 
 def zeros(shape: TensorLike, dtype: DTypeLike = float32) -> Tensor:
     """Zeros of `shape` and `dtype`."""
-    return Tensor(keras.ops.zeros(_as_shape(shape), as_dtype(dtype)))
+    return Tensor(keras.ops.zeros(_as_shape("zeros", shape), as_dtype(dtype)))
 
 
 def ones(shape: TensorLike, dtype: DTypeLike = float32) -> Tensor:
     """Ones of `shape` and `dtype`."""
-    return Tensor(keras.ops.ones(_as_shape(shape), as_dtype(dtype)))
+    return Tensor(keras.ops.ones(_as_shape("ones", shape), as_dtype(dtype)))
 
 
 def empty(shape: TensorLike, dtype: DTypeLike = float32) -> Tensor:
@@ -229,7 +233,7 @@ def empty(shape: TensorLike, dtype: DTypeLike = float32) -> Tensor:
 def full(shape: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """`fill_value` everywhere in a Tensor of `shape` and `dtype`."""
     value = as_array("full", fill_value)
-    return Tensor(_cast(keras.ops.broadcast_to(value, _as_shape(shape)), dtype))
+    return Tensor(_cast(keras.ops.broadcast_to(value, _as_shape("full", shape)), dtype))
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float32) -> Tensor:
@@ -257,6 +261,8 @@ def arange(
     start, stop = (0, start) if stop is None else (start, stop)
     bounds: Any = [_to_numpy(to_backend_tensors(value)) for value in (start, stop, 1 if step is None else step)]
     values = narrow(np.arange(*bounds))
+    if not values.size:  # As in MindSpore, whose tensors of ranges are not empty.
+        raise checks.fail_value("numpy.arange", "stop must lie beyond start", stop, "arange(0, 3)")
     return Tensor(values if dtype is None else values.astype(as_dtype(dtype)))
 
 
@@ -431,12 +437,12 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
 
 def rand(*shape: int, dtype: DTypeLike = float32) -> Tensor:
     """Uniform random numbers in [0, 1) of `shape` and `dtype`."""
-    return Tensor(ops.rand(*_as_shape(shape), dtype=as_dtype(dtype)))
+    return Tensor(ops.rand(*_as_shape("rand", shape), dtype=as_dtype(dtype)))
 
 
 def randn(*shape: int, dtype: DTypeLike = float32) -> Tensor:
     """Standard normal random numbers of `shape` and `dtype`."""
-    return Tensor(ops.randn(*_as_shape(shape), dtype=as_dtype(dtype)))
+    return Tensor(ops.randn(*_as_shape("randn", shape), dtype=as_dtype(dtype)))
 
 
 def randint(
@@ -444,7 +450,7 @@ def randint(
 ) -> Tensor:
     """Random integers in [`minval` or 0, `maxval`), of `shape` and `dtype`."""
     low, high = (0, minval) if maxval is None else (minval, maxval)
-    return Tensor(ops.randint(low, high, _as_shape(() if shape is None else shape), dtype=as_dtype(dtype)))
+    return Tensor(ops.randint(low, high, _as_shape("randint", () if shape is None else shape), dtype=as_dtype(dtype)))
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:

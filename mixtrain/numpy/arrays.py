@@ -8,7 +8,7 @@ from typing import Final
 import keras
 import numpy as np
 
-from mixtrain import backend
+from mixtrain import backend, checks
 from mixtrain.boundary import tensor, to_backend_tensors
 from mixtrain.typing import BackendTensor, TensorLike
 
@@ -28,6 +28,8 @@ def as_input(value: TensorLike | None) -> TensorLike | None:
 
 def as_array(name: str, value: TensorLike) -> BackendTensor:
     """Return the argument of the function `name` as a backend tensor, numbers too."""
+    if isinstance(value, (str, bytes, set, frozenset)):
+        raise checks.fail_type(f"numpy.{name}", "an array must hold numbers", value, "[1, 2, 3]")
     value = as_input(to_backend_tensors(value))
     return tensor(f"numpy.{name}", narrow(np.asarray(value)) if isinstance(value, (bool, int, float)) else value)
 

@@ -88,6 +88,11 @@ def arange(
     """
     if end is None:
         start, end = 0, start
+    for name, value in (("start", start), ("end", end), ("step", step)):
+        if isinstance(value, (bool, list, tuple, str, set)):
+            raise checks.fail_type("ops.arange", f"{name} must be a number", value, f"{name}=3")
+        if getattr(value, "ndim", 0):
+            raise checks.fail_value("ops.arange", f"{name} must have no axes", tuple(value.shape), f"{name}={name}[0]")
     if is_number(step) and step == 0:
         raise checks.fail_value("ops.arange", "step must not be 0", step, "step=1")
     fractional = any(isinstance(value, float) for value in (start, end, step))

@@ -128,3 +128,15 @@ def test_bad_arguments_are_refused(call: Callable[[], Any], error: type[Exceptio
 @pytest.mark.parametrize("periodic", [False, True])
 def test_a_window_of_one_number_is_1(name: str, periodic: bool) -> None:
     assert backend.to_numpy(getattr(ops, f"{name}_window")(1, periodic)).tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (lambda: ops.arange([1]), TypeError), (lambda: ops.arange(True), TypeError),
+        (lambda: ops.arange(0, "3"), TypeError), (lambda: ops.arange(mixtrain.Tensor([3])), ValueError),
+    ],
+)
+def test_a_range_is_of_numbers(call: Callable[[], Any], kind: type[Exception]) -> None:
+    with pytest.raises(kind, match=r"^ops\.arange: (start|end|step) must .* Write"):
+        call()
