@@ -14,11 +14,14 @@ from mixtrain.ops.primitive import Primitive, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
-def partial(func: Callable[..., Any], *args: Any) -> Callable[..., Any]:
-    """`func`, a Cell, a primitive or any function, with its first `args` bound. Example: ``ops.partial(pow, 2)(5)``."""
+def partial(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    """`func`, a Cell, a primitive or any function, with its first `args` and its `kwargs` bound.
+
+    Example: ``ops.partial(pow, 2)(5)``.
+    """
     if not callable(func):
         raise checks.fail_type("partial", "func must be a function", func, "ops.partial(f, value)")
-    return functools.partial(func, *args)
+    return functools.partial(func, *args, **kwargs)
 
 
 def depend(value: Any, expr: Any) -> Any:

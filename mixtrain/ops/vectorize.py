@@ -29,6 +29,8 @@ def vmap(fn: Callable[..., Any], in_axes: int | Tree = 0, out_axes: int | Tree =
     cells = list(fn) if isinstance(fn, Iterable) and not isinstance(fn, str) else None  # Those of a CellList.
     if cells is None and not callable(fn):
         raise _refused("fn must be a function or a Cell", fn, "vmap(lambda row: row.sum())")
+    if cells is not None and len(cells) < 2:
+        raise _refused("a CellList must have several Cells", len(cells), "vmap(cell)")
     if out_axes is None and cells is None:
         raise _refused("out_axes must say where the results have the axis", None, "out_axes=0")
 
@@ -42,6 +44,11 @@ def vmap(fn: Callable[..., Any], in_axes: int | Tree = 0, out_axes: int | Tree =
         if cells is None and len(sizes) != 1:
             expected = "the axes that are mapped over must be of one size" if sizes else "in_axes must not all be None"
             raise _refused(expected, sorted(sizes) or in_axes, "in_axes=0")
+        if cells is not None and sizes - {len(cells)}:
+            raise checks.fail_value(
+                "vmap", f"the axes that are mapped over must be of size {len(cells)}, that of the CellList",
+                sorted(sizes), "a Cell for each slice",
+            )
         written: list[int] = []
         mapped_arguments = [
             keras.ops.moveaxis(backend.to_tensor(leaf), axis, 0)
