@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import Final
 
-_LOGGER: Final = logging.getLogger("mixtrain")
+GLOBAL_LOGGER: logging.Logger = logging.getLogger("mixtrain")
+_LOGGER: Final = GLOBAL_LOGGER
+# As in MindSpore, the environment may say from which level on messages are shown.
+if os.environ.get("GLOG_v") in ("0", "1", "2", "3", "4"):
+    _LOGGER.setLevel(10 * (int(os.environ["GLOG_v"]) + 1))
 
 debug: Final = _LOGGER.debug
 info: Final = _LOGGER.info

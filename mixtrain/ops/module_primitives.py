@@ -13,6 +13,7 @@ from mixtrain.dtype import as_dtype, float32, int64
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops.inputs import known_int, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import configured, primitive
+from mixtrain.ops.sparse_updates import SparseApplyAdagrad, SparseApplyRMSProp  # noqa: F401
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 

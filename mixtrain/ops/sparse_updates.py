@@ -54,6 +54,33 @@ def SparseApplyAdagradV2(
     return _write_rows(where, touched, (var, accum), (value - step, total))
 
 
+@as_primitive()
+def SparseApplyAdagrad(
+    var: Variable, accum: Variable, grad: TensorLike, indices: TensorLike, *, lr: float, update_slots: bool = True,
+    use_locking: bool = False,
+) -> tuple[Tensor, ...]:
+    """`SparseApplyAdagradV2` without `epsilon`. Example: ``SparseApplyAdagrad(0.01)(var, accum, grad, indices)``."""
+    updated: tuple[Tensor, ...] = SparseApplyAdagradV2(lr, 0.0, use_locking, update_slots)(var, accum, grad, indices)
+    return updated
+
+
+@as_primitive()
+def SparseApplyRMSProp(
+    var: Variable, ms: Variable, mom: Variable, lr: TensorLike, grad: TensorLike, indices: TensorLike, *, rho: float,
+    momentum: float, epsilon: float, use_locking: bool = False,
+) -> tuple[Tensor, ...]:
+    """`ApplyRMSProp` of the rows that have a gradient, with fixed `rho`, `momentum`, `epsilon`.
+
+    Example: ``SparseApplyRMSProp(0.9, 0.0, 1e-6)(var, ms, mom, 0.01, grad, indices)``.
+    """
+    where = "SparseApplyRMSProp"
+    dense, touched = _dense(where, var, grad, indices)
+    value, squares, moment, rate = read(where, var, ms, mom, lr)
+    squares = rho * squares + (1 - rho) * dense * dense
+    moment = momentum * moment + rate * dense / keras.ops.sqrt(squares + epsilon)
+    return _write_rows(where, touched, (var, ms, mom), (value - moment, squares, moment))
+
+
 def _sparse_ftrl(name: str) -> type[Primitive]:
     def update(
         var: Variable, accum: Variable, linear: Variable, grad: TensorLike, indices: TensorLike, *, lr: float,

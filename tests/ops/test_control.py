@@ -78,7 +78,7 @@ def test_vmap_of_a_list_of_cells_gives_each_its_slice() -> None:
     x = ms.Tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
     assert ms.vmap(cells)(x).asnumpy().tolist() == [[[3.0]], [[0.0]]]
     assert ms.vmap(cells, in_axes=None)(x[1]).asnumpy().tolist() == [[[7.0]], [[0.0]]]
-    with pytest.raises(ValueError, match=r"vmap: the axes that are mapped over must be of size 2, that of the CellList"):
+    with pytest.raises(ValueError, match="vmap: .* must be of size 2, that of the CellList"):
         ms.vmap(cells)(ms.ops.concat((x, x)))
     with pytest.raises(RuntimeError, match="vmap: a CellList must have several Cells; got 1"):
         ms.vmap(ms.nn.CellList([cells[0]]))

@@ -105,3 +105,21 @@ def test_sparse_arrays_of_other_shapes_are_not_added() -> None:
     indices, values = Tensor(np.array([[0, 1]], np.int64)), Tensor([1.0])
     with pytest.raises(ValueError, match=r"ops.SparseAdd: x2_shape must be \(2, 2\), that of the first array; got"):
         sparse_ops.SparseAdd()(indices, values, (2, 2), indices, values, (2, 3), 0.0)
+
+
+def test_optimizers_of_the_rows_with_a_gradient_write_what_was_recorded() -> None:
+    # Recorded on MindSpore 2.10.
+    var, squares, moment = (
+        mixtrain.Parameter(np.array(value, np.float32), name=name)
+        for name, value in (("v", [[0.6, 0.3], [0.1, 0.5]]), ("s", [[0.2, 0.4], [0.1, 0.3]]), ("m", [[0.3, 0.1]] * 2))
+    )
+    grad, indices = Tensor(np.array([[0.4, 0.8]], np.float32)), Tensor(np.array([1], np.int32))
+    step = nn_ops.SparseApplyRMSProp(0.2, 0.01, 1e-6)(var, squares, moment, 0.01, grad, indices)
+    np.testing.assert_allclose(step[1].asnumpy(), [[0.2, 0.4], [0.148, 0.572]], rtol=1e-6)
+    np.testing.assert_allclose(moment.asnumpy(), [[0.3, 0.1], [0.01339747, 0.01157771]], rtol=1e-5)
+    np.testing.assert_allclose(var.asnumpy(), [[0.6, 0.3], [0.08660253, 0.48842228]], rtol=1e-6)
+    var.set_data(Tensor(np.array([[0.6, 0.3], [0.1, 0.5]], np.float32)))
+    squares.set_data(Tensor(np.array([[0.2, 0.4], [0.1, 0.3]], np.float32)))
+    nn_ops.SparseApplyAdagrad(0.1)(var, squares, grad, Tensor(np.array([0], np.int32)))
+    np.testing.assert_allclose(var.asnumpy(), [[0.53333336, 0.22155356], [0.1, 0.5]], rtol=1e-6)
+    np.testing.assert_allclose(squares.asnumpy(), [[0.36, 1.04], [0.1, 0.3]], rtol=1e-6)
