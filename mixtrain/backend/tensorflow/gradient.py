@@ -26,10 +26,13 @@ def value_and_gradient(
     tensors = [tf.identity(backend_value(tensor)) for tensor in tensors]
     with _sources(variables) as values:
         sources = [*values, *tensors]
+        # TensorFlow warns of integers.
+        floats = [source for source in sources if source.dtype.is_floating or source.dtype.is_complex]
         with tf.GradientTape() as tape:
-            tape.watch(sources)
+            tape.watch(floats)
             value, auxiliary = function(*tensors)
-        return value, auxiliary, tape.gradient(backend_value(value), sources, factor)
+        gradients = dict(zip(map(id, floats), tape.gradient(backend_value(value), floats, factor), strict=True))
+        return value, auxiliary, [gradients.get(id(source)) for source in sources]
 
 
 def tapped_gradients(
