@@ -165,7 +165,8 @@ def _of_integers(
     outputs = _call(fn, inputs, names, wants)
     first = outputs[:1] if only_first and isinstance(outputs, (tuple, list)) else outputs
     tensors = [value for value in keras.tree.flatten(first) if backend.is_tensor(value)]
-    _weighted_sum(where, [keras.ops.cast(value, float32) for value in tensors], sens)  # Refuses what does not fit.
+    # Refuses what does not fit.
+    _weighted_sum(where, [keras.ops.cast(value, float32) for value in tensors] if tensors else first, sens)
     remaining = iter(found)
     gradients = keras.tree.map_structure(lambda value: _in_integers(next(remaining), value), tuple(sources))
     first_weight = len(sources) - len(weights)
@@ -267,6 +268,8 @@ def _weighted_sum(where: str, outputs: Tree, sens: Tree) -> Tensor:
         _weighted(where, value, weight)
         for value, weight in zip(tensors, weights, strict=True) if is_float(value.dtype) or is_complex(value.dtype)
     ]
+    if not terms and outputs is not None and all(isinstance(leaf, int) for leaf in keras.tree.flatten(outputs)):
+        return keras.ops.zeros(())  # Of sizes and the like the gradients are zeros, as in MindSpore.
     if not terms:
         raise checks.fail_type(where, "the function must return a float tensor", outputs, "return loss")
     return terms[0] if len(terms) == 1 else sum(keras.ops.sum(term) for term in terms)

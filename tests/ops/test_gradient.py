@@ -355,3 +355,11 @@ def test_weights_of_integers_have_gradients_of_integers(compiled: bool) -> None:
 
     of_first, of_second = (mixtrain.jit(call) if compiled else call)(x)
     assert of_first.asnumpy().tolist() == of_second.asnumpy().tolist() == [[7, 32], [81, 0]]
+
+
+@pytest.mark.parametrize("fn", [ops.Size(), lambda x: x.shape, lambda x: 3])
+def test_sizes_have_gradients_of_zeros_and_floats_without_one_are_refused(fn: Callable[..., Any]) -> None:
+    assert plain(mixtrain.grad(fn)(X)) == [0.0, 0.0]
+    assert plain(mixtrain.grad(fn)(Tensor([1, 2]))) == [0, 0]
+    with pytest.raises(TypeError, match="the function must return a float tensor; got float 2.5"):
+        mixtrain.grad(lambda x: 2.5)(X)
