@@ -57,7 +57,7 @@ class CellTree:
         if isinstance(value, (Parameter, CellTree)):
             self._prepare_name(name)
             if isinstance(value, Parameter):
-                self._add_parameter(name, value)
+                self._store_parameter(name, value)
             else:
                 self._add_cell(name, value)
         elif isinstance(value, ParameterTuple):
@@ -97,7 +97,7 @@ class CellTree:
             )
         self.__dict__.pop(name, None)
 
-    def _add_parameter(self, name: str, parameter: Parameter) -> None:
+    def _store_parameter(self, name: str, parameter: Parameter) -> None:
         if name in self._cells:
             raise KeyError(f"{self._where(name)}: the name is taken by a Cell. Write another name.")
         if not parameter.named:
@@ -160,7 +160,7 @@ class CellTree:
         self._check_new_name("insert_param_to_cell", param_name, check_name_contain_dot)
         if param is not None:
             checks.instance("insert_param_to_cell", "param", param, Parameter, "a Parameter or None")
-            self._add_parameter(param_name, param)
+            self._store_parameter(param_name, param)
         else:
             self._params[param_name] = None
 
