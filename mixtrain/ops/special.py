@@ -152,8 +152,14 @@ bessel_k1e: Final = _bessel("k1e", _modified_second(1, True), f"{_MOD_SECOND} 1,
 
 
 def _broadcasting(compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return `compute` with its arguments broadcast to one shape."""
-    return lambda *values: compute(*_broadcast(values))
+    """Return `compute` with its arguments broadcast to one shape; halves, which have no kernels, in float32."""
+
+    def call(*values: Tensor) -> Tensor:
+        dtype = values[0].dtype
+        wide = keras.backend.result_type(dtype, "float32")
+        return keras.ops.cast(compute(*_broadcast(tuple(keras.ops.cast(value, wide) for value in values))), dtype)
+
+    return call
 
 
 def _broadcast(values: tuple[Tensor, ...]) -> list[Tensor]:
