@@ -52,7 +52,7 @@ def _as_tensor(array: np.ndarray) -> Any:
 @functools.cache
 def _is_library_class(cls: type) -> bool:
     """Whether a class's `construct` is mixtrain's own, which computes on backend tensors."""
-    return cls.construct.__module__.startswith(_LIBRARY)  # type: ignore[attr-defined]
+    return not cls.takes_tensors and cls.construct.__module__.startswith(_LIBRARY)  # type: ignore[attr-defined]
 
 
 def _for_users(construct: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,6 +90,8 @@ class Cell(CellState, CellHooks, CellSetup):
     precision_family: ClassVar[Family] = "other"
     # Whether a call from outside any other cell is one compiled step (a train step).
     compiles_itself: ClassVar[bool] = False
+    # Whether a `construct` of mixtrain is written for Tensors, as a user's is: it calls methods that users override.
+    takes_tensors: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -253,7 +255,7 @@ class Cell(CellState, CellHooks, CellSetup):
         extra = self.extend_repr()
         if not lines:
             return f"{self.cls_name}({extra})"
-        return "\n  ".join([f"{self.cls_name}({extra}", *lines]) + "\n)"
+        return "\n  ".join([f"{self.cls_name}(", *([extra] if extra else []), *lines]) + "\n)"
 
 
 class KerasCell(Cell):

@@ -38,6 +38,7 @@ def _plain(kind: Callable[[], Any]) -> Callable[[Any], Any]:
 
 # Not `shape`, which MindSpore's convolutions have too: other code takes what has a shape for a tensor.
 _BIAS: Final = {"bias_add": _plain(ops.BiasAdd)}
+_BASE: Final = {"cast_base": _plain(ops.Cast), "dtype_base": _plain(ops.DType), "shape_base": _plain(ops.Shape)}
 
 # By the class's name, then by the attribute's: what makes the operator with the layer's settings.
 INNER_OPERATORS: Final[Mapping[str, Mapping[str, Callable[[Any], Any]]]] = MappingProxyType({
@@ -55,6 +56,11 @@ INNER_OPERATORS: Final[Mapping[str, Mapping[str, Callable[[Any], Any]]]] = Mappi
         "gather": _plain(ops.Gather), "expand": _plain(ops.ExpandDims), "reshape": _plain(ops.Reshape),
         "reshape_flat": _plain(ops.Reshape), "get_shp": _plain(ops.Shape),
     },
+    "Distribution": {
+        **_BASE, "exp_base": _plain(ops.Exp), "log_base": _plain(ops.Log), "sq_base": _plain(ops.Square),
+        "sqrt_base": _plain(ops.Sqrt),
+    },
+    "Bijector": _BASE,
     "LossBase": {
         "cast": _plain(ops.Cast), "mul": _plain(ops.Mul), "reduce_mean": _plain(ops.ReduceMean),
         "reduce_sum": _plain(ops.ReduceSum),

@@ -91,4 +91,4 @@ __all__ = [
 ]
 
 
-serve_names(__name__)
+serve_names(__name__, {"probability": "mixtrain.nn.probability:"})

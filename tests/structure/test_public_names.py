@@ -17,6 +17,7 @@ import mixtrain.experimental.optim.lr_scheduler
 import mixtrain.keras
 import mixtrain.mindrecord
 import mixtrain.nn.metrics
+import mixtrain.nn.probability.bnn_layers
 import mixtrain.numpy
 import mixtrain.serialization
 import mixtrain.train.callback
@@ -28,7 +29,8 @@ MODULES = {
         mixtrain, mixtrain.amp, mixtrain.communication, mixtrain.dataset, mixtrain.dataset.text,
         mixtrain.dataset.transforms, mixtrain.dataset.vision, mixtrain.diagnostics, mixtrain.distribution,
         mixtrain.experimental.optim, mixtrain.experimental.optim.lr_scheduler, mixtrain.keras,
-        mixtrain.mindrecord, mixtrain.nn, mixtrain.nn.metrics, mixtrain.numpy, mixtrain.ops,
+        mixtrain.mindrecord, mixtrain.nn, mixtrain.nn.metrics, mixtrain.nn.probability.bijector,
+        mixtrain.nn.probability.bnn_layers, mixtrain.nn.probability.distribution, mixtrain.numpy, mixtrain.ops,
         mixtrain.serialization, mixtrain.train, mixtrain.train.callback,
     )
 }

@@ -70,6 +70,13 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         "optim.optimizer", "optim.proximal_ada_grad", "optim.rmsprop", "optim.rprop", "optim.sgd", "optim.thor",
         "utils", "wrap", "wrap.grad_reducer", "wrap.loss_scale",
     )), ("mixtrain.nn",)),
+    **dict.fromkeys((f"mixtrain.nn.probability.distribution.{name}" for name in (
+        "bernoulli", "beta", "categorical", "cauchy", "exponential", "gamma", "geometric", "gumbel", "half_normal",
+        "laplace", "log_normal", "logistic", "normal", "poisson", "student_t", "transformed_distribution", "uniform",
+    )), ("mixtrain.nn.probability.distribution",)),
+    **dict.fromkeys((f"mixtrain.nn.probability.bijector.{name}" for name in (
+        "exp", "gumbel_cdf", "invert", "power_transform", "scalar_affine", "softplus",
+    )), ("mixtrain.nn.probability.bijector",)),
     "mixtrain.nn.layer.rnn_cells": ("mixtrain.nn", "mixtrain.nn.layer.recurrent_cell"),
     "mixtrain.nn.wrap.cell_wrapper": ("mixtrain.nn", _INNER),
     "mixtrain.ops": ("mixtrain.ops.unlisted",),

@@ -141,9 +141,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     ), _MINDRECORD),
     **dict.fromkeys(("mixtrain.mint", "mixtrain.mint.nn", "mixtrain.mint.nn.functional", "mixtrain.mint.optim"),
                     {"*": _MINT}),
-    **dict.fromkeys((f"mixtrain.nn.probability{part}" for part in ("", ".bijector", ".distribution")), {
-        "*": "distributions and bijectors are not part of mixtrain. Write mixtrain.ops and keras.random",
-    }),
     "mixtrain.communication": dict.fromkeys((
         "create_group", "destroy_group", "get_group_rank_from_world_rank", "get_process_group_ranks",
         "get_world_rank_from_group_rank",
