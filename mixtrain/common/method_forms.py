@@ -254,7 +254,11 @@ def select(self: TensorLike, *args: Any, **named: Any) -> Tensor:
     if not is_number(first):
         return ops.where(first, self, second)
     x = tensor("Tensor.select", self)
-    return keras.ops.take(x, int(second), axis=axis_of("Tensor.select", first, rank_of(x), name="dim"))
+    axis, index = axis_of("Tensor.select", first, rank_of(x), name="dim"), int(second)
+    size = x.shape[axis]
+    if size is not None and not -size <= index < size:
+        raise checks.fail_value("Tensor.select", f"index must be from {-size} to {size - 1}", index, "index=0")
+    return keras.ops.take(x, index, axis=axis)
 
 
 def where(self: TensorLike, condition: TensorLike, y: TensorLike) -> Tensor:

@@ -13,7 +13,7 @@ from mixtrain.dtype import as_dtype, is_half
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.array import swapaxes
 from mixtrain.ops.complex_numbers import conj
-from mixtrain.ops.inputs import as_floats, pair, rank_of, tensor, widened
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, pair, rank_of, tensor, widened
 from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive, primitives
 from mixtrain.ops.products import bmm, matmul, mv, outer
 from mixtrain.ops.reduction import norm, norm_along, power_norm
@@ -78,7 +78,10 @@ def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tenso
     shape = tuple(x.shape)
     if dim is None and 3 not in shape:
         raise checks.fail_value("ops.cross", "input must have an axis of length 3", shape, "vectors (N, 3)")
-    return keras.ops.cross(x, y, axis=shape.index(3) if dim is None else dim)
+    axis = shape.index(3) if dim is None else axis_of("ops.cross", dim, len(shape), name="dim")
+    if shape[axis] not in (3, None):
+        raise checks.fail_value("ops.cross", "the axis dim must have length 3", shape, "dim of vectors (N, 3)")
+    return keras.ops.cross(x, y, axis=axis)
 
 
 def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
@@ -231,7 +234,7 @@ def vector_norm(
     value = as_floats("ops.vector_norm", x)
     value = value if dtype is None else keras.ops.cast(value, dtype)
     rank = rank_of(value)
-    axes = range(rank) if axis is None else [axis] if isinstance(axis, int) else axis
+    axes = range(rank) if axis is None else axes_of("ops.vector_norm", axis, rank)
     reduced = [index % rank for index in axes] if rank else []
     kept = [index for index in range(rank) if index not in reduced]
     # All of several axes are one vector.

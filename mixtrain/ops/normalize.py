@@ -52,6 +52,8 @@ def layer_norm(
     """
     x = as_floats("ops.layer_norm", input)
     sizes = tuple(normalized_shape)
+    if any(size not in (None, wanted) for size, wanted in zip(x.shape[::-1], sizes[::-1], strict=False)):
+        raise checks.fail_value("ops.layer_norm", f"the last axes must be {sizes}", tuple(x.shape), "their sizes")
     axes = tuple(range(-len(sizes), 0))
     y, _, _ = _normalized(keras.ops.cast(x, float32), axes, eps)
     return keras.ops.cast(_scaled(y, weight, bias, sizes), x.dtype)
@@ -67,6 +69,8 @@ def group_norm(
     """
     x = as_floats("ops.group_norm", input)
     count, channels = x.shape[:2]
+    if channels % num_groups:
+        raise checks.fail_value("ops.group_norm", "the channels must divide by num_groups", channels, "num_groups=1")
     y, _, _ = _normalized(keras.ops.reshape(keras.ops.cast(x, float32), (count, num_groups, -1)), -1, eps)
     y = keras.ops.reshape(y, keras.ops.shape(x))
     return keras.ops.cast(_scaled(y, weight, bias, (channels, *(1,) * (rank_of(x) - 2))), x.dtype)

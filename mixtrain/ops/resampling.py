@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -46,19 +47,22 @@ def _area(old: int, new: int, grid: str, scale: float | None) -> np.ndarray:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def _cubic(old: int, new: int, grid: str, scale: float | None) -> np.ndarray:
-    """Keys's cubic kernel; its parameter is -0.5 for centers, else -0.75, as in MindSpore."""
-    a = -0.5 if grid == "centers" else -0.75
+def _cubic(old: int, new: int, grid: str, scale: float | None, *, exact: bool = False) -> np.ndarray:
+    """Keys's cubic kernel; its parameter is -0.5 for centers, else -0.75, as in MindSpore.
+
+    `exact`: As in PyTorch: -0.75 for both, neither tabulated nor cut at the edges.
+    """
+    a = -0.5 if grid == "centers" and not exact else -0.75
     coordinates, matrix = _coordinates(old, new, grid, scale), np.zeros((new, old))
     first = np.floor(coordinates).astype(int)
     # MindSpore tabulates the kernel at 1024 positions between two pixels.
-    coordinates = first + np.rint((coordinates - first) * 1024) / 1024
+    coordinates = coordinates if exact else first + np.rint((coordinates - first) * 1024) / 1024
     for shift in (-1, 0, 1, 2):
         distance = np.abs(coordinates - (first + shift))
         near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
         far = a * (((distance - 5) * distance + 8) * distance - 4)
         weights, pixels = np.where(distance <= 1, near, far), first + shift
-        if grid == "centers":
+        if grid == "centers" and not exact:
             weights = np.where((pixels < 0) | (pixels >= old), 0.0, weights)
         np.add.at(matrix, (np.arange(new), np.clip(pixels, 0, old - 1)), weights)
     return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
@@ -66,6 +70,7 @@ def _cubic(old: int, new: int, grid: str, scale: float | None) -> np.ndarray:
 
 _WEIGHTS: Final[dict[str, Callable[..., np.ndarray]]] = {
     "nearest": _nearest, "linear": _linear, "area": _area, "cubic": _cubic,
+    "exact_cubic": functools.partial(_cubic, exact=True),
 }
 
 

@@ -30,7 +30,11 @@ def _along(axis: int, index: Any) -> tuple[Any, ...]:
 def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
     """The slice of `length` from `start` on along `axis` of `input`."""
     x = tensor("ops.narrow", input)
-    return get_item(x, _along(axis_of("ops.narrow", axis, rank_of(x)), slice(start, start + length)))
+    axis = axis_of("ops.narrow", axis, rank_of(x))
+    size = x.shape[axis]
+    if size is not None and start + length > size:
+        raise checks.fail_value("ops.narrow", f"start + length must be at most {size}", start + length, "length=1")
+    return get_item(x, _along(axis, slice(start, start + length)))
 
 
 def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
