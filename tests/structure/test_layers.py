@@ -35,7 +35,7 @@ LAYERS = [
     {"experimental"},
     {"compat.apex", "compat.oneflow"},
     {"nn"},
-    {"amp"},
+    {"amp", "mint"},
     # The front door.
     {"__init__"},
     {"__main__"},

@@ -16,6 +16,12 @@ import mixtrain.distribution
 import mixtrain.experimental.optim.lr_scheduler
 import mixtrain.keras
 import mixtrain.mindrecord
+import mixtrain.mint.distributed
+import mixtrain.mint.linalg
+import mixtrain.mint.nn
+import mixtrain.mint.nn.functional
+import mixtrain.mint.optim
+import mixtrain.mint.special
 import mixtrain.nn.metrics
 import mixtrain.nn.probability.bnn_layers
 import mixtrain.numpy
@@ -29,9 +35,10 @@ MODULES = {
         mixtrain, mixtrain.amp, mixtrain.communication, mixtrain.dataset, mixtrain.dataset.text,
         mixtrain.dataset.transforms, mixtrain.dataset.vision, mixtrain.diagnostics, mixtrain.distribution,
         mixtrain.experimental.optim, mixtrain.experimental.optim.lr_scheduler, mixtrain.keras,
-        mixtrain.mindrecord, mixtrain.nn, mixtrain.nn.metrics, mixtrain.nn.probability.bijector,
-        mixtrain.nn.probability.bnn_layers, mixtrain.nn.probability.distribution, mixtrain.numpy, mixtrain.ops,
-        mixtrain.serialization, mixtrain.train, mixtrain.train.callback,
+        mixtrain.mindrecord, mixtrain.mint, mixtrain.mint.distributed, mixtrain.mint.linalg, mixtrain.mint.nn,
+        mixtrain.mint.nn.functional, mixtrain.mint.optim, mixtrain.mint.special, mixtrain.nn, mixtrain.nn.metrics,
+        mixtrain.nn.probability.bijector, mixtrain.nn.probability.bnn_layers, mixtrain.nn.probability.distribution,
+        mixtrain.numpy, mixtrain.ops, mixtrain.serialization, mixtrain.train, mixtrain.train.callback,
     )
 }
 
@@ -43,7 +50,7 @@ def test_public_names_are_the_frozen_ones() -> None:
 
 def test_dir_of_the_package_offers_its_public_names_alone() -> None:
     # These are not in `__all__`, since `from mixtrain import *` would hide Keras, NumPy and Python's `bool`.
-    beside = {"bool", "experimental", "keras", "mindrecord", "numpy"}
+    beside = {"bool", "experimental", "keras", "mindrecord", "mint", "numpy"}
     assert set(dir(mixtrain)) == set(mixtrain.__all__) | beside
     assert all(hasattr(mixtrain, name) for name in dir(mixtrain))
 

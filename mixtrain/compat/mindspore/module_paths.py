@@ -60,6 +60,12 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     **dict.fromkeys((f"mixtrain.common.{name}" for name in ("mutable", "sparse_tensor")), ("mixtrain", _INNER)),
     "mixtrain.dataset.vision.utils": ("mixtrain.dataset.vision",),
     "mixtrain.graph": ("mixtrain",),
+    "mixtrain.mint.distributed.distributed": ("mixtrain.mint.distributed",),
+    **dict.fromkeys((f"mixtrain.mint.nn.layer{path}" for path in (
+        "", ".activation", ".basic", ".conv", ".normalization", ".padding", ".pooling",
+    )), ("mixtrain.mint.nn",)),
+    **dict.fromkeys((f"mixtrain.mint.optim.{name}" for name in ("adam", "adamw", "fused_adamw", "sgd")),
+                    ("mixtrain.mint.optim",)),
     "mixtrain.multiprocessing": ("multiprocessing",),
     "mixtrain.graph.lazy_inline": ("mixtrain",),
     **dict.fromkeys((f"mixtrain.nn.{path}" for path in (

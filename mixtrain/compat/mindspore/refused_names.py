@@ -18,7 +18,6 @@ _READER: Final = "no reader of its files. Write a class with __getitem__ and __l
 _SCIPY: Final = "SciPy's functions are not wrapped. Write scipy itself, with x.asnumpy()"
 _CRYPTO: Final = "files are not encrypted or obfuscated. Write the plain file, and encrypt it with a tool of yours"
 _RANDOM: Final = "samples of this kind are not drawn here. Write keras.random, or NumPy's generators in the dataset"
-_MINT: Final = "mint is MindSpore's second set of names. Write the function of mixtrain.ops, or the Cell of mixtrain.nn"
 _RUNTIME: Final = "streams, memory and launches are the backend's own. Write the script without it"
 _DEFECTS: Final = "devices are not searched for silent errors. Write the script without it"
 _SAVED: Final = "what a gradient needs is kept by the backend. Write the function without it"
@@ -94,11 +93,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "SampledSoftmaxLoss": _RANDOM,
         **dict.fromkeys(("VirtualDatasetCellTriple", "PipelineGradReducer", "grad_scale", "shard_grad_scale",
                          "AdaSumByDeltaWeightWrapCell", "AdaSumByGradWrapCell"), _PARALLEL),
-        **dict.fromkeys((
-            "AvgPool1dExt", "AvgPool2dExt", "AvgPool3dExt", "Dropout2dExt", "DropoutExt", "EmbeddingExt", "L1LossExt",
-            "LayerNormExt", "LogSoftmaxExt", "MaxPool2dExt", "PReLUExt",
-        ), _MINT),
-        "Linear": "it is mint's and PyTorch's name. Write nn.Dense",
         "GradAccumulationCell": "it belongs to pipelines of several devices. Write a loop with mixtrain.grad",
         "no_init_parameters": "values exist from the start. Write the network without it",
         "transformer": "it was moved to a library of its own. Write nn.MultiheadAttention and Cells",
@@ -139,8 +133,14 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "FileReader", "MindPage", "Cifar100ToMR", "CsvToMR", "ImageNetToMR", "MnistToMR", "TFRecordToMR",
         "set_enc_key", "set_enc_mode", "set_hash_mode",
     ), _MINDRECORD),
-    **dict.fromkeys(("mixtrain.mint", "mixtrain.mint.nn", "mixtrain.mint.nn.functional", "mixtrain.mint.optim"),
-                    {"*": _MINT}),
+    "mixtrain.mint.distributed": {
+        **dict.fromkeys((
+            "P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "recv_object_list", "send", "send_object_list",
+        ), "processes exchange nothing in pairs. Write all_gather, broadcast or their like for objects"),
+        **dict.fromkeys(("all_gather_into_tensor_uneven", "reduce_scatter_tensor_uneven"),
+                        "parts of several sizes are not exchanged. Write parts of one size, padded"),
+        "TCPStore": _PARALLEL,
+    },
     "mixtrain.communication": dict.fromkeys((
         "create_group", "destroy_group", "get_group_rank_from_world_rank", "get_process_group_ranks",
         "get_world_rank_from_group_rank",
