@@ -11,7 +11,7 @@ from mixtrain.mint.nn import functional as _functional
 # Those that are the function of the same name in `mixtrain.ops`.
 _SAME: Final = """
 abs acos acosh addbmm addmm addmv arange arccosh arcsinh arctanh asin asinh atan atan2 atanh bitwise_and
-bitwise_or bitwise_xor broadcast_to ceil cos cosh cross cumprod div divide dot dstack einsum erf erfc erfinv
+bitwise_or bitwise_xor broadcast_to ceil cos cosh cross cumprod div divide dot dstack erf erfc erfinv
 exp exp2 expm1 eye flip float_power floor floor_divide fmod full_like gcd greater greater_equal histc hstack imag
 inverse isclose isfinite isinf isneginf lerp less less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and
 logical_not logical_or logical_xor logsumexp masked_select matmul maximum minimum mm mul nan_to_num neg nonzero

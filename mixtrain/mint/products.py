@@ -22,6 +22,23 @@ def _diag(input: Any, diagonal: int = 0) -> Any:
     return ops.diagonal(input, diagonal) if input.ndim == 2 else ops.diagflat(input, diagonal)
 
 
+def _einsum(*parts: Any) -> Any:
+    """Compute ``einsum(equation, *operands)``, or ``einsum(a, [0, 1], b, [1, 2], [0, 2])``."""
+    equation, operands = parts[0], parts[1:]
+    if not isinstance(equation, str):
+        lists = ["".join("..." if n is ... else chr(97 + n) for n in axes) for axes in (*parts[1::2], parts[-1])]
+        operands = parts[: len(parts) // 2 * 2 : 2]
+        equation = ",".join(lists[: len(operands)]) + (f"->{lists[-1]}" if len(parts) % 2 else "")
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    if arrow and "..." not in output:  # The axes of the dots are summed over, which Keras does not.
+        free = [letter for letter in "ZYXWVUTSRQPO" if letter not in inputs]
+        terms = zip(inputs.split(","), operands, strict=True)
+        inputs = ",".join(
+            term.replace("...", "".join(free[: x.ndim - len(term.replace("...", ""))][::-1])) for term, x in terms
+        )
+    return ops.einsum(inputs + arrow + output, *operands)
+
+
 def _norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     if p == "nuc":
         return ops.matrix_norm(input, p, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
@@ -73,6 +90,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "cdist": lambda x1, x2, p=2.0, compute_mode=_EUCLID: ops.cdist(x1, x2, p),
     "conv_tbc": _conv_tbc,
     "diag": _diag,
+    "einsum": _einsum,
     "mv": lambda input, vec: ops.mv(input, vec),
     "norm": _norm,
     "triangular_solve": _triangular_solve,

@@ -148,6 +148,9 @@ def _pad(input: TensorLike, pad: Sequence[int], mode: Any = "constant", value: f
         raise checks.fail_value(
             "mint.nn.functional.pad", f"all axes after (N, C) must be padded with mode=\"{mode}\"", pad, "two for each"
         )
+    sizes = [input.shape[-1 - n // 2] - (mode == "reflect") for n in range(len(pad))]
+    if mode in ("reflect", "circular") and any(n > size for n, size in zip(pad, sizes, strict=True)):
+        raise checks.fail_value("mint.nn.functional.pad", f"pad must be at most {sizes}", pad, "less")
     return ops.pad(input, pad, mode, value)
 
 
