@@ -90,10 +90,5 @@ __all__ = [
     "polynomial_decay_lr", "rearrange_inputs", "thor", "warmup_lr",
 ]
 
-# Cells of `mint` that MindSpore has here as well.
-serve_names(__name__, {"probability": "mixtrain.nn.probability:", "Linear": "mixtrain.mint.nn"} | {
-    f"{name}Ext": f"mixtrain.mint.nn:{name}" for name in (
-        "AvgPool1d", "AvgPool2d", "AvgPool3d", "Dropout", "Dropout2d", "Embedding", "L1Loss", "LayerNorm", "LogSoftmax",
-        "MaxPool2d", "PReLU", "Softmax", "Unfold", "Upsample",
-    )
-})
+
+serve_names(__name__, {"probability": "mixtrain.nn.probability:"})

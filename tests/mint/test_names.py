@@ -150,6 +150,7 @@ def test_cells_repeat_pickle_and_print() -> None:
 
 def test_one_process_is_a_group_of_its_own() -> None:
     x, two = Tensor([1.0, 2.0]), [Tensor([0.0, 0.0])]
+    distributed.destroy_process_group()  # What another test has joined.
     assert (distributed.get_rank(), distributed.get_world_size(), distributed.get_backend()) == (0, 1, "hccl")
     assert distributed.is_available() and not distributed.is_initialized()
     assert distributed.get_process_group_ranks() == [0] and distributed.new_group() == distributed.new_group([0])

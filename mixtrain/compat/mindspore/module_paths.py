@@ -16,6 +16,7 @@ from mixtrain.lazy_names import find_with, serve_names
 _INNER: Final = "mixtrain.compat.mindspore.inner_names"
 _THOR: Final = "mixtrain.compat.mindspore.train.thor_model"
 _CUSTOM_LOOP: Final = "mixtrain.compat.mindspore.train.custom_loop"
+_EXT: Final = "mixtrain.mint.nn.ext"
 _CHECKPOINT_FILES: Final = "mixtrain.compat.mindspore.train.checkpoint_files"
 
 # Modules that MindSpore has, or had, and where their names are here. A module that exists here, too, keeps its own
@@ -75,7 +76,8 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         "optim.adamax", "optim.asgd", "optim.ftrl", "optim.lamb", "optim.lars", "optim.lazyadam", "optim.momentum",
         "optim.optimizer", "optim.proximal_ada_grad", "optim.rmsprop", "optim.rprop", "optim.sgd", "optim.thor",
         "utils", "wrap", "wrap.grad_reducer", "wrap.loss_scale",
-    )), ("mixtrain.nn",)),
+    )), ("mixtrain.nn", _EXT)),
+    **dict.fromkeys(("mixtrain.nn", "mixtrain.nn.layer.activation", "mixtrain.nn.layer.embedding"), (_EXT,)),
     **dict.fromkeys((f"mixtrain.nn.probability.distribution.{name}" for name in (
         "bernoulli", "beta", "categorical", "cauchy", "exponential", "gamma", "geometric", "gumbel", "half_normal",
         "laplace", "log_normal", "logistic", "normal", "poisson", "student_t", "transformed_distribution", "uniform",

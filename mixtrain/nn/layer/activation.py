@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
+from mixtrain.lazy_names import serve_names
 from mixtrain.nn.layer.elementwise import (
     ELU,
     GELU,
@@ -66,3 +67,6 @@ def activation_of(where: str, activation: ActivationLike | None) -> Any:
     if activation is None or (callable(activation) and not isinstance(activation, type)):
         return activation
     raise checks.fail_type(where, "activation must be a name, a Cell or a function", activation, 'activation="relu"')
+
+
+serve_names(__name__)

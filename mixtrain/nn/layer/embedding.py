@@ -14,6 +14,7 @@ from mixtrain.cell.tree import name_of
 from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_float
+from mixtrain.lazy_names import serve_names
 from mixtrain.nn.layer.clip_by_norm import clip_by_norm
 from mixtrain.ops.parameter_reads import parameter_read_dtype, parameters_read_as
 from mixtrain.typing import DTypeLike, Tensor
@@ -222,3 +223,6 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
         if self.operator == "SUM":
             return total
         return keras.ops.divide_no_nan(total, keras.ops.einsum("bfs,bf->bs", member, values)[..., None])
+
+
+serve_names(__name__)
