@@ -8,7 +8,7 @@ from typing import Any, Final
 from mixtrain import nn
 from mixtrain.cell.cell import Cell
 from mixtrain.lazy_names import serve_names
-from mixtrain.mint.nn import functional, parametrized, sync_batch_norm
+from mixtrain.mint.nn import functional, parametrized
 from mixtrain.nn.layer.operation_cells import operation_cell
 from mixtrain.ops.primitive import REQUIRED
 
@@ -104,7 +104,6 @@ _MADE: Final = {
     )},
     **{name: getattr(nn, source) for name, source in _SAME.items()},
     **{name: getattr(parametrized, name) for name in parametrized.__all__},
-    "SyncBatchNorm": sync_batch_norm.SyncBatchNorm,
 }
 globals().update(_MADE)
 

@@ -21,11 +21,12 @@ from mixtrain.nn.layer.group_norm import normalize_groups
 from mixtrain.nn.layer.inputs import channels_first, channels_last, check_width, float_tensor
 from mixtrain.ops.parameter_reads import parameters_read_as
 from mixtrain.ops.windows import Window
+from mixtrain.process_group import current as current_group
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d", "Dropout",
-    "Embedding", "GroupNorm", "LayerNorm", "Linear", "PReLU",
+    "Embedding", "GroupNorm", "LayerNorm", "Linear", "PReLU", "SyncBatchNorm",
 ]
 
 _Sizes = int | Sequence[int]
@@ -286,6 +287,27 @@ class BatchNorm3d(_BatchNorm):
     """`BatchNorm2d` of volumes (N, C, D, H, W). Example: ``mint.nn.BatchNorm3d(3)(x)``."""
 
     _ranks = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """`BatchNorm2d` of 2 to 5 axes, of a single process; several write `mixtrain.nn.SyncBatchNorm`.
+
+    Args:
+        num_features, eps, momentum, affine, track_running_stats, dtype: As in `BatchNorm2d`.
+        process_group: None, the group of all processes.
+
+    Example: ``mint.nn.SyncBatchNorm(3)(x)``.
+    """
+
+    _ranks = (2, 3, 4, 5)
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, process_group: str | None = None, dtype: DTypeLike | None = None,
+    ) -> None:
+        if current_group().size > 1:
+            raise NotImplementedError("SyncBatchNorm: mint's is of one process. Write mixtrain.nn.SyncBatchNorm.")
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
 
 class LayerNorm(Cell):
