@@ -84,6 +84,8 @@ def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Tensor:
     where = "ops.pixel_shuffle"
     x, r = tensor(where, input), checks.integer(where, "upscale_factor", upscale_factor, at_least=1)
     *batch, channels, height, width = x.shape
+    if channels % r**2:
+        raise checks.fail_value(where, f"the channels must divide by {r**2}", channels, "less")
     blocks = keras.ops.reshape(x, (*batch, channels // r**2, r, r, height, width))
     n = len(batch)
     pixels = keras.ops.transpose(blocks, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
