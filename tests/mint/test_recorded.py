@@ -124,7 +124,9 @@ def test_gradients_are_those_recorded(call: str) -> None:
         return weighted(function(**dict(zip(names, values, strict=True))))
 
     found = ops.grad(total, tuple(range(len(names))))(*[inputs[name] for name in names])
-    check(parts("", found), list(expected.values()), 5e-3 if "f16" in call else 2e-5)
+    # JAX solves triangles in blocks, whose rounding the small numbers on this diagonal enlarge.
+    tolerance = 5e-3 if "f16" in call else 5e-4 if "triangular_solve" in call else 2e-5
+    check(parts("", found), list(expected.values()), tolerance)
 
 
 @quick_every(4)
