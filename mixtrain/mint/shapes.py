@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
+import keras
 
 from mixtrain import ops
 from mixtrain.common.generator import Generator
@@ -24,8 +24,10 @@ def _sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
 
 def _drawn(generator: Generator, kind: str, shape: Any) -> Any:
     """Return float32 numbers of a generator: "random" from 0 to 1, "standard_normal" or "gumbel"."""
-    values = getattr(np.random.default_rng(generator.next_seed()), kind)(size=tuple(shape))
-    return Tensor(np.asarray(values, np.float32))
+    if kind == "standard_normal":
+        return Tensor(keras.random.normal(tuple(shape), seed=generator.stream))
+    values = Tensor(keras.random.uniform(tuple(shape), seed=generator.stream))
+    return values if kind == "random" else -ops.log(-ops.log(values))
 
 
 def _scatter(input: Any, dim: int, index: Any, src: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import Generator, Tensor, nn, ops
+from mixtrain import Generator, Tensor, mint, nn, ops
 from mixtrain.common.generator import default_generator
 
 _X = np.zeros(4, np.float32)
@@ -93,3 +93,21 @@ def test_a_compiled_training_step_draws_new_numbers() -> None:
     generator.manual_seed(3)
     assert len(set(losses)) == 3
     assert [float(step(x, y)) for _ in range(3)] == losses
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda g: mint.rand(5, generator=g), lambda g: mint.randn(5, generator=g),
+        lambda g: mint.randperm(50, generator=g),
+        lambda g: mint.randint(0, 1000, (5,), generator=g),
+        lambda g: mint.multinomial(Tensor(np.ones(50, np.float32)), 5, generator=g),
+    ],
+)
+def test_compiled_functions_of_mint_draw_on_too(draw: Callable[[Generator], Tensor]) -> None:
+    generator = Generator().manual_seed(3)
+    first, second = (draw(generator).asnumpy().tolist() for _ in range(2))
+    generator.manual_seed(3)
+    compiled = mixtrain.jit(lambda: draw(generator))
+    assert first != second
+    assert [compiled().asnumpy().tolist() for _ in range(2)] == [first, second]
