@@ -74,7 +74,7 @@ def test_parameters_have_pytorchs_names_and_order() -> None:
     assert names[-6:] == ["up.weight", "up.bias", "norm.weight", "norm.bias", "exit.weight", "exit.bias"]
 
 
-@quick_every(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_loop_of_value_and_grad_trains_as_on_pytorch(name: str) -> None:
     net = WithLoss(unet())
@@ -91,6 +91,7 @@ def test_a_loop_of_value_and_grad_trains_as_on_pytorch(name: str) -> None:
     np.testing.assert_allclose(losses, LOSSES[name], 0, 1e-5)
 
 
+@quick_every(2)
 @pytest.mark.parametrize(("level", "tolerance"), [("O0", 1e-5), ("O2", 2e-2)])
 def test_a_model_trains_as_on_pytorch(level: str, tolerance: float) -> None:
     net, record = WithLoss(unet()), Losses()

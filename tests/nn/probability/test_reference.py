@@ -42,7 +42,7 @@ def difference(expected: Any, found: Any, dtype: str) -> str | None:
     return None
 
 
-@quick_every(3)
+@quick_every(9)
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 @pytest.mark.parametrize("name", REFERENCE)
 def test_functions_have_the_numbers_dtypes_shapes_and_errors_of_mindspore(name: str, compiled: bool) -> None:
@@ -54,6 +54,7 @@ def test_functions_have_the_numbers_dtypes_shapes_and_errors_of_mindspore(name: 
     assert {key: text for key, text in wrong.items() if text} == {}
 
 
+@quick_every(2)
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_policies_and_autoencoders_train_as_in_mindspore(compiled: bool) -> None:
     losses = policies.train(mixtrain, msp, compiled=compiled)
