@@ -16,7 +16,7 @@ from mixtrain import backend, boundary, checks, execution
 from mixtrain.autocast.state import autocast_in_force
 from mixtrain.common.uncompiled import DECIDES, FAILS, SETS_ATTRIBUTES, Reason, reasons, sets_attributes
 from mixtrain.network.referenced_layers import referenced_layers
-from mixtrain.ops.parameter_reads import parameter_read_dtype
+from mixtrain.ops.parameter_reads import parameter_read_dtype, trial
 from mixtrain.trace_version import TraceState
 from mixtrain.typing import BackendTensor, Tree
 
@@ -117,7 +117,7 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         returns_tensors = boundary.wants_tensors(args, kwargs)
-        if backend.is_tracing():
+        if backend.is_tracing() or trial() is not None:  # A compiled call would keep the trial's values.
             return boundary.run_users(self._rewritten, args, kwargs)
         if self._uncompilable:
             return boundary.run_users(self._function, args, kwargs, as_compiled=True)

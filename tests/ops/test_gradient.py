@@ -363,3 +363,18 @@ def test_sizes_have_gradients_of_zeros_and_floats_without_one_are_refused(fn: Ca
     assert plain(mixtrain.grad(fn)(Tensor([1, 2]))) == [0, 0]
     with pytest.raises(TypeError, match="the function must return a float tensor; got float 2.5"):
         mixtrain.grad(lambda x: 2.5)(X)
+
+
+def test_a_compiled_function_keeps_nothing_of_the_trial_of_its_gradient() -> None:
+    weight = mixtrain.Parameter(Tensor([2, 3], mixtrain.int32), name="w")
+
+    @mixtrain.jit
+    def product(x: Tensor) -> Tensor:
+        return weight * x
+
+    x = Tensor([5, 7], mixtrain.int32)
+    by_weight = mixtrain.grad(product, None, weight)
+    assert by_weight(x).asnumpy().tolist() == [5, 7]
+    weight.set_data(Tensor([4, 4], mixtrain.int32))
+    assert product(Tensor([5.0, 7.0], mixtrain.float64)).asnumpy().tolist() == [20.0, 28.0]
+    assert mixtrain.grad(product)(x).asnumpy().tolist() == [4, 4]
