@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from mixtrain import ops
+from mixtrain import checks, ops
 from mixtrain.dtype import float32, int64
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive
@@ -234,6 +234,25 @@ UpsampleTrilinear3DGrad = _of(
     "UpsampleTrilinear3DGrad", "dy s k k",
     lambda x, size=None, scales=None, align_corners=False: ops.UpsampleTrilinear3D(align_corners)(x, size, scales),
     align_corners=False,
+)
+def _position_sensitive(
+    dy: Tensor, rois: Tensor, input_size: int | Sequence[int], output_dim: int, group_size: int, **settings: Any
+) -> Tensor:
+    sizes = (input_size, input_size) if isinstance(input_size, int) else tuple(input_size)
+    expected = (rois.shape[0] * rois.shape[2], output_dim, group_size, group_size)
+    if tuple(dy.shape) != expected:
+        raise RuntimeError(str(checks.fail_value(
+            "PSROIPoolingGrad", f"the gradient must have shape {expected}", tuple(dy.shape), f"ops.zeros({expected})"
+        )))
+    x = ops.zeros((rois.shape[0], output_dim * group_size**2, *sizes), dy.dtype)
+    pool = ops.PSROIPooling(group_size=group_size, output_dim=output_dim, **settings)
+    gradient: Tensor = _GRADIENTS(lambda x: pool(x, rois))(x, dy)[0]
+    return gradient
+
+
+PSROIPoolingGrad = configured(
+    "PSROIPoolingGrad", _position_sensitive, input_size=REQUIRED, spatial_scale=REQUIRED, group_size=REQUIRED,
+    output_dim=REQUIRED,
 )
 ROIAlignGrad = _of(
     "ROIAlignGrad", "dy k s", lambda rois, x, **settings: ops.ROIAlign(**settings)(x, rois), pooled_height=REQUIRED,

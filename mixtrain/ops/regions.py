@@ -113,6 +113,55 @@ class ROIAlign(Primitive):
         return ops.mean(ops.reshape(weights, (-1, cells, samples, size)), axis=2)
 
 
+class PSROIPooling(Primitive):
+    """Average features inside the cells of boxes; each cell has channels of its own (R-FCN, Dai et al., 2016).
+
+    Args:
+        spatial_scale: Size of the features over that of the image of the boxes.
+        group_size: Rows and columns of the output.
+        output_dim: Channels of the output.
+
+    Example: ``ops.PSROIPooling(0.25, 2, 3)(ops.ones((1, 12, 8, 8)), boxes)`` has shape (N * R, 3, 2, 2).
+    """
+
+    def __init__(self, spatial_scale: float, group_size: int, output_dim: int) -> None:
+        super().__init__()
+        self.spatial_scale = checks.number(self.name, "spatial_scale", spatial_scale, above=0, example=0.25)
+        self.group_size = checks.integer(self.name, "group_size", group_size, at_least=1)
+        self.output_dim = checks.integer(self.name, "output_dim", output_dim, at_least=1)
+
+    def __call__(self, features: TensorLike, rois: TensorLike) -> Tensor:
+        """Return (N * R, output_dim, group_size, group_size) of `features` (N, C, H, W) in `rois` (N, 5, R)."""
+        ops, x, boxes, cells = keras.ops, image(self.name, features), _float32(self.name, rois), self.group_size
+        channels, height, width = ops.shape(x)[1:]
+        if channels != self.output_dim * cells**2:
+            raise checks.fail_value(
+                self.name, f"features must have {self.output_dim * cells**2} channels", channels, "output_dim=3"
+            )
+        if rank_of(boxes) != 3 or boxes.shape[1] not in (None, 5):
+            raise checks.fail_value(
+                self.name, "rois must have shape (N, 5, R): image's number, and box", tuple(boxes.shape),
+                "rois (N, 5, R)",
+            )
+        index, left, top, right, bottom = ops.unstack(ops.reshape(ops.swapaxes(boxes, 1, 2), (-1, 5)), 5, axis=-1)
+        down, across = self._inside(top, bottom, height), self._inside(left, right, width)
+        maps = ops.take(x, ops.cast(index, "int32"), axis=0)
+        maps = ops.reshape(maps, (-1, self.output_dim, cells, cells, height, width))
+        sums = ops.einsum("rdijhw,rih,rjw->rdij", ops.cast(maps, float32), down, across)
+        counts = ops.einsum("rih,rjw->rij", down, across)[:, None]
+        return ops.cast(sums / ops.maximum(counts, 1.0), x.dtype)
+
+    def _inside(self, start: Tensor, end: Tensor, size: int) -> Tensor:
+        """Return 1 for each of `size` pixels in each cell of the boxes, else 0: (R, group_size, size)."""
+        ops, cells = keras.ops, self.group_size
+        first, last = (ops.floor(side * self.spatial_scale + 0.5) for side in (start, end))
+        length = ops.maximum(last - first, 0.1)[:, None] / cells
+        steps, pixels = ops.arange(cells, dtype=float32)[None], ops.arange(size, dtype=float32)
+        begin = ops.clip(ops.floor(steps * length + first[:, None]), 0, size)[..., None]
+        stop = ops.clip(ops.ceil((steps + 1) * length + first[:, None]), 0, size)[..., None]
+        return ops.cast(ops.logical_and(pixels >= begin, pixels < stop), float32)
+
+
 def _float32(where: str, value: TensorLike) -> Tensor:
     """Return boxes as a float32 tensor."""
     return keras.ops.cast(as_floats(where, value), float32)

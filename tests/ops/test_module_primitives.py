@@ -13,7 +13,7 @@ import pytest
 import mixtrain
 from mixtrain import Tensor, ops
 from mixtrain.ops import auto_generate
-from mixtrain.ops.operations import _sequence_ops, array_ops, nn_ops, sparse_ops
+from mixtrain.ops.operations import _grad_ops, _sequence_ops, array_ops, nn_ops, sparse_ops
 from tests.backends import ON_TENSORFLOW, quick_every
 
 RECORDED = json.loads((pathlib.Path(__file__).parents[1] / "data/module_primitives_reference.json").read_text())
@@ -123,3 +123,11 @@ def test_optimizers_of_the_rows_with_a_gradient_write_what_was_recorded() -> Non
     nn_ops.SparseApplyAdagrad(0.1)(var, squares, grad, Tensor(np.array([0], np.int32)))
     np.testing.assert_allclose(var.asnumpy(), [[0.53333336, 0.22155356], [0.1, 0.5]], rtol=1e-6)
     np.testing.assert_allclose(squares.asnumpy(), [[0.36, 1.04], [0.1, 0.3]], rtol=1e-6)
+
+
+def test_a_gradient_of_pooled_regions_has_the_shape_of_the_pool() -> None:
+    boxes = Tensor(np.zeros((1, 5, 1), np.float32))
+    with pytest.raises(RuntimeError, match=r"PSROIPoolingGrad: the gradient must have shape \(1, 2, 2, 2\)"):
+        _grad_ops.PSROIPoolingGrad((4, 4), 0.5, 2, 2)(ops.zeros((1, 3, 2, 2)), boxes)
+    with pytest.raises(ValueError, match="PSROIPooling: features must have 8 channels; got 4"):
+        ops.PSROIPooling(0.5, 2, 2)(ops.zeros((1, 4, 4, 4)), boxes)

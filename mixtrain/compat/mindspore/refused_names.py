@@ -84,7 +84,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         **dict.fromkeys(("DynamicRNN", "DynamicGRUV2"), "it is an operator of Ascend. Write nn.LSTM or nn.GRU"),
         "FusedCastAdamWeightDecay": "it is an operator of a GPU. Write nn.AdamWeightDecay",
         **dict.fromkeys(("Pull", "Push"), _PARALLEL),
-        "PSROIPooling": "pooling by position and region is not offered. Write ops.ROIAlign",
     },
     "mixtrain.nn": {
         "LazyAdam": "gradients are dense here, and every row is stepped. Write nn.Adam",
