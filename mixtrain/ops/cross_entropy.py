@@ -66,7 +66,10 @@ def classes_last(
 
     `numbers_only`: what to write for one-hot labels, where probabilities are not accepted.
     """
-    logits, labels = as_float32(logits), backend.to_tensor(labels)
+    given, labels = backend.to_tensor(logits), backend.to_tensor(labels)
+    if not is_float(given.dtype):
+        raise checks.fail_type(where, "logits must be of a float dtype", given, "logits first, then labels")
+    logits = as_float32(given)
     shape = shape_of(logits)
     if not shape:
         raise checks.fail_value(where, "logits must have a class axis", shape, "logits (N, C)")

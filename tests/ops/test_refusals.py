@@ -140,3 +140,9 @@ def test_a_window_of_one_number_is_1(name: str, periodic: bool) -> None:
 def test_a_range_is_of_numbers(call: Callable[[], Any], kind: type[Exception]) -> None:
     with pytest.raises(kind, match=r"^ops\.arange: (start|end|step) must .* Write"):
         call()
+
+
+def test_logits_of_integers_are_refused_as_labels_that_came_first() -> None:
+    labels, logits = mixtrain.Tensor(np.array([[0], [1]], np.int32)), mixtrain.Tensor([[0.5], [1.0]])
+    with pytest.raises(TypeError, match=r"^ops\.cross_entropy: logits must be of a float dtype; got .* Write logits first"):
+        ops.cross_entropy(labels, logits)
