@@ -96,7 +96,7 @@ def weighted(result: Any) -> Any:
     return sum((part * Tensor(np.cos(np.arange(part.size)).reshape(part.shape).astype("f4"))).sum() for part in floats)
 
 
-@quick_every(8)
+@quick_every(17)
 @pytest.mark.parametrize("call", VALUES)
 def test_values_are_those_recorded(call: str) -> None:
     check(parts(call, function_of(call, inputs_of(call))()), VALUES[call]["out"])
@@ -114,7 +114,7 @@ def test_compiled_values_are_those_recorded(call: str) -> None:
     check(parts(call, run(*inputs.values())), VALUES[call]["out"])
 
 
-@quick_every(8)
+@quick_every(17)
 @pytest.mark.parametrize("call", [call for call, record in VALUES.items() if "grad" in record and "clone" not in call])
 def test_gradients_are_those_recorded(call: str) -> None:
     inputs, expected = inputs_of(call), VALUES[call]["grad"]

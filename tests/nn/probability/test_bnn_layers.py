@@ -59,6 +59,7 @@ def test_outputs_are_samples_around_those_of_the_means(compiled: bool) -> None:
     np.testing.assert_allclose(outputs.mean(0), expected, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_loss_and_its_gradients_are_those_of_mindspore() -> None:
     net = network()
     divergences = [float(cell.compute_kl_loss()) for cell in (net.conv, net.dense, net.local)]

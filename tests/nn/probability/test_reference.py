@@ -54,7 +54,7 @@ def test_functions_have_the_numbers_dtypes_shapes_and_errors_of_mindspore(name: 
     assert {key: text for key, text in wrong.items() if text} == {}
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_policies_and_autoencoders_train_as_in_mindspore(compiled: bool) -> None:
     losses = policies.train(mixtrain, msp, compiled=compiled)
