@@ -93,6 +93,10 @@ def stream_of(name: str, seed: int = 0) -> keras.random.SeedGenerator:
 
 def new_stream(seed: int) -> keras.random.SeedGenerator:
     """Return a random stream of a script's own, which `set_seed` leaves alone."""
+    if backend.is_tracing():  # Each trace would make another one.
+        raise RuntimeError(
+            "Generator: expected to be made outside compiled code; got one inside. Write Generator() before the call."
+        )
     with backend.eager_scope():
         stream = keras.random.SeedGenerator(seed)
     _Streams.of_generators.add(stream)
@@ -127,6 +131,21 @@ def _forget(mark: str) -> None:
 def stream_states() -> list[keras.Variable]:
     """Return the state variables of the streams of operations and generators."""
     return [stream.state for stream in (*_Streams.of_operations.values(), *_Streams.of_generators)]
+
+
+@contextlib.contextmanager
+def unmoved_streams() -> Iterator[None]:
+    """Put the streams of operations and generators back where they were before the code inside."""
+    before = [(state, backend.snapshot(state)) for state in stream_states()]
+    known = {id(state) for state, _ in before}
+    try:
+        yield
+    finally:
+        for state, value in before:
+            state.assign(value)
+        for state in stream_states():
+            if id(state) not in known:  # A new stream begins with no number drawn.
+                state.assign(state.value * np.array([1, 0], keras.backend.standardize_dtype(state.dtype)))
 
 
 def _start(name: str, seed: int) -> None:

@@ -116,7 +116,15 @@ def _pack(state: dict[str, Any]) -> Tensor:
 
 
 def _unpack(state: TensorLike) -> dict[str, Any]:
-    return json.loads(backend.to_numpy(state).astype(np.uint8).tobytes())
+    try:
+        values = json.loads(backend.to_numpy(state).astype(np.uint8).tobytes())
+    except ValueError:
+        values = None
+    if not isinstance(values, dict):
+        raise RuntimeError(str(checks.fail_value(
+            "Generator.set_state", "state must be one that get_state returned", state, "generator.get_state()"
+        )))
+    return values
 
 
 default_generator: Final = _ProcessGenerator()

@@ -63,7 +63,8 @@ def _randint(
     dtype = int64 if dtype is None else dtype
     if generator is None:
         return ops.randint(low, high, size, dtype=dtype)
-    return ops.cast(ops.floor(ops.add(ops.mul(_drawn(generator, "random", size), high - low), low)), dtype)
+    drawn = keras.random.randint(_sizes((size,)), low, high, seed=generator.stream)
+    return Tensor(drawn).astype(dtype)
 
 
 def _randint_like(input: Any, *bounds: int, dtype: DTypeLike | None = None, device: str | None = None) -> Any:
@@ -128,7 +129,9 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "index_add": lambda input, dim, index, source, *, alpha=1: Tensor.index_add(input, dim, index, source, alpha=alpha),
     "index_select": lambda input, dim, index: ops.index_select(input, dim, index),
     "meshgrid": _meshgrid,
-    "narrow": lambda input, dim, start, length: ops.narrow(input, dim, start, length),
+    "narrow": lambda input, dim, start, length: ops.narrow(
+        input, dim, start + ops.shape(input)[dim] if start < 0 else start, length
+    ),
     "permute": lambda input, dims: ops.permute(input, dims),
     "repeat_interleave": lambda input, repeats, dim=None, *, output_size=None: ops.repeat_interleave(
         input, repeats, dim

@@ -12,11 +12,12 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.boundary import in_mode, to_backend_tensors, to_current_values, to_tensors, wants_tensors
-from mixtrain.dtype import as_dtype, bool_, float32, is_complex, is_float, wider
+from mixtrain.dtype import as_dtype, bool_, float32, int64, is_complex, is_float, wider
 from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.parameter_reads import on_trial, parameter_read_dtype, parameters_read_as
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.repeated_forward import run_gradient
+from mixtrain.seed import unmoved_streams
 from mixtrain.step.gradient_hooks import hooked
 from mixtrain.typing import Tensor, Tree, Variable
 
@@ -157,7 +158,8 @@ def _of_integers(
         passed = [*floats, *_as_floats([*map(backend.to_tensor, weights)], dtype)]
         at = [*positions, *range(known, len(passed))]
         try:
-            gradients = differentiate(where, call, passed, {}, at, None, sens, only_first=only_first)[1]
+            with unmoved_streams():
+                gradients = differentiate(where, call, passed, {}, at, None, sens, only_first=only_first)[1]
         except Exception:  # What the function raises of floats, it does not of its own inputs.
             continue
         found = keras.tree.flatten(to_backend_tensors(gradients))
@@ -199,7 +201,10 @@ def _is_whole(value: Any) -> bool:
 def _in_integers(gradient: Any, value: Any) -> Any:
     if not _is_whole(value):
         return value
-    return keras.ops.zeros_like(value) if gradient is None else keras.ops.cast(gradient, value.dtype)
+    # By way of int64: out of the range of a narrow dtype, backends would round in ways of their own.
+    return keras.ops.zeros_like(value) if gradient is None else keras.ops.cast(
+        backend.to_tensor(gradient, int64), value.dtype
+    )
 
 
 def _call(fn: Callable[..., Any], inputs: Sequence[Any], names: tuple[str, ...], wants: bool) -> Tree:

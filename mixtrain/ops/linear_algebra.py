@@ -280,7 +280,11 @@ def _row_norms(x: Tensor, p: float) -> Tensor:
         return keras.ops.max(magnitude, axis=-1)
     if p == 0:
         return keras.ops.cast(keras.ops.count_nonzero(magnitude, axis=-1), x.dtype)
-    return keras.ops.cast(power_norm(widened(magnitude), p, -1), magnitude.dtype)
+    wide = widened(magnitude)
+    # Of equal rows the gradient is zero, as in MindSpore: that of the root at 0 is infinite.
+    equal = keras.ops.all(wide == 0, axis=-1, keepdims=True)
+    norms = power_norm(keras.ops.where(equal, keras.ops.ones_like(wide), wide), p, -1)
+    return keras.ops.cast(keras.ops.where(equal[..., 0], keras.ops.zeros_like(norms), norms), magnitude.dtype)
 
 
 def cond(A: TensorLike, p: float | str | None = None) -> Tensor:

@@ -32,6 +32,8 @@ def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
     x = tensor("ops.narrow", input)
     axis = axis_of("ops.narrow", axis, rank_of(x))
     size = x.shape[axis]
+    if start < 0:
+        raise checks.fail_value("ops.narrow", "start must be at least 0", start, "start=0")
     if size is not None and start + length > size:
         raise checks.fail_value("ops.narrow", f"start + length must be at most {size}", start + length, "length=1")
     return get_item(x, _along(axis, slice(start, start + length)))

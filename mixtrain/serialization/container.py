@@ -48,7 +48,12 @@ def pack(tensors: Mapping[str, Stored]) -> list[bytes | memoryview]:
     # Widest dtypes first, as in the library, so that each tensor is aligned for programs that map the file into memory.
     for name, value in sorted(tensors.items(), key=lambda item: -_array(item[1]).itemsize):
         array = _array(value)
-        dtype = _SAFETENSORS_NAMES[array.dtype.name if isinstance(value, np.ndarray) else value[1]]
+        dtype = _SAFETENSORS_NAMES.get(array.dtype.name if isinstance(value, np.ndarray) else value[1])
+        if dtype is None:
+            raise TypeError(
+                f"save_checkpoint: expected {name!r} to be of a dtype of files ({', '.join(_SAFETENSORS_NAMES)}); got "
+                f"{array.dtype.name}. Write its real and imaginary parts."
+            )
         content = _bytes_of(array)
         entries[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [offset, offset + content.nbytes]}
         values.append(content)

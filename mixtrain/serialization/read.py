@@ -138,6 +138,7 @@ def _checked_name(file_name: Any, file_format: str) -> str:
         raise checks.fail_type(_WHERE, "ckpt_file_name must be a str", file_name, 'ckpt_file_name="lenet.ckpt"')
     name = os.fspath(file_name)
     if not name.endswith(file_format):
-        advice = 'format="safetensors"' if name.endswith(".safetensors") else f'ckpt_file_name="{name}.{file_format}"'
+        other = next((kind for kind in FORMATS if kind != file_format and name.endswith(f".{kind}")), None)
+        advice = f'ckpt_file_name="{name}.{file_format}"' if other is None else f'format="{other}"'
         raise checks.fail_value(_WHERE, f"ckpt_file_name must end with {file_format}", name, advice)
     return name

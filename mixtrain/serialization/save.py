@@ -67,13 +67,19 @@ def save_checkpoint(
             _WHERE, 'the values of format="safetensors" must be tensors and numbers', values[texts[0]],
             f"no {texts[0]}, or format=\"ckpt\"",
         )
+    reserved = [name for name in values if name == "__metadata__" or name.startswith("mixtrain:")]
+    if reserved or not values:
+        raise checks.fail_value(
+            _WHERE, 'format="safetensors" needs parameters, of names that the format does not reserve',
+            reserved[0] if reserved else "none", 'another name, or format="ckpt"',
+        )
     content = {name: stored(value) for name, value in values.items()}
     in_thread = check_async_save(_WHERE, async_save)
     finish_writing()
     if process_group.current().rank:
         return
     if in_thread:
-        in_background(write_tensors, path, content)
+        in_background(write_tensors, path, _copied(content))
     else:
         write_tensors(path, content)
 
@@ -105,10 +111,15 @@ def write_checkpoint(
         write_file(path, values, state)
         remove_parts(path, files)
     elif async_save:
-        in_background(write_file, path, values, state)
+        in_background(write_file, path, _copied(values), state)
     else:
         write_file(path, values, state)
     return path
+
+
+def _copied(values: dict[str, Any]) -> dict[str, Any]:
+    """Copy arrays, which a script may change before the thread writes them."""
+    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()}
 
 
 def _chosen(save_obj: Any, choice_func: Callable[[str], bool] | None) -> dict[str, Any]:

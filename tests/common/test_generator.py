@@ -111,3 +111,12 @@ def test_compiled_functions_of_mint_draw_on_too(draw: Callable[[Generator], Tens
     compiled = mixtrain.jit(lambda: draw(generator))
     assert first != second
     assert [compiled().asnumpy().tolist() for _ in range(2)] == [first, second]
+
+
+def test_what_no_compiled_code_can_hold_and_no_state_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="Generator: expected to be made outside compiled code"):
+        mixtrain.jit(lambda x: x.uniform(generator=Generator()))(Tensor(_X))
+    for state in (Tensor(np.array([1, 2], np.uint8)), 3):
+        with pytest.raises(RuntimeError, match="Generator.set_state: state must be one that get_state returned"):
+            Generator().set_state(state)
+    assert mixtrain.default_generator is default_generator

@@ -123,3 +123,13 @@ def test_a_group_without_parameters_keeps_its_place_among_the_rates() -> None:
     assert [float(group["lr"]) for group in optimizer.param_groups] == pytest.approx([0.05, 0.05])
     with pytest.raises(ValueError, match="SGD: params must not be empty"):
         optim.SGD([{"params": []}], 0.1)
+
+
+@pytest.mark.parametrize("rate", [0.5, 1, Tensor(0.5)])
+@pytest.mark.parametrize("optimizer", [optim.SGD, ms.mint.optim.SGD])
+def test_a_rate_that_is_set_in_a_group_is_that_of_the_next_step(optimizer: Any, rate: Any) -> None:
+    weight = Parameter([1.0], name="w")
+    stepped = optimizer([weight], lr=0.1)
+    stepped.param_groups[0]["lr"] = rate
+    stepped((Tensor([1.0]),))
+    assert float(weight[0]) == 1.0 - float(rate)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from mixtrain import Generator, Parameter, Tensor, mint, nn
+from mixtrain import Generator, Parameter, Tensor, mint, nn, ops
 from mixtrain.compat.mindspore.refused_names import is_refused
 from mixtrain.mint import distributed, optim
 from tests.mint.test_recorded import RECORDED
@@ -179,3 +179,11 @@ def test_one_process_is_a_group_of_its_own() -> None:
     distributed.init_process_group()
     assert distributed.is_initialized()
     distributed.destroy_process_group()
+
+
+def test_a_start_may_count_from_the_end_and_large_integers_are_all_drawn() -> None:
+    assert mint.narrow(Tensor([[1.0, 2.0, 3.0]]), 1, -2, 2).asnumpy().tolist() == [[2.0, 3.0]]
+    with pytest.raises(ValueError, match="ops.narrow: start must be at least 0; got -2"):
+        ops.narrow(Tensor([[1.0, 2.0, 3.0]]), 1, -2, 2)
+    drawn = mint.randint(2**30, 2**30 + 10, (1000,), generator=Generator()).asnumpy()
+    assert set(drawn.tolist()) == set(range(2**30, 2**30 + 10))

@@ -378,3 +378,25 @@ def test_a_compiled_function_keeps_nothing_of_the_trial_of_its_gradient() -> Non
     weight.set_data(Tensor([4, 4], mixtrain.int32))
     assert product(Tensor([5.0, 7.0], mixtrain.float64)).asnumpy().tolist() == [20.0, 28.0]
     assert mixtrain.grad(product)(x).asnumpy().tolist() == [4, 4]
+
+
+def test_the_trial_of_a_gradient_draws_what_the_call_draws_and_moves_no_stream() -> None:
+    def scaled(x: Tensor) -> Tensor:
+        return (x * (ops.rand(1) * 1000)).sum()
+
+    mixtrain.set_seed(5)
+    value, gradient = mixtrain.value_and_grad(scaled)(Tensor([1], mixtrain.int32))
+    assert int(gradient[0]) == int(float(value))
+    following = ops.rand(2).asnumpy().tolist()
+    mixtrain.set_seed(5)
+    assert float(scaled(Tensor([1], mixtrain.int32))) == float(value)
+    assert ops.rand(2).asnumpy().tolist() == following
+
+
+def test_gradients_out_of_the_range_of_a_narrow_dtype_wrap_on_every_backend() -> None:
+    assert int(mixtrain.grad(lambda x: x * x)(Tensor([200], mixtrain.uint8))[0]) == 144  # As MindSpore 2.10.
+
+
+def test_distances_of_equal_rows_have_gradients_of_zero() -> None:
+    gradient = mixtrain.grad(lambda x: ops.cdist(x, x).sum())(Tensor([[1.0, 3.0], [0.0, 2.0]]))
+    np.testing.assert_allclose(gradient.asnumpy(), [[2**0.5] * 2, [-(2**0.5)] * 2], rtol=1e-6)

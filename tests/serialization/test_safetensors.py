@@ -99,3 +99,20 @@ def test_a_checkpoint_of_a_run_is_read_whole_in_this_format_too(tmp_path: pathli
     save_checkpoint({"w": Tensor([1.0]), "note": "text"}, tmp_path / "a.ckpt")
     (tmp_path / "a.ckpt").rename(tmp_path / "a.safetensors")
     assert load_checkpoint(tmp_path / "a.safetensors", format="safetensors")["note"] == "text"
+
+
+@pytest.mark.parametrize("content", [{}, {"__metadata__": Tensor([1.0])}, {"mixtrain:description": Tensor([1.0])}])
+def test_what_no_reader_finds_again_is_not_written(tmp_path: pathlib.Path, content: dict[str, Tensor]) -> None:
+    with pytest.raises(ValueError, match='format="safetensors" needs parameters, of names'):
+        save_checkpoint(content, tmp_path / "a", format="safetensors")
+    with pytest.raises(TypeError, match="expected 'w' to be of a dtype of files .* got complex64"):
+        save_checkpoint({"w": np.ones(2, np.complex64)}, tmp_path / "a", format="safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["ckpt", "safetensors"])
+def test_an_array_that_changes_while_a_thread_writes_is_written_as_it_was(tmp_path: pathlib.Path, form: str) -> None:
+    array = np.zeros(2_000_000, np.float32)
+    save_checkpoint({"w": array}, tmp_path / f"a.{form}", async_save=True, format=form)
+    array += 1
+    assert not load_checkpoint(tmp_path / f"a.{form}", format=form)["w"].asnumpy().any()

@@ -12,6 +12,7 @@ import ml_dtypes
 from mixtrain import checks, context, dataset  # noqa: F401  `dataset` of MindSpore has `context`, too.
 from mixtrain.cell.cell import Cell
 from mixtrain.common.accepted import no_inline
+from mixtrain.common.generator import default_generator  # noqa: F401
 from mixtrain.common.jit_function import trace_call
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor

@@ -193,7 +193,7 @@ def _find(module: types.ModuleType, name: str) -> Any:
         return importlib.import_module(below)
     homes = [importlib.import_module(home) for home in HOMES.get(path, ())]
     if name == "__all__" and homes:
-        return sorted({other for home in homes for other in public_names(home)})
+        return sorted({other for home in homes for other in public_names(home) if not other.startswith("__")})
     # A function that is named as its module is in MindSpore, as `mutable` is, comes before the module.
     if not name.startswith("__"):
         for home in homes:

@@ -10,11 +10,22 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter
+from mixtrain.common.tensor import Tensor
 from mixtrain.optim.groups import ParamsLike
 from mixtrain.optim.optimizer import Optimizer as StepOptimizer
-from mixtrain.typing import Tensor
 
 _DECAY = "weight_decay"
+
+
+class _Group(dict[str, Any]):
+    """The options of a group; setting "lr" sets the rate that steps read."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        rate = self.get(name)
+        if name == "lr" and isinstance(rate, Parameter) and value is not rate:
+            rate.set_data(Tensor(np.float32(value) if isinstance(value, int | float) else value))
+        else:
+            super().__setitem__(name, value)
 
 
 class Optimizer(StepOptimizer):
@@ -54,6 +65,7 @@ class Optimizer(StepOptimizer):
         rates = [{"params": group["params"], "lr": _rate(where, group["lr"], n)} for n, group in enumerate(groups)]
         super().__init__(0.0, [rate for rate in rates if rate["params"]])
         # Bypass attribute tracking: lists and dicts of variables are not child cells or parameters.
+        groups = [_Group(group) for group in groups]
         for name, value in (("defaults", defaults), ("param_groups", groups), ("lrs", []), ("group_start_id", [0])):
             object.__setattr__(self, name, value)
         for group in groups:

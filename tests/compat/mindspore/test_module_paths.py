@@ -106,6 +106,13 @@ def test_a_function_that_is_named_as_its_module_stays_a_function() -> None:
     assert mixtrain.common.mutable is mixtrain.mutable
 
 
+@pytest.mark.parametrize("path", ["mixtrain.common", "mixtrain.common.api", "mixtrain.train.serialization"])
+def test_all_names_of_a_home_are_imported_by_a_star(path: str) -> None:
+    namespace: dict[str, object] = {}
+    exec(f"from {path} import *", namespace)
+    assert namespace["Parameter"] is mixtrain.Parameter
+
+
 def test_old_homes_give_the_very_objects() -> None:
     assert importlib.import_module("mixtrain.ops.operations").ReduceMean is mixtrain.ops.ReduceMean
     assert importlib.import_module("mixtrain.train.serialization").load_checkpoint is mixtrain.load_checkpoint

@@ -244,3 +244,8 @@ def test_modules_are_imported_as_in_mindspore() -> None:
     assert msp.distribution is distribution is msd and nn.probability is msp
     module = importlib.import_module("mixtrain.nn.probability.distribution.log_normal")
     assert module.LogNormal is msd.LogNormal
+
+
+def test_a_log_normal_has_a_finite_gradient_below_zero() -> None:
+    gradient = mixtrain.grad(lambda x: msp.distribution.LogNormal(0.0, 1.0).cdf(x).sum())(mixtrain.Tensor([-1.0, 0.5]))
+    np.testing.assert_allclose(gradient.asnumpy(), [0.0, 0.6274961], rtol=1e-5)

@@ -116,7 +116,9 @@ class LogNormal(TransformedDistribution, Family, parameters=("loc", "scale")):
         return super()._log_prob(value, loc, scale)
 
     def _cdf(self, value: Tensor, loc: Tensor = None, scale: Tensor = None) -> Tensor:
-        return ops.where(self._check_value(value, "value") > 0, super()._cdf(value, loc, scale), 0.0)
+        value = self._check_value(value, "value")
+        inside = ops.where(value > 0, value, 1.0)  # Below 0 the logarithm has no gradient.
+        return ops.where(value > 0, super()._cdf(inside, loc, scale), 0.0)
 
     def _sample(self, shape: tuple[int, ...] = (), loc: Tensor = None, scale: Tensor = None) -> Tensor:
         return super()._sample(shape, loc, scale)
