@@ -400,3 +400,25 @@ def test_gradients_out_of_the_range_of_a_narrow_dtype_wrap_on_every_backend() ->
 def test_distances_of_equal_rows_have_gradients_of_zero() -> None:
     gradient = mixtrain.grad(lambda x: ops.cdist(x, x).sum())(Tensor([[1.0, 3.0], [0.0, 2.0]]))
     np.testing.assert_allclose(gradient.asnumpy(), [[2**0.5] * 2, [-(2**0.5)] * 2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_parameter_that_is_read_after_it_was_written_has_the_gradient(compiled: bool) -> None:
+    # As on MindSpore 2.10.
+    weight = mixtrain.Parameter(Tensor([1.0]), name="w")
+
+    def doubled(x: Tensor) -> Tensor:
+        weight.set_data(weight * 2.0)
+        return (weight * x).sum()
+
+    def squared(x: Tensor) -> Tensor:
+        ops.assign(weight, x)
+        return (weight * weight).sum()
+
+    for function, x, expected, by_x in ((doubled, [1.0], [1.0], [2.0]), (squared, [3.0], [6.0], [0.0])):
+        def call(x: Tensor, function: Callable[..., Any] = function) -> Any:
+            weight.set_data(Tensor([1.0]))
+            return mixtrain.grad(function, 0, [weight])(x)
+
+        of_x, (of_weight,) = (mixtrain.jit(call) if compiled else call)(Tensor(x))
+        assert (of_x.asnumpy().tolist(), of_weight.asnumpy().tolist()) == (by_x, expected)

@@ -19,6 +19,34 @@ from mixtrain.backend.tensor_base import backend_value
 from mixtrain.typing import Tensor, Tree
 
 
+@jax.custom_vjp
+def _standing_for(source: Tensor, value: Tensor) -> Tensor:
+    """Return `value`, with the gradients of `source`."""
+    del source
+    return value
+
+
+_standing_for.defvjp(lambda source, value: (value, None), lambda _, gradient: (gradient, jnp.zeros_like(gradient)))
+
+
+class _Differentiated(StateScope):
+    """A scope in which reading a Parameter has gradients by the Parameter, also after it was written.
+
+    TensorFlow's variables and MindSpore's Parameters have them so. Keras's layers keep those that Keras gives them.
+    """
+
+    def __init__(self, variables: Variables, values: Sequence[Tensor]) -> None:
+        super().__init__(variables, values)
+        self._sources = dict(self.state_mapping)
+
+    def add_update(self, update: tuple[keras.Variable, Tensor]) -> None:
+        variable, value = update
+        if hasattr(variable, "stored_dtype"):  # Those of mixtrain have it.
+            value, source = jax.lax.stop_gradient(value), self._sources.get(id(variable))
+            value = value if source is None else _standing_for(source, value)
+        super().add_update((variable, value))
+
+
 def value_and_gradient(
     function: Differentiable, variables: Variables, tensors: Sequence[Tensor] = (), factor: Tensor | None = None
 ) -> tuple[Tensor, Tree, list[Tensor]]:
@@ -29,7 +57,8 @@ def value_and_gradient(
 
     def forward(floats: dict[int, Tensor]) -> tuple[Tensor, Tree]:
         inputs = [floats.get(index, value) for index, value in enumerate(values)]
-        with StateScope([variables[index] for index in trainable], [inputs[index] for index in trainable]) as scope:
+        sources = [variables[index] for index in trainable]
+        with _Differentiated(sources, [inputs[index] for index in trainable]) as scope:
             results, fill = split_tensors(function(*inputs[len(variables) :]))
             written = list(scope.written.values())
             states = scope.values_of(written)
