@@ -235,6 +235,8 @@ UpsampleTrilinear3DGrad = _of(
     lambda x, size=None, scales=None, align_corners=False: ops.UpsampleTrilinear3D(align_corners)(x, size, scales),
     align_corners=False,
 )
+
+
 def _position_sensitive(
     dy: Tensor, rois: Tensor, input_size: int | Sequence[int], output_dim: int, group_size: int, **settings: Any
 ) -> Tensor:

@@ -273,9 +273,9 @@ def _weighted_sum(where: str, outputs: Tree, sens: Tree) -> Tensor:
         _weighted(where, value, weight)
         for value, weight in zip(tensors, weights, strict=True) if is_float(value.dtype) or is_complex(value.dtype)
     ]
-    if not terms and outputs is not None and all(isinstance(leaf, int) for leaf in keras.tree.flatten(outputs)):
-        return keras.ops.zeros(())  # Of sizes and the like the gradients are zeros, as in MindSpore.
     if not terms:
+        if outputs is not None and all(isinstance(leaf, int) for leaf in keras.tree.flatten(outputs)):
+            return keras.ops.zeros(())  # Of sizes and the like the gradients are zeros, as in MindSpore.
         raise checks.fail_type(where, "the function must return a float tensor", outputs, "return loss")
     return terms[0] if len(terms) == 1 else sum(keras.ops.sum(term) for term in terms)
 

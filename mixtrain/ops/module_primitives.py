@@ -158,10 +158,7 @@ SparseReshape = primitive("SparseReshape", _reshaped)
 AddExt = primitive("AddExt", lambda input, other, alpha=1: ops.add(input, ops.mul(other, alpha)))
 ArgminV2 = primitive("ArgminV2", ops.argmin)
 Expand = primitive("Expand", ops.broadcast_to)
-MultilabelMarginLoss = configured(
-    "MultilabelMarginLoss", lambda x, target, reduction: ops.multilabel_margin_loss(x, target, reduction),
-    reduction="mean",
-)
+MultilabelMarginLoss = configured("MultilabelMarginLoss", ops.multilabel_margin_loss, reduction="mean")
 OnesLikeExt = primitive("OnesLikeExt", lambda input, dtype=None: ops.ones_like(input, dtype=dtype))
 ReLUV3 = primitive("ReLUV3", ops.relu)
 SubExt = primitive("SubExt", lambda input, other, alpha=1: ops.sub(input, ops.mul(other, alpha)))

@@ -86,11 +86,12 @@ def load_checkpoint_async(
 
     Example: ``load_checkpoint_async("lenet.ckpt").result()``.
     """
-    name = _checked_name(ckpt_file_name, "safetensors" if str(ckpt_file_name).endswith(".safetensors") else "ckpt")
+    file_format = "safetensors" if str(ckpt_file_name).endswith(".safetensors") else "ckpt"
+    name = _checked_name(ckpt_file_name, file_format)
     thread = ThreadPoolExecutor(1, "mixtrain-load-checkpoint")
     future = thread.submit(
         load_checkpoint, name, net, strict_load, filter_prefix, dec_key, dec_mode, specify_prefix, choice_func,
-        format="safetensors" if name.endswith(".safetensors") else "ckpt",
+        format=file_format,
     )
     thread.shutdown(wait=False)
     return future

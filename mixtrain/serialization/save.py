@@ -73,13 +73,13 @@ def save_checkpoint(
             _WHERE, 'format="safetensors" needs parameters, of names that the format does not reserve',
             reserved[0] if reserved else "none", 'another name, or format="ckpt"',
         )
-    content = {name: stored(value) for name, value in values.items()}
     in_thread = check_async_save(_WHERE, async_save)
+    content = _stored(values, in_thread)
     finish_writing()
     if process_group.current().rank:
         return
     if in_thread:
-        in_background(write_tensors, path, _copied(content))
+        in_background(write_tensors, path, content)
     else:
         write_tensors(path, content)
 
@@ -98,8 +98,7 @@ def write_checkpoint(
         finish_writing()
         named, files = write_parts(path, spanning, [*entries])
         entries = {name: value for name, value in entries.items() if name not in spanning}
-    values = named | {name: stored(value) for name, value in entries.items()}
-    values |= {name: stored(value) for name, value in check_append_dict(_WHERE, append_dict).items()}
+    values = named | _stored(entries, async_save) | _stored(check_append_dict(_WHERE, append_dict), async_save)
     if is_layer(save_obj):
         state = take_run_state(save_obj, position or {})
     else:
@@ -111,15 +110,18 @@ def write_checkpoint(
         write_file(path, values, state)
         remove_parts(path, files)
     elif async_save:
-        in_background(write_file, path, _copied(values), state)
+        in_background(write_file, path, values, state)
     else:
         write_file(path, values, state)
     return path
 
 
-def _copied(values: dict[str, Any]) -> dict[str, Any]:
-    """Copy arrays, which a script may change before the thread writes them."""
-    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+def _stored(values: Mapping[str, Any], in_thread: bool | str) -> dict[str, Any]:
+    """Return what a file stores of values; of a script's arrays, which it may change before a thread writes, copies."""
+    return {
+        name: stored(value.copy() if in_thread and isinstance(value, np.ndarray) else value)
+        for name, value in values.items()
+    }
 
 
 def _chosen(save_obj: Any, choice_func: Callable[[str], bool] | None) -> dict[str, Any]:
