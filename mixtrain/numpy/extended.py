@@ -19,7 +19,7 @@ _Function = Callable[..., Tensor]
 
 def _of_operator(function: _Function) -> _Function:
     """Return an operator of this package, with its gradient, as a function of backend tensors."""
-    return lambda x1, x2: to_backend_tensors(function(x1, x2))
+    return lambda *arrays: to_backend_tensors(function(*arrays))
 
 
 def _with_ddof(name: Literal["std", "var", "nanstd", "nanvar"]) -> _Function:
@@ -130,6 +130,8 @@ EXTENDED: Final[dict[str, _Function]] = {
     "average": _average,
     **{
         name: _of_operator(getattr(ops, name))
-        for name in ("maximum", "minimum", "copysign", "float_power", "hypot", "logaddexp", "logaddexp2")
+        for name in (
+            "abs", "absolute", "maximum", "minimum", "copysign", "float_power", "hypot", "logaddexp", "logaddexp2",
+        )
     },
 }

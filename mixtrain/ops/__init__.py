@@ -66,7 +66,7 @@ from mixtrain.ops.random import (
 )
 from mixtrain.ops.reduction import (
     ReduceAll, ReduceAny, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum, all, any, count_nonzero,
-    logsumexp, mean, norm, prod, reduce_max, reduce_mean, reduce_min, reduce_sum, std, std_mean, sum, var, var_mean,
+    logsumexp, mean, prod, reduce_max, reduce_mean, reduce_min, reduce_sum, std, std_mean, sum, var, var_mean,
 )
 from mixtrain.ops.regions import NMSWithMask, PSROIPooling, ROIAlign
 from mixtrain.ops.repetition import (
@@ -118,11 +118,13 @@ from mixtrain.ops.numeric import (
     scalar_sub, signbit, truncate_div, truncate_mod, xlogy,
 )
 from mixtrain.ops.linear_algebra import (
-    Cholesky, Cross, Ger, LogMatrixDeterminant, LpNorm, MatrixBandPart, MatrixDeterminant, MatrixInverse,
-    MatrixPower, MatrixSolve, Pdist, Qr, addbmm, addmv, addr, adjoint, batch_dot, bidense, block_diag, cdist, cholesky,
-    cholesky_inverse, cholesky_solve, cond, cosine_similarity, cross, dense, det, dist, ger, inner, inverse, kron,
-    logdet, lstsq, matrix_band_part, matrix_norm, matrix_power, matrix_solve, pdist, pinv, qr, slogdet, svd, trace,
-    vecdot, vector_norm,
+    Cholesky, Cross, Ger, LogMatrixDeterminant, MatrixBandPart, MatrixDeterminant, MatrixInverse, MatrixPower,
+    MatrixSolve, Qr, addbmm, addmv, addr, adjoint, batch_dot, bidense, block_diag, cholesky, cholesky_inverse,
+    cholesky_solve, cond, cross, dense, det, ger, inner, inverse, kron, logdet, lstsq, matrix_band_part,
+    matrix_power, matrix_solve, pinv, qr, slogdet, svd, trace, vecdot,
+)
+from mixtrain.ops.norms import (
+    LpNorm, Pdist, cdist, cosine_similarity, dist, matrix_norm, norm, pdist, vector_norm,
 )
 from mixtrain.ops.statistics import (
     Cummax, Cummin, InTopK, SearchSorted, aminmax, argwhere, bincount, bucketize, cov, cummax, cummin, histc,

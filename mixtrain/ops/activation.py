@@ -9,6 +9,7 @@ import keras
 from mixtrain import checks
 from mixtrain.ops.elementwise import unary, unary_function
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
+from mixtrain.ops.limits import clipped
 from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import Tensor, TensorLike
 
@@ -24,6 +25,16 @@ def scaled_elu(x: Tensor) -> Tensor:
     return keras.ops.where(x == 0, 1.0507009873554805 * x, keras.ops.selu(x))
 
 
+def relu_up_to_6(x: Tensor) -> Tensor:
+    """Return `relu6`; its derivative at 6, which halves reach often, is 1."""
+    return keras.ops.where(x == 6, x, keras.ops.relu6(x))
+
+
+def hard_swish(x: Tensor) -> Tensor:
+    """Return `hardswish`; its derivatives at -3 and 3 are those of the numbers between."""
+    return keras.ops.where(keras.ops.abs(x) == 3, x * (x + 3) / 6, keras.ops.hard_silu(x))
+
+
 def continuous_elu(x: Tensor, alpha: float) -> Tensor:
     """Return `celu`; its derivative at 0 is 1, and that of Keras's on TensorFlow 2."""
     low = keras.ops.where(x > 0, keras.ops.zeros_like(x), x)
@@ -33,10 +44,10 @@ def continuous_elu(x: Tensor, alpha: float) -> Tensor:
 # ---- operators ------------------------------------------------------------------------------------------------------
 sigmoid = unary_function("sigmoid", keras.ops.sigmoid, "1 / (1 + exp(-`input`)).")
 tanh = unary_function("tanh", keras.ops.tanh, "The hyperbolic tangent of `input`.")
-relu6 = unary_function("relu6", keras.ops.relu6, "min(max(`x`, 0), 6).", parameter="x")
+relu6 = unary_function("relu6", relu_up_to_6, "min(max(`x`, 0), 6).", parameter="x")
 silu = unary_function("silu", keras.ops.silu, "`input` * sigmoid(`input`).")
 selu = unary_function("selu", scaled_elu, "The scaled exponential linear unit of `input`.")
-hardswish = unary_function("hardswish", keras.ops.hard_silu, "`input` * hardsigmoid(`input`).")
+hardswish = unary_function("hardswish", hard_swish, "`input` * hardsigmoid(`input`).")
 hardsigmoid = unary_function("hardsigmoid", keras.ops.hard_sigmoid, "(`input` + 3) / 6, not below 0 and not above 1.")
 softsign = unary_function("softsign", keras.ops.softsign, "`x` / (1 + |`x`|).", parameter="x")
 logsigmoid = unary_function("logsigmoid", keras.ops.log_sigmoid, "The logarithm of the sigmoid of `x`.", parameter="x")
@@ -113,7 +124,7 @@ def softplus(input: TensorLike, beta: float = 1, threshold: float = 20) -> Tenso
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """`input` clipped to the range from `min_val` to `max_val`. Example: ``ops.hardtanh(x)``."""
     low, high = checks.number("ops.hardtanh", "min_val", min_val), checks.number("ops.hardtanh", "max_val", max_val)
-    return unary("ops.hardtanh", lambda x: keras.ops.clip(x, low, high), input, floats=True)
+    return unary("ops.hardtanh", lambda x: clipped(x, low, high), input, floats=True)
 
 
 def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:

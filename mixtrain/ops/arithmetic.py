@@ -18,7 +18,8 @@ from mixtrain.typing import Tensor, TensorLike
 
 
 def _fmod(x: Tensor, y: Tensor) -> Tensor:
-    return keras.ops.multiply(keras.ops.sign(x), keras.ops.mod(keras.ops.abs(x), keras.ops.abs(y)))
+    rest = keras.ops.multiply(keras.ops.sign(x), keras.ops.mod(keras.ops.abs(x), keras.ops.abs(y)))
+    return keras.ops.where((x == 0) & (y != 0), x, rest)  # Of which the derivative by `x` is 1 there too.
 
 
 def _hypot(x: Tensor, y: Tensor) -> Tensor:
@@ -57,17 +58,17 @@ def _shared_at_ties(compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return shared
 
 
-_maximum = _shared_at_ties(keras.ops.maximum)
+larger, smaller = _shared_at_ties(keras.ops.maximum), _shared_at_ties(keras.ops.minimum)
 
 
 def _logaddexp(x: Tensor, y: Tensor, log_of_base: float = 1.0) -> Tensor:
     # The difference of infinities of one sign would be NaN.
     distance = keras.ops.abs(keras.ops.where(keras.ops.equal(x, y), keras.ops.zeros_like(x), x - y))
-    return _maximum(x, y) + keras.ops.log1p(keras.ops.exp(-distance * log_of_base)) / log_of_base
+    return larger(x, y) + keras.ops.log1p(keras.ops.exp(-distance * log_of_base)) / log_of_base
 
 
-maximum = binary_function("maximum", _maximum, "The larger of `input` and `other`.")
-minimum = binary_function("minimum", _shared_at_ties(keras.ops.minimum), "The smaller of `input` and `other`.")
+maximum = binary_function("maximum", larger, "The larger of `input` and `other`.")
+minimum = binary_function("minimum", smaller, "The smaller of `input` and `other`.")
 atan2 = binary_function(
     "atan2", keras.ops.arctan2, "The angle of the point (`other`, `input`), in radians.", floats=True
 )

@@ -58,8 +58,27 @@ def _extreme_with_index(
         # Where no element is beyond `initial`, all are equal, and the index is 0.
         bounded = (keras.ops.maximum if largest else keras.ops.minimum)(bounded, start)
     indices = _index_of_nan(bounded, _arg_extreme(where, largest, bounded, axis, True, int64), axis)
-    indices = indices if keepdims or rank_of(x) == 0 else keras.ops.squeeze(indices, axis)
-    return _extreme(where, largest, x, axis, keepdims, initial, mask), indices
+    if initial is None and mask is None:
+        values = _at_first(x, indices, axis, keepdims)
+    else:
+        values = _extreme(where, largest, x, axis, keepdims, initial, mask)
+    return values, indices if keepdims or rank_of(x) == 0 else keras.ops.squeeze(indices, axis)
+
+
+def first_extreme(x: Tensor, largest: bool, axis: int, keepdims: bool = False) -> Tensor:
+    """Return the maximum or minimum along `axis`, whose gradient is that of the first of equal elements."""
+    indices = (keras.ops.argmax if largest else keras.ops.argmin)(x, axis=axis, keepdims=True)
+    return _at_first(x, _index_of_nan(x, indices, axis), axis, keepdims)
+
+
+def _at_first(x: Tensor, indices: Tensor, axis: int, keepdims: bool) -> Tensor:
+    """Return the elements at `indices`, which keep `axis`; the others have no part in the gradient."""
+    if rank_of(x) == 0:
+        return x
+    shape = [1] * rank_of(x)
+    shape[axis] = -1
+    places = keras.ops.reshape(keras.ops.arange(keras.ops.shape(x)[axis], dtype=indices.dtype), shape)
+    return keras.ops.sum(keras.ops.where(places == indices, x, keras.ops.zeros_like(x)), axis, keepdims=keepdims)
 
 
 def _index_of_nan(x: Tensor, indices: Tensor, axis: int) -> Tensor:
@@ -217,8 +236,7 @@ def _argument_with_value(name: str, word: str) -> type[Primitive]:
 
     def extreme(input: TensorLike, *, axis: int = 0, keep_dims: bool = False) -> tuple[Tensor, Tensor]:
         axes_of(where, axis, rank_of(tensor(where, input)))
-        index = _arg_extreme(where, largest, input, axis, keep_dims, int64)
-        return index, _extreme(where, largest, input, axis, keep_dims, None, None)
+        return _extreme_with_index(where, largest, input, axis, keep_dims, None, None)[::-1]
 
     named(extreme, name, (
         f"(index, value) of the {word} element along `axis`; `keep_dims` keeps the axis with size 1. "

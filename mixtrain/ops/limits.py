@@ -8,7 +8,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.dtype import is_float
-from mixtrain.ops.arithmetic import maximum, minimum
+from mixtrain.ops.arithmetic import larger, maximum, minimum, smaller
 from mixtrain.ops.elementwise import binary
 from mixtrain.ops.inputs import is_number, tensor
 from mixtrain.typing import Tensor, TensorLike, Tree
@@ -25,6 +25,11 @@ def clip_by_value(
     if clip_value_min is None and clip_value_max is None:
         raise checks.fail_value("ops.clip_by_value", "a bound must be given", None, "clip_value_min=0.0")
     return _clipped(x, (clip_value_min, maximum), (clip_value_max, minimum))
+
+
+def clipped(x: Tensor, low: float, high: float) -> Tensor:
+    """Return `clip_by_value` of a backend tensor and two numbers."""
+    return smaller(larger(x, low), high)
 
 
 def _clipped(x: Tree, *bounds: tuple[TensorLike | None, Callable[[TensorLike, TensorLike], Tensor]]) -> Tree:

@@ -1,4 +1,4 @@
-"""Linear algebra: products with an addend, determinants, factorizations, solvers and norms, with their primitives."""
+"""Linear algebra: products with an addend, determinants, factorizations, and solvers, with their primitives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from mixtrain.ops.complex_numbers import conj
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, pair, rank_of, tensor, widened
 from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive, primitives
 from mixtrain.ops.products import bmm, matmul, mv, outer
-from mixtrain.ops.reduction import norm, norm_along, power_norm
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -226,67 +225,6 @@ def trace(
     return total if dtype is None else keras.ops.cast(total, as_dtype(dtype))
 
 
-def vector_norm(
-    x: TensorLike, ord: float = 2, axis: int | Sequence[int] | None = None, keepdims: bool = False, *,
-    dtype: DTypeLike | None = None,
-) -> Tensor:
-    """The norm of order `ord` of vectors along `axis` of `x`, computed in `dtype`; `keepdims` keeps the axes."""
-    value = as_floats("ops.vector_norm", x)
-    value = value if dtype is None else keras.ops.cast(value, dtype)
-    rank = rank_of(value)
-    axes = range(rank) if axis is None else axes_of("ops.vector_norm", axis, rank)
-    reduced = [index % rank for index in axes] if rank else []
-    kept = [index for index in range(rank) if index not in reduced]
-    # All of several axes are one vector.
-    vectors = keras.ops.reshape(keras.ops.transpose(value, (*kept, *reduced)), [*[value.shape[i] for i in kept], -1])
-    result = norm(vectors, ord, -1)
-    return keras.ops.expand_dims(result, sorted(reduced)) if keepdims and reduced else result
-
-
-def matrix_norm(
-    A: TensorLike, ord: float | str = "fro", axis: Sequence[int] = (-2, -1), keepdims: bool = False, *,
-    dtype: DTypeLike | None = None,
-) -> Tensor:
-    """The norm of order `ord` of the matrices on `axis` of `A`, computed in `dtype`; `keepdims` keeps the axes."""
-    value = as_floats("ops.matrix_norm", A)
-    value = value if dtype is None else keras.ops.cast(value, dtype)
-    return keras.ops.cast(norm_along(widened(value), ord, tuple(axis), keepdims), value.dtype)
-
-
-def dist(input: TensorLike, other: TensorLike, p: float = 2.0) -> Tensor:
-    """The norm of order `p` of `input` - `other`."""
-    x, y = pair("ops.dist", input, other)
-    return vector_norm(keras.ops.subtract(x, y), p)
-
-
-def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
-    """Distances of order `p` between the rows of `x1` and those of `x2`."""
-    x, y = pair("ops.cdist", x1, x2, broadcast=False)
-    return _row_norms(x[..., :, None, :] - y[..., None, :, :], p)
-
-
-def pdist(input: TensorLike, p: float = 2.0) -> Tensor:
-    """Distances of order `p` between all pairs of rows of `input`."""
-    x = as_floats("ops.pdist", input)
-    pairs = list(itertools.combinations(range(x.shape[-2]), 2))
-    first, second = ([pair[index] for pair in pairs] for index in (0, 1))
-    return _row_norms(keras.ops.take(x, first, axis=-2) - keras.ops.take(x, second, axis=-2), p)
-
-
-def _row_norms(x: Tensor, p: float) -> Tensor:
-    """Compute the norms of order `p` of the rows of `x`."""
-    magnitude = keras.ops.abs(x)
-    if p == math.inf:
-        return keras.ops.max(magnitude, axis=-1)
-    if p == 0:
-        return keras.ops.cast(keras.ops.count_nonzero(magnitude, axis=-1), x.dtype)
-    wide = widened(magnitude)
-    # Of equal rows the gradient is zero, as in MindSpore: that of the root at 0 is infinite.
-    equal = keras.ops.all(wide == 0, axis=-1, keepdims=True)
-    norms = power_norm(keras.ops.where(equal, keras.ops.ones_like(wide), wide), p, -1)
-    return keras.ops.cast(keras.ops.where(equal[..., 0], keras.ops.zeros_like(norms), norms), magnitude.dtype)
-
-
 def cond(A: TensorLike, p: float | str | None = None) -> Tensor:
     """The condition number of the matrices `A` in the norm `p`; None is the ratio of the extreme singular values."""
     x = as_floats("ops.cond", A)
@@ -295,15 +233,6 @@ def cond(A: TensorLike, p: float | str | None = None) -> Tensor:
         ratio = values[..., 0] / values[..., -1]
         return 1 / ratio if p == -2 else ratio
     return keras.ops.norm(x, ord=p, axis=(-2, -1)) * keras.ops.norm(keras.ops.inv(x), ord=p, axis=(-2, -1))
-
-
-def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-08) -> Tensor:
-    """The cosine similarity of vectors along `dim` of `x1` and `x2`; `eps` is the least product of their norms."""
-    x, y = pair("ops.cosine_similarity", x1, x2)
-    dtype, x, y = x.dtype, widened(x), widened(y)
-    x_norm, y_norm = (keras.ops.sqrt(keras.ops.sum(value * value, axis=dim)) for value in (x, y))
-    similarity = keras.ops.sum(x * y, axis=dim) / keras.ops.maximum(x_norm * y_norm, eps)
-    return keras.ops.cast(similarity, dtype) if is_half(dtype) else similarity
 
 
 def block_diag(*inputs: TensorLike) -> Tensor:
@@ -325,7 +254,6 @@ def matrix_band_part(x: TensorLike, lower: int, upper: int) -> Tensor:
 
 
 Ger = primitive("Ger", ger)
-Pdist = configured("Pdist", pdist, p=2.0)
 MatrixPower = configured("MatrixPower", matrix_power, n=REQUIRED)
 MatrixDeterminant, LogMatrixDeterminant, MatrixBandPart = primitives(
     MatrixDeterminant=det, LogMatrixDeterminant=slogdet, MatrixBandPart=matrix_band_part,
@@ -336,14 +264,3 @@ MatrixInverse = configured("MatrixInverse", _inverse, adjoint=False)
 # As in MindSpore, -65530 is the first axis of length 3.
 Cross = configured("Cross", lambda input, other, dim: cross(input, other, None if dim == -65530 else dim), dim=-65530)
 Qr = configured("Qr", lambda x, full_matrices: qr(x, "complete" if full_matrices else "reduced"), full_matrices=False)
-
-
-@as_primitive()
-def LpNorm(
-    input: TensorLike, *, axis: int | Sequence[int], p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12
-) -> Tensor:
-    """The norm of order `p` along `axis`, at least `epsilon`; `keep_dims` keeps it: ``ops.LpNorm(axis=[0, 1])(x)``."""
-    axes = tuple(axis) if isinstance(axis, (list, tuple)) else axis
-    x = as_floats("ops.LpNorm", input)
-    norms = power_norm(keras.ops.abs(widened(x)), p, axes, keep_dims)
-    return keras.ops.cast(keras.ops.maximum(norms, epsilon), x.dtype)

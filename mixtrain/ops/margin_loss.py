@@ -45,8 +45,11 @@ def margin_ranking_loss(
     input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
     """max(0, `margin` - `target` * (`input1` - `input2`)); `reduction` is "mean", "sum" or "none"."""
-    difference = as_float32(target) * (as_float32(input1) - as_float32(input2))
-    return reduce_loss("ops.margin_ranking_loss", keras.ops.relu(float(margin) - difference), reduction)
+    losses = float(margin) - as_float32(target) * (as_float32(input1) - as_float32(input2))
+    # A loss of 0 has the derivative of those above it.
+    return reduce_loss(
+        "ops.margin_ranking_loss", keras.ops.where(losses < 0, keras.ops.zeros_like(losses), losses), reduction
+    )
 
 
 def multi_margin_loss(

@@ -15,12 +15,13 @@ from mixtrain.ops.comparison import bitwise_and, bitwise_or, bitwise_xor
 from mixtrain.ops.elementwise import binary, binary_function, named, unary, unary_function
 from mixtrain.ops.inputs import as_floats, is_number, tensor, tensor_dtype
 from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitives
-from mixtrain.ops.unary import exp2
+from mixtrain.ops.unary import exp2, magnitude
 from mixtrain.typing import Tensor, TensorLike
 
 
 def _copysign(x: Tensor, y: Tensor) -> Tensor:
-    return keras.ops.where(keras.ops.signbit(y), -keras.ops.abs(x), keras.ops.abs(x))
+    size = magnitude(x)
+    return keras.ops.where(keras.ops.signbit(y), -size, size)
 
 
 def _xlogy(x: Tensor, y: Tensor) -> Tensor:
@@ -29,10 +30,10 @@ def _xlogy(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _ignoring_nan(extreme: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return `extreme` of two numbers, or the other number where one is NaN."""
+    """Return `extreme` of two numbers, or the other number where one is NaN; of equal ones the first has the gradient."""
 
     def compute(x: Tensor, y: Tensor) -> Tensor:
-        return keras.ops.where(keras.ops.isnan(x), y, keras.ops.where(keras.ops.isnan(y), x, extreme(x, y)))
+        return keras.ops.where(keras.ops.isnan(x), y, keras.ops.where(keras.ops.isnan(y) | (x == y), x, extreme(x, y)))
 
     return compute
 

@@ -137,55 +137,6 @@ def std_mean(
     return std(input, axis, ddof, keepdims), mean(input, axis, keepdims)
 
 
-def norm(
-    A: TensorLike, ord: float | str | None = None, dim: int | Sequence[int] | None = None, keepdim: bool = False, *,
-    dtype: DTypeLike | None = None,
-) -> Tensor:
-    """The norm of vectors or matrices `A` along `dim`, an axis, two for a matrix norm, or None for all.
-
-    `ord`: None (the root of the squares' sum), a number, "fro" or "nuc"; `keepdim` keeps the axes with size 1; `dtype`:
-    what to compute in, None for that of `A`. Example: ``ops.norm(Tensor([3.0, 4.0]))`` is 5.0.
-    """
-    x = as_floats("ops.norm", A)
-    if dtype is not None:
-        x = backend.to_tensor(x, as_dtype(dtype))
-    axes = axes_of("ops.norm", dim, rank_of(x), name="dim")
-    if ord is None:
-        squares = reduce("ops.norm", keras.ops.sum, keras.ops.square(widened(x)), axes or None, keepdim)
-        return keras.ops.cast(keras.ops.sqrt(squares), x.dtype)
-    if dim is None and rank_of(x) > 2:
-        raise checks.fail_value("ops.norm", "dim must be given with ord and more than 2 axes", dim, "dim=-1")
-    axis = axes if len(axes) == 2 else axes[0]
-    return keras.ops.cast(norm_along(widened(x), ord, axis, keepdim), x.dtype)
-
-
-def power_norm(
-    magnitude: Tensor, power: float, axis: int | Sequence[int] | None, keepdims: bool = False
-) -> Tensor:
-    """Return the root of the sum of powers of numbers that are at least 0; `keepdims` keeps the axes."""
-    if power <= 2:
-        return keras.ops.power(keras.ops.sum(keras.ops.power(magnitude, power), axis, keepdims=keepdims), 1 / power)
-    # The powers of fractions of the largest number neither overflow nor vanish.
-    largest = keras.ops.stop_gradient(keras.ops.max(magnitude, axis, keepdims=True))
-    usable = keras.ops.logical_and(largest > 0, keras.ops.isfinite(largest))
-    scale = keras.ops.where(usable, largest, keras.ops.ones_like(largest))
-    total = keras.ops.sum(keras.ops.power(magnitude / scale, power), axis, keepdims=True)
-    norms = scale * keras.ops.power(total, 1 / power)
-    return norms if keepdims else keras.ops.squeeze(norms, axis)
-
-
-def norm_along(x: Tensor, order: Any, axis: int | tuple[int, ...], keepdims: bool) -> Tensor:
-    """Return the norm of a tensor along one axis or two; `keepdims` keeps them, which Keras has wrong for some."""
-    if isinstance(axis, int) and isinstance(order, (int, float)) and 2 < order < math.inf:
-        return power_norm(keras.ops.abs(x), order, axis, keepdims)
-    result = keras.ops.norm(x, ord=order, axis=axis)
-    if keepdims:
-        axes = (axis,) if isinstance(axis, int) else axis
-        for place in sorted(each % rank_of(x) for each in axes):
-            result = keras.ops.expand_dims(result, place)
-    return result
-
-
 def count_nonzero(
     x: TensorLike, axis: int | Sequence[int] | None = (), keep_dims: bool = False, dtype: DTypeLike = "int32"
 ) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mixtrain.numpy
 from mixtrain import Tensor, nn, ops
 
 ZERO, LABEL = Tensor([0.0]), Tensor([0.0, 1.0])
@@ -32,6 +33,36 @@ CASES: dict[str, tuple[Callable[[Any], Any], list[Any], list[Any]]] = {
     "hinge": (lambda x: nn.HingeEmbeddingLoss()(x, Tensor([-1.0, 1.0])), [1.0, 2.0], [-0.25, 0.5]),
     "cosine": (
         lambda x: nn.CosineEmbeddingLoss()(x, Tensor([[1.0, 0.0]]), Tensor(np.int32([-1]))), [[0.0, 1.0]], [[0.5, 0.0]]
+    ),
+    "relu6": (ops.relu6, [6.0, 0.0, 7.0], [1.0, 0.0, 0.0]),
+    "HSwish": (nn.HSwish(), [-3.0, 3.0, 0.0, -4.0], [-0.5, 1.5, 0.5, 0.0]),
+    "hardtanh": (lambda x: ops.hardtanh(x, -3.0, 3.0), [3.0, -3.0, 0.0], [0.5, 0.5, 1.0]),
+    "ReLU6": (nn.ReLU6(), [6.0, 0.0, 7.0], [1.0, 0.0, 0.0]),
+    "Hardtanh": (nn.Hardtanh(), [1.0, -1.0, 0.0, 2.0], [0.5, 0.5, 1.0, 0.0]),
+    "max": (lambda x: ops.max(x, 0)[0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0]),
+    "max of NaN": (lambda x: ops.max(x, 0)[0], [np.nan, 1.0, np.nan], [1.0, 0.0, 0.0]),
+    "min": (lambda x: ops.min(x, 1)[0], [[1.0, 1.0, 3.0]], [[1.0, 0.0, 0.0]]),
+    "Tensor.max": (lambda x: x.max(axis=0, return_indices=True)[0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0]),
+    "ArgMaxWithValue": (lambda x: ops.ArgMaxWithValue(0)(x)[1], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0]),
+    "max of all": (lambda x: x.max(), [1.0, 1.0, 0.0], [0.5, 0.5, 0.0]),
+    "amax": (lambda x: ops.amax(x, 0), [1.0, 1.0, 0.0], [0.5, 0.5, 0.0]),
+    "fmax": (lambda x: ops.fmax(x, Tensor([1.0, 1.0, 1.0])), [1.0, 2.0, 0.0], [1.0, 1.0, 0.0]),
+    "fmax, second": (lambda x: ops.fmax(Tensor([1.0, 1.0, 1.0]), x), [1.0, 2.0, 0.0], [0.0, 1.0, 0.0]),
+    "fmod": (lambda x: ops.fmod(x, 1.0), [0.0, 0.5], [1.0, 1.0]),
+    "copysign": (lambda x: ops.copysign(x, Tensor([-1.0, 1.0])), [0.0, 2.0], [0.0, 1.0]),
+    "norm 1": (lambda x: ops.norm(x, 1), [3.0, 0.0, -3.0], [1.0, 0.0, -1.0]),
+    "norm 2": (lambda x: ops.norm(x, 2, 1), [[3.0, 0.0, -3.0], [0.0, 0.0, 0.0]], [[0.7071, 0.0, -0.7071], [0.0] * 3]),
+    "norm 3": (lambda x: ops.norm(x, 3), [0.0, 0.0], [0.0, 0.0]),
+    "norm inf": (lambda x: ops.norm(x, float("inf")), [3.0, 0.0, -3.0], [1.0, 0.0, 0.0]),
+    "norm -inf": (lambda x: ops.norm(x, -float("inf")), [3.0, 0.0, -3.0], [0.0, 0.0, 0.0]),
+    "LpNorm": (lambda x: ops.LpNorm(0, 1)(x), [3.0, 0.0, -3.0], [1.0, 0.0, -1.0]),
+    "dist": (lambda x: ops.dist(x, Tensor([0.0, 0.0])), [0.0, 0.0], [0.0, 0.0]),
+    "dist 1": (lambda x: ops.dist(x, Tensor([0.0, 0.0]), 1.0), [3.0, 0.0], [1.0, 0.0]),
+    "dist 3": (lambda x: ops.dist(x, Tensor([0.0, 0.0]), 3.0), [0.0, 0.0], [0.0, 0.0]),
+    "cosine_similarity": (lambda x: ops.cosine_similarity(x, Tensor([[1.0, 0.0]])), [[0.0, 0.0]], [[1e8, 0.0]]),
+    "numpy.abs": (mixtrain.numpy.abs, [0.0, -1.0], [0.0, -1.0]),
+    "ranking at its margin": (
+        lambda x: ops.margin_ranking_loss(x, LABEL, Tensor([1.0, 1.0]), 1.0, "none"), [1.0, 3.0], [-1.0, 0.0]
     ),
     "ranking": (
         lambda x: nn.MarginRankingLoss()(x, LABEL, Tensor([1.0, 1.0])), [0.0, 2.0], [-0.5, 0.0]

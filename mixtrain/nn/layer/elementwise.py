@@ -12,7 +12,8 @@ from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.ops import nhwc
-from mixtrain.ops.activation import continuous_elu, leaky, scaled_elu
+from mixtrain.ops.activation import continuous_elu, hard_swish, leaky, relu_up_to_6, scaled_elu
+from mixtrain.ops.limits import clipped
 from mixtrain.seed import next_seed
 from mixtrain.typing import Tensor
 
@@ -59,11 +60,11 @@ def _activation(name: str, function: Callable[[Tensor], Tensor], summary: str) -
     return type(name, (Elementwise,), {"_of": staticmethod(function), "__doc__": doc, "__module__": __name__})
 
 
-ReLU6: Final = _activation("ReLU6", _ops.relu6, "min(max(x, 0), 6)")
+ReLU6: Final = _activation("ReLU6", relu_up_to_6, "min(max(x, 0), 6)")
 Sigmoid: Final = _activation("Sigmoid", _ops.sigmoid, "1 / (1 + exp(-x))")
 LogSigmoid: Final = _activation("LogSigmoid", _ops.log_sigmoid, "log(sigmoid(x)), kept finite")
 HSigmoid: Final = _activation("HSigmoid", _ops.hard_sigmoid, "relu6(x + 3) / 6")
-HSwish: Final = _activation("HSwish", _ops.hard_silu, "x * relu6(x + 3) / 6")
+HSwish: Final = _activation("HSwish", hard_swish, "x * relu6(x + 3) / 6")
 SiLU: Final = _activation("SiLU", _ops.silu, "x * sigmoid(x)")
 Mish: Final = _activation("Mish", lambda x: x * _ops.tanh(_ops.softplus(x)), "x * tanh(softplus(x)) (Misra, 2019)")
 SeLU: Final = _activation("SeLU", scaled_elu, "The self-normalizing ELU")
@@ -177,7 +178,7 @@ class Hardtanh(Elementwise):
         self.max_val = checks.number(self.cls_name, "max_val", max_val, above=self.min_val, example=self.min_val + 1)
 
     def _function(self, x: Tensor) -> Tensor:
-        return _ops.clip(x, self.min_val, self.max_val)
+        return clipped(x, self.min_val, self.max_val)
 
 
 class Threshold(Elementwise):
