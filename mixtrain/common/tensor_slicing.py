@@ -145,7 +145,7 @@ class SlicingMethods:
     scatter = with_aliases(ops.scatter, dim="axis")
     scatter_add = tensor_method("scatter_add", _scatter_add)
     masked_scatter = tensor_method("masked_scatter", _masked_scatter)
-    unfold = ops.unfold
+    fold, unfold = ops.fold, ops.unfold
     new_full = tensor_method("new_full", _new_full)
     new_empty = tensor_method("new_empty", lambda self, size, *, dtype=None: ops.zeros(size, dtype or ops.dtype(self)))
     uniform = tensor_method("uniform", _uniform)

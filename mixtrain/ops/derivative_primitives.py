@@ -197,6 +197,7 @@ def _of_argmax(x: Tensor, dy: Tensor, argmax: Tensor, **_: Any) -> Tensor:
     return gradient
 
 
+MaxPoolGradWithArgmax = configured("MaxPoolGradWithArgmax", _of_argmax, **_POOL)
 MaxPoolGradWithArgmaxV2 = configured(
     "MaxPoolGradWithArgmaxV2", _of_argmax, kernel_size=REQUIRED, **_WITH_ARGMAX
 )
@@ -205,6 +206,21 @@ MaxPool3DGradWithArgmax = configured(
         "strides": REQUIRED, "pads": REQUIRED, "dilation": (1, 1, 1), "data_format": "NCDHW"
     })
 )
+
+
+def _normalized(
+    dy: Tensor, x: Tensor, scale: Tensor, mean: Tensor, variance: Tensor, reserve: Tensor, **settings: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of `x`, the scale and the bias; in training the mean and variance are those of `x`."""
+    del reserve
+    normalize = ops.BatchNorm(**settings)
+    gradients: tuple[Tensor, Tensor, Tensor] = _GRADIENTS(
+        lambda x, scale, bias: normalize(x, scale, bias, ops.identity(mean), ops.identity(variance))[0]
+    )(x, scale, ops.zeros_like(scale), dy)
+    return gradients
+
+
+BatchNormGrad = configured("BatchNormGrad", _normalized, is_training=False, epsilon=1e-5, data_format="NCHW")
 
 
 def _convolved(x: Tensor, weight: Tensor, pad_list: Any, **settings: Any) -> Tensor:

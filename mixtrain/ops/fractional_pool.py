@@ -125,19 +125,29 @@ fractional_max_pool2d: Final = _fractional_max_pool(2)
 fractional_max_pool3d: Final = _fractional_max_pool(3)
 
 
-@as_primitive(data_format=partial(checks.one_of, allowed=("NCDHW",)))
-def FractionalMaxPool3DWithFixedKsize(
-    x: TensorLike, random_samples: TensorLike, *, ksize: int | Sequence[int], output_shape: int | Sequence[int],
-    data_format: str = "NCDHW",
-) -> tuple[Tensor, Tensor]:
-    """`fractional_max_pool3d` as an object that takes the random samples and returns indices too.
+def _with_fixed_ksize(name: str, pool: Callable[..., Any], layout: str) -> type[Primitive]:
+    def pooled(
+        x: TensorLike, random_samples: TensorLike, *, ksize: int | Sequence[int], output_shape: int | Sequence[int],
+        data_format: str = layout,
+    ) -> tuple[Tensor, Tensor]:
+        return pool(  # type: ignore[no-any-return]
+            x, ksize, output_shape, return_indices=True, _random_samples=random_samples
+        )
 
-    `ksize`: size of the windows; `output_shape`: sizes of the result; `data_format`: "NCDHW". Example:
-    ``ops.FractionalMaxPool3DWithFixedKsize(2, (2, 2, 2))(x, random_samples)``.
-    """
-    return fractional_max_pool3d(  # type: ignore[no-any-return]
-        x, ksize, output_shape, return_indices=True, _random_samples=random_samples
-    )
+    named(pooled, name, (
+        f"`{pool.__name__}` as an object that takes the random samples and returns indices too.\n\n"
+        f"`ksize`: size of the windows; `output_shape`: sizes of the result; `data_format`: \"{layout}\". Example:\n"
+        f"``ops.{name}(2, {(2,) * (len(layout) - 2)})(x, random_samples)``."
+    ))
+    return as_primitive(data_format=partial(checks.one_of, allowed=(layout,)))(pooled)
+
+
+FractionalMaxPoolWithFixedKsize: Final = _with_fixed_ksize(
+    "FractionalMaxPoolWithFixedKsize", fractional_max_pool2d, "NCHW"
+)
+FractionalMaxPool3DWithFixedKsize: Final = _with_fixed_ksize(
+    "FractionalMaxPool3DWithFixedKsize", fractional_max_pool3d, "NCDHW"
+)
 
 
 class _FractionalPool(Primitive):

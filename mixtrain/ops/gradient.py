@@ -274,10 +274,14 @@ def _weighted_sum(where: str, outputs: Tree, sens: Tree) -> Tensor:
         for value, weight in zip(tensors, weights, strict=True) if is_float(value.dtype) or is_complex(value.dtype)
     ]
     if not terms:
-        if outputs is not None and all(isinstance(leaf, int) for leaf in keras.tree.flatten(outputs)):
-            return keras.ops.zeros(())  # Of sizes and the like the gradients are zeros, as in MindSpore.
+        if outputs is not None and all(map(_is_constant, keras.tree.flatten(outputs))):
+            return keras.ops.zeros(())  # Of sizes, comparisons and the like the gradients are zeros, as in MindSpore.
         raise checks.fail_type(where, "the function must return a float tensor", outputs, "return loss")
     return terms[0] if len(terms) == 1 else sum(keras.ops.sum(term) for term in terms)
+
+
+def _is_constant(leaf: Any) -> bool:
+    return leaf.dtype == bool_ if backend.is_tensor(leaf) else isinstance(leaf, int)
 
 
 def _weighted(where: str, value: Tree, sens: Tree) -> Tensor:

@@ -11,6 +11,7 @@ import numpy as np
 from mixtrain import backend, checks, ops
 from mixtrain.dtype import as_dtype, float32, int64
 from mixtrain.lazy_names import serve_names
+from mixtrain.ops.fractional_pool import FractionalMaxPoolWithFixedKsize  # noqa: F401
 from mixtrain.ops.inputs import known_int, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import configured, primitive
 from mixtrain.ops.sparse_updates import SparseApplyAdagrad, SparseApplyRMSProp  # noqa: F401
@@ -28,6 +29,7 @@ def _offsets(first: Sequence[TensorLike], second: Sequence[TensorLike]) -> tuple
 
 
 ListToTensor = primitive("ListToTensor", _to_tensor)
+Load = primitive("Load", lambda variable, monad=None: ops.identity(variable))  # The monad is an order of reads.
 SequenceAdd = primitive("SequenceAdd", lambda first, second: first + second)
 SequenceAddN = primitive("SequenceAddN", ops.addn)
 SequenceAddOffset = primitive("SequenceAddOffset", _offsets)

@@ -11,7 +11,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.ops import activation, tensor_info, unary
 from mixtrain.ops.elementwise import named
-from mixtrain.ops.inputs import tensor
+from mixtrain.ops.inputs import an_int, tensor
 from mixtrain.ops.operator import operator
 from mixtrain.ops.primitive import as_primitive, primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -257,13 +257,26 @@ def coo_add(x1: COOTensor, x2: COOTensor, thresh: TensorLike) -> COOTensor:
 
 
 def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
-    """Concatenate the COOTensors `sp_input` of equal sizes in the other axes along `concat_dim`."""
-    axis, start, indices = concat_dim % len(sp_input[0].shape), 0, []
+    """Concatenate two or more COOTensors `sp_input` of equal sizes in the other axes along `concat_dim`."""
+    where, first, start, indices = "ops.coo_concat", sp_input[0], 0, []
+    if len(sp_input) < 2:
+        raise checks.fail_value(where, "sp_input must be two COOTensors or more", len(sp_input), "(a, b)")
+    rank, axis = len(first.shape), an_int(where, "concat_dim", concat_dim)
+    if not -rank <= axis < rank:
+        raise IndexError(f"{where}: expected concat_dim from {-rank} to {rank - 1}; got {axis}. Write concat_dim=0.")
+    axis %= rank
     for x in sp_input:
+        if x.values.dtype != first.values.dtype:
+            raise checks.fail_type(where, "values must have one dtype", x.values, f"a.astype({first.values.dtype})")
+        if any(size != other for at, (size, other) in enumerate(zip(first.shape, x.shape)) if at != axis):
+            raise RuntimeError(
+                f"{where}: expected shapes that are equal but for axis {axis}; got {first.shape} and {x.shape}. Write "
+                "COOTensor(indices, values, shape) with equal ones."
+            )
         indices.append(x.indices + np.eye(len(x.shape), dtype=backend.to_numpy(x.indices).dtype)[axis] * start)
         start += x.shape[axis]
     shape = tuple(start if other == axis else size for other, size in enumerate(sp_input[0].shape))
-    return _merged("ops.coo_concat", shape, indices, [x.values for x in sp_input])
+    return _merged(where, shape, indices, [x.values for x in sp_input])
 
 
 def csr_add(a: CSRTensor, b: CSRTensor, alpha: TensorLike, beta: TensorLike) -> CSRTensor:

@@ -210,6 +210,11 @@ scalar_min: Final = min
 shape_mul: Final = math.prod
 
 
+def switch(condition: TensorLike, first: TensorLike, second: TensorLike) -> Tensor:
+    """Return `first` if the one bool `condition` is True, else `second`. Example: ``F.switch(x > 0, x, -x)``."""
+    return ops.where(condition, first, second)
+
+
 def make_tuple(*items: Any) -> tuple[Any, ...]:
     """Return the arguments as a tuple. Example: ``F.make_tuple(1, 2)``."""
     return items

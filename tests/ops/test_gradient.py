@@ -164,6 +164,11 @@ def test_no_gradient_passes_stop_gradient() -> None:
     assert plain(mixtrain.grad(lambda a: a * ops.stop_gradient(a))(X)) == [1.0, 2.0]
 
 
+def test_what_is_compared_has_gradients_of_zeros() -> None:
+    gradients = mixtrain.grad(lambda a, b: a == b, (0, 1))(X, Y)
+    assert all(not gradient.asnumpy().any() for gradient in gradients)
+
+
 BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: mixtrain.grad(product, None), ValueError, "grad: grad_position and weights must not both be None"),
     (lambda: mixtrain.grad(product, (0, 0)), ValueError, "grad_position must name inputs, each once"),

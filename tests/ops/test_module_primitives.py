@@ -131,3 +131,26 @@ def test_a_gradient_of_pooled_regions_has_the_shape_of_the_pool() -> None:
         _grad_ops.PSROIPoolingGrad((4, 4), 0.5, 2, 2)(ops.zeros((1, 3, 2, 2)), boxes)
     with pytest.raises(ValueError, match="PSROIPooling: features must have 8 channels; got 4"):
         ops.PSROIPooling(0.5, 2, 2)(ops.zeros((1, 4, 4, 4)), boxes)
+
+
+@pytest.mark.parametrize(("training", "expected"), [
+    (False, [[2.16412, -1.38668, 0.04363], [3.44716, -2.02775, 0.18568], [2.417, 1.31118, -4.48318]]),
+    (True, [[2.24961, -2.20019, -0.42592], [2.46001, -2.3996, -0.97288], [2.417, 1.31118, -4.48318]]),
+])
+def test_the_gradient_of_a_batch_norm_is_what_was_recorded(training: bool, expected: list[list[float]]) -> None:
+    random = np.random.RandomState(0)
+    x, dy = (Tensor(random.randn(2, 3, 2, 2).astype(np.float32)) for _ in range(2))
+    scale, mean, variance = (Tensor(row) for row in np.float32([[1, 2, 3], [0.1, 0.2, 0.3], [1.1, 1.2, 0.7]]))
+    gradients = _grad_ops.BatchNormGrad(training)(dy, x, scale, mean, variance, scale)
+    for gradient, first in zip(gradients, expected, strict=True):
+        np.testing.assert_allclose(gradient.asnumpy().ravel()[:3], first, atol=2e-5)
+
+
+def test_a_fractional_pool_with_a_fixed_window_takes_its_samples_and_returns_indices() -> None:
+    x, samples = Tensor(np.random.RandomState(0).randn(1, 2, 6, 6).astype(np.float32)), Tensor([[[0.1, 0.5], [0.8, 0.2]]])
+    values, indices = nn_ops.FractionalMaxPoolWithFixedKsize(2, (3, 3))(x, samples)
+    expected = ops.fractional_max_pool2d(x, 2, (3, 3), return_indices=True, _random_samples=samples)
+    np.testing.assert_array_equal(values.asnumpy(), expected[0].asnumpy())
+    np.testing.assert_array_equal(values.asnumpy().ravel(), np.take_along_axis(
+        x.asnumpy().reshape(2, 36), indices.asnumpy().reshape(2, 9), 1
+    ).ravel())

@@ -14,6 +14,9 @@ from tests.backends import quick_every
 
 X = mixtrain.Tensor([[1.0, -2.0, 0.5], [0.0, 3.0, -1.0]])
 HALF = ops.cast(X, mixtrain.float16)
+WIDE, TALL = (
+    mixtrain.COOTensor(mixtrain.Tensor([[0, 1]]), mixtrain.Tensor([1.0]), shape) for shape in ((2, 4), (3, 4))
+)
 BOXES = mixtrain.Tensor([[0.0, 0.0, 9.0, 9.0], [5.0, 5.0, 2.0, 2.0]])
 
 
@@ -112,6 +115,10 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ops.AllGather(3), TypeError, "AllGather: group must be a str"),  # type: ignore[arg-type]
     (lambda: ops.Broadcast(1), ValueError, "Broadcast: root_rank must be under the number of processes, 1; got 1"),
     (lambda: ops.L2Normalize(3)(X), ValueError, "L2Normalize: axis must be at least -2 and below 2"),
+    (lambda: ops.coo_concat((WIDE, TALL), 1), RuntimeError, "shapes that are equal but for axis 1; got (2, 4) and (3, 4)"),
+    (lambda: ops.coo_concat((WIDE, WIDE), 2), IndexError, "concat_dim from -2 to 1; got 2"),
+    (lambda: ops.coo_concat((WIDE,)), ValueError, "sp_input must be two COOTensors or more; got 1"),
+    (lambda: ops.coo_concat((WIDE, WIDE.astype(mixtrain.float16))), TypeError, "values must have one dtype"),
     (lambda: ops.L2Normalize(epsilon=-1), ValueError, "L2Normalize: epsilon must be at least 0"),
 ]
 

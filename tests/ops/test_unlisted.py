@@ -33,6 +33,11 @@ def test_functions_of_tuples_and_dicts_are_pythons() -> None:
     np.testing.assert_array_equal(F.tuple_to_array(range(3)).asnumpy(), [0, 1, 2])
 
 
+def test_switch_chooses_by_a_bool_compiled_or_not() -> None:
+    for call in (F.switch, mixtrain.jit(F.switch)):
+        assert [int(call(Tensor(flag), Tensor(1), Tensor(2))) for flag in (True, False)] == [1, 2]
+
+
 def test_flags_for_mindspores_compiler_change_nothing() -> None:
     @C.add_flags(has_effect=True)
     def double(x: float) -> float:

@@ -108,7 +108,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "AdjustContrastv2", "AvgPoolV1", "CSRSparseMatrixToDense", "CSRSparseMatrixToSparseTensor",
         "CombinedNonMaxSuppression", "ConcatOffsetV1", "CropAndResizeGradBoxes", "CropAndResizeGradImage",
         "DenseToCSRSparseMatrix", "DenseToDenseSetOperation", "DenseToSparseSetOperation", "Eigh", "ExtractGlimpse",
-        "FillDiagonal", "FractionalMaxPoolWithFixedKsize", "InstanceNormV2", "KVCacheMgr", "LogNormalReverse",
+        "FillDiagonal", "InstanceNormV2", "KVCacheMgr", "LogNormalReverse",
         "MaskedScatter", "MatrixExp", "MatrixSolveLs", "MaxPoolV1", "NonDeterministicInts",
         "NonMaxSuppressionWithOverlaps", "NthElement", "NuclearNorm", "ParameterizedTruncatedNormal", "Quantile",
         "RaggedRange", "RaggedTensorToSparse", "RaggedTensorToTensor", "RangeV2", "ResizeV2", "SelfAdjointEig",
