@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Sequence
 
 import keras
 
 from mixtrain import checks
-from mixtrain.dtype import as_dtype, is_half
+from mixtrain.dtype import as_dtype
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.array import swapaxes
 from mixtrain.ops.complex_numbers import conj
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, pair, rank_of, tensor, widened
-from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive, primitives
+from mixtrain.ops.inputs import as_floats, axis_of, pair, rank_of, tensor
+from mixtrain.ops.primitive import REQUIRED, configured, primitive, primitives
 from mixtrain.ops.products import bmm, matmul, mv, outer
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 

@@ -55,7 +55,7 @@ def _root(x: Tensor, order: float) -> Tensor:
     return keras.ops.power(x, 1 / order)
 
 
-def norms_of_matrices(x: Tensor, order: Any, axis: tuple[int, int], keepdims: bool = False) -> Tensor:
+def norms_of_matrices(x: Tensor, order: Any, axis: tuple[int, ...], keepdims: bool = False) -> Tensor:
     """Return the norms of order `order` of matrices on two axes; `keepdims` keeps them, which Keras has wrong for some.
     """
     result = keras.ops.norm(x, ord=order, axis=axis)

@@ -30,7 +30,10 @@ def _xlogy(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _ignoring_nan(extreme: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return `extreme` of two numbers, or the other number where one is NaN; of equal ones the first has the gradient."""
+    """Return `extreme` of two numbers, or the other number where one is NaN.
+
+    Of equal numbers the first has the gradient.
+    """
 
     def compute(x: Tensor, y: Tensor) -> Tensor:
         return keras.ops.where(keras.ops.isnan(x), y, keras.ops.where(keras.ops.isnan(y) | (x == y), x, extreme(x, y)))

@@ -147,7 +147,8 @@ def test_the_gradient_of_a_batch_norm_is_what_was_recorded(training: bool, expec
 
 
 def test_a_fractional_pool_with_a_fixed_window_takes_its_samples_and_returns_indices() -> None:
-    x, samples = Tensor(np.random.RandomState(0).randn(1, 2, 6, 6).astype(np.float32)), Tensor([[[0.1, 0.5], [0.8, 0.2]]])
+    x = Tensor(np.random.RandomState(0).randn(1, 2, 6, 6).astype(np.float32))
+    samples = Tensor([[[0.1, 0.5], [0.8, 0.2]]])
     values, indices = nn_ops.FractionalMaxPoolWithFixedKsize(2, (3, 3))(x, samples)
     expected = ops.fractional_max_pool2d(x, 2, (3, 3), return_indices=True, _random_samples=samples)
     np.testing.assert_array_equal(values.asnumpy(), expected[0].asnumpy())
