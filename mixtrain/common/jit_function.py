@@ -14,8 +14,8 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks, execution
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.common.uncompiled import DECIDES, FAILS, SETS_ATTRIBUTES, Reason, reasons, sets_attributes
 from mixtrain.network.referenced_layers import referenced_layers
+from mixtrain.network.uncompiled import DECIDES, FAILS, SETS_ATTRIBUTES, Reason, reasons, sets_attributes
 from mixtrain.ops.parameter_reads import parameter_read_dtype, trial
 from mixtrain.trace_version import TraceState
 from mixtrain.typing import BackendTensor, Tree
