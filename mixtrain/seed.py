@@ -167,8 +167,18 @@ def _first_seed(name: str, seed: int) -> int:
 
 
 def generator() -> np.random.Generator:
-    """Return the generator of initial values."""
+    """Return the generator of whatever `set_seed` alone makes reproducible."""
     return _Streams.generator
+
+
+def initial_values() -> np.random.Generator:
+    """Return the generator of one initial value, after a draw from NumPy's own, as MindSpore's initial values take one.
+
+    What a script draws from NumPy afterwards is what it draws there. Without `set_seed` the draw is the seed of the
+    initial value, which `numpy.random.seed` makes reproducible.
+    """
+    drawn = np.random.randint(1, 1 << 63, dtype=np.int64)
+    return np.random.default_rng(drawn) if _Streams.seed is None else _Streams.generator
 
 
 def next_seed() -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import backend, seed
+from mixtrain import backend, nn, seed
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +54,35 @@ def test_streams_of_an_object_are_forgotten_with_it_and_begin_again() -> None:
     del first, second
     assert len(seed.stream_states()) == count - 2
     assert drawn(Drawing()) == numbers
+
+
+@pytest.mark.parametrize(
+    ("create", "drawn"),
+    [
+        (lambda: nn.Dense(2, 2), 0.4384092314408935),
+        (lambda: (nn.Conv2d(2, 2, 1, has_bias=True), nn.Embedding(2, 2), nn.BatchNorm2d(2)), 0.7234651778309412),
+        (lambda: nn.GRU(2, 3, 2, bidirectional=True), 0.1957743293224542),
+    ],
+    ids=["Dense", "Conv2d, Embedding, BatchNorm2d", "GRU"],
+)
+def test_initial_values_take_from_numpys_generator_what_mindspores_take(create: Any, drawn: float) -> None:
+    np.random.seed(7)
+    create()
+    assert np.random.rand() == drawn  # Recorded from MindSpore 2.10.
+
+
+def test_recurrent_layers_begin_with_mindspores_values_of_the_same_seed() -> None:
+    mixtrain.set_seed(7)
+    weight = nn.LSTM(1, 1).trainable_params()[0].asnumpy().ravel().tolist()
+    # Recorded from MindSpore 2.10.
+    assert weight == [-0.847383439540863, 0.5598375797271729, -0.1231815367937088, 0.4469303488731384]
+
+
+def test_numpys_seed_alone_makes_initial_values_reproducible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seed._Streams, "seed", None)
+    weights = []
+    for _ in range(2):
+        np.random.seed(3)
+        weights.append(nn.Dense(2, 2).weight.asnumpy())
+    assert (weights[0] == weights[1]).all()
+    assert (nn.Dense(2, 2).weight.asnumpy() != weights[0]).any()

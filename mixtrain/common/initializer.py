@@ -12,7 +12,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32
 from mixtrain.lazy_names import serve_names
-from mixtrain.seed import generator
+from mixtrain.seed import initial_values
 from mixtrain.typing import DTypeLike, Tensor
 
 FanMode = Literal["fan_in", "fan_out"]
@@ -101,7 +101,7 @@ class Uniform(Initializer):
         self.scale = scale
 
     def _initialize(self, arr: np.ndarray) -> None:
-        arr[...] = generator().uniform(-self.scale, self.scale, arr.shape)
+        arr[...] = initial_values().uniform(-self.scale, self.scale, arr.shape)
 
 
 class Normal(Initializer):
@@ -112,7 +112,7 @@ class Normal(Initializer):
         self.sigma, self.mean = sigma, mean
 
     def _initialize(self, arr: np.ndarray) -> None:
-        arr[...] = generator().normal(self.mean, self.sigma, arr.shape)
+        arr[...] = initial_values().normal(self.mean, self.sigma, arr.shape)
 
 
 class TruncatedNormal(Initializer):
@@ -128,9 +128,10 @@ class TruncatedNormal(Initializer):
         self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
 
     def _initialize(self, arr: np.ndarray) -> None:
-        values = generator().normal(self.mean, self.sigma, arr.shape)
+        generator = initial_values()
+        values = generator.normal(self.mean, self.sigma, arr.shape)
         while (outside := (values < self.a) | (values > self.b)).any():
-            values[outside] = generator().normal(self.mean, self.sigma, int(outside.sum()))
+            values[outside] = generator.normal(self.mean, self.sigma, int(outside.sum()))
         arr[...] = values
 
 
@@ -143,7 +144,7 @@ class XavierUniform(Initializer):
 
     def _initialize(self, arr: np.ndarray) -> None:
         bound = self.gain * math.sqrt(6.0 / sum(fans(arr.shape)))
-        arr[...] = generator().uniform(-bound, bound, arr.shape)
+        arr[...] = initial_values().uniform(-bound, bound, arr.shape)
 
 
 class XavierNormal(Initializer):
@@ -154,7 +155,7 @@ class XavierNormal(Initializer):
         self.gain = gain
 
     def _initialize(self, arr: np.ndarray) -> None:
-        arr[...] = generator().normal(0.0, self.gain * math.sqrt(2.0 / sum(fans(arr.shape))), arr.shape)
+        arr[...] = initial_values().normal(0.0, self.gain * math.sqrt(2.0 / sum(fans(arr.shape))), arr.shape)
 
 
 _GAINS: Final[dict[str, Callable[[float], float]]] = {
@@ -185,14 +186,14 @@ class HeUniform(_He):
 
     def _initialize(self, arr: np.ndarray) -> None:
         bound = math.sqrt(3.0) * self._deviation(arr.shape)
-        arr[...] = generator().uniform(-bound, bound, arr.shape)
+        arr[...] = initial_values().uniform(-bound, bound, arr.shape)
 
 
 class HeNormal(_He):
     """Normal with deviation gain / sqrt(fan). Example: ``HeNormal()``. Source: He et al., 2015."""
 
     def _initialize(self, arr: np.ndarray) -> None:
-        arr[...] = generator().normal(0.0, self._deviation(arr.shape), arr.shape)
+        arr[...] = initial_values().normal(0.0, self._deviation(arr.shape), arr.shape)
 
 
 class Identity(Initializer):
@@ -235,7 +236,7 @@ class Orthogonal(Initializer):
     def _initialize(self, arr: np.ndarray) -> None:
         if arr.ndim < 2:
             raise checks.fail_value("Orthogonal", "the shape must have at least 2 axes", arr.shape, "shape=(4, 3)")
-        values = generator().normal(0.0, 1.0, (arr.shape[0], arr.size // arr.shape[0]))
+        values = initial_values().normal(0.0, 1.0, (arr.shape[0], arr.size // arr.shape[0]))
         wide = values.shape[0] < values.shape[1]
         q, r = np.linalg.qr(values.T if wide else values)
         # A positive diagonal of R makes the decomposition unique, and Q uniform over the orthogonal matrices.
@@ -253,9 +254,9 @@ class Sparse(Initializer):
     def _initialize(self, arr: np.ndarray) -> None:
         if arr.ndim != 2:
             raise checks.fail_value("Sparse", "the shape must have 2 axes", arr.shape, "shape=(4, 3)")
-        arr[...] = generator().normal(0.0, self.sigma, arr.shape)
+        arr[...] = initial_values().normal(0.0, self.sigma, arr.shape)
         for column in range(arr.shape[1]):
-            arr[generator().permutation(arr.shape[0])[: math.ceil(self.sparsity * arr.shape[0])], column] = 0
+            arr[np.random.permutation(arr.shape[0])[: math.ceil(self.sparsity * arr.shape[0])], column] = 0
 
 
 class VarianceScaling(Initializer):
@@ -283,9 +284,9 @@ class VarianceScaling(Initializer):
         deviation = math.sqrt(self.scale / max(1.0, fan))
         if self.distribution == "uniform":
             bound = math.sqrt(3.0) * deviation
-            arr[...] = generator().uniform(-bound, bound, arr.shape)
+            arr[...] = initial_values().uniform(-bound, bound, arr.shape)
         elif self.distribution == "untruncated_normal":
-            arr[...] = generator().normal(0.0, deviation, arr.shape)
+            arr[...] = initial_values().normal(0.0, deviation, arr.shape)
         else:
             # Truncation at two standard deviations reduces the standard deviation to 0.8796.
             values = TruncatedNormal(1.0).make(arr.shape)

@@ -14,8 +14,8 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks, execution
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.common.uncompiled import DECIDES, FAILS, SETS_ATTRIBUTES, Reason, reasons, sets_attributes
 from mixtrain.network.referenced_layers import referenced_layers
+from mixtrain.network.uncompiled import SETS_ATTRIBUTES, Reason, reason_of, reasons, sets_attributes
 from mixtrain.ops.parameter_reads import parameter_read_dtype, trial
 from mixtrain.trace_version import TraceState
 from mixtrain.typing import BackendTensor, Tree
@@ -59,10 +59,9 @@ class _Trace:
         try:
             outputs = self._compiled(*tensors)  # The first call traces, which sets `_results`.
         except Exception as error:
-            if isinstance(error, backend.UndecidedBranch):
-                self.uncompilable.append(DECIDES)
-            elif backend.failed_on_a_path(error):
-                self.uncompilable.append(FAILS)
+            reason = reason_of(error)
+            if reason is not None:
+                self.uncompilable.append(reason)
             raise
         in_place = outputs[len(outputs) - len(self._in_place) :]
         return _combine(self._results, outputs), dict(zip(self._in_place, in_place, strict=True))

@@ -10,13 +10,13 @@ import keras
 import numpy as np
 
 from mixtrain import backend, boundary, checks, faces
-from mixtrain.common import uncompiled
 from mixtrain.common.gradient_hooks import GradientHooks, HookHandle
 from mixtrain.common.initializer import Initializer, initializer
 from mixtrain.common.tensor import Tensor, initial_value
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, int32, is_float
 from mixtrain.lazy_names import serve_names
+from mixtrain.network import uncompiled
 from mixtrain.network.unique_names import variable_names
 from mixtrain.ops import indexing, views
 from mixtrain.ops.parameter_reads import parameter_read_dtype, trial

@@ -267,7 +267,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
     def __copy__(self) -> Tensor:
         return self.copy()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+    def __deepcopy__(self, memodict: Any) -> Tensor:
         return self.copy()
 
     def __reduce__(self) -> tuple[Callable[..., Tensor], tuple[np.ndarray, str]]:

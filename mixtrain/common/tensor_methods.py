@@ -9,13 +9,14 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks, ops
-from mixtrain.common import method_forms, uncompiled
+from mixtrain.common import method_forms
 from mixtrain.common.method_forms import in_own_dtype, with_aliases
 from mixtrain.common.operators import matmul as matmul_operator, operators, same_shapes, with_scalars
 from mixtrain.common.tensor_in_place import InPlaceMethods
 from mixtrain.common.tensor_math import MathMethods
 from mixtrain.common.tensor_slicing import SlicingMethods
 from mixtrain.dtype import DTYPES, as_dtype
+from mixtrain.network.uncompiled import READS_VALUES, note_in_steps
 from mixtrain.ops import nhwc, products, unary
 from mixtrain.ops.inputs import rank_of, tensor, unpack
 from mixtrain.ops.operator import tensor_method
@@ -61,7 +62,7 @@ def _concrete(self: TensorLike, method: str) -> np.ndarray:
         return backend.to_numpy(x)
     value = backend.known_value(x)
     if value is None:
-        uncompiled.note(uncompiled.READS_VALUES)
+        note_in_steps(READS_VALUES)
         raise TypeError(
             f"Tensor.{method}: expected a tensor with values; got one of a function that is being compiled. "
             "Write it outside construct, or use set_context(mode=PYNATIVE_MODE)."

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mixtrain import backend, boundary, execution
 from mixtrain.autocast.state import autocast_in_force
 from mixtrain.network.referenced_layers import referenced_layers
+from mixtrain.network.uncompiled import Reason, reason_of, step_reasons
 from mixtrain.precision.dtypes import choose_step_jit
 from mixtrain.trace_version import TraceState
 from mixtrain.typing import Layer
@@ -17,7 +20,8 @@ class CompiledCall:
     """A compiled function, recompiled when one of its layers or the settings for compiling change.
 
     Changes of other networks retrace nothing here. The training mode of cells is not tracked: a call is compiled for
-    one mode, which the caller sets.
+    one mode, which the caller sets. A function that cannot be compiled, as it reads values, runs uncompiled with a
+    warning: MindSpore, which starts in PyNative mode, runs it.
 
     Args:
         function: Takes and returns tensors; runs the network.
@@ -42,6 +46,8 @@ class CompiledCall:
         self._settings: tuple[Any, ...] = ()
         self._state: TraceState | None = None
         self._compiled: Any = None
+        self._reasons: list[Reason] = []  # Noted by traces: why the function cannot be compiled.
+        self._is_compilable = True
 
     def __call__(self, *inputs: Any) -> Any:
         results = self.run(*boundary.to_backend_tensors(inputs))
@@ -49,7 +55,32 @@ class CompiledCall:
 
     def run(self, *inputs: Any) -> Any:
         """Call the compiled function with backend tensors."""
-        return backend.call_with_branches(self._call, *inputs)
+        is_done = False
+        while not is_done:
+            with self.trying():
+                results, is_done = backend.call_with_branches(self._call, *inputs), True
+        return results
+
+    @contextlib.contextmanager
+    def trying(self) -> Iterator[None]:
+        """Run the block, which calls the compiled function; it runs uncompiled where it cannot be compiled.
+
+        The error that says so is passed over, and the caller runs the block again until it gets to its end. A context
+        adds no frame to the block: tests/train/test_call_depth.py counts them.
+        """
+        if not self._is_compilable:
+            with execution.using(graph_mode=False):
+                yield
+            return
+        try:
+            yield
+        except Exception as error:
+            reason = self._reasons[0] if self._reasons else reason_of(error)
+            if reason is None or not execution.current.graph_mode or backend.is_tracing():
+                raise
+            self._is_compilable = False
+            problem, advice = reason
+            warnings.warn(f"step: the network {problem}, so it runs uncompiled. {advice}", stacklevel=4)
 
     def _call(self, *inputs: Any) -> Any:
         """Check the labels among the inputs, and call the compiled function."""
@@ -70,18 +101,24 @@ class CompiledCall:
         if self._state is None or not backend.is_tracing():
             with self.labels.noting(inputs):
                 return self._function(*inputs)
-        with self.labels.noting(inputs), self._state.tracing():
-            # A compiled function returns values: of a Parameter, the value after the step. JAX accepts no variables.
-            return boundary.to_current_values(self._function(*inputs))
+        token = step_reasons.set(self._reasons)
+        try:
+            with self.labels.noting(inputs), self._state.tracing():
+                # A compiled function returns values: of a Parameter, that after the step. JAX accepts no variables.
+                return boundary.to_current_values(self._function(*inputs))
+        finally:
+            step_reasons.reset(token)
 
     def compiled(self) -> Any:
         """Return the compiled function for the current layers and settings."""
         self._prepare()
-        settings = execution.current.graph_mode, execution.current.jit_level, autocast_in_force()
+        graph_mode = execution.current.graph_mode and self._is_compilable
+        settings = graph_mode, execution.current.jit_level, autocast_in_force()
         if self._state is None or self._settings != settings or not self._state.is_valid():
             self.labels.forget()
             self._state = None
-            self._compiled = self._compile_function(self._traced, choice=self.choice())
+            with execution.using(graph_mode=graph_mode):
+                self._compiled = self._compile_function(self._traced, choice=self.choice())
             self._settings, self._state = settings, TraceState(referenced_layers([*self._layers, self._function]))
         return self._compiled
 

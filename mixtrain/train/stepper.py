@@ -115,7 +115,10 @@ class Stepper:
         rows = backend.refuse_empty(batch)
         started = time.perf_counter()
         with backend.naming_layers("Model"):
-            values = backend.call_with_branches(self._training.compiled().run, *batch)
+            is_done = False
+            while not is_done:
+                with self._training.trying():
+                    values, is_done = backend.call_with_branches(self._training.compiled().run, *batch), True
             if self.steps_per_call.waits:
                 backend.wait_for(values)
         self.steps_per_call.learn(time.perf_counter() - started, 1)
@@ -156,7 +159,11 @@ class Stepper:
     @contextlib.contextmanager
     def tried(self, batch: Batch) -> Iterator[StepRecords]:
         """Yield the records of a step on a batch, which is undone at the end of the block."""
-        rows, undo = backend.call_with_branches(self._training.compiled().run_batches, [batch])
+        is_done = False
+        while not is_done:
+            with self._training.trying():
+                rows, undo = backend.call_with_branches(self._training.compiled().run_batches, [batch])
+                is_done = True
         try:
             stacked, report, _ = self._unpack(rows)
             yield self._records(stacked, report, np.array([backend.refuse_empty(batch)]))
@@ -166,14 +173,22 @@ class Stepper:
     def loop(self, iterator: Any, count: int) -> CallResult:
         """Train on `count` batches of a backend iterator in one call."""
         with backend.naming_layers("Model"), self._restoring_state():
-            values = backend.call_with_branches(self._training.compiled().run_stream, iterator, count)
+            is_done = False
+            while not is_done:
+                with self._training.trying():
+                    run = self._training.compiled().run_stream
+                    values, is_done = backend.call_with_branches(run, iterator, count), True
         return self._loop_result(values, count)
 
     def loop_until_overflow(self, iterator: Any, count: int) -> tuple[Batch, CallResult]:
         """Train as `loop` does, but stop after a step that overflows; return the last batch too."""
         with backend.naming_layers("Model"), self._restoring_state():
-            run = self._training.compiled().run_stream_until
-            values, batch = backend.call_with_branches(run, iterator, count, self._overflowed)
+            is_done = False
+            while not is_done:
+                with self._training.trying():
+                    run = self._training.compiled().run_stream_until
+                    values, batch = backend.call_with_branches(run, iterator, count, self._overflowed)
+                    is_done = True
         return batch, self._loop_result(values, int(values[0].shape[0]))
 
     def _loop_result(self, values: Sequence[Tensor], count: int) -> CallResult:

@@ -134,3 +134,10 @@ def test_a_tensor_of_unknown_rank_describes_an_input() -> None:
         anything + 1
     with pytest.raises(ValueError, match="export: the number of axes of each input must be known"):
         ms.export(network, anything, file_name="unused", file_format="SAVED_MODEL")
+
+
+def test_deepcopy_takes_mindspores_name_of_its_argument() -> None:
+    x = Tensor([1.0, 2.0])
+    copied = x.__deepcopy__(memodict={})
+    copied[0] = 5.0
+    assert x.asnumpy().tolist() == [1.0, 2.0]

@@ -133,3 +133,36 @@ def test_a_rate_that_is_set_in_a_group_is_that_of_the_next_step(optimizer: Any, 
     stepped.param_groups[0]["lr"] = rate
     stepped((Tensor([1.0]),))
     assert float(weight[0]) == 1.0 - float(rate)
+
+
+class Keeping(optim.Optimizer):
+    """Momentum that a script keeps in `state`."""
+
+    def __init__(self, params: Any, lr: float) -> None:
+        super().__init__(params, {"lr": lr, "momentum": 0.5})
+
+    def construct(self, gradients: Any) -> bool:
+        for n, group in enumerate(self.param_groups):
+            for i, p in enumerate(group["params"]):
+                kept = self.state[p]
+                kept["buffer"] = gradients[self.group_start_id[n] + i] + group["momentum"] * kept.get("buffer", 0)
+                p.set_data(p - group["lr"] * kept["buffer"])
+        return True
+
+
+def test_a_subclass_keeps_values_in_state_as_in_mindspore() -> None:
+    w = Parameter(np.array([1.0, 2.0], np.float32), name="w")
+    optimizer = Keeping([w], 0.1)
+    for _ in range(3):
+        optimizer((Tensor(np.ones(2, np.float32)),))
+    # Recorded from MindSpore 2.10.
+    assert w.asnumpy().tolist() == pytest.approx([0.574999988079071, 1.5750000476837158], abs=1e-6)
+
+
+def test_a_step_whose_optimizer_reads_state_runs_uncompiled() -> None:
+    net = nn.Dense(2, 1, weight_init="ones", has_bias=False)
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), Keeping(net.trainable_params(), 0.1))
+    x, y = Tensor(np.ones((1, 2), np.float32)), Tensor(np.zeros((1, 1), np.float32))
+    with pytest.warns(UserWarning, match="reads `state` of an optimizer.*, so it runs uncompiled. Create Parameters"):
+        losses = [float(step(x, y)) for _ in range(3)]
+    assert losses == pytest.approx([4.0, 1.44, 0.1024], rel=1e-4)  # Recorded from MindSpore 2.10.

@@ -100,3 +100,48 @@ def test_plans_of_other_networks_cause_no_trace() -> None:
     apply_plan(ours, plan_precision(ours, "O2"))
     call(X)
     assert call.compiled() is not before and len(asked) == 2
+
+
+class ReadsValues(nn.Cell):
+    """Keeps the columns from the largest on, which it reads, or refuses by a tensor's value."""
+
+    def __init__(self, check: bool = False) -> None:
+        super().__init__()
+        self.dense, self.check = nn.Dense(4, 4, weight_init="ones", bias_init="zeros"), check
+
+    def construct(self, x: Any) -> Any:
+        y = self.dense(x)
+        if not self.check:
+            return y[:, int(y.mean(0).argmax().asnumpy()) :]
+        if all(row.sum() > -1 for row in y):
+            return y
+        raise ValueError("negative")
+
+
+@pytest.mark.filterwarnings("ignore:step")
+@pytest.mark.parametrize("way", ["cell", "model", "predict"])
+@pytest.mark.parametrize("check", [False, True], ids=["reads", "decides"])
+def test_a_step_that_reads_values_runs_uncompiled_as_in_pynative_mode(way: str, check: bool) -> None:
+    net = ReadsValues(check)
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    optimizer = nn.SGD(net.trainable_params(), 0.001)
+    if way == "predict":
+        assert mixtrain.Model(net).predict(mixtrain.Tensor(x)).asnumpy().tolist() == [[6.0] * 4, [22.0] * 4]
+        return
+    if way == "cell":
+        step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer).set_train()
+        losses = [float(step(mixtrain.Tensor(x), mixtrain.Tensor(x))) for _ in range(2)]
+    else:
+        history = mixtrain.Model(net, nn.MSELoss(), optimizer).train(2, [(x, x)], verbose=0)
+        losses = [float(loss) for loss in history["loss"]]
+    # Recorded from MindSpore 2.10.
+    assert losses == pytest.approx([147.5, 137.44166564941406 if check else 138.59068298339844], rel=1e-5)
+
+
+def test_a_step_that_reads_values_warns_once_and_says_what_to_write() -> None:
+    net = ReadsValues()
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.001))
+    with pytest.warns(UserWarning, match="step: the network reads a Tensor's values, so it runs uncompiled") as seen:
+        for _ in range(2):
+            step(mixtrain.Tensor(np.ones((2, 4))), mixtrain.Tensor(np.ones((2, 4))))
+    assert len([warning for warning in seen if "uncompiled" in str(warning.message)]) == 1

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
-from mixtrain import checks
+from mixtrain import backend, checks
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
+from mixtrain.network.uncompiled import KEEPS_STATE, note_in_steps
 from mixtrain.optim.groups import ParamsLike
 from mixtrain.optim.optimizer import Optimizer as StepOptimizer
 
@@ -53,6 +55,7 @@ class Optimizer(StepOptimizer):
     def __init__(self, params: ParamsLike, defaults: dict[str, Any]) -> None:
         items = list(params)
         groups = items if items and isinstance(items[0], dict) else [{"params": items}]
+        object.__setattr__(self, "_state", collections.defaultdict(dict))
         self._set_groups([dict(group) for group in groups], dict(defaults))
 
     def _set_groups(self, groups: list[dict[str, Any]], defaults: dict[str, Any]) -> None:
@@ -80,6 +83,18 @@ class Optimizer(StepOptimizer):
         group_indices = [n for n, group in enumerate(groups) for _ in group["params"]]
         object.__setattr__(self, "_group_indices", group_indices)
         self.make_slots()
+
+    @property
+    def state(self) -> Any:
+        """A dict for each parameter, for what a subclass keeps of it; a step that reads it runs uncompiled."""
+        if backend.is_tracing():
+            note_in_steps(KEEPS_STATE)
+            raise TypeError(f"{type(self).__name__}.state: keeps no values in a compiled function. {KEEPS_STATE[1]}")
+        return self._state
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        object.__setattr__(self, "_state", value)
 
     def make_slots(self) -> None:
         """Create the slots of each parameter; a subclass with slots defines it. Example: ``optimizer.make_slots()``."""

@@ -7,12 +7,13 @@ import warnings
 from typing import Literal
 
 import keras
+import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.cell.tree import name_of
-from mixtrain.common.initializer import Uniform, initializer
 from mixtrain.common.parameter import Parameter, ParameterTuple
+from mixtrain.common.tensor import Tensor as MindSporeTensor
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, promote
@@ -56,16 +57,19 @@ class _Recurrent(Cell):
             (f"l{layer}{'_reverse' * direction}", size)
             for layer, size in enumerate(input_sizes) for direction in range(directions)
         ]
-        init = Uniform(1 / math.sqrt(hidden))
+        bound = 1 / math.sqrt(hidden)
 
         def parameter(name: str, shape: tuple[int, ...]) -> Parameter:
-            return Parameter(initializer(init, shape, dtype), name=name)
+            # From NumPy's own generator, in MindSpore's order: with the same seed, these are MindSpore's values.
+            return Parameter(MindSporeTensor(np.random.uniform(-bound, bound, shape), dtype), name=name)
 
-        self.w_ih_list = ParameterTuple(parameter(f"weight_ih_{suffix}", (rows, size)) for suffix, size in layers)
-        self.w_hh_list = ParameterTuple(parameter(f"weight_hh_{suffix}", (rows, hidden)) for suffix, _ in layers)
-        biased = layers if self.has_bias else []
-        self.b_ih_list = ParameterTuple(parameter(f"bias_ih_{suffix}", (rows,)) for suffix, _ in biased)
-        self.b_hh_list = ParameterTuple(parameter(f"bias_hh_{suffix}", (rows,)) for suffix, _ in biased)
+        parameters = [
+            [parameter(f"weight_ih_{suffix}", (rows, size)), parameter(f"weight_hh_{suffix}", (rows, hidden))]
+            + [parameter(f"bias_{side}_{suffix}", (rows,)) for side in ("ih", "hh") if self.has_bias]
+            for suffix, size in layers
+        ]
+        self.w_ih_list, self.w_hh_list, *biases = map(ParameterTuple, zip(*parameters, strict=True))
+        self.b_ih_list, self.b_hh_list = biases or (ParameterTuple(()), ParameterTuple(()))
 
     def construct(self, x: Tensor, hx: Tree | None = None, seq_length: TensorLike | None = None) -> tuple[Tensor, Tree]:
         """Run over the sequences; see the class."""

@@ -1,4 +1,4 @@
-"""Reasons why a function cannot be compiled, noted while `jit` traces it, which then runs it uncompiled."""
+"""Reasons why a function or a step cannot be compiled, noted while it is traced; it runs uncompiled then."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from mixtrain.network.walk import is_layer
 
 CREATES_PARAMETERS: Final = ("creates Parameters", "Create the Cell before the function, and call it there.")
 READS_VALUES: Final = ("reads a Tensor's values", "Call asnumpy and the like outside of the function.")
+KEEPS_STATE: Final = (
+    "reads `state` of an optimizer, where a compiled step would keep no values",
+    "Create Parameters in the optimizer's __init__, and assign them.",
+)
 DECIDES: Final = (
     "lets a tensor decide in code that is not compiled, as `in`, all() and sorted() do",
     "Write ops.select(condition, one, other), or x.all().",
@@ -33,6 +37,8 @@ Reason = tuple[str, str]
 
 # While `jit` traces a function: what it does that a compiled function cannot, and what to write instead.
 reasons: contextvars.ContextVar[list[Reason] | None] = contextvars.ContextVar("reasons", default=None)
+# The same while a step is traced, which may create Parameters.
+step_reasons: contextvars.ContextVar[list[Reason] | None] = contextvars.ContextVar("step_reasons", default=None)
 
 
 def note(reason: Reason) -> bool:
@@ -41,6 +47,21 @@ def note(reason: Reason) -> bool:
     if current is not None:
         current.append(reason)
     return current is not None
+
+
+def note_in_steps(reason: Reason) -> None:
+    """Note a reason if `jit` or a step is tracing."""
+    note(reason)
+    current = step_reasons.get()
+    if current is not None:
+        current.append(reason)
+
+
+def reason_of(error: BaseException) -> Reason | None:
+    """Return the reason that an error of a compiled call tells; None for an error of another kind."""
+    if isinstance(error, backend.UndecidedBranch):
+        return DECIDES
+    return FAILS if backend.failed_on_a_path(error) else None
 
 
 def sets_attributes(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
