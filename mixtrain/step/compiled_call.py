@@ -55,19 +55,24 @@ class CompiledCall:
 
     def run(self, *inputs: Any) -> Any:
         """Call the compiled function with backend tensors."""
-        is_done = False
-        while not is_done:
-            with self.trying():
-                results, is_done = backend.call_with_branches(self._call, *inputs), True
+        for attempt in self.attempts():
+            with attempt:
+                results = backend.call_with_branches(self._call, *inputs)
         return results
 
-    @contextlib.contextmanager
-    def trying(self) -> Iterator[None]:
-        """Run the block, which calls the compiled function; it runs uncompiled where it cannot be compiled.
+    def attempts(self) -> Iterator[contextlib.AbstractContextManager[None]]:
+        """Yield a context for a call of the compiled function, and a second one if that shows it cannot be compiled.
 
-        The error that says so is passed over, and the caller runs the block again until it gets to its end. A context
-        adds no frame to the block: tests/train/test_call_depth.py counts them.
+        A context adds no frame to the call: tests/train/test_call_depth.py counts them.
         """
+        was_compilable = self._is_compilable
+        yield self._attempt()
+        if was_compilable and not self._is_compilable:
+            yield self._attempt()
+
+    @contextlib.contextmanager
+    def _attempt(self) -> Iterator[None]:
+        """Pass over the error of a function that cannot be compiled, which runs uncompiled from then on."""
         if not self._is_compilable:
             with execution.using(graph_mode=False):
                 yield

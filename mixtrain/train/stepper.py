@@ -115,10 +115,9 @@ class Stepper:
         rows = backend.refuse_empty(batch)
         started = time.perf_counter()
         with backend.naming_layers("Model"):
-            is_done = False
-            while not is_done:
-                with self._training.trying():
-                    values, is_done = backend.call_with_branches(self._training.compiled().run, *batch), True
+            for attempt in self._training.attempts():
+                with attempt:
+                    values = backend.call_with_branches(self._training.compiled().run, *batch)
             if self.steps_per_call.waits:
                 backend.wait_for(values)
         self.steps_per_call.learn(time.perf_counter() - started, 1)
@@ -159,11 +158,9 @@ class Stepper:
     @contextlib.contextmanager
     def tried(self, batch: Batch) -> Iterator[StepRecords]:
         """Yield the records of a step on a batch, which is undone at the end of the block."""
-        is_done = False
-        while not is_done:
-            with self._training.trying():
+        for attempt in self._training.attempts():
+            with attempt:
                 rows, undo = backend.call_with_branches(self._training.compiled().run_batches, [batch])
-                is_done = True
         try:
             stacked, report, _ = self._unpack(rows)
             yield self._records(stacked, report, np.array([backend.refuse_empty(batch)]))
@@ -173,22 +170,18 @@ class Stepper:
     def loop(self, iterator: Any, count: int) -> CallResult:
         """Train on `count` batches of a backend iterator in one call."""
         with backend.naming_layers("Model"), self._restoring_state():
-            is_done = False
-            while not is_done:
-                with self._training.trying():
-                    run = self._training.compiled().run_stream
-                    values, is_done = backend.call_with_branches(run, iterator, count), True
+            for attempt in self._training.attempts():
+                with attempt:
+                    values = backend.call_with_branches(self._training.compiled().run_stream, iterator, count)
         return self._loop_result(values, count)
 
     def loop_until_overflow(self, iterator: Any, count: int) -> tuple[Batch, CallResult]:
         """Train as `loop` does, but stop after a step that overflows; return the last batch too."""
         with backend.naming_layers("Model"), self._restoring_state():
-            is_done = False
-            while not is_done:
-                with self._training.trying():
+            for attempt in self._training.attempts():
+                with attempt:
                     run = self._training.compiled().run_stream_until
                     values, batch = backend.call_with_branches(run, iterator, count, self._overflowed)
-                    is_done = True
         return batch, self._loop_result(values, int(values[0].shape[0]))
 
     def _loop_result(self, values: Sequence[Tensor], count: int) -> CallResult:
