@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         set_deterministic, set_recursion_limit,
     )
     from mixtrain.amp import build_train_network
+    from mixtrain.compat.mindspore.convert import ckpt_to_safetensors, safetensors_to_ckpt
     from mixtrain.compat.mindspore.train.data_sink import data_sink
     from mixtrain.common.dlpack import from_dlpack, frombuffer, to_dlpack
     from mixtrain.common.generator import Generator, get_rng_state, initial_seed, manual_seed, set_rng_state
@@ -115,6 +116,7 @@ _NAMES = {
         "async_ckpt_thread_status export load load_checkpoint load_checkpoint_async load_latest_checkpoint "
         "load_param_into_net save_checkpoint"
     ),
+    "mixtrain.compat.mindspore.convert": "ckpt_to_safetensors safetensors_to_ckpt",
     "mixtrain.compat.mindspore.train.data_sink": "data_sink",
     "mixtrain.train": "SummaryRecord",
     "mixtrain.train.calibration": "calibrate_loss_scale",
@@ -175,5 +177,5 @@ __all__ = [
     "reset_ps_context", "save_checkpoint", "serialization", "set_auto_parallel_context", "set_context", "set_device",
     "set_ps_context", "set_rng_state", "set_seed", "single", "suggest_rules", "to_float", "train", "tune",
     "uint8", "uint16", "uint32", "uint64", "value_and_grad", "vjp", "HausdorffDistance", "MeanSurfaceDistance",
-    "OcclusionSensitivity", "RootMeanSquareDistance",
+    "OcclusionSensitivity", "RootMeanSquareDistance", "ckpt_to_safetensors", "safetensors_to_ckpt",
 ]

@@ -262,9 +262,12 @@ def _weighted_sum(where: str, outputs: Tree, sens: Tree) -> Tensor:
 
     Of complex numbers that is the real part of the product with the conjugate of `sens`, as in MindSpore and PyTorch.
     """
-    tensors = [value for value in keras.tree.flatten(outputs) if backend.is_tensor(value)]
-    nested = len(tensors) > 1 or isinstance(sens, (tuple, list, dict))
+    leaves = keras.tree.flatten(outputs)
+    tensors = [value for value in leaves if backend.is_tensor(value)]
+    nested = len(leaves) > 1 or isinstance(sens, (tuple, list, dict))
     weights = [None] * len(tensors) if sens is None else keras.tree.flatten(sens) if nested else [sens]
+    if len(weights) == len(leaves):  # What is no tensor has a place among them too.
+        weights = [weight for weight, value in zip(weights, leaves, strict=True) if backend.is_tensor(value)]
     if len(weights) != len(tensors):
         raise checks.fail_value(
             where, f"sens must have {len(tensors)} gradients, one an output", len(weights), "a tuple"

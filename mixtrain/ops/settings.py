@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import keras
 import numpy as np
 
-from mixtrain import backend
-from mixtrain.dtype import float32, int32
+from mixtrain import backend, checks
+from mixtrain.dtype import float16, float32, int32
 from mixtrain.ops.arithmetic import addcdiv, addcmul, hypot
 from mixtrain.ops.array import reverse as flip
 from mixtrain.ops.boxes import BoundingBoxDecode, BoundingBoxEncode, CheckValid
@@ -55,9 +55,12 @@ def mul_no_nan(x: TensorLike, y: TensorLike) -> Tensor:
 
 def square_sum_all(input_x: TensorLike, input_y: TensorLike) -> tuple[Tensor, Tensor]:
     """The sums of squares of `input_x` and of `input_y`."""
-    return tuple(  # type: ignore[return-value]
-        keras.ops.sum(keras.ops.square(tensor("ops.SquareSumAll", value))) for value in (input_x, input_y)
-    )
+    x, y = (tensor("ops.SquareSumAll", value) for value in (input_x, input_y))
+    if x.dtype != y.dtype or tensor_dtype(x) not in (float16, float32):
+        raise checks.fail_type("ops.SquareSumAll", "both must be float16 or float32", y, "y.astype(x.dtype)")
+    if x.shape != y.shape:
+        raise checks.fail_value("ops.SquareSumAll", f"input_y must have shape {tuple(x.shape)}", tuple(y.shape), "it")
+    return keras.ops.sum(keras.ops.square(x)), keras.ops.sum(keras.ops.square(y))
 
 
 def invert_permutation(input_x: TensorLike) -> Tensor:

@@ -53,7 +53,7 @@ class Softmax(Primitive):
 
     def __init__(self, axis: int | Sequence[int] = -1) -> None:
         super().__init__()
-        items = axis if isinstance(axis, (tuple, list)) and axis else (axis,)
+        items = axis if isinstance(axis, (tuple, list)) else (axis,)
         if any(isinstance(item, bool) or not isinstance(item, numbers.Integral) for item in items):
             raise checks.fail_type(self.name, "axis must be an int or a tuple of ints", axis, "axis=-1")
         self.axis: int | Sequence[int] = axis
@@ -61,6 +61,8 @@ class Softmax(Primitive):
     def __call__(self, logits: TensorLike) -> Tensor:
         """Normalize `logits`."""
         x = as_floats(self.name, logits)
+        if self.axis in ((), []):
+            raise checks.fail_value(self.name, "axis must not be empty", self.axis, "axis=-1")
         axes = axes_of(self.name, self.axis, rank_of(x))
         # Keras 3.10 cannot compile a tuple of axes.
         return keras.ops.softmax(x, axis=axes[0] if len(axes) == 1 else axes)

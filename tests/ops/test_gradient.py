@@ -169,6 +169,14 @@ def test_what_is_compared_has_gradients_of_zeros() -> None:
     assert all(not gradient.asnumpy().any() for gradient in gradients)
 
 
+def test_the_gradient_of_outputs_may_be_the_outputs_themselves_with_numbers_among_them() -> None:
+    def both(a: Any) -> Any:
+        return {"square": a * a, "times": 2}
+
+    gradient = ops.GradOperation(sens_param=True)(both)(X, both(X))
+    assert gradient.asnumpy().tolist() == [2.0, 16.0]
+
+
 BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: mixtrain.grad(product, None), ValueError, "grad: grad_position and weights must not both be None"),
     (lambda: mixtrain.grad(product, (0, 0)), ValueError, "grad_position must name inputs, each once"),

@@ -115,6 +115,9 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ops.AllGather(3), TypeError, "AllGather: group must be a str"),  # type: ignore[arg-type]
     (lambda: ops.Broadcast(1), ValueError, "Broadcast: root_rank must be under the number of processes, 1; got 1"),
     (lambda: ops.L2Normalize(3)(X), ValueError, "L2Normalize: axis must be at least -2 and below 2"),
+    (lambda: ops.Softmax(())(X), ValueError, "Softmax: axis must not be empty"),
+    (lambda: ops.SquareSumAll()(X, HALF), TypeError, "both must be float16 or float32"),
+    (lambda: ops.SquareSumAll()(X, X[0]), ValueError, r"input_y must have shape (2, 3)"),
     (lambda: ops.coo_concat((WIDE, TALL), 1), RuntimeError, "equal but for axis 1; got (2, 4) and (3, 4)"),
     (lambda: ops.coo_concat((WIDE, WIDE), 2), IndexError, "concat_dim from -2 to 1; got 2"),
     (lambda: ops.coo_concat((WIDE,)), ValueError, "sp_input must be two COOTensors or more; got 1"),

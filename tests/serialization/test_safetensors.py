@@ -116,3 +116,27 @@ def test_an_array_that_changes_while_a_thread_writes_is_written_as_it_was(tmp_pa
     save_checkpoint({"w": array}, tmp_path / f"a.{form}", async_save=True, format=form)
     array += 1
     assert not load_checkpoint(tmp_path / f"a.{form}", format=form)["w"].asnumpy().any()
+
+
+def test_checkpoints_of_ranks_become_safetensors_and_checkpoints_again(tmp_path: pathlib.Path) -> None:
+    networks = [_Net(), _Net()]
+    for rank, network in enumerate(networks):
+        (tmp_path / f"rank{rank}").mkdir()
+        save_checkpoint(network, tmp_path / f"rank{rank}" / "net.ckpt")
+    mixtrain.ckpt_to_safetensors(tmp_path, tmp_path / "out", name_map={"dense.bias": "b"}, file_name_regex="n.t")
+    content = load_file(tmp_path / "out/rank1/net.safetensors")
+    expected = _values(networks[1])
+    assert content["b"].tolist() == expected["dense.bias"] and "dense.bias" not in content
+    mixtrain.safetensors_to_ckpt(tmp_path / "out/rank1/net.safetensors", name_map={"b": "dense.bias"})
+    other = _Net()
+    load_param_into_net(other, load_checkpoint(tmp_path / "out/rank1/net.ckpt"))
+    assert _values(other) == expected
+
+
+def test_a_conversion_refuses_files_of_another_format_and_folders_without_ranks(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "net.safetensors").touch()
+    for path in (tmp_path, tmp_path / "net.safetensors", tmp_path / "none.ckpt"):
+        with pytest.raises(ValueError, match=r"ckpt_to_safetensors: file_path must be a file \*.ckpt, or a folder"):
+            mixtrain.ckpt_to_safetensors(path)
+    with pytest.raises(ValueError, match="save_path must be a folder"):
+        mixtrain.safetensors_to_ckpt(tmp_path / "net.safetensors", "a.ckpt")

@@ -34,7 +34,9 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.common.parameter": ("mixtrain",),
     "mixtrain.common.seed": ("mixtrain.seed", _INNER),
     "mixtrain.common.tensor": ("mixtrain",),
-    "mixtrain.communication.management": ("mixtrain.communication",),
+    **dict.fromkeys(
+        (f"mixtrain.communication.{path}" for path in ("management", "_comm_helper")), ("mixtrain.communication",)
+    ),
     "mixtrain.dataset": (_INNER,),
     "mixtrain.dataset.core": ("mixtrain.dataset",),
     "mixtrain.dataset.core.validator_helpers": (_INNER,),
@@ -104,8 +106,8 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     # Where MindSpore has a function and a primitive of one name, as `identity`, these have the primitive.
     **dict.fromkeys((f"mixtrain.ops.operations{path}" for path in (
         "", "._inner_ops", ".array_ops", ".comm_ops", ".control_ops", ".debug_ops", ".image_ops", ".inner_ops",
-        ".linalg_ops", ".math_ops", ".nn_ops", ".other_ops", ".random_ops", ".sparse_ops", ".spectral_ops",
-        "._sequence_ops",
+        ".linalg_ops", ".manually_defined", ".manually_defined.ops_def", ".math_ops", ".nn_ops", ".other_ops",
+        ".random_ops", ".sparse_ops", ".spectral_ops", "._sequence_ops",
     )), ("mixtrain.ops.unlisted", "mixtrain.ops", "mixtrain.ops.module_primitives")),
     "mixtrain.ops.operations._grad_ops": ("mixtrain.ops.derivative_primitives",),
     "mixtrain.nn.metrics": ("mixtrain.nn",),
