@@ -57,6 +57,9 @@ def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | No
     """`clip_by_value`: clip `input` to `min` and `max`; its derivative at a bound is 1, not shared with the bound."""
     if min is None and max is None:
         raise checks.fail_value("ops.clamp", "at least one of 'min' or 'max' must not be None", None, "min=0.0")
+    for bound in (min, max):
+        if isinstance(bound, bool):
+            raise checks.fail_value("ops.clamp", "a bound must not be bool", bound, "min=0.0")
     return _clipped(input, (min, _at_least), (max, _at_most))
 
 

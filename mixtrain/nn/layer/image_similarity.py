@@ -21,7 +21,8 @@ def _as_pair(where: str, img1: Any, img2: Any, max_val: float) -> tuple[Tensor, 
     images = tensor(where, img1), tensor(where, img2)
     shapes, dtypes = [tuple(x.shape) for x in images], [as_dtype(x.dtype) for x in images]
     if rank_of(images[0]) != 4 or shapes[0] != shapes[1] or dtypes[0] != dtypes[1]:
-        fail = checks.fail_value if dtypes[0] == dtypes[1] else checks.fail_type
+        alike = shapes[0] == shapes[1] and dtypes[0] == dtypes[1]
+        fail = checks.fail_value if alike else checks.fail_type  # As in MindSpore.
         raise fail(
             where, "the images must be of one dtype and one shape (N, C, H, W)", list(zip(shapes, dtypes, strict=True)),
             "two batches of the same size",
