@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mixtrain import (
         amp, common, communication, context, dataset, distribution, dtype, log, nn, ops, serialization, train,
     )
-    from mixtrain import experimental, keras, mindrecord, mint, numpy  # noqa: F401  Not in `__all__`, see below.
+    from mixtrain import experimental, keras, mindrecord, mint, numpy, scipy  # noqa: F401  Not in `__all__`, see below.
     from mixtrain.common.accepted import (
         COMPATIBLE, LAX, STRICT, JitConfig, jit_class, lazy_inline, ms_class, mutable, no_inline, recompute,
         set_deterministic, set_recursion_limit,
@@ -133,7 +133,7 @@ _NAMES = {
 }
 _MODULES = (
     "amp", "common", "communication", "context", "dataset", "distribution", "dtype", "experimental", "keras",
-    "log", "mindrecord", "mint", "nn", "numpy", "ops", "serialization", "train",
+    "log", "mindrecord", "mint", "nn", "numpy", "ops", "scipy", "serialization", "train",
 )
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 _HOMES |= {name: f"mixtrain.{name}:" for name in _MODULES}
@@ -150,7 +150,7 @@ _backend.load_public_with(lambda: _import_module("mixtrain.common.tensor"))
 
 def __dir__() -> list[str]:
     """Return the public names. Modules of MindSpore's names, such as `mixtrain.boost`, can be used all the same."""
-    return sorted([*__all__, "bool", "experimental", "keras", "mindrecord", "mint", "numpy"])
+    return sorted([*__all__, "bool", "experimental", "keras", "mindrecord", "mint", "numpy", "scipy"])
 
 
 __all__ = [

@@ -27,7 +27,7 @@ collect_ignore_glob = ["data/make_*.py", "conformance/tutorials/*.py"]
 CONTRACT = (
     "amp", "backend", "cell", "common", "compat", "conformance", "data_backend", "dataset", "diagnostics",
     "distribution", "experimental", "golden", "keras", "loss_scale", "metrics", "mint", "network", "nn", "ops", "optim",
-    "precision", "serialization", "step", "structure/test_nothing_is_changed.py", "structure/test_wall.py",
+    "precision", "scipy", "serialization", "step", "structure/test_nothing_is_changed.py", "structure/test_wall.py",
     "test_checks.py", "test_faces.py", "test_float_format.py", "test_main.py", "test_numpy.py", "test_words.py",
     "train",
 )

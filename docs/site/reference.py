@@ -17,7 +17,7 @@ _SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes|Inputs|Outputs|E
 _ENTRY = re.compile(r"^(\*{0,2}[\w., *`]+?)(?: \(([^)]*)\))?: (.*)$", re.DOTALL)
 # Modules whose names are MindSpore's, but for `_OWN`; the docstring of such a name does not repeat where it is from.
 _MINDSPORE = re.compile(
-    r"mixtrain(\.(amp|communication|dataset(\.\w+)?|experimental\..*|mindrecord|nn(\.metrics)?|numpy|ops"
+    r"mixtrain(\.(amp|communication|dataset(\.\w+)?|experimental\..*|mindrecord|nn(\.metrics)?|numpy|ops|scipy(\.\w+)?"
     r"|train(\.callback)?))?$"
 )
 _OWN = {

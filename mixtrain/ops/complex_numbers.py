@@ -115,6 +115,16 @@ def _eig(x: Tensor, compute_v: bool) -> tuple[Tensor, Tensor]:
     return values, vectors if compute_v else keras.ops.zeros((0,), vectors.dtype)
 
 
+def eigh(x: TensorLike, compute_eigenvectors: bool = True, lower: bool = True) -> Tensor | tuple[Tensor, Tensor]:
+    """The eigenvalues of Hermitian matrices, ascending, and their eigenvectors; one triangle of `x` is read."""
+    matrix = as_floats("ops.Eigh", x)
+    half = keras.ops.tril(matrix, -1) if lower else keras.ops.triu(matrix, 1)
+    whole = (keras.ops.tril(matrix) if lower else keras.ops.triu(matrix)) + conj(keras.ops.swapaxes(half, -1, -2))
+    values, vectors = keras.ops.eigh(whole)
+    values = keras.ops.cast(values, matrix.dtype)  # Complex ones of complex matrices, as in MindSpore.
+    return (values, vectors) if compute_eigenvectors else values
+
+
 def matrix_logarithm(x: TensorLike) -> Tensor:
     """Return the logarithm of diagonalizable complex square matrices."""
     values, vectors = eig(as_complex(tensor("ops.MatrixLogarithm", x)))

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from mixtrain.ops.inputs import as_floats, tensor
-from mixtrain.ops.linear_algebra import cholesky_solve, lstsq
+from mixtrain.ops.linear_algebra import adjoint as conjugate_transposed, cholesky_solve, lstsq
 from mixtrain.ops.primitive import configured, primitive, primitives
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
@@ -15,21 +15,26 @@ def _transposed(x: Tensor) -> Tensor:
     return keras.ops.swapaxes(x, -1, -2)
 
 
-def _unit_lower(x: Tensor, columns: int) -> Tensor:
+def unit_lower(x: Tensor, columns: int) -> Tensor:
     """Return the unit lower triangular matrix of the elements below the diagonal."""
     below = keras.ops.tril(x, -1)[..., :columns]
     return below + keras.ops.eye(x.shape[-2], columns, dtype=x.dtype)
 
 
-def _permutation(pivots: Tensor, size: int, dtype: DTypeLike) -> Tensor:
-    """Return the matrix that undoes the row exchanges `pivots`, which count from 1."""
-    pivots = keras.ops.cast(pivots, "int32") - 1
+def permuted_rows(pivots: Tensor, size: int) -> Tensor:
+    """Return the order of `size` rows after the exchanges `pivots`, which count from 0."""
+    pivots = keras.ops.cast(pivots, "int32")
     indices = keras.ops.arange(size, dtype="int32")
     rows = keras.ops.broadcast_to(indices, (*pivots.shape[:-1], size))
     for index in range(pivots.shape[-1]):
         pivot = pivots[..., index : index + 1]
         row, pivot_row = rows[..., index : index + 1], keras.ops.take_along_axis(rows, pivot, axis=-1)
         rows = keras.ops.where(indices == pivot, row, keras.ops.where(indices == index, pivot_row, rows))
+    return rows
+
+
+def permutation_of(rows: Tensor, size: int, dtype: DTypeLike) -> Tensor:
+    """Return the matrix that undoes an order of `size` rows."""
     return _transposed(keras.ops.one_hot(rows, size, dtype=dtype))
 
 
@@ -43,7 +48,8 @@ def lu_unpack(
     x, pivots = as_floats("ops.lu_unpack", LU_data), tensor("ops.lu_unpack", LU_pivots)
     size = min(x.shape[-2:])
     upper = keras.ops.triu(x)[..., :size, :]
-    return _permutation(pivots, x.shape[-2], x.dtype), _unit_lower(x, size), upper
+    rows = permuted_rows(pivots - 1, x.shape[-2])
+    return permutation_of(rows, x.shape[-2], x.dtype), unit_lower(x, size), upper
 
 
 def lu_solve(b: TensorLike, LU_data: TensorLike, LU_pivots: TensorLike) -> Tensor:
@@ -89,7 +95,7 @@ def geqrf(input: TensorLike) -> tuple[Tensor, Tensor]:
 def orgqr(input: TensorLike, input2: TensorLike) -> Tensor:
     """The orthogonal matrix of the `input` and `input2` that `geqrf` returns. Example: ``ops.orgqr(*ops.geqrf(x))``."""
     x, factors = as_floats("ops.orgqr", input), as_floats("ops.orgqr", input2)
-    vectors = _unit_lower(x, min(x.shape[-2:]))
+    vectors = unit_lower(x, min(x.shape[-2:]))
     q = keras.ops.eye(x.shape[-2], dtype=x.dtype)
     for index in range(factors.shape[-1]):
         vector = vectors[..., index : index + 1]
@@ -97,10 +103,14 @@ def orgqr(input: TensorLike, input2: TensorLike) -> Tensor:
     return q[..., : x.shape[-1]]
 
 
-def _triangular_solve(matrix: TensorLike, rhs: TensorLike, lower: bool, adjoint: bool) -> Tensor:
+def triangular_solve(
+    matrix: TensorLike, rhs: TensorLike, lower: bool, adjoint: bool, unit_diagonal: bool = False
+) -> Tensor:
+    """Solve `matrix` @ x = `rhs`, of one triangle; with `unit_diagonal` ones stand on the diagonal."""
     factor = as_floats("ops.MatrixTriangularSolve", matrix)
-    factor = keras.ops.tril(factor) if lower else keras.ops.triu(factor)
-    factor = _transposed(factor) if adjoint else factor
+    factor = keras.ops.tril(factor, -unit_diagonal) if lower else keras.ops.triu(factor, int(unit_diagonal))
+    factor = factor + keras.ops.eye(factor.shape[-1], dtype=factor.dtype) if unit_diagonal else factor
+    factor = conjugate_transposed(factor) if adjoint else factor
     return keras.ops.solve_triangular(factor, as_floats("ops.MatrixTriangularSolve", rhs), lower=lower is not adjoint)
 
 
@@ -115,5 +125,5 @@ CholeskySolve = configured("CholeskySolve", cholesky_solve, upper=False)
 LuSolve = primitive("LuSolve", lu_solve)
 LuUnpack = configured("LuUnpack", lu_unpack, unpack_data=True, unpack_pivots=True)
 Lstsq = configured("Lstsq", lambda x, a, *, fast, l2_regularizer: lstsq(x, a), fast=True, l2_regularizer=0.0)
-MatrixTriangularSolve = configured("MatrixTriangularSolve", _triangular_solve, lower=True, adjoint=False)
+MatrixTriangularSolve = configured("MatrixTriangularSolve", triangular_solve, lower=True, adjoint=False)
 Orgqr, TridiagonalMatMul = primitives(Orgqr=orgqr, TridiagonalMatMul=_tridiagonal_product)

@@ -11,6 +11,7 @@ import numpy as np
 from mixtrain import backend, checks, ops
 from mixtrain.dtype import as_dtype, float32, int64
 from mixtrain.lazy_names import serve_names
+from mixtrain.ops.complex_numbers import eigh
 from mixtrain.ops.fractional_pool import FractionalMaxPoolWithFixedKsize  # noqa: F401
 from mixtrain.ops.inputs import known_int, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import configured, primitive
@@ -159,6 +160,7 @@ SparseReshape = primitive("SparseReshape", _reshaped)
 # ---- other names of functions ---------------------------------------------------------------------------------------
 AddExt = primitive("AddExt", lambda input, other, alpha=1: ops.add(input, ops.mul(other, alpha)))
 ArgminV2 = primitive("ArgminV2", ops.argmin)
+Eigh = configured("Eigh", eigh, compute_eigenvectors=True, lower=True)
 Expand = primitive("Expand", ops.broadcast_to)
 MultilabelMarginLoss = configured("MultilabelMarginLoss", ops.multilabel_margin_loss, reduction="mean")
 OnesLikeExt = primitive("OnesLikeExt", lambda input, dtype=None: ops.ones_like(input, dtype=dtype))

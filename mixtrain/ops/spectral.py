@@ -26,7 +26,7 @@ def _scaled(x: Tensor, where: str, norm: str | None, inverse: bool, size: int) -
     return x if not power else x * float(size) ** -power
 
 
-def _resized(x: Tensor, axis: int, size: int) -> Tensor:
+def resized(x: Tensor, axis: int, size: int) -> Tensor:
     """Return `x` with an axis truncated or padded with zeros to a size."""
     x = keras.ops.take(x, np.arange(min(size, x.shape[axis])), axis=axis)
     missing = size - x.shape[axis]
@@ -34,7 +34,7 @@ def _resized(x: Tensor, axis: int, size: int) -> Tensor:
 
 
 def _complex(where: str, x: Tensor, size: int, axis: int, norm: str | None, inverse: bool) -> Tensor:
-    z = keras.ops.moveaxis(_resized(as_complex(x), axis, size), axis, -1)
+    z = keras.ops.moveaxis(resized(as_complex(x), axis, size), axis, -1)
     # The inverse is the conjugate of the transform of the conjugate.
     z = keras.ops.conj(z) if inverse else z
     spectrum = complex(*keras.ops.fft((keras.ops.real(z), keras.ops.imag(z))))
@@ -51,7 +51,7 @@ def _to_half(where: str, x: Tensor, size: int, axis: int, norm: str | None, inve
 def _from_half(where: str, x: Tensor, size: int, axis: int, norm: str | None, inverse: bool) -> Tensor:
     """The real signal of the first half of its spectrum."""
     length = size // 2 + 1
-    half = _resized(as_complex(x), axis, length)
+    half = resized(as_complex(x), axis, length)
     rest = keras.ops.conj(keras.ops.take(half, np.arange(size - length, 0, -1), axis=axis))
     whole = keras.ops.concatenate([half, rest], axis=axis)
     return keras.ops.real(_complex(where, whole, size, axis, norm, inverse))

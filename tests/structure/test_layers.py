@@ -35,7 +35,7 @@ LAYERS = [
     {"experimental"},
     {"compat.apex", "compat.oneflow"},
     {"nn"},
-    {"amp", "mint"},
+    {"amp", "mint", "scipy"},
     # The front door.
     {"__init__"},
     {"__main__"},

@@ -25,6 +25,7 @@ import mixtrain.mint.special
 import mixtrain.nn.metrics
 import mixtrain.nn.probability.bnn_layers
 import mixtrain.numpy
+import mixtrain.scipy.linalg
 import mixtrain.serialization
 import mixtrain.train.callback
 
@@ -38,7 +39,8 @@ MODULES = {
         mixtrain.mindrecord, mixtrain.mint, mixtrain.mint.distributed, mixtrain.mint.linalg, mixtrain.mint.nn,
         mixtrain.mint.nn.functional, mixtrain.mint.optim, mixtrain.mint.special, mixtrain.nn, mixtrain.nn.metrics,
         mixtrain.nn.probability.bijector, mixtrain.nn.probability.bnn_layers, mixtrain.nn.probability.distribution,
-        mixtrain.numpy, mixtrain.ops, mixtrain.serialization, mixtrain.train, mixtrain.train.callback,
+        mixtrain.numpy, mixtrain.ops, mixtrain.scipy, mixtrain.scipy.fft, mixtrain.scipy.linalg,
+        mixtrain.serialization, mixtrain.train, mixtrain.train.callback,
     )
 }
 
@@ -50,7 +52,7 @@ def test_public_names_are_the_frozen_ones() -> None:
 
 def test_dir_of_the_package_offers_its_public_names_alone() -> None:
     # These are not in `__all__`, since `from mixtrain import *` would hide Keras, NumPy and Python's `bool`.
-    beside = {"bool", "experimental", "keras", "mindrecord", "mint", "numpy"}
+    beside = {"bool", "experimental", "keras", "mindrecord", "mint", "numpy", "scipy"}
     assert set(dir(mixtrain)) == set(mixtrain.__all__) | beside
     assert all(hasattr(mixtrain, name) for name in dir(mixtrain))
 

@@ -15,8 +15,14 @@ zeta: Callable[[Tensor, Tensor], Tensor]
 polygamma: Callable[[Tensor, Tensor], Tensor]
 # The regularized incomplete beta function of ``(a, b, x)``.
 betainc: Callable[[Tensor, Tensor, Tensor], Tensor]
+# The orthonormal cosine transform of the second type along the last axis of a real tensor, and its inverse.
+dct: Callable[[Tensor], Tensor]
+idct: Callable[[Tensor], Tensor]
 # The next representable number after `x` towards `y`, of ``(x, y)``.
 nextafter: Callable[[Tensor, Tensor], Tensor]
+
+def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the packed LU factorization of square matrices, the row exchanged in each step, and the order of rows."""
 
 def float32_bits(x: Tensor) -> Tensor:
     """Return the bits of float32 values as int32."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import jax
@@ -15,6 +16,12 @@ zeta = jax.scipy.special.zeta
 polygamma = jax.lax.polygamma
 betainc = jax.scipy.special.betainc
 nextafter = jax.numpy.nextafter
+dct = functools.partial(jax.scipy.fft.dct, norm="ortho")
+idct = functools.partial(jax.scipy.fft.idct, norm="ortho")
+
+
+def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return jax.lax.linalg.lu(x)
 
 
 def float32_bits(x: Tensor) -> Tensor:

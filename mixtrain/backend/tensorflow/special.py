@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import tensorflow as tf
 
 from mixtrain.typing import Tensor
@@ -12,6 +14,20 @@ zeta = tf.math.zeta
 polygamma = tf.math.polygamma
 betainc = tf.math.betainc
 nextafter = tf.math.nextafter
+dct = functools.partial(tf.signal.dct, norm="ortho")
+idct = functools.partial(tf.signal.idct, norm="ortho")
+
+
+def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    packed, rows = tf.linalg.lu(x)
+    places = tf.range(x.shape[-1])
+    order, pivots = tf.broadcast_to(places, tf.shape(rows)), []
+    for index in range(x.shape[-1]):  # The exchanges that lead to the order, which TensorFlow does not return.
+        row, own = rows[..., index : index + 1], order[..., index : index + 1]
+        pivot = tf.argmax(tf.cast(order == row, tf.int32), axis=-1, output_type=tf.int32)[..., None]
+        order = tf.where(places == index, row, tf.where(places == pivot, own, order))
+        pivots.append(pivot)
+    return packed, tf.concat(pivots, axis=-1), rows
 
 
 def float32_bits(x: Tensor) -> Tensor:

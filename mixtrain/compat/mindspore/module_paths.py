@@ -117,6 +117,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         ("mixtrain.parallel._auto_parallel_context", "mixtrain.parallel._utils"),
         ("mixtrain.compat.mindspore.parallel_utils",),
     ),
+    **dict.fromkeys(("mixtrain.scipy.ops_wrapper", "mixtrain.scipy.utils"), ("mixtrain.scipy.ops",)),
     "mixtrain.runtime": ("mixtrain.common.accepted",),
     "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization", _THOR),
     "mixtrain.train.amp": ("mixtrain.amp",),

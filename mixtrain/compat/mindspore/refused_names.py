@@ -15,7 +15,7 @@ _COMPILER: Final = "it belongs to MindSpore's own compiler. Write mixtrain.jit"
 _PRIMITIVE: Final = "this primitive is not offered. Write the functions of mixtrain.ops or keras.ops that it stands for"
 _KERNEL: Final = "it makes kernels for MindSpore's own runtime. Write the function in mixtrain.ops or keras.ops"
 _READER: Final = "no reader of its files. Write a class with __getitem__ and __len__, and GeneratorDataset"
-_SCIPY: Final = "SciPy's functions are not wrapped. Write scipy itself, with x.asnumpy()"
+_SCIPY: Final = "this function of SciPy's is not wrapped. Write scipy itself, with x.asnumpy()"
 _CRYPTO: Final = "files are not encrypted or obfuscated. Write the plain file, and encrypt it with a tool of yours"
 _RANDOM: Final = "samples of this kind are not drawn here. Write keras.random, or NumPy's generators in the dataset"
 _RUNTIME: Final = "streams, memory and launches are the backend's own. Write the script without it"
@@ -107,7 +107,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     "mixtrain.ops.module_primitives": dict.fromkeys((
         "AdjustContrastv2", "AvgPoolV1", "CSRSparseMatrixToDense", "CSRSparseMatrixToSparseTensor",
         "CombinedNonMaxSuppression", "ConcatOffsetV1", "CropAndResizeGradBoxes", "CropAndResizeGradImage",
-        "DenseToCSRSparseMatrix", "DenseToDenseSetOperation", "DenseToSparseSetOperation", "Eigh", "ExtractGlimpse",
+        "DenseToCSRSparseMatrix", "DenseToDenseSetOperation", "DenseToSparseSetOperation", "ExtractGlimpse",
         "FillDiagonal", "InstanceNormV2", "KVCacheMgr", "LogNormalReverse",
         "MaskedScatter", "MatrixExp", "MatrixSolveLs", "MaxPoolV1", "NonDeterministicInts",
         "NonMaxSuppressionWithOverlaps", "NthElement", "NuclearNorm", "ParameterizedTruncatedNormal", "Quantile",
@@ -162,7 +162,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "*": _PARALLEL,
     }),
     **dict.fromkeys((f"mixtrain.scipy{part}" for part in (
-        "", ".fft", ".linalg", ".ops", ".ops_wrapper", ".optimize", ".sparse.linalg", ".utils",
+        ".ops", ".ops_wrapper", ".optimize", ".sparse.linalg", ".utils",
     )), {"*": _SCIPY}),
     "mixtrain.profiler": {"*": _PROFILE},
     "mixtrain.dataset": {
