@@ -42,7 +42,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         eager_scope, has_results, is_tracing, never_cached, trace_count, trace_for, traces, value_scope,
         without_autograph,
     )
-    from mixtrain.backend.tensorflow.control import call_python, cond, scan, write_after
+    from mixtrain.backend.tensorflow.control import call_python, computed_by_numpy, cond, scan, write_after
     from mixtrain.backend.tensorflow.device import (
         can_fork, describe_device, device_of, has_started, peak_memory, tf32_products, version,
     )
@@ -89,7 +89,7 @@ else:
         eager_scope, has_results, is_tracing, never_cached, trace_count, trace_for, traces, value_scope,
         without_autograph,
     )
-    from mixtrain.backend.jax.control import call_python, cond, scan, write_after
+    from mixtrain.backend.jax.control import call_python, computed_by_numpy, cond, scan, write_after
     from mixtrain.backend.jax.device import (
         can_fork, describe_device, device_of, has_started, peak_memory, tf32_products, version,
     )

@@ -15,6 +15,7 @@ from mixtrain.ops.operator import operator
 from mixtrain.ops.primitive import configured, primitive
 from mixtrain.scipy.arguments import a_tensor, square
 from mixtrain.scipy.linalg import packed_lu, solve_triangular
+from mixtrain.scipy.optimize import linear_sum_assignment
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -49,5 +50,8 @@ SolveTriangular = configured(
 )
 Eig = configured("Eig", operator("Eig", _eig, owner="scipy.ops"), compute_v=True)
 LU = primitive("LU", operator("LU", _lu, owner="scipy.ops"))
+LinearSumAssignment = primitive(
+    "LinearSumAssignment", lambda cost, limit, maximize: linear_sum_assignment(cost, maximize, limit)
+)
 
 serve_names(__name__)

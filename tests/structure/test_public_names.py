@@ -25,7 +25,7 @@ import mixtrain.mint.special
 import mixtrain.nn.metrics
 import mixtrain.nn.probability.bnn_layers
 import mixtrain.numpy
-import mixtrain.scipy.linalg
+import mixtrain.scipy.optimize
 import mixtrain.serialization
 import mixtrain.train.callback
 
@@ -40,7 +40,7 @@ MODULES = {
         mixtrain.mint.nn.functional, mixtrain.mint.optim, mixtrain.mint.special, mixtrain.nn, mixtrain.nn.metrics,
         mixtrain.nn.probability.bijector, mixtrain.nn.probability.bnn_layers, mixtrain.nn.probability.distribution,
         mixtrain.numpy, mixtrain.ops, mixtrain.scipy, mixtrain.scipy.fft, mixtrain.scipy.linalg,
-        mixtrain.serialization, mixtrain.train, mixtrain.train.callback,
+        mixtrain.scipy.optimize, mixtrain.serialization, mixtrain.train, mixtrain.train.callback,
     )
 }
 

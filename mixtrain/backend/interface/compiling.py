@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+import numpy as np
+
 from mixtrain.backend.info import DeviceInfo, JitChoice
 from mixtrain.dtype import DType
 from mixtrain.typing import Tensor, Tree, Variable
@@ -121,6 +123,11 @@ def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> Non
 
     `function`: Takes the tensors' values as NumPy arrays (bfloat16 as float32).
     """
+
+def computed_by_numpy(
+    function: Callable[..., np.ndarray], tensors: Sequence[Tensor], shape: tuple[int, ...], dtype: str
+) -> Tensor:
+    """Return what a function computes of the values of tensors, in a compiled function too; it has no gradient."""
 
 def scan(step: Callable[[Tree, Tree], Tree], initial: Tree, elements: Tree) -> Tree:
     """Run ``state = step(state, element)`` for each slice of `elements` along their first axis.

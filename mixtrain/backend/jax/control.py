@@ -79,6 +79,13 @@ def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> Non
         function(*map(np.asarray, values))
 
 
+def computed_by_numpy(
+    function: Callable[..., np.ndarray], tensors: Sequence[Tensor], shape: tuple[int, ...], dtype: str
+) -> Tensor:
+    result = jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
+    return jax.pure_callback(lambda *arrays: function(*map(np.asarray, arrays)).astype(result.dtype), result, *tensors)
+
+
 def scan(step: Callable[[Tree, Tree], Tree], initial: Tree, elements: Tree) -> Tree:
     def body(state: Tree, element: Tree) -> tuple[Tree, Tree]:
         state = step(state, element)

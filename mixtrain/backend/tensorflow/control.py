@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import numpy as np
 import tensorflow as tf
 
 from mixtrain.backend.tensorflow.graph_writes import written_resources
@@ -60,6 +61,14 @@ def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> Non
         function(*(value.numpy() for value in values))
     else:
         numpy_function(function, values, [])
+
+
+def computed_by_numpy(
+    function: Callable[..., np.ndarray], tensors: Sequence[Tensor], shape: tuple[int, ...], dtype: str
+) -> Tensor:
+    if tf.executing_eagerly():
+        return tf.constant(function(*(value.numpy() for value in tensors)), dtype)
+    return tf.ensure_shape(numpy_function(function, tensors, dtype), shape)
 
 
 def scan(step: Callable[[Tree, Tree], Tree], initial: Tree, elements: Tree) -> Tree:
