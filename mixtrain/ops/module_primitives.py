@@ -14,7 +14,7 @@ from mixtrain.lazy_names import serve_names
 from mixtrain.ops.complex_numbers import eigh
 from mixtrain.ops.fractional_pool import FractionalMaxPoolWithFixedKsize  # noqa: F401
 from mixtrain.ops.inputs import known_int, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import configured, primitive
+from mixtrain.ops.primitive import REQUIRED, configured, primitive
 from mixtrain.ops.sparse_updates import SparseApplyAdagrad, SparseApplyRMSProp  # noqa: F401
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
@@ -46,6 +46,21 @@ TensorToList = primitive("TensorToList", lambda x: backend.to_numpy(x).tolist())
 TensorToScalar = primitive("TensorToScalar", lambda x: backend.to_numpy(x).item())
 TensorToTuple = primitive("TensorToTuple", lambda x: tuple(backend.to_numpy(x).tolist()))
 TupleToTensor = primitive("TupleToTensor", _to_tensor)
+
+
+# ---- convolution ----------------------------------------------------------------------------------------------------
+def _depthwise(x: Tensor, weight: Tensor, *, channel_multiplier: int, mode: int, group: int, **settings: Any) -> Tensor:
+    """Convolve each channel by itself; `weight`: (channel_multiplier, channels, height, width)."""
+    del mode, group
+    channels = int(x.shape[1])
+    weight = ops.reshape(ops.swapaxes(weight, 0, 1), (channels * channel_multiplier, 1, *weight.shape[2:]))
+    return ops.Conv2D(channels * channel_multiplier, group=channels, **settings)(x, weight)  # type: ignore[no-any-return]
+
+
+DepthwiseConv2dNative = configured(
+    "DepthwiseConv2dNative", _depthwise, channel_multiplier=REQUIRED, kernel_size=REQUIRED, mode=3, pad_mode="valid",
+    pad=0, stride=1, dilation=1, group=1,
+)
 
 
 # ---- segments: of rows in order, or of rows that indices choose -----------------------------------------------------

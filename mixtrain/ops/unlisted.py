@@ -208,6 +208,7 @@ scalar_log: Final = math.log
 scalar_max: Final = max
 scalar_min: Final = min
 shape_mul: Final = math.prod
+shape_: Final = ops.shape
 
 
 def switch(condition: TensorLike, first: TensorLike, second: TensorLike) -> Tensor:

@@ -155,3 +155,14 @@ def test_a_fractional_pool_with_a_fixed_window_takes_its_samples_and_returns_ind
     np.testing.assert_array_equal(values.asnumpy().ravel(), np.take_along_axis(
         x.asnumpy().reshape(2, 36), indices.asnumpy().reshape(2, 9), 1
     ).ravel())
+
+
+def test_a_depthwise_convolution_keeps_channels_apart() -> None:
+    random = np.random.RandomState(0)
+    x, weight = (Tensor(random.randn(*shape).astype(np.float32)) for shape in ((1, 3, 5, 5), (2, 3, 3, 3)))
+    result = nn_ops.DepthwiseConv2dNative(2, (3, 3))(x, weight).asnumpy()
+    assert result.shape == (1, 6, 3, 3)
+    windows = np.lib.stride_tricks.sliding_window_view(x.asnumpy()[0], (3, 3), (1, 2))
+    for channel in range(3):
+        expected = np.einsum("hwij,mij->mhw", windows[channel], weight.asnumpy()[:, channel])
+        np.testing.assert_allclose(result[0, 2 * channel : 2 * channel + 2], expected, rtol=1e-4, atol=1e-5)
