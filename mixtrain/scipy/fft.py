@@ -45,6 +45,7 @@ def dct(x: TensorLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     """The cosine transform of `x` along `axis`, cut or filled to the length `n`; `type` is 2, `norm` None or "ortho".
 
     Example:
+        >>> import mixtrain
         >>> print(mixtrain.scipy.fft.dct(mixtrain.Tensor([1.0, 3.0])).round())
         [ 3. -1.]
     """

@@ -49,6 +49,7 @@ def solve_triangular(
     Raises: TypeError if `b` has another dtype; ValueError if a shape does not fit, or for another `trans`.
 
     Example:
+        >>> import mixtrain
         >>> a = mixtrain.Tensor([[2.0, 0.0], [1.0, 4.0]])
         >>> print(mixtrain.scipy.linalg.solve_triangular(a, mixtrain.Tensor([2.0, 9.0]), lower=True))
         [1. 2.]

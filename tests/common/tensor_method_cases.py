@@ -58,7 +58,7 @@ untyped_storage virtual_flag wait_pipeline
 # Those that mixtrain does not have, with the reason; keras.ops has nothing that computes them.
 NOT_HAD: Final[dict[str, str]] = {
     **dict.fromkeys(("ormqr", "triangular_solve"), "factors in LAPACK's own storage"),
-    **dict.fromkeys(("col2im", "fold"), "sums of overlapping windows"),
+    "col2im": "sums of overlapping windows",
     "kthvalue": "order statistics with their places",
     "eigvals": "complex results", "to_": "a change of dtype in place, which set_dtype is",
     "index": "does not work in MindSpore 2.10 either", "inplace_update": "index_put_ does it",

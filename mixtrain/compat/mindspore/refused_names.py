@@ -162,7 +162,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "*": _PARALLEL,
     }),
     **dict.fromkeys((f"mixtrain.scipy{part}" for part in (
-        ".ops", ".ops_wrapper", ".sparse.linalg", ".utils",
+        ".ops_wrapper", ".sparse.linalg", ".utils",
     )), {"*": _SCIPY}),
     "mixtrain.profiler": {"*": _PROFILE},
     "mixtrain.dataset": {

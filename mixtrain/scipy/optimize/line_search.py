@@ -86,6 +86,7 @@ def line_search(
     `maxiter` the most iterations.
 
     Example:
+        >>> import mixtrain
         >>> start, direction = mixtrain.Tensor([1.0, 1.0]), mixtrain.Tensor([-1.0, -1.0])
         >>> mixtrain.scipy.optimize.line_search(lambda x: (x**2).sum(), start, direction).a_k
         1.0

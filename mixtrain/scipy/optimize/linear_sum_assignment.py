@@ -68,6 +68,7 @@ def _linear_sum_assignment(
     Raises: TypeError for another dtype; ValueError unless there are two axes; RuntimeError where no cost is finite.
 
     Example:
+        >>> import mixtrain
         >>> cost = mixtrain.Tensor([[4.0, 1.0, 3.0], [2.0, 0.0, 5.0]])
         >>> mixtrain.scipy.optimize.linear_sum_assignment(cost, False)[1].asnumpy().tolist()
         [1, 0]

@@ -117,6 +117,7 @@ def minimize(
     Raises: TypeError if `x0` is no Tensor of floats, or for another option; ValueError for another `method`.
 
     Example:
+        >>> import mixtrain
         >>> start = mixtrain.Tensor([0.0, 0.0])
         >>> mixtrain.scipy.optimize.minimize(lambda x: ((x - 1) ** 2).sum(), start, method="BFGS").success
         True
