@@ -16,7 +16,7 @@ from mixtrain import Tensor, backend
 from mixtrain.ops.operations.linalg_ops import Eigh
 from mixtrain.scipy.ops_wrapper import matrix_set_diag
 from mixtrain.scipy.utils import _nd_transpose
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 from tests.scipy import cases
 
 RECORDED = json.loads((pathlib.Path(__file__).parents[1] / "data" / "scipy_reference.json").read_text())
@@ -62,6 +62,7 @@ def test_errors_are_of_the_classes_of_mindspore(call: str) -> None:
     assert raised.type.__name__ == RECORDED["errors"][call]
 
 
+@quick_every(5)
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize("call", cases.GRADIENTS)
 def test_gradients_are_those_of_mindspore(call: str, compiled: bool) -> None:
