@@ -27,12 +27,12 @@ def scaled_elu(x: Tensor) -> Tensor:
 
 def relu_up_to_6(x: Tensor) -> Tensor:
     """Return `relu6`; its derivative at 6, which halves reach often, is 1."""
-    return keras.ops.where(x == 6, x, keras.ops.relu6(x))
+    return keras.ops.where(keras.ops.equal(x, 6), x, keras.ops.relu6(x))
 
 
 def hard_swish(x: Tensor) -> Tensor:
     """Return `hardswish`; its derivatives at -3 and 3 are those of the numbers between."""
-    return keras.ops.where(keras.ops.abs(x) == 3, x * (x + 3) / 6, keras.ops.hard_silu(x))
+    return keras.ops.where(keras.ops.equal(keras.ops.abs(x), 3), x * (x + 3) / 6, keras.ops.hard_silu(x))
 
 
 def continuous_elu(x: Tensor, alpha: float) -> Tensor:

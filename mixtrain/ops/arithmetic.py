@@ -19,7 +19,8 @@ from mixtrain.typing import Tensor, TensorLike
 
 def _fmod(x: Tensor, y: Tensor) -> Tensor:
     rest = keras.ops.multiply(keras.ops.sign(x), keras.ops.mod(keras.ops.abs(x), keras.ops.abs(y)))
-    return keras.ops.where((x == 0) & (y != 0), x, rest)  # Of which the derivative by `x` is 1 there too.
+    is_zero = keras.ops.logical_and(keras.ops.equal(x, 0), keras.ops.not_equal(y, 0))
+    return keras.ops.where(is_zero, x, rest)  # Of which the derivative by `x` is 1 there too.
 
 
 def _hypot(x: Tensor, y: Tensor) -> Tensor:

@@ -58,7 +58,8 @@ def _extreme_with_index(
         # Where no element is beyond `initial`, all are equal, and the index is 0.
         bounded = (keras.ops.maximum if largest else keras.ops.minimum)(bounded, start)
     if rank_of(x) == 0:
-        return x, _arg_extreme(where, largest, bounded, axis, False, int64)
+        indices = _arg_extreme(where, largest, bounded, axis, False, int64)
+        return _extreme(where, largest, x, axis, keepdims, initial, mask), indices
     axis = axis_of(where, axis, rank_of(x))
     places = _first_places(bounded, largest, axis)
     if initial is None and mask is None:
@@ -75,9 +76,11 @@ def first_extreme(x: Tensor, largest: bool, axis: int, keepdims: bool = False) -
 
 def _places(x: Tensor, axis: int) -> Tensor:
     """Return the numbers of the elements along `axis`."""
+    if x.shape[axis] is None:
+        return keras.ops.cumsum(keras.ops.ones_like(x, dtype="int32"), axis) - 1
     shape = [1] * rank_of(x)
     shape[axis] = -1
-    return keras.ops.reshape(keras.ops.arange(keras.ops.shape(x)[axis], dtype="int32"), shape)
+    return keras.ops.reshape(keras.ops.arange(x.shape[axis], dtype="int32"), shape)
 
 
 def _first_places(x: Tensor, largest: bool, axis: int) -> Tensor:
@@ -88,12 +91,12 @@ def _first_places(x: Tensor, largest: bool, axis: int) -> Tensor:
     if is_float(x.dtype):
         x = keras.ops.where(keras.ops.isnan(x), math.inf if largest else -math.inf, x)
     extreme = (keras.ops.max if largest else keras.ops.min)(x, axis, keepdims=True)
-    return keras.ops.min(keras.ops.where(x == extreme, _places(x, axis), x.shape[axis]), axis, keepdims=True)
+    return keras.ops.min(keras.ops.where(keras.ops.equal(x, extreme), _places(x, axis), 2**31 - 1), axis, keepdims=True)
 
 
 def _at(x: Tensor, places: Tensor, axis: int, keepdims: bool) -> Tensor:
     """Return the elements at `places`, which keep `axis`; the others have no part in the gradient."""
-    chosen = keras.ops.where(_places(x, axis) == places, x, keras.ops.zeros_like(x))
+    chosen = keras.ops.where(keras.ops.equal(_places(x, axis), places), x, keras.ops.zeros_like(x))
     return keras.ops.cast(keras.ops.sum(chosen, axis, keepdims=keepdims), x.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Linear algebra: products with an addend, determinants, factorizations, and solvers, with their primitives."""
+"""Linear algebra: products with an addend, determinants, factorizations and solvers, with their primitives."""
 
 from __future__ import annotations
 

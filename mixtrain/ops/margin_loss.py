@@ -8,6 +8,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.ops.labels import as_float32, check_same_shape, reduce_loss
+from mixtrain.ops.limits import clamp
 from mixtrain.ops.primitive import configured
 from mixtrain.typing import Tensor, TensorLike
 
@@ -47,9 +48,7 @@ def margin_ranking_loss(
     """max(0, `margin` - `target` * (`input1` - `input2`)); `reduction` is "mean", "sum" or "none"."""
     losses = float(margin) - as_float32(target) * (as_float32(input1) - as_float32(input2))
     # A loss of 0 has the derivative of those above it.
-    return reduce_loss(
-        "ops.margin_ranking_loss", keras.ops.where(losses < 0, keras.ops.zeros_like(losses), losses), reduction
-    )
+    return reduce_loss("ops.margin_ranking_loss", clamp(losses, 0.0), reduction)
 
 
 def multi_margin_loss(

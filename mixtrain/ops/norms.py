@@ -34,10 +34,10 @@ def norms_of_vectors(
             size = first_extreme(size, order > 0, each, keepdims)
         return size
     if order == 0:
-        return keras.ops.sum(keras.ops.cast(size != 0, size.dtype), axis, keepdims=keepdims)
+        return keras.ops.sum(keras.ops.cast(keras.ops.not_equal(size, 0), size.dtype), axis, keepdims=keepdims)
     if order == 1:
         return keras.ops.sum(size, axis, keepdims=keepdims)
-    zero = keras.ops.all(size == 0, axis, keepdims=True)
+    zero = keras.ops.all(keras.ops.equal(size, 0), axis, keepdims=True)
     size = keras.ops.where(zero, keras.ops.ones_like(size), size)
     if order == 2:
         norms = keras.ops.sqrt(keras.ops.sum(keras.ops.square(size), axis, keepdims=True))

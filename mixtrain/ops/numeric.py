@@ -36,7 +36,9 @@ def _ignoring_nan(extreme: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tens
     """
 
     def compute(x: Tensor, y: Tensor) -> Tensor:
-        return keras.ops.where(keras.ops.isnan(x), y, keras.ops.where(keras.ops.isnan(y) | (x == y), x, extreme(x, y)))
+        return keras.ops.where(keras.ops.isnan(x), y, keras.ops.where(
+            keras.ops.logical_or(keras.ops.isnan(y), keras.ops.equal(x, y)), x, extreme(x, y)
+        ))
 
     return compute
 

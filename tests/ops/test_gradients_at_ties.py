@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
@@ -81,3 +82,18 @@ def test_the_values_of_a_maximum_stay_to_the_bit() -> None:
     np.testing.assert_array_equal(ops.maximum(Tensor(x), Tensor(x)).asnumpy(), x)
     np.testing.assert_array_equal(ops.maximum(Tensor(x), Tensor(x[::-1].copy())).asnumpy(), np.maximum(x, x[::-1]))
     assert ops.maximum(Tensor([1, 2]), Tensor([2, 2])).asnumpy().tolist() == [2, 2]
+
+
+def test_maxima_and_norms_along_an_axis_of_unknown_size_are_taken_in_a_keras_model() -> None:
+    inputs = keras.Input((None, 3))
+    model = keras.Model(inputs, [*ops.max(inputs, 1), ops.norm(inputs, 0, 1), ops.norm(inputs, 2, 1)])
+    x = np.random.RandomState(0).randint(0, 3, (2, 5, 3)).astype(np.float32)
+    values, indices, nonzero, norms = model.predict(x, verbose=0)
+    np.testing.assert_array_equal(values, x.max(1))
+    np.testing.assert_array_equal(indices, x.argmax(1))
+    np.testing.assert_array_equal(nonzero, (x != 0).sum(1))
+    np.testing.assert_allclose(norms, np.linalg.norm(x, axis=1), rtol=1e-6)
+
+
+def test_the_maximum_of_a_number_counts_what_it_is_bounded_by() -> None:
+    assert float(ops.max(Tensor(1.0), 0, initial=5.0)[0]) == 5.0
