@@ -17,12 +17,12 @@ from mixtrain.typing import Tensor, TensorLike
 # ---- on backend tensors, with MindSpore's derivatives at 0, where those of the backends differ ----------------------
 def leaky(x: Tensor, slope: float) -> Tensor:
     """Return `leaky_relu`; its derivative at 0 is that of max(x, slope * x)."""
-    return keras.ops.where(x == 0, 0.5 * (1 + slope) * x, keras.ops.leaky_relu(x, negative_slope=slope))
+    return keras.ops.where(keras.ops.equal(x, 0), 0.5 * (1 + slope) * x, keras.ops.leaky_relu(x, negative_slope=slope))
 
 
 def scaled_elu(x: Tensor) -> Tensor:
     """Return `selu`; its derivative at 0 is that of positive numbers."""
-    return keras.ops.where(x == 0, 1.0507009873554805 * x, keras.ops.selu(x))
+    return keras.ops.where(keras.ops.equal(x, 0), 1.0507009873554805 * x, keras.ops.selu(x))
 
 
 def relu_up_to_6(x: Tensor) -> Tensor:

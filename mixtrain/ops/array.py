@@ -26,7 +26,12 @@ def reshape(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:
             (shape[axis] if axis < len(shape) else -1) if size is None else size for axis, size in enumerate(sizes)
         )
     _check_count(x, sizes)
-    return keras.ops.reshape(x, sizes)
+    return _to_sizes(x, sizes)
+
+
+def _to_sizes(x: Tensor, sizes: Sequence[Any]) -> Tensor:
+    """Return `x` in a shape in which an axis of a symbolic tensor may have no size: that one is what is left."""
+    return keras.ops.reshape(x, tuple(-1 if size is None else size for size in sizes))
 
 
 def _check_count(x: Tensor, sizes: tuple[Any, ...]) -> None:
@@ -109,7 +114,7 @@ def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim:
     sizes = keras.ops.shape(x)
     flattened = sizes[first:last + 1]
     size = math.prod(flattened) if all(isinstance(item, int) for item in flattened) else -1
-    result = keras.ops.reshape(x, (*sizes[:first], size, *sizes[last + 1:]))
+    result = _to_sizes(x, (*sizes[:first], size, *sizes[last + 1:]))
     # In MindSpore it is a copy; JAX returns the tensor itself where its shape stays.
     return keras.ops.copy(x) if result is x else result
 

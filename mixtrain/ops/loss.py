@@ -99,8 +99,8 @@ def binary_losses(x: Tensor, y: Tensor) -> Tensor:
     The derivative is (x - y) / (x * (1 - x)), its divisor at least `_EPSILON`, as in MindSpore: 0 where x is y.
     """
     # Compilers turn (1 - x) + c into (1 + c) - x, which is 0 at 1: there the sum is written out.
-    logs = keras.ops.log(keras.ops.where(x == 0, _EPSILON, x + _EPSILON))
-    rest = keras.ops.log(keras.ops.where(x == 1, _EPSILON, 1 - x + _EPSILON))
+    logs = keras.ops.log(keras.ops.where(keras.ops.equal(x, 0), _EPSILON, x + _EPSILON))
+    rest = keras.ops.log(keras.ops.where(keras.ops.equal(x, 1), _EPSILON, 1 - x + _EPSILON))
     fixed = keras.ops.stop_gradient
     spread = x * (1 - x)
     slope = fixed((x - y) / keras.ops.maximum(spread, _EPSILON))

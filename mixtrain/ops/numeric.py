@@ -25,7 +25,7 @@ def _copysign(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _xlogy(x: Tensor, y: Tensor) -> Tensor:
-    zero = x == 0
+    zero = keras.ops.equal(x, 0)
     return keras.ops.where(zero, keras.ops.zeros_like(x), x * keras.ops.log(keras.ops.where(zero, 1.0, y)))
 
 
@@ -62,7 +62,7 @@ def _lcm(x: Tensor, y: Tensor) -> Tensor:
 
 def _heaviside(x: Tensor, at_zero: Tensor) -> Tensor:
     step = keras.ops.where(x < 0, keras.ops.zeros_like(x), keras.ops.where(x > 0, keras.ops.ones_like(x), x))
-    return keras.ops.where(x == 0, at_zero, step)
+    return keras.ops.where(keras.ops.equal(x, 0), at_zero, step)
 
 
 def _shift(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
@@ -113,7 +113,7 @@ def _lgamma(x: Tensor) -> Tensor:
 
 
 def _is_pole(x: Tensor) -> Tensor:
-    return keras.ops.logical_and(x <= 0, x == keras.ops.floor(x))
+    return keras.ops.logical_and(x <= 0, keras.ops.equal(x, keras.ops.floor(x)))
 
 
 def _digamma_above(x: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ def _digamma(x: Tensor) -> Tensor:
     reflected = above - math.pi / keras.ops.tan(math.pi * wide)
     values = keras.ops.where(low, reflected, above)
     # The limit at 0 is that from above; at -1, -2, ... there is none.
-    at_pole = keras.ops.where(wide == 0, -math.inf, math.nan)
+    at_pole = keras.ops.where(keras.ops.equal(wide, 0), -math.inf, math.nan)
     return keras.ops.cast(keras.ops.where(_is_pole(wide), at_pole, values), x.dtype)
 
 
@@ -157,8 +157,8 @@ erfinv = unary_function("erfinv", keras.ops.erfinv, "The number whose error func
 lgamma = unary_function("lgamma", _lgamma, "The logarithm of the gamma function of `input`.")
 digamma = unary_function("digamma", _digamma, "The derivative of `lgamma` at `input`.")
 signbit = unary_function("signbit", keras.ops.signbit, "Whether the sign bit of `input` is set.", floats=False)
-isneginf = unary_function("isneginf", lambda x: x == -math.inf, "Whether `input` is minus infinity.")
-isposinf = unary_function("isposinf", lambda x: x == math.inf, "Whether `input` is plus infinity.")
+isneginf = unary_function("isneginf", lambda x: keras.ops.equal(x, -math.inf), "Whether `input` is minus infinity.")
+isposinf = unary_function("isposinf", lambda x: keras.ops.equal(x, math.inf), "Whether `input` is plus infinity.")
 
 copysign = binary_function("copysign", _copysign, "`input` with the sign of `other`.", floats=True, tensors=True)
 fmax = binary_function(

@@ -50,7 +50,7 @@ from mixtrain.typing import Tensor, TensorLike
 def mul_no_nan(x: TensorLike, y: TensorLike) -> Tensor:
     """`x` * `y`, and 0 where `y` is 0."""
     left, right = tensor("ops.MulNoNan", x), tensor("ops.MulNoNan", y)
-    return keras.ops.where(right == 0, keras.ops.zeros_like(right), keras.ops.multiply(left, right))
+    return keras.ops.where(keras.ops.equal(right, 0), keras.ops.zeros_like(right), keras.ops.multiply(left, right))
 
 
 def square_sum_all(input_x: TensorLike, input_y: TensorLike) -> tuple[Tensor, Tensor]:

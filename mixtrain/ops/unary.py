@@ -41,7 +41,7 @@ reciprocal = unary_function("reciprocal", keras.ops.reciprocal, "1 / `input`.")
 def _inv(x: Tensor) -> Tensor:
     if is_float(x.dtype) or is_complex(x.dtype):
         return keras.ops.reciprocal(x)
-    return keras.ops.where(keras.ops.abs(x) == 1, x, keras.ops.zeros_like(x))
+    return keras.ops.where(keras.ops.equal(keras.ops.abs(x), 1), x, keras.ops.zeros_like(x))
 
 
 inv = unary_function("inv", _inv, "1 / `input`, of integers rounded towards zero.", floats=False)
