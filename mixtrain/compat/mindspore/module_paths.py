@@ -17,6 +17,7 @@ _INNER: Final = "mixtrain.compat.mindspore.inner_names"
 _THOR: Final = "mixtrain.compat.mindspore.train.thor_model"
 _CUSTOM_LOOP: Final = "mixtrain.compat.mindspore.train.custom_loop"
 _EXT: Final = "mixtrain.mint.nn.ext"
+_EXT_FUNCTIONS: Final = "mixtrain.mint.ext_functions"
 _CHECKPOINT_FILES: Final = "mixtrain.compat.mindspore.train.checkpoint_files"
 
 # Modules that MindSpore has, or had, and where their names are here. A module that exists here, too, keeps its own
@@ -99,9 +100,10 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         "function.array_func", "function.clip_func", "function.grad",
         "function.linalg_func", "function.math_func", "function.nn_func", "function.random_func", "functional",
         "primitive",
-    )), ("mixtrain.ops", "mixtrain.ops.unlisted")),
+    )), ("mixtrain.ops", "mixtrain.ops.unlisted", _EXT_FUNCTIONS)),
     **dict.fromkeys((f"mixtrain.ops.auto_generate{part}" for part in ("", ".gen_ops_def", ".gen_ops_prim")), (
         "mixtrain.ops", "mixtrain.ops.unlisted", "mixtrain.ops.derivative_primitives", "mixtrain.ops.module_primitives",
+        _EXT_FUNCTIONS,
     )),
     # Where MindSpore has a function and a primitive of one name, as `identity`, these have the primitive.
     **dict.fromkeys((f"mixtrain.ops.operations{path}" for path in (
