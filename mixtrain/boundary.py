@@ -143,12 +143,17 @@ def store_in_place(inputs: Tree, values: dict[int, Any]) -> None:
             tensors[number].store(value)  # type: ignore[attr-defined]
 
 
-def shares_memory() -> bool:
-    """Whether a write to a view changes its base: as in MindSpore not in what `jit` compiles, nor in graph mode.
+def in_graph() -> bool:
+    """Whether a call has the rules of MindSpore's graphs: in what `jit` compiles, and in networks in graph mode.
 
-    Networks share where no mode was set, as in PyNative mode, which is MindSpore's default.
+    Networks have those of PyNative mode where no mode was set, which is MindSpore's default.
     """
-    return not (_state.compiling or _state.mode == "tensors" and execution.current.graph_mode_is_set)
+    return _state.compiling or _state.mode == "tensors" and execution.current.graph_mode_is_set
+
+
+def shares_memory() -> bool:
+    """Whether a write to a view changes its base: as in MindSpore not in a graph."""
+    return not in_graph()
 
 
 def wants_tensors(*values: Tree) -> bool:

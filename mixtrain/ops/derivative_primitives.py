@@ -5,6 +5,7 @@ Each computes the gradients of an operator here; what it is given besides the op
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -98,8 +99,18 @@ FlattenGrad = primitive("FlattenGrad", lambda dy, shape: ops.reshape(dy, shape))
 GatherDGradV2 = _of("GatherDGradV2", "x k k dy", ops.gather_d)
 MaskedSelectGrad = _of("MaskedSelectGrad", "x k dy", ops.masked_select)
 SliceGrad = _of("SliceGrad", "dy x k k", ops.slice)
-StridedSliceGrad = _of("StridedSliceGrad", "dy s k k k", ops.strided_slice, **_MASKS)
 TraceGrad = _of("TraceGrad", "dy s", ops.trace)
+
+
+def _strided_slice_gradient(dy: Tensor, shapex: Sequence[int], *slices: Any, **masks: int) -> Tensor:
+    """Return `dy`, of any dtype and of a shape with as many elements as the slice, where it was cut from zeros."""
+    shape = tuple(map(int, shapex))
+    places = ops.strided_slice(ops.reshape(ops.arange(math.prod(shape)), shape), *slices, **masks)
+    zeros = ops.zeros((math.prod(shape),), dy.dtype)
+    return ops.reshape(ops.tensor_scatter_elements(zeros, ops.reshape(places, (-1,)), ops.reshape(dy, (-1,))), shape)
+
+
+StridedSliceGrad = configured("StridedSliceGrad", _strided_slice_gradient, **_MASKS)
 
 
 @as_primitive()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mixtrain import checks
+from mixtrain import boundary, checks
 from mixtrain.ops.primitive import Primitive
 
 
 class HyperMap(Primitive):
     """Apply a function to every element of nested tuples and lists; a call returns tuples, nested as these.
+
+    In MindSpore's graphs, which `jit` and graph mode make, lists stay lists.
 
     `ops`: the function, often a `MultitypeFuncGraph`; None if each call passes it as its first argument. `reverse` is
     accepted; the order makes no difference here.
@@ -40,7 +42,11 @@ class HyperMap(Primitive):
     def _apply(self, function: Callable[..., Any], values: list[Any]) -> Any:
         if not isinstance(values[0], (tuple, list)):
             return function(*values)
-        return tuple(self._apply(function, list(row)) for row in self._rows(values))
+        return self._like(values[0], [self._apply(function, list(row)) for row in self._rows(values)])
+
+    def _like(self, sequence: Any, results: list[Any]) -> list[Any] | tuple[Any, ...]:
+        """Return results as a tuple; MindSpore's graphs keep lists."""
+        return results if isinstance(sequence, list) and boundary.in_graph() else tuple(results)
 
     def _rows(self, sequences: list[Any]) -> list[tuple[Any, ...]]:
         """Zip sequences of one length."""
@@ -63,4 +69,4 @@ class Map(HyperMap):
     """
 
     def _apply(self, function: Callable[..., Any], values: list[Any]) -> Any:
-        return tuple(function(*row) for row in self._rows(values))
+        return self._like(values[0], [function(*row) for row in self._rows(values)])

@@ -8,7 +8,7 @@ from functools import partial
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import bool_, int32, is_float
+from mixtrain.dtype import bool_, int32, int64, is_float
 from mixtrain.ops.inputs import an_int, axis_of, known_int, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import as_primitive, configured, primitives
 from mixtrain.typing import Tensor, TensorLike
@@ -107,7 +107,14 @@ def diag(input: TensorLike) -> Tensor:
 
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
     """The unique elements of `input` in order of appearance, and the index of each element among them."""
-    return backend.unique_with_indices(tensor("ops.unique", input))
+    x = tensor("ops.unique", input)
+    values, indices = backend.unique_with_indices(x)
+    return values, keras.ops.cast(indices, index_dtype(x))
+
+
+def index_dtype(x: Tensor) -> str:
+    """Return the dtype of indices among the unique elements of a tensor, as in MindSpore: int64 for int64."""
+    return str(keras.backend.standardize_dtype(x.dtype)) if x.dtype == int64 else "int32"
 
 
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: int | Sequence[int] | Tensor) -> Tensor:

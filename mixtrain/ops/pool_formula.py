@@ -17,6 +17,14 @@ _LAST: Final = "channels_last"
 
 def max_pool(x: Tensor, kernel_size: Window, stride: Window, mode: str = "valid") -> Tensor:
     """Max-pool; `mode` is "valid" or "same"."""
+    if len(x.shape) == 5 and keras.backend.standardize_dtype(x.dtype) == "float64":
+        # TensorFlow has no kernel for volumes in float64: pool each plane, then along the depth.
+        depth, *plane, channels = x.shape[1:]
+        planes = max_pool(keras.ops.reshape(x, (-1, *plane, channels)), kernel_size[1:], stride[1:], mode)
+        height, width = planes.shape[1:3]
+        lines = keras.ops.reshape(planes, (-1, depth, height * width, channels))
+        pooled = max_pool(lines, (kernel_size[0], 1), (stride[0], 1), mode)
+        return keras.ops.reshape(pooled, (-1, pooled.shape[1], height, width, channels))
     return backend.pool(lambda x: keras.ops.max_pool(x, kernel_size, stride, mode, _LAST), x)
 
 

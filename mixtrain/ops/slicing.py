@@ -15,7 +15,7 @@ from mixtrain.ops.indexing import check_places, flat_positions, get_item, scatte
 from mixtrain.ops.inputs import axis_of, rank_of, tensor, tensor_dtype
 from mixtrain.ops.joining import concat, known_size
 from mixtrain.ops.labels import check_range
-from mixtrain.ops.ordering import unique
+from mixtrain.ops.ordering import index_dtype
 from mixtrain.ops.primitive import Primitive, primitives
 from mixtrain.ops.promotion import promoted
 from mixtrain.ops.writes import write
@@ -356,10 +356,19 @@ def unique_consecutive(
 
 def unique_with_pad(x: TensorLike, pad_num: TensorLike) -> tuple[Tensor, Tensor]:
     """The unique elements of `x`, padded with `pad_num` to its size, and the index of each element among them."""
-    values, indices = unique(x)
     x = tensor("ops.unique_with_pad", x)
-    padding = keras.ops.full((x.shape[0] - values.shape[0],), pad_num, dtype=values.dtype)
-    return keras.ops.concatenate([values, padding]), keras.ops.cast(indices, "int32")
+    if rank_of(x) != 1:
+        raise checks.fail_value("ops.unique_with_pad", "x must have one axis", tuple(x.shape), "ops.reshape(x, (-1,))")
+    order = keras.ops.argsort(x)
+    # For each element the first that equals it. Sizes do not depend on values, so that all of it compiles.
+    first = keras.ops.take(order, keras.ops.searchsorted(keras.ops.take(x, order), x))
+    is_first = keras.ops.equal(first, keras.ops.arange(x.shape[0], dtype=first.dtype))
+    number = keras.ops.cumsum(keras.ops.cast(is_first, "int32"))
+    leading = keras.ops.argsort(keras.ops.where(is_first, number, x.shape[0] + 1))
+    padding = keras.ops.cast(pad_num, x.dtype)
+    known = keras.ops.arange(x.shape[0]) < keras.ops.sum(keras.ops.cast(is_first, "int32"))
+    values = keras.ops.where(known, keras.ops.take(x, leading), padding)
+    return values, keras.ops.cast(keras.ops.take(number, first) - 1, index_dtype(x))
 
 
 def _initial(how: str, x: Tensor) -> Tensor:

@@ -90,3 +90,13 @@ def test_the_bprop_of_a_cell_uses_one_in_a_compiled_call() -> None:
 def test_shapes_outside_of_compiled_functions_are_known(place: Any) -> None:
     assert not place.is_sequence_value_unknown(Tensor([[1.0]]).shape)
     assert not place.is_sequence_shape_unknown(Tensor([[1.0]]).shape) and place.is_sequence_value_unknown((None, 2))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool_", "int32"])
+def test_the_gradient_of_a_slice_takes_any_dtype_and_a_shape_of_as_many_elements(dtype: str) -> None:
+    dy = Tensor([1, 1, 1], getattr(mixtrain, dtype))
+    result = _grad_ops.StridedSliceGrad()(dy, (3, 2, 3), (1, 0, 0), (2, 1, 3), (1, 1, 1))
+    expected = np.zeros((3, 2, 3))
+    expected[1, 0] = 1
+    assert result.dtype == dy.dtype
+    np.testing.assert_array_equal(result.asnumpy(), expected)

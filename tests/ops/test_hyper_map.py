@@ -50,3 +50,11 @@ def test_sequences_of_other_lengths_or_none_are_refused() -> None:
         ops.HyperMap()((1, 2))
     with pytest.raises(ValueError, match="there must be sequences"):
         ops.HyperMap()(len)
+
+
+def test_lists_stay_lists_in_what_jit_compiles_as_in_mindspores_graphs() -> None:
+    apply = mixtrain.jit(lambda x, y: ops.HyperMap()(ops.add, x, y))
+    ones = [X, (X, [Y])]
+    assert type(apply(ones, ones)) is list and type(apply(ones, ones)[1]) is tuple
+    assert type(mixtrain.jit(lambda x: ops.Map(ops.square)(x))(ones[:1])) is list
+    assert type(ops.HyperMap()(ops.add, ones, ones)) is tuple

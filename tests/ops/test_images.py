@@ -111,3 +111,11 @@ def test_bad_arguments_are_refused(call: Callable[[Any], Any], error: type[Excep
     with pytest.raises(error) as caught:
         call(mixtrain.Tensor(IMAGE))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["VALID", "SAME"])
+def test_volumes_of_float64_are_max_pooled_as_those_of_float32(mode: str) -> None:
+    x = np.random.RandomState(0).randint(0, 9, (2, 3, 5, 6, 7)).astype(np.float64)
+    pool = ops.MaxPool3D((2, 3, 2), (1, 2, 2), mode)
+    wide, narrow = (pool(mixtrain.Tensor(x.astype(dtype))).asnumpy() for dtype in (np.float64, np.float32))
+    np.testing.assert_array_equal(wide, narrow)

@@ -244,6 +244,14 @@ def check_element_type_of_iterable(
         check_value_type(arg_name, value, tuple(valid_types), prim_name)
 
 
+def is_stub_tensor(tensor: Any) -> bool:
+    """Return False: no tensor waits for its values.
+
+    Example: ``is_stub_tensor(Tensor(1))`` is False.
+    """
+    return False
+
+
 check_tensor_dtype_valid: Final = check_subclass
 
 

@@ -110,6 +110,11 @@ def _get_graph_seed(op_seed: builtins.int | None, kernel_name: str) -> tuple[bui
     return get_seed() or 0, op_seed or 0
 
 
+def enable_security() -> bool:
+    """Return False: no build of mixtrain leaves out what writes files."""
+    return False
+
+
 def threads_num(num: builtins.int) -> None:
     """Accept a number of threads, at least 1: the backend chooses its own."""
     checks.integer("threads_num", "threads_num", num, at_least=1)

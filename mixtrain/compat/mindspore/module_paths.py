@@ -23,6 +23,7 @@ _CHECKPOINT_FILES: Final = "mixtrain.compat.mindspore.train.checkpoint_files"
 # Modules that MindSpore has, or had, and where their names are here. A module that exists here, too, keeps its own
 # names and adds these.
 HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
+    "mixtrain._c_expression.security": (_INNER,),
     "mixtrain._checkparam": ("mixtrain.compat.mindspore.argument_checks",),
     # The last has settings of MindSpore's compiler, which a script may write; nothing reads them.
     **dict.fromkeys((f"mixtrain._extends{path}" for path in ("", ".parse", ".parse.compile_config")), (_INNER,)),
@@ -204,7 +205,8 @@ def _find(module: types.ModuleType, name: str) -> Any:
         for home in homes:
             if name in vars(home) or name in public_names(home):
                 return getattr(home, name)
-    if below in sys.modules and stub(path, name) is None:
+    # A name that is refused comes before it, but where all others of a module are refused.
+    if below in sys.modules and (stub(path, name) is None or below in HOMES and name not in REFUSED[path]):
         return sys.modules[below]
     if not name.startswith("__"):
         for home in (module, *homes):
