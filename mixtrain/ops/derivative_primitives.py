@@ -136,21 +136,44 @@ def DropoutGrad(dy: Tensor, mask: Tensor, *, keep_prob: float = 0.5) -> Tensor:
     return dy * mask / keep_prob
 
 
+def _layer_norm_gradients(
+    x: Tensor, dy: Tensor, variance: Tensor, mean: Tensor, gamma: Tensor, first: tuple[int, int], epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of a layer normalization; `first`: the first axes of `x` that it is over, and of gamma."""
+    axes, rows = tuple(range(first[0] % x.ndim, x.ndim)), tuple(range(first[1] % x.ndim))
+    wide, of_output = ops.cast(x, float32), ops.cast(dy, float32)
+    scale = ops.rsqrt(ops.cast(variance, float32) + epsilon)
+    normal = (wide - mean) * scale
+    scaled = of_output * ops.cast(gamma, float32)
+    of_x = scale * (scaled - ops.mean(scaled, axes, True) - normal * ops.mean(scaled * normal, axes, True))
+    of_gamma, of_beta = ops.sum(of_output * normal, rows), ops.sum(of_output, rows)
+    return ops.cast(of_x, x.dtype), ops.cast(of_gamma, gamma.dtype), ops.cast(of_beta, gamma.dtype)
+
+
 @as_primitive()
 def LayerNormGrad(
     x: Tensor, dy: Tensor, variance: Tensor, mean: Tensor, gamma: Tensor, *, begin_norm_axis: int = 1,
     begin_params_axis: int = 1,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of the input, of gamma and of beta of a layer normalization, from its statistics."""
+    return _layer_norm_gradients(x, dy, variance, mean, gamma, (begin_norm_axis, begin_params_axis), 1e-7)
+
+
+@as_primitive()
+def LayerNormGradGrad(
+    x: Tensor, dy: Tensor, variance: Tensor, mean: Tensor, gamma: Tensor, d_dx: Tensor, d_dg: Tensor, d_db: Tensor, *,
+    begin_norm_axis: int = 1, begin_params_axis: int = 1,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of `LayerNormGrad` by its `x`, `dy` and `gamma`; its epsilon is 1e-12, as in MindSpore."""
+    first = (begin_norm_axis, begin_params_axis)
     axes = tuple(range(begin_norm_axis % x.ndim, x.ndim))
-    rows = tuple(range(begin_params_axis % x.ndim))
-    wide, of_output = ops.cast(x, float32), ops.cast(dy, float32)
-    scale = ops.rsqrt(ops.cast(variance, float32) + 1e-7)
-    normal = (wide - mean) * scale
-    scaled = of_output * ops.cast(gamma, float32)
-    of_x = scale * (scaled - ops.mean(scaled, axes, True) - normal * ops.mean(scaled * normal, axes, True))
-    of_gamma, of_beta = ops.sum(of_output * normal, rows), ops.sum(of_output, rows)
-    return ops.cast(of_x, x.dtype), ops.cast(of_gamma, gamma.dtype), ops.cast(of_beta, gamma.dtype)
+
+    def gradients(x: Tensor, dy: Tensor, gamma: Tensor) -> Tree:
+        statistics = ops.var(x, axes, 0, True), ops.mean(x, axes, True)
+        return _layer_norm_gradients(x, dy, *statistics, gamma, first, 1e-12)
+
+    result: tuple[Tensor, Tensor, Tensor] = _GRADIENTS(gradients)(x, dy, gamma, (d_dx, d_dg, d_db))
+    return result
 
 
 L2NormalizeGrad = _of("L2NormalizeGrad", "x - dy", _made(ops.L2Normalize), axis=0, epsilon=1e-4)
@@ -195,25 +218,49 @@ MaxPool3DGrad = _of(
     "MaxPool3DGrad", "x - dy", _made(ops.MaxPool3D), kernel_size=1, strides=1,
     pad_mode="VALID", pad_list=0, data_format="NCDHW",
 )
+
+
+def _tangents(pool: Callable[..., Any]) -> Callable[..., Tensor]:
+    """Return the derivative of the gradient of a pool by the output's gradient: what `grad` has at the maxima."""
+    return lambda x, y, grad, **settings: ops.jvp(pool(**settings), x, grad)[1]
+
+
+MaxPoolGradGrad = configured("MaxPoolGradGrad", _tangents(ops.MaxPool), kernel_size=1, strides=1, pad_mode="VALID")
+MaxPool3DGradGrad = configured(
+    "MaxPool3DGradGrad", _tangents(ops.MaxPool3D), kernel_size=(1, 1, 1), strides=(1, 1, 1), pad_mode="VALID",
+    data_format="NCDHW",
+)
 _WITH_ARGMAX: Final = {"strides": None, "pads": 0, "dilation": (1, 1), "ceil_mode": False, "argmax_type": int64}
 
 
-def _of_argmax(x: Tensor, dy: Tensor, argmax: Tensor, **_: Any) -> Tensor:
-    """Return the gradient of a pool's input: that of each maximum at its place, counted through the spatial axes."""
-    def maxima(x: Tensor) -> Tensor:
-        rows, places = (ops.reshape(value, (*value.shape[:2], -1)) for value in (x, argmax))
-        return ops.reshape(ops.gather_d(rows, 2, places), dy.shape)
+def _by_argmax(axes: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """Return the gradient of a pool's input by the places of the maxima, and the derivative of that by the output's.
 
-    gradient: Tensor = _GRADIENTS(maxima)(x, dy)[0]
-    return gradient
+    `axes`: The number of leading axes that the places, counted through the others, do not count.
+    """
+
+    def at_maxima(x: Tensor, grad: Tensor, argmax: Tensor, **_: Any) -> Tensor:
+        rows, places = (ops.reshape(value, (*value.shape[:axes], -1)) for value in (grad, argmax))
+        return ops.reshape(ops.gather_d(rows, axes, places), argmax.shape)
+
+    def gradient(x: Tensor, dy: Tensor, argmax: Tensor, **_: Any) -> Tensor:
+        result: Tensor = _GRADIENTS(lambda x: at_maxima(x, x, argmax))(x, dy)[0]
+        return result
+
+    return gradient, at_maxima
 
 
-MaxPoolGradWithArgmax = configured("MaxPoolGradWithArgmax", _of_argmax, **_POOL)
+_of_maxima, _at_maxima = _by_argmax(1)
+_of_spatial_maxima, _ = _by_argmax(2)
+MaxPoolGradWithArgmax = configured("MaxPoolGradWithArgmax", _of_maxima, **_POOL)
+MaxPoolGradGradWithArgmax = configured(
+    "MaxPoolGradGradWithArgmax", _at_maxima, kernel_size=1, strides=1, pad_mode="VALID"
+)
 MaxPoolGradWithArgmaxV2 = configured(
-    "MaxPoolGradWithArgmaxV2", _of_argmax, kernel_size=REQUIRED, **_WITH_ARGMAX
+    "MaxPoolGradWithArgmaxV2", _of_spatial_maxima, kernel_size=REQUIRED, **_WITH_ARGMAX
 )
 MaxPool3DGradWithArgmax = configured(
-    "MaxPool3DGradWithArgmax", _of_argmax, **({"ksize": REQUIRED} | _WITH_ARGMAX | {
+    "MaxPool3DGradWithArgmax", _of_spatial_maxima, **({"ksize": REQUIRED} | _WITH_ARGMAX | {
         "strides": REQUIRED, "pads": REQUIRED, "dilation": (1, 1, 1), "data_format": "NCDHW"
     })
 )

@@ -106,7 +106,7 @@ def _jvp(fn: Callable[..., Any], inputs: tuple[Tensor, ...], vectors: tuple[Tens
     def product(*duals: Tensor) -> Tree:
         gradients = value_and_grad(fn, positions, sens_param=True)(*inputs, _unpack(duals))[1]
         pairs = zip(_tuple(gradients), vectors, strict=True)
-        return sum((gradient * vector).sum() for gradient, vector in pairs)
+        return sum(keras.ops.sum(gradient * vector) for gradient, vector in pairs)
 
     products = _tuple(value_and_grad(product, tuple(range(len(duals))))(*duals)[1])
     products = tuple(

@@ -41,13 +41,20 @@ def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
 
 def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of `input` in the plane of `dim1` and `dim2`, `offset` above the main one."""
-    return keras.ops.diagonal(tensor("ops.diagonal", input), offset, dim1, dim2)
+    return _diagonal(tensor("ops.diagonal", input), offset, dim1, dim2)
+
+
+def _diagonal(x: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    """Return a diagonal; beyond the corners it has no elements, where TensorFlow raises."""
+    if offset == 0 or -x.shape[dim1] < offset < x.shape[dim2]:
+        return keras.ops.diagonal(x, offset, dim1, dim2)
+    return keras.ops.diagonal(x, 0, dim1, dim2)[..., :0]
 
 
 def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """`input` with `src` on the diagonal that `diagonal` returns for `offset`, `dim1` and `dim2`."""
     x = tensor("ops.diagonal_scatter", input)
-    positions = keras.ops.diagonal(flat_positions(x), offset, dim1, dim2)
+    positions = _diagonal(flat_positions(x), offset, dim1, dim2)
     return scatter_flat(x, positions, keras.ops.cast(tensor("ops.diagonal_scatter", src), x.dtype))
 
 

@@ -19,7 +19,7 @@ from mixtrain.ops.updates import step
 from mixtrain.typing import DTypeLike, Tensor, TensorLike, Tree
 
 # ---- names of functions and primitives that have another one ------------------------------------------------------
-P: Final = ops
+F = P = ops
 accumulate_n: Final = ops.addn
 arccosh: Final = ops.acosh
 arcsinh: Final = ops.asinh

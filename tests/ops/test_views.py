@@ -171,3 +171,10 @@ def test_a_kept_tensor_that_a_compiled_call_writes_to_begins_each_call_as_it_was
 def test_a_kept_tensor_keeps_what_is_written_where_no_graph_mode_was_set() -> None:
     net, ones = Buffer(), Tensor(np.ones((2, 3), np.float32))
     assert [net(ones).asnumpy().tolist() for _ in range(2)] == [[3, 3], [6, 6]]
+
+
+@pytest.mark.parametrize(("offset", "shape"), [(4, (4, 0)), (-2, (4, 1)), (-3, (4, 0)), (9, (4, 0))])
+def test_a_diagonal_beyond_the_corners_has_no_elements(offset: int, shape: tuple[int, int]) -> None:
+    x = Tensor(np.arange(36.0).reshape(3, 3, 4))
+    assert ops.diagonal(x, offset).asnumpy().tolist() == np.diagonal(x.asnumpy(), offset).tolist()
+    assert tuple(ops.diagonal(x, offset).shape) == shape

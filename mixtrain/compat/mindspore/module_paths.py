@@ -31,6 +31,10 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.boost.grad_accumulation": ("mixtrain.compat.mindspore.grad_accumulation",),
     "mixtrain.common": ("mixtrain", "mixtrain.common.initializer"),
     "mixtrain.common.api": ("mixtrain", _INNER),
+    **dict.fromkeys((f"mixtrain.{path}" for path in (
+        "common.jit_config", "common.lazy_inline", "common.no_inline", "common.recompute", "graph.api",
+        "graph.jit_config", "graph.mutable", "graph.no_inline", "graph.recompute",
+    )), ("mixtrain",)),
     "mixtrain.common.dtype": ("mixtrain.dtype", _INNER),
     "mixtrain.common.np_dtype": ("ml_dtypes",),
     "mixtrain.common.parameter": ("mixtrain",),
@@ -40,7 +44,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         (f"mixtrain.communication.{path}" for path in ("management", "_comm_helper")), ("mixtrain.communication",)
     ),
     "mixtrain.dataset": (_INNER,),
-    "mixtrain.dataset.core": ("mixtrain.dataset",),
+    **dict.fromkeys(("mixtrain.dataset.callback", "mixtrain.dataset.core"), ("mixtrain.dataset",)),
     "mixtrain.dataset.core.validator_helpers": (_INNER,),
     "mixtrain.dataset.engine": ("mixtrain.dataset",),
     **dict.fromkeys((f"mixtrain.dataset.engine.{name}" for name in (
@@ -76,7 +80,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     **dict.fromkeys((f"mixtrain.nn.{path}" for path in (
         "cell", "dynamic_lr", "grad", "layer", "layer.basic", "layer.combined", "layer.image", "layer.math",
         "layer.normalization", "layer.pooling", "layer.rnns", "layer.timedistributed", "learning_rate_schedule",
-        "loss", "loss.loss", "optim", "optim.ada_grad", "optim.adadelta", "optim.adafactor", "optim.adam",
+        "loss", "loss.loss", "sparse", "optim", "optim.ada_grad", "optim.adadelta", "optim.adafactor", "optim.adam",
         "optim.adamax", "optim.asgd", "optim.ftrl", "optim.lamb", "optim.lars", "optim.lazyadam", "optim.momentum",
         "optim.optimizer", "optim.proximal_ada_grad", "optim.rmsprop", "optim.rprop", "optim.sgd", "optim.thor",
         "utils", "wrap", "wrap.grad_reducer", "wrap.loss_scale",
@@ -89,6 +93,8 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     **dict.fromkeys((f"mixtrain.nn.probability.bijector.{name}" for name in (
         "exp", "gumbel_cdf", "invert", "power_transform", "scalar_affine", "softplus",
     )), ("mixtrain.nn.probability.bijector",)),
+    **dict.fromkeys((f"mixtrain.numpy.{path}" for path in ("array_creations", "array_ops", "logic_ops", "math_ops")),
+                    ("mixtrain.numpy",)),
     "mixtrain.nn.layer.rnn_cells": ("mixtrain.nn", "mixtrain.nn.layer.recurrent_cell"),
     "mixtrain.nn.wrap.cell_wrapper": ("mixtrain.nn", _INNER),
     "mixtrain.ops": ("mixtrain.ops.unlisted",),

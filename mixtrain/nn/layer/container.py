@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import keras
 
-from mixtrain import checks
+from mixtrain import boundary, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
+from mixtrain.common.tensor import Tensor as MindSporeTensor
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.trace_version import layer_changed
 from mixtrain.typing import Layer, Tensor
@@ -49,15 +50,19 @@ class _Cells(Cell):
         return checks.instance(self.cls_name, "each item", value, Cell, write)
 
     def _position(self, index: int) -> int:
-        """Check an index and convert it to a non-negative one."""
-        if not is_integral(index):
+        """Check an index and convert it to a non-negative one; in a graph a tensor's value decides."""
+        if isinstance(index, MindSporeTensor) and boundary.in_graph():
+            for position in range(len(self)):
+                if index == position or index == position - len(self):
+                    return position
+        elif not is_integral(index):
             raise checks.fail_type(self.cls_name, "an index must be an int or a slice", index, "cells[0]")
-        if not -len(self) <= index < len(self):
-            raise IndexError(
-                f"{self.cls_name}: expected an index from {-len(self)} to {len(self) - 1}; got {index}. Write "
-                "cells[-1] for the last cell."
-            )
-        return int(index) % len(self)
+        elif -len(self) <= index < len(self):
+            return int(index) % len(self)
+        raise IndexError(
+            f"{self.cls_name}: expected an index from {-len(self)} to {len(self) - 1}; got {checks.short_repr(index)}. "
+            "Write cells[-1] for the last cell."
+        )
 
     def _replace(self, named_cells: Iterable[tuple[str, Any]]) -> None:
         """Replace all cells by (name, cell) pairs, and rename their parameters accordingly."""

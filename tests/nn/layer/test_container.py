@@ -227,3 +227,23 @@ def test_a_cell_of_a_dict_is_replaced() -> None:
     cells = nn.CellDict({"act": nn.ReLU()})
     cells["act"] = nn.Tanh()
     assert isinstance(cells["act"], nn.Tanh) and len(cells) == 1
+
+
+def test_in_graph_mode_the_value_of_a_tensor_chooses_the_cell() -> None:
+    class Choosing(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.choices = nn.CellList([nn.ReLU(), nn.Sigmoid(), nn.Tanh()])
+
+        def construct(self, index: Tensor, x: Tensor) -> Any:
+            return self.choices[index](x)
+
+    x = Tensor(np.array([-1.0, 2.0], np.float32))
+    with pytest.raises(TypeError, match="an index must be an int or a slice"):
+        Choosing()(Tensor(0), x)
+    mixtrain.set_context(mode=mixtrain.GRAPH_MODE)
+    network = Choosing()
+    for index, cell in ((0, nn.ReLU()), (1, nn.Sigmoid()), (-1, nn.Tanh())):
+        np.testing.assert_allclose(network(Tensor(index), x).asnumpy(), cell(x).asnumpy(), rtol=1e-6)
+    with pytest.raises(IndexError, match="expected an index from -3 to 2"):
+        network(Tensor(3), x)
