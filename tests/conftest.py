@@ -16,7 +16,7 @@ import mixtrain
 from mixtrain import execution
 from mixtrain.context import _ignored
 from mixtrain.seed import _Streams
-from tests import sampling
+from tests import kernels, sampling
 from tests.conformance.table import pytest_terminal_summary  # noqa: F401  A hook: it prints the conformance table.
 
 # Recipes, run by hand where the reference is installed, and scripts of MindSpore code, run with the import swapped.
@@ -92,10 +92,11 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def fresh_state() -> Iterator[None]:
     """Seed every generator, clear Keras's names, and run in the default mode, as if no script had set one."""
-    keras.utils.clear_session(free_memory=False)
     _ignored.clear()
     _Streams.of_operations.clear()  # Hundreds after a while, each of which `set_seed` starts anew.
-    mixtrain.set_seed(0)
+    with kernels.kept():
+        keras.utils.clear_session(free_memory=False)
+        mixtrain.set_seed(0)
     vars(execution.current).update(vars(execution.Execution()))
     yield
     vars(execution.current).update(vars(execution.Execution()))
