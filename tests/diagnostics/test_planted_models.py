@@ -20,7 +20,7 @@ def without_warnings() -> Iterator[None]:
         yield
 
 
-@quick_every(401)
+@quick_every(2 * len(ROWS), 401)
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 @pytest.mark.parametrize(
     ("fault", "level", "half"), ROWS, ids=[f"{fault.name}-{level}-{half}" for fault, level, half in ROWS]
