@@ -15,7 +15,7 @@ from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, back
 from mixtrain.amp import DynamicLossScaler, GradScaler, StaticLossScaler, all_finite
 from mixtrain.boost import GradientAccumulation
 from mixtrain.distribution import data_parallel
-from tests.backends import ON_TENSORFLOW, quick_only_some
+from tests.backends import ON_TENSORFLOW
 from tests.distribution.networks import values_of
 
 SCALE = 1024.0
@@ -184,8 +184,9 @@ def test_next_values_are_not_reported_as_gradients() -> None:
     assert watcher.norm == pytest.approx(watcher.expected, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Model. in epoch")
-@pytest.mark.parametrize("planted", quick_only_some([np.inf, np.nan]))
+@pytest.mark.parametrize("planted", [np.inf, np.nan])
 def test_overflows_are_explained(planted: float) -> None:
     _, values, model = by_model(keras_sgd, planted=planted, explain_overflow=True)
     assert [record.step for record in model.overflows] == [4, 12]

@@ -60,7 +60,8 @@ def distance(ones: list[np.ndarray], others: list[np.ndarray]) -> float:
     return max(float(np.abs(one - other).max()) for one, other in zip(ones, others, strict=True))
 
 
-@pytest.mark.parametrize("sink", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sink", [False, True])
 def test_delayed_scaling_gives_the_losses_and_scales_of_keras(sink: bool) -> None:
     of_keras = mlp()
     for layer in of_keras.layers:

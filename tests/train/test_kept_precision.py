@@ -134,6 +134,7 @@ def losses(kind: str, plan: str, *, sink: bool = False) -> list[float]:
     return [float(value) for value in history["loss"]]
 
 
+@pytest.mark.slow
 def test_a_plan_inside_a_train_cell_stays_in_force_during_and_after_the_model() -> None:
     assert losses("train cell", "O2") == losses("network", "O2")
 

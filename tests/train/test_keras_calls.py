@@ -275,6 +275,7 @@ def test_summary_layers_and_weights_are_those_of_the_network(capsys: pytest.Capt
     assert isinstance(model.optimizer, keras.optimizers.SGD)
 
 
+@pytest.mark.slow
 def test_weights_that_are_set_are_those_of_half_layers_too() -> None:
     model = mixtrain.Model(
         network(), _loss(), keras.optimizers.SGD(), amp_level="O3", cast_model_type="float16", loss_scale_manager=None

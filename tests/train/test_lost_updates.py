@@ -60,8 +60,9 @@ def told(one: Model, data: Sequence[Any], feed: str = "host", epochs: int = 2) -
 
 
 # ---- what is told ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("feed", quick_only_some(FEEDS))
-@pytest.mark.parametrize("kind", [keras_network, pytest.param(cells, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("kind", [keras_network, cells])
 def test_gradients_that_are_all_flushed_to_zero(kind: Callable[[], Any], feed: str) -> None:
     (line,) = told(model(kind(), tiny_loss), batches(), feed)
     assert SAYS in line and "100% of" in line and "head" in line or "2" in line
@@ -217,7 +218,7 @@ QUIET: dict[str, tuple[Callable[[], Any], Callable[[], Batches], dict[str, Any]]
 
 @pytest.mark.parametrize("half", quick_only_some(["float16", "bfloat16"]))
 @pytest.mark.parametrize("feed", quick_only_some(FEEDS))
-@pytest.mark.parametrize("name", quick_only_some(QUIET, (0, 3)))
+@pytest.mark.parametrize("name", quick_only_some(QUIET))
 def test_what_float32_does_not_move_either_is_not_told(name: str, feed: str, half: str) -> None:
     make, data, options = QUIET[name]
     keras.utils.set_random_seed(1)

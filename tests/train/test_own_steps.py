@@ -37,7 +37,8 @@ def fit(trained: Any, x: Any = X, **options: Any) -> list[float]:
     return history.history["loss"]  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("level", quick_only_some(LEVELS, (1,)))
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
 def test_it_trains_after_the_users_compile_as_in_keras(level: str) -> None:
     expected, ours = fit(compiled()), fit(Model(compiled(), **LEVELS[level]))
     assert ours == expected if level == "O0" else np.allclose(ours, expected, rtol=1e-2)
@@ -180,7 +181,7 @@ class Half(layers.Layer):
         return x[:, : self.columns]
 
 
-@pytest.mark.parametrize("kind", [Named, Task])
+@pytest.mark.parametrize("kind", quick_only_some([Named, Task]))
 def test_results_and_preprocessing_of_its_own_are_those_of_keras(kind: Any) -> None:
     def made() -> Any:
         keras.utils.set_random_seed(0)
@@ -297,6 +298,7 @@ def test_the_plan_says_what_keras_does_not_offer_and_the_report_has_the_run(tmp_
     assert "8 in 2 epochs" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_compile_at_a_level_in_float16_leaves_the_users_optimizer_unwrapped() -> None:
     """The policy of the plan, mixed_float16, would have Keras wrap it for good."""
     network = compiled()
@@ -346,6 +348,7 @@ class OnlyInTheStep(Autoencoder):
         raise NotImplementedError
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="the step is one of TensorFlow")
 def test_layers_without_variables_need_not_be_built() -> None:
     from tests.keras.test_train_step import OnTensorFlow
@@ -362,6 +365,7 @@ def test_layers_without_variables_need_not_be_built() -> None:
         Model(network).evaluate(X, verbose=0)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.filterwarnings(r"ignore:`build\(\)` was called on layer")  # By Keras, which looks at all parts.
 def test_a_layer_that_nothing_calls_stays_unbuilt_as_in_keras() -> None:

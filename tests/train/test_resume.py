@@ -68,6 +68,7 @@ def assert_same(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 # ---- which file ---------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_the_file_furthest_on_is_taken_whatever_the_clock_said(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
