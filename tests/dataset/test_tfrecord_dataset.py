@@ -172,6 +172,7 @@ def peak_memory(function):
         tracemalloc.stop()
 
 
+@quick_every(2)
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
 def test_a_compressed_file_is_expanded_in_parts(compression, tmp_path):
     import tensorflow as tf

@@ -304,6 +304,7 @@ def test_with_keras_s_backup_a_run_that_broke_off_goes_on_bit_for_bit(level: Any
     assert_same(resumed.optimizer.variables, whole.optimizer.variables)
 
 
+@pytest.mark.slow
 def test_a_model_that_keras_loads_predicts_and_does_not_train_unprepared(tmp_path: pathlib.Path) -> None:
     model = network()
     fit(compiled(model, prepare(model, adam(), "O2")), epochs=1)

@@ -100,7 +100,7 @@ def test_it_reports_the_worst_of_each_output() -> None:
     assert np.isfinite([values[-1] for values in history.values()]).all()
 
 
-@quick_every(3)
+@quick_every(4, 3)
 @pytest.mark.parametrize("door", ["prepare", "Model"])
 @pytest.mark.parametrize(("metric", "better"), [("mae", "min"), ("accuracy", "max")])
 def test_no_callback_of_keras_takes_it_for_the_best(
@@ -127,7 +127,7 @@ def test_no_callback_of_keras_takes_it_for_the_best(
         np.testing.assert_equal(model.get_weights(), kept)
 
 
-@quick_every(3)
+@quick_every(4, 3)
 @pytest.mark.parametrize("door", ["prepare", "Model"])
 @pytest.mark.parametrize("mode", ["min", "max"])
 def test_no_callback_takes_it_for_the_best_of_a_metric_of_unknown_direction(

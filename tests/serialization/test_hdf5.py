@@ -160,6 +160,7 @@ def with_worker(monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path, does: str
     return path
 
 
+@pytest.mark.slow
 def test_a_worker_that_does_nothing_else_gives_the_values(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +177,7 @@ def test_nothing_is_loaded_from_a_worker_that(
         load_checkpoint(with_worker(monkeypatch, tmp_path, does))
 
 
+@pytest.mark.slow
 def test_malformed_facts_of_an_old_file_are_refused_too(tmp_path: pathlib.Path) -> None:
     write_old(tmp_path / "old.ckpt", {"weight": np.ones(3, np.float32)}, facts=json.loads('{"epoch": "three"}'))
     with pytest.raises(CheckpointError, match="fact 'epoch' of .*old.ckpt' to be an int.*got 'three'"):

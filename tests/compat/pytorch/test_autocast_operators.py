@@ -12,7 +12,7 @@ import pytest
 
 from mixtrain import amp, boundary
 from mixtrain.autocast.operator_lists import RECURRENT, normal
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_only_some
 from tests.compat.pytorch.autocast_cases import CASES
 from tests.compat.pytorch.autocast_values import KNOWN, modules, names_for
 
@@ -79,7 +79,7 @@ def traced(half: str) -> dict[str, SimpleNamespace]:
     }
 
 
-@pytest.fixture(scope="module", params=["float16", "bfloat16"])
+@pytest.fixture(scope="module", params=quick_only_some(["float16", "bfloat16"]))
 def trace(request: pytest.FixtureRequest) -> SimpleNamespace:
     return SimpleNamespace(half=request.param, found=traced(request.param))
 
