@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import keras
@@ -81,6 +81,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.slow)
         if keras.backend.backend() != "tensorflow" and item.get_closest_marker("tensorflow"):
             item.add_marker(pytest.mark.skip(reason="about the TensorFlow backend"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Collect no garbage while modules are imported, which leave none: a sixth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:
