@@ -259,7 +259,7 @@ def line_of(source: Any) -> str:
     return f"{pathlib.Path(__file__).name}:{start + index} ({lines[index].strip()})"
 
 
-@quick_every(19)
+@quick_every(2 * len(CASES))
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_line_that_overflows_first_is_named(case: Case, sink: bool) -> None:

@@ -104,7 +104,7 @@ def test_a_users_rule_counts_although_it_comes_later() -> None:
 # ---- loss scaling ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "options",
-    quick_only_some([{}, {"steps_per_execution": 3}, {"jit_compile": True}, {"run_eagerly": True}]),
+    quick_only_some([{}, {"steps_per_execution": 3}, {"jit_compile": True}, {"run_eagerly": True}], (3,)),
     ids=str,
 )
 def test_a_run_with_an_overflow_is_the_run_without_that_batch(options: dict[str, Any]) -> None:

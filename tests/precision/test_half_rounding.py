@@ -112,6 +112,7 @@ def test_random_bits_are_uniform_and_those_of_steps_weights_and_elements_are_ind
     assert abs(between).max() < 0.008 and abs(neighbors) < 0.003
 
 
+@quick_every(3)
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_value_is_its_rounding_and_its_rest(half: str, mode: str) -> None:

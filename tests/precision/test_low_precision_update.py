@@ -157,7 +157,7 @@ def test_the_optimizer_of_weights_in_half_has_float32_variables_and_the_rests_ar
 
 
 # ---- exact ----------------------------------------------------------------------------------------------------------
-@quick_every(12)
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", FEEDS)
 @pytest.mark.parametrize("make", [keras_network, cells])
 @pytest.mark.parametrize("update", ["stochastic", "compensated"])
@@ -247,7 +247,7 @@ def test_batches_that_are_accumulated_are_rounded_once(update: Any) -> None:
 
 
 # ---- storage --------------------------------------------------------------------------------------------------------
-@quick_every(8)
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [keras_network, cells])
 @pytest.mark.parametrize("storage", ["copies", *UPDATES])
 def test_the_network_is_stored_in_float32_again_when_the_model_ends(storage: Any, make: Callable[[], Any]) -> None:

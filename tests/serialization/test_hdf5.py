@@ -125,6 +125,7 @@ def test_the_worker_refuses(
         hdf5_worker.convert(data)
 
 
+@pytest.mark.slow
 def test_what_the_worker_refuses_is_a_checkpoint_error_that_names_the_file(tmp_path: pathlib.Path) -> None:
     with pytest.raises(CheckpointError, match="hostile.ckpt', an HDF5 file of another kind, or a damaged one"):
         load_checkpoint(hostile_file(tmp_path, external_link))

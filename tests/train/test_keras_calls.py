@@ -161,6 +161,7 @@ def test_a_generator_goes_on_where_an_epoch_ended() -> None:
     assert taken == list(range(6))
 
 
+@pytest.mark.slow
 def test_a_generator_validates_on_the_same_batches_each_epoch() -> None:
     def batches_of(count: int) -> Any:
         return ((X[8 * index : 8 * index + 8], Y[8 * index : 8 * index + 8]) for index in range(count))

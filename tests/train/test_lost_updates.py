@@ -226,7 +226,8 @@ def test_what_float32_does_not_move_either_is_not_told(name: str, feed: str, hal
     assert told(model(make(), cast_model_type=half, **settings), data(), feed) == []
 
 
-@pytest.mark.parametrize("name", quick_only_some(SCHEDULES))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCHEDULES)
 def test_weights_in_bfloat16_are_not_told_of_while_the_rate_rises(name: str) -> None:
     network = keras_network("bfloat16", kernel_initializer=keras.initializers.RandomUniform(0.1, 0.9))
     assert told(model(network, adam=True, rate=SCHEDULES[name](), amp_level="O0"), batches()) == []
@@ -242,8 +243,9 @@ def stochastic() -> Any:
     return dense(layers.Dense(16, "relu"), layers.BatchNormalization(), layers.Dropout(0.5))
 
 
-@pytest.mark.parametrize("feed", quick_only_some(FEEDS, (1,)))
-@pytest.mark.parametrize("case", quick_only_some(["told", "quiet"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("case", ["told", "quiet"])
 def test_not_a_number_of_the_run_changes_and_nothing_is_retraced(
     case: str, feed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

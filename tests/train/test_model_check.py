@@ -109,6 +109,7 @@ def test_a_scale_that_fits_is_said_to_fit() -> None:
     assert f"loss scale: 64; no gradient of this batch overflows up to {result.largest_scale:.10g}" in str(result)
 
 
+@pytest.mark.slow
 def test_a_deviation_names_the_layer_it_comes_from() -> None:
     class Cancels(nn.Cell):
         """Loses in half most of what distinguishes its inputs."""

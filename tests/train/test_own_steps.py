@@ -199,8 +199,9 @@ def test_results_and_preprocessing_of_its_own_are_those_of_keras(kind: Any) -> N
     assert len([row.path for row in ours.precision_report().rows if row.path]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="Keras keeps the state of one optimizer on JAX")
-@AT_EACH_LEVEL
+@pytest.mark.parametrize("level", LEVELS)
 def test_a_gan_with_two_optimizers_trains_as_in_keras(level: str) -> None:
     import tensorflow as tf
 
@@ -262,6 +263,7 @@ def test_callbacks_of_mixtrain_and_keras_run_and_stop_it(capsys: pytest.CaptureF
     assert [logs["loss_scale"] for logs in kept] == [2**15, 2**15] and len(scales.records) == 6
 
 
+@pytest.mark.slow
 def test_the_network_gets_its_own_optimizer_and_steps_back_when_the_model_ends(tmp_path: pathlib.Path) -> None:
     network = compiled()
     optimizer = network.optimizer
@@ -439,9 +441,10 @@ FORMS: dict[str, Callable[..., list[float]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
-@AT_EACH_LEVEL
-@pytest.mark.parametrize("form", quick_only_some(FORMS))
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("form", FORMS)
 def test_layers_that_only_a_step_builds_are_built_as_keras_builds_them(level: str, form: str) -> None:
     """Keras on JAX refuses them itself."""
     ours, theirs = contrastive(), contrastive()
