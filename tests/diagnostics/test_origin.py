@@ -316,6 +316,7 @@ def test_the_product_of_a_dense_layer_on_more_axes_is_named_not_its_reshaping() 
     assert model.overflows[0].finding.origin == ("its MatMul" if ON_TENSORFLOW else "its dot_general")
 
 
+@pytest.mark.slow
 def test_a_layer_that_decides_by_values_is_explained_too() -> None:
     class Deciding(nn.Cell):
         def construct(self, x: Any) -> Any:

@@ -31,7 +31,7 @@ def network() -> keras.Model:
     ])
 
 
-@quick_every(4, 3)
+@quick_every(4)
 @pytest.mark.parametrize("sink", [False, True])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_its_weights_are_those_of_fit_in_float64(sink: bool, scaled: bool) -> None:

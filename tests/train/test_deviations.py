@@ -102,7 +102,8 @@ def test_a_layer_that_is_near_is_not_named(half: str) -> None:
     assert told(model(None, 8, half), batches(8, 0.0)) == []
 
 
-@pytest.mark.parametrize("feed", quick_only_some(FEEDS))
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", FEEDS)
 def test_a_layer_that_comes_to_be_far_off_is_named_ten_epochs_later(feed: str) -> None:
     class Growing(layers.Layer):
         """Adds a number that grows with each step, and takes it away."""

@@ -142,7 +142,7 @@ def pipeline() -> Any:
     return tf.data.Dataset.from_tensor_slices((X, Y)).batch(4)
 
 
-@pytest.mark.parametrize("make", [Batches, pytest.param(pipeline, marks=pytest.mark.tensorflow)])
+@pytest.mark.parametrize("make", [Batches, pytest.param(pipeline, marks=(pytest.mark.tensorflow, pytest.mark.slow))])
 def test_a_batch_size_beside_batches_is_ignored_as_in_keras(make: Callable[[], Any]) -> None:
     data = make()
     losses = []

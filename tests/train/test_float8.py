@@ -15,7 +15,7 @@ from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, back
 from mixtrain.amp import DynamicLossScaler, GradScaler, StaticLossScaler, all_finite
 from mixtrain.boost import GradientAccumulation
 from mixtrain.distribution import data_parallel
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 from tests.distribution.networks import values_of
 
 SCALE = 1024.0
@@ -376,6 +376,7 @@ def test_a_grad_scaler_lets_next_values_count_in_no_norm(own: bool, clip: float 
     assert distance(values_of(network), by_keras(keras.optimizers.SGD(0.05, global_clipnorm=clip))[1]) < 1e-5
 
 
+@quick_every(2, 1)
 @pytest.mark.parametrize("built", [False, True])
 def test_next_values_of_a_plain_gradient_are_known_once_the_optimizer_is_built(built: bool) -> None:
     network, scaler = float8_network(), GradScaler(init_scale=SCALE)

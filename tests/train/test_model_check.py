@@ -82,6 +82,7 @@ def test_a_layer_that_overflows_is_named() -> None:
     assert f"\n  {result.finding}\n" in text and "loss scale: none is small enough for this batch" in text
 
 
+@pytest.mark.slow
 def test_gradients_without_loss_scaling_and_a_batch_that_is_not_finite() -> None:
     result = chain_model(None).check(batches("0"))
     assert (result.first_scale, result.largest_scale, result.loss_scale) == (None, None, None)

@@ -21,9 +21,6 @@ layers, ops = keras.layers, keras.ops
 LEVELS: dict[str, dict[str, Any]] = {
     "O0": {}, "O2": {"amp_level": "O2"}, "O2 bfloat16": {"amp_level": "O2", "cast_model_type": "bfloat16"}
 }
-AT_EACH_LEVEL = pytest.mark.parametrize(
-    "level", [name if name == "O0" else pytest.param(name, marks=pytest.mark.slow) for name in LEVELS]
-)
 
 
 def compiled(**options: Any) -> Autoencoder:
@@ -109,7 +106,8 @@ def counted() -> Counted:
     return Counted()
 
 
-@AT_EACH_LEVEL
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
 def test_metrics_and_predictions_of_its_own_are_those_of_keras(level: str) -> None:
     y = X[:, :1]
     theirs = counted()

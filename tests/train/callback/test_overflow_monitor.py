@@ -486,6 +486,7 @@ def test_the_healthy_steps_before_are_those_of_the_run(feed: str) -> None:
     assert len(record.finding.table().splitlines()) == len(before) + 1
 
 
+@pytest.mark.slow
 def test_an_end_of_the_run_says_what_the_monitor_has_found() -> None:
     keras.utils.set_random_seed(0)
     network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, kernel_initializer="ones", name="head")])
