@@ -41,7 +41,7 @@ def test_another_name_is_an_attribute_error(module: types.ModuleType) -> None:
 
 def test_type_checkers_see_the_names_that_the_package_serves() -> None:
     tree = ast.parse(pathlib.Path(mixtrain.__file__).read_text())
-    (block,) = for_type_checkers(tree)
+    (block,) = for_type_checkers(ast.walk(tree))
     seen = {
         alias.name: f"{node.module}.{alias.name}"
         for node in ast.walk(block) if isinstance(node, ast.ImportFrom) for alias in node.names

@@ -9,6 +9,7 @@ import pytest
 
 import mixtrain as ms
 from mixtrain import Model, Parameter, Tensor, nn, ops
+from tests.backends import quick_every
 
 X = Tensor([1.0, 1.0])
 
@@ -39,6 +40,7 @@ def test_compiled_functions_follow_a_hook_and_its_removal() -> None:
     assert compiled(X).asnumpy().tolist() == [5.0, 7.0]
 
 
+@quick_every(3)
 @pytest.mark.parametrize("sink", [False, True])
 @pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE])
 def test_a_train_step_updates_by_what_the_hook_returns(sink: bool, mode: int) -> None:

@@ -172,6 +172,7 @@ def peak_memory(function):
         tracemalloc.stop()
 
 
+@quick_every(2)
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
 def test_a_compressed_file_is_expanded_in_parts(compression, tmp_path):
     import tensorflow as tf
@@ -189,6 +190,7 @@ def test_a_compressed_file_is_expanded_in_parts(compression, tmp_path):
     assert len(list(dataset.create_tuple_iterator(output_numpy=True))) == 2
 
 
+@quick_every(3)
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
 @pytest.mark.parametrize("length", [2**27, 2**62])
 def test_a_record_longer_than_its_compressed_file_is_refused_before_memory_is_taken(length, compression, tmp_path):

@@ -15,6 +15,7 @@ from mixtrain import amp, backend, boundary, nn
 from mixtrain.diagnostics.finding import Finding
 from mixtrain.diagnostics.non_finite import find_non_finite
 from mixtrain.diagnostics.replay import PassInfo, Replay
+from tests.backends import quick_every
 
 LABEL = np.zeros((1, 1), np.float32)
 
@@ -70,6 +71,7 @@ def _step_counts(replay: Replay, with_loss: Any, batch: Any, loss_scale: float) 
     return {path: [next(counts) for _ in owned] for path, owned in replay.parameters.items()}
 
 
+@quick_every(3)
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 def test_an_input_that_is_not_finite_is_found_first(value: float) -> None:
     finding = _find(_chain(1.0), value)
@@ -223,6 +225,7 @@ def test_a_step_whose_counts_are_known_needs_one_pass_at_the_next_smaller_scale(
     assert scales == [2.0**7]
 
 
+@pytest.mark.slow
 def test_what_no_scale_helps_is_named_as_it_is_at_the_smallest_scale() -> None:
     # The gradient of the first output is 2**19 times the scale; that of the last overflows at large scales only.
     network = amp.auto_mixed_precision(_chain(2.0**-10, 2.0**15, 2.0**4), "O3")

@@ -259,7 +259,7 @@ def line_of(source: Any) -> str:
     return f"{pathlib.Path(__file__).name}:{start + index} ({lines[index].strip()})"
 
 
-@quick_every(9)
+@quick_every(2 * len(CASES))
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_line_that_overflows_first_is_named(case: Case, sink: bool) -> None:
@@ -287,6 +287,7 @@ def test_a_gradient_that_a_smaller_scale_cures_has_no_line() -> None:
     assert (finding.origin, finding.before, finding.scale is None) == (None, (), False)
 
 
+@quick_every(2)
 @pytest.mark.parametrize(("weight", "origin"), [(1e-5, "the cast of its input"), (np.nan, None)])
 def test_what_a_layer_casts_or_its_weights_hold_is_not_the_doing_of_its_operations(
     weight: float, origin: str | None
@@ -315,6 +316,7 @@ def test_the_product_of_a_dense_layer_on_more_axes_is_named_not_its_reshaping() 
     assert model.overflows[0].finding.origin == ("its MatMul" if ON_TENSORFLOW else "its dot_general")
 
 
+@pytest.mark.slow
 def test_a_layer_that_decides_by_values_is_explained_too() -> None:
     class Deciding(nn.Cell):
         def construct(self, x: Any) -> Any:
@@ -327,6 +329,7 @@ def test_a_layer_that_decides_by_values_is_explained_too() -> None:
     assert finding.origin is None or "x = x * x" in finding.origin
 
 
+@quick_every(2, 1)
 @pytest.mark.parametrize("mode", ["graph", "pynative"])
 def test_in_both_modes_of_execution(mode: str) -> None:
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE if mode == "pynative" else mixtrain.GRAPH_MODE)

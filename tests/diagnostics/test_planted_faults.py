@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.backends import quick_every
 from tests.diagnostics.curing import quiet, train, wrong
 from tests.diagnostics.planted import FAULTS, Fault
 
@@ -20,7 +19,7 @@ def without_warnings() -> Iterator[None]:
         yield
 
 
-@quick_every(199)
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 @pytest.mark.parametrize(
     ("fault", "level", "half"), ROWS, ids=[f"{fault.name}-{level}-{half}" for fault, level, half in ROWS]
@@ -34,7 +33,7 @@ def test_there_are_faults_of_every_kind() -> None:
     assert {field.name for field in dataclasses.fields(Fault)} > {"kind", "layer", "cure"}
 
 
-@quick_every(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x**4, then a root", "dense with huge weights", "add_loss", "sqrt(abs(x)) at 0"])
 def test_a_fault_in_every_step_is_explained_alike_once_passes_are_compiled(name: str) -> None:
     fault = dataclasses.replace(next(fault for fault in FAULTS if fault.name == name), steps=5)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.backends import quick_every
 from tests.diagnostics.curing import quiet, wrong
 from tests.diagnostics.planted import FAULTS, Fault
 from tests.diagnostics.planted_models import MODEL_FAULTS
@@ -20,7 +19,7 @@ def without_warnings() -> Iterator[None]:
         yield
 
 
-@quick_every(401)
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 @pytest.mark.parametrize(
     ("fault", "level", "half"), ROWS, ids=[f"{fault.name}-{level}-{half}" for fault, level, half in ROWS]

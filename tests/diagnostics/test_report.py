@@ -87,6 +87,7 @@ def test_the_page_has_every_part_and_closes_every_tag(page: pathlib.Path) -> Non
     assert "12 steps, 4 of them skipped" in text and "gradient of a parameter of the network itself" in text
 
 
+@pytest.mark.slow
 def test_the_page_needs_no_network(page: pathlib.Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"https?://|<script|<link|@import|url\(", text)

@@ -104,7 +104,7 @@ def test_a_users_rule_counts_although_it_comes_later() -> None:
 # ---- loss scaling ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "options",
-    quick_only_some([{}, {"steps_per_execution": 3}, {"jit_compile": True}, {"run_eagerly": True}]),
+    quick_only_some([{}, {"steps_per_execution": 3}, {"jit_compile": True}, {"run_eagerly": True}], (3,)),
     ids=str,
 )
 def test_a_run_with_an_overflow_is_the_run_without_that_batch(options: dict[str, Any]) -> None:
@@ -304,6 +304,7 @@ def test_with_keras_s_backup_a_run_that_broke_off_goes_on_bit_for_bit(level: Any
     assert_same(resumed.optimizer.variables, whole.optimizer.variables)
 
 
+@pytest.mark.slow
 def test_a_model_that_keras_loads_predicts_and_does_not_train_unprepared(tmp_path: pathlib.Path) -> None:
     model = network()
     fit(compiled(model, prepare(model, adam(), "O2")), epochs=1)

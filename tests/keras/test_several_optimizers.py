@@ -12,7 +12,7 @@ import pytest
 
 import mixtrain.keras
 from mixtrain import Model
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_only_some
 
 layers, ops = keras.layers, keras.ops
 X = np.random.default_rng(0).random((16, 3)).astype(np.float32)
@@ -73,7 +73,7 @@ class TwoOptimizers(keras.Model):
         return {"loss": loss}, ([*first, *second], others, slots, metrics)
 
 
-@pytest.mark.parametrize("level", ["O0", "O2"])
+@pytest.mark.parametrize("level", quick_only_some(["O0", "O2"], (1,)))
 def test_optimizers_that_scale_nothing_stay_those_of_the_step(level: Any) -> None:
     weights = []
     for ours in (False, True):

@@ -12,7 +12,7 @@ import pytest
 
 from mixtrain import DynamicLossScaleManager, Model
 from mixtrain.keras import prepare
-from tests.backends import quick_every, quick_only_some
+from tests.backends import quick_every
 
 layers = keras.layers
 _draw = np.random.default_rng(0)
@@ -60,10 +60,11 @@ def fourth_root(label: Any, output: Any) -> Any:
     return keras.ops.sqrt(keras.ops.sqrt(keras.ops.abs(label - output)))
 
 
-@pytest.mark.parametrize("options", quick_only_some(
-    [{"jit_compile": False}, {"jit_compile": True}, {"jit_compile": False, "steps_per_execution": 2},
-     {"run_eagerly": True}]
-), ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [
+    {"jit_compile": False}, {"jit_compile": True}, {"jit_compile": False, "steps_per_execution": 2},
+    {"run_eagerly": True},
+], ids=str)
 def test_it_reports_the_mean_of_the_finite_losses_and_the_worst_of_each_metric(options: dict[str, Any]) -> None:
     metrics = ["mae", "accuracy", fourth_root]
     model = prepared(network(), metrics=metrics, **options)
@@ -100,7 +101,7 @@ def test_it_reports_the_worst_of_each_output() -> None:
     assert np.isfinite([values[-1] for values in history.values()]).all()
 
 
-@quick_every(3)
+@quick_every(4, 3)
 @pytest.mark.parametrize("door", ["prepare", "Model"])
 @pytest.mark.parametrize(("metric", "better"), [("mae", "min"), ("accuracy", "max")])
 def test_no_callback_of_keras_takes_it_for_the_best(
@@ -127,7 +128,7 @@ def test_no_callback_of_keras_takes_it_for_the_best(
         np.testing.assert_equal(model.get_weights(), kept)
 
 
-@quick_every(3)
+@quick_every(4, 2)
 @pytest.mark.parametrize("door", ["prepare", "Model"])
 @pytest.mark.parametrize("mode", ["min", "max"])
 def test_no_callback_takes_it_for_the_best_of_a_metric_of_unknown_direction(

@@ -168,8 +168,9 @@ class Penalized(keras.Model):
         return ops.mean(ops.square(y - y_pred)) + 0.1 * ops.mean(ops.abs(y_pred))
 
 
-@pytest.mark.parametrize("level", [pytest.param("O0", marks=pytest.mark.slow), "O2"])
-@pytest.mark.parametrize("prepared", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["O0", "O2"])
+@pytest.mark.parametrize("prepared", [False, True])
 def test_a_functional_model_that_computes_its_loss_trains_as_in_keras(prepared: bool, level: Any) -> None:
     def functional() -> keras.Model:
         keras.utils.set_random_seed(0)

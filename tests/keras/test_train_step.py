@@ -125,6 +125,7 @@ def test_a_step_that_does_not_scale_its_loss_is_an_error_if_a_manager_is_passed_
     assert optimizer.loss_scale_manager is None and np.isfinite(fit(unscaled, optimizer)).all()
 
 
+@pytest.mark.slow
 def test_a_step_that_does_not_scale_its_loss_is_warned_of_at_a_level_that_scales_and_trains_without() -> None:
     scaled, unscaled = model(), model(scales=False)
     expected = fit(scaled, prepare(scaled, adam(), "O2"))

@@ -209,6 +209,7 @@ def test_a_gradient_alone_that_overflows_is_reported_with_the_layer(sink: bool) 
     assert "; forward finite; no scale helps" in str(error)
 
 
+@pytest.mark.slow
 def test_a_gradient_of_a_parameter_alone_is_reported_with_its_layer() -> None:
     network = Deep()
     network.stem.weight.set_data(np.full((2, 2), 2.0**-100, np.float32))

@@ -10,7 +10,6 @@ import pytest
 
 import mixtrain
 from mixtrain import Tensor, mint, nn
-from tests.backends import quick_every
 from tests.mint.script_network import batches, network, values
 
 # Losses of ten steps, recorded from PyTorch on a CPU.
@@ -91,7 +90,7 @@ def test_a_loop_of_value_and_grad_trains_as_on_pytorch(name: str) -> None:
     np.testing.assert_allclose(losses, LOSSES[name], 0, 1e-5)
 
 
-@quick_every(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(("level", "tolerance"), [("O0", 1e-5), ("O2", 2e-2)])
 def test_a_model_trains_as_on_pytorch(level: str, tolerance: float) -> None:
     net, record = WithLoss(unet()), Losses()

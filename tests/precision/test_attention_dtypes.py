@@ -26,7 +26,7 @@ LAYERS = {
 }
 
 
-@quick_every(3)
+@quick_every(13)
 @pytest.mark.parametrize("attention", LAYERS)
 @pytest.mark.parametrize("name", LEVELS)
 def test_queries_keys_and_values_are_half_where_attention_is_computed(

@@ -11,7 +11,7 @@ import pytest
 from mixtrain import backend
 from mixtrain.dtype import as_dtype, float_format
 from mixtrain.precision.half_rounding import joined, rounded, split
-from tests.backends import MODES
+from tests.backends import MODES, quick_every
 
 HALVES = ("bfloat16", "float16")
 SEED = np.array([7, 3], "int64" if keras.backend.backend() == "tensorflow" else "uint32")
@@ -38,6 +38,7 @@ def nearest(values: np.ndarray, half: str) -> np.ndarray:
     return np.asarray(keras.ops.cast(rounded(backend.to_tensor(values), as_dtype(half)), "float32"))
 
 
+@quick_every(3)
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_number_of_the_format_stays_as_it_is(half: str, mode: str) -> None:
@@ -111,6 +112,7 @@ def test_random_bits_are_uniform_and_those_of_steps_weights_and_elements_are_ind
     assert abs(between).max() < 0.008 and abs(neighbors) < 0.003
 
 
+@quick_every(3)
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_value_is_its_rounding_and_its_rest(half: str, mode: str) -> None:

@@ -96,7 +96,7 @@ def assert_same(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 # ---- updates --------------------------------------------------------------------------------------------------------
-@quick_every(7)
+@quick_every(12, 7)
 @pytest.mark.parametrize("kind", ["Adam", "SGD"])
 @pytest.mark.parametrize("make", [keras_network, cells])
 @pytest.mark.parametrize("update", UPDATES)
@@ -157,7 +157,7 @@ def test_the_optimizer_of_weights_in_half_has_float32_variables_and_the_rests_ar
 
 
 # ---- exact ----------------------------------------------------------------------------------------------------------
-@quick_every(12)
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", FEEDS)
 @pytest.mark.parametrize("make", [keras_network, cells])
 @pytest.mark.parametrize("update", ["stochastic", "compensated"])
@@ -179,7 +179,7 @@ def test_a_skipped_step_leaves_weights_rests_and_random_state_alone(
     assert_same(*ends)
 
 
-@quick_every(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("update", ["stochastic", "compensated"])
 @pytest.mark.parametrize("make", [keras_network, cells])
 def test_both_feeds_give_the_same_bits_and_a_seed_repeats_them(update: Any, make: Callable[[], Any]) -> None:
@@ -228,7 +228,8 @@ def test_a_resumed_run_equals_one_that_was_not_interrupted(
     assert_same(end, state(again))
 
 
-@pytest.mark.parametrize("update", quick_only_some(["stochastic", "compensated"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("update", ["stochastic", "compensated"])
 def test_batches_that_are_accumulated_are_rounded_once(update: Any) -> None:
     network = keras_network()
     model = model_of(network, low_precision_update=update, accumulate_steps=3)
@@ -246,7 +247,7 @@ def test_batches_that_are_accumulated_are_rounded_once(update: Any) -> None:
 
 
 # ---- storage --------------------------------------------------------------------------------------------------------
-@quick_every(8)
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [keras_network, cells])
 @pytest.mark.parametrize("storage", ["copies", *UPDATES])
 def test_the_network_is_stored_in_float32_again_when_the_model_ends(storage: Any, make: Callable[[], Any]) -> None:

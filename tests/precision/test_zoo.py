@@ -145,7 +145,7 @@ def check_step(network: Any, entry: Entry, column: str, model: mixtrain.Model) -
         assert line(entry.name, column, plan, nodes) in PAGE.read_text(encoding="utf-8").splitlines()
 
 
-@quick_every(31 if ON_TENSORFLOW else 3)
+@quick_every(61 if ON_TENSORFLOW else 3)
 @pytest.mark.parametrize(("entry", "column"), CASES, ids=_name)
 def test_a_network_at_a_level(entry: Entry, column: str) -> None:
     network, (inputs, label) = application(entry.make) if entry.large else entry.make(), entry.batch()

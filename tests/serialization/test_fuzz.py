@@ -19,6 +19,7 @@ import pytest
 
 from mixtrain.serialization.checkpoint import RunState
 from mixtrain.serialization.store import read_file, write_file
+from tests.backends import quick_only_some
 from tests.docs.pages import ROOT
 from tests.serialization.hdf5_files import write_old
 from tests.serialization.mutations import mutant
@@ -104,7 +105,7 @@ def test_mutants_are_the_same_each_time_and_no_two_kinds_alike(tmp_path: pathlib
     assert len(set(first)) > 80
 
 
-@pytest.mark.parametrize("make", [checkpoint, old_checkpoint])
+@pytest.mark.parametrize("make", quick_only_some([checkpoint, old_checkpoint]))
 def test_the_file_that_mutants_are_made_of_is_whole(make: Any, tmp_path: pathlib.Path) -> None:
     values, state = read_file(str(make(tmp_path)), lambda name: True)
     assert list(values) == list(VALUES) and values["text"] == "words"

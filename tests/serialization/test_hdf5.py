@@ -125,6 +125,7 @@ def test_the_worker_refuses(
         hdf5_worker.convert(data)
 
 
+@pytest.mark.slow
 def test_what_the_worker_refuses_is_a_checkpoint_error_that_names_the_file(tmp_path: pathlib.Path) -> None:
     with pytest.raises(CheckpointError, match="hostile.ckpt', an HDF5 file of another kind, or a damaged one"):
         load_checkpoint(hostile_file(tmp_path, external_link))
@@ -160,6 +161,7 @@ def with_worker(monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path, does: str
     return path
 
 
+@pytest.mark.slow
 def test_a_worker_that_does_nothing_else_gives_the_values(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +178,7 @@ def test_nothing_is_loaded_from_a_worker_that(
         load_checkpoint(with_worker(monkeypatch, tmp_path, does))
 
 
+@pytest.mark.slow
 def test_malformed_facts_of_an_old_file_are_refused_too(tmp_path: pathlib.Path) -> None:
     write_old(tmp_path / "old.ckpt", {"weight": np.ones(3, np.float32)}, facts=json.loads('{"epoch": "three"}'))
     with pytest.raises(CheckpointError, match="fact 'epoch' of .*old.ckpt' to be an int.*got 'three'"):

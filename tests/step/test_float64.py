@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import DynamicLossScaleManager, Model
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 
 # JAX has float64 in a mode of its own, which is one of the process.
 pytestmark = pytest.mark.skipif(not ON_TENSORFLOW, reason="without its 64-bit mode JAX has no float64")
@@ -31,6 +31,7 @@ def network() -> keras.Model:
     ])
 
 
+@quick_every(4)
 @pytest.mark.parametrize("sink", [False, True])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_its_weights_are_those_of_fit_in_float64(sink: bool, scaled: bool) -> None:

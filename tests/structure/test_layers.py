@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ast
-import functools
 import pathlib
+from collections.abc import Iterable, Sequence
 
-import mixtrain
-
-ROOT = pathlib.Path(mixtrain.__file__).parent
-FILES = sorted(ROOT.rglob("*.py"))
+from tests.structure.trees import FILES, ROOT, trees
 
 # From the bottom up; a package may import packages of lower layers and its own, never its neighbors on the same layer.
 # A subpackage that is named here is a package of its own.
@@ -54,12 +51,6 @@ PRIVATE_KERAS = {"backend/tensor_base.py"}
 OPTIONAL = {"PIL", "matplotlib", "onnx", "tensorboard", "tf2onnx"}
 
 
-@functools.cache
-def trees() -> dict[pathlib.Path, ast.Module]:
-    """Return the syntax tree of each file of the package."""
-    return {path: ast.parse(path.read_text()) for path in FILES}
-
-
 def package_of(name: str) -> str:
     """Return the package in `LAYERS` that a dotted name, without "mixtrain.", belongs to."""
     parts = name.split(".")
@@ -72,19 +63,21 @@ def package_of_file(path: pathlib.Path) -> str:
     return package_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
-def for_type_checkers(tree: ast.AST) -> list[ast.If]:
+def for_type_checkers(nodes: Iterable[ast.AST]) -> list[ast.If]:
     """Return the blocks of a file that run for type checkers alone."""
     return [
-        node for node in ast.walk(tree)
+        node for node in nodes
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
     ]
 
 
-def imported_packages(tree: ast.AST) -> set[str]:
+def imported_packages(nodes: Sequence[ast.AST]) -> set[str]:
     """Return the packages of mixtrain that a file imports when it runs."""
     names: set[str] = set()
-    unused = {inner for block in for_type_checkers(tree) for inner in ast.walk(block)}
-    for node in set(ast.walk(tree)) - unused:
+    unused = {inner for block in for_type_checkers(nodes) for inner in ast.walk(block)}
+    for node in nodes:
+        if node in unused:
+            continue
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mixtrain":
             inside = node.module.removeprefix("mixtrain").lstrip(".")  # type: ignore[union-attr]
             names |= {f"{inside}.{alias.name}".lstrip(".") for alias in node.names}
@@ -93,10 +86,10 @@ def imported_packages(tree: ast.AST) -> set[str]:
     return {package_of(name) for name in names}
 
 
-def external_imports(tree: ast.AST) -> set[str]:
-    """Return the top names of the packages that a file imports."""
+def external_imports(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the top names of the packages that a file or function imports."""
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -111,9 +104,9 @@ def named(path: pathlib.Path) -> str:
 
 def test_a_file_imports_only_packages_below_its_own() -> None:
     wrong = []
-    for path, tree in trees().items():
+    for path, nodes in trees().items():
         package = package_of_file(path)
-        for other in imported_packages(tree) - {package}:
+        for other in imported_packages(nodes) - {package}:
             down = other in LAYER_OF and LAYER_OF[other] < LAYER_OF[package]
             if not down and not (package in BOTTOM and other in BOTTOM):
                 wrong.append(f"{named(path)} must not import {other}")
@@ -123,16 +116,16 @@ def test_a_file_imports_only_packages_below_its_own() -> None:
 def test_only_a_backend_imports_its_array_library() -> None:
     libraries = set().union(*BACKENDS.values())
     wrong = []
-    for path, tree in trees().items():
+    for path, nodes in trees().items():
         place = path.relative_to(ROOT).parts
         own = BACKENDS.get(place[1], set()) if place[0] in BACKEND_PACKAGES and len(place) > 2 else set()
-        if external_imports(tree) & libraries - own:
+        if external_imports(nodes) & libraries - own:
             wrong.append(named(path))
     assert wrong == []
 
 
 def test_only_what_reads_data_uses_the_data_backend() -> None:
-    users = {package_of_file(path) for path, tree in trees().items() if "data_backend" in imported_packages(tree)}
+    users = {package_of_file(path) for path, nodes in trees().items() if "data_backend" in imported_packages(nodes)}
     assert users <= READERS
 
 
@@ -145,8 +138,8 @@ def test_only_the_backend_packages_ask_which_backend_runs() -> None:
     """What differs is a function of the backend interface."""
     assert [
         f"{named(path)}:{node.lineno}"
-        for path, tree in trees().items() if package_of_file(path) not in BACKEND_PACKAGES
-        for node in ast.walk(tree)
+        for path, nodes in trees().items() if package_of_file(path) not in BACKEND_PACKAGES
+        for node in nodes
         if isinstance(node, ast.Attribute) and node.attr == "backend" and isinstance(node.value, ast.Attribute)
     ] == []
 
@@ -159,21 +152,22 @@ def test_private_names_of_jax_are_in_the_files_that_say_why() -> None:
 def test_nothing_is_imported_inside_a_function_but_optional_extras() -> None:
     assert [
         f"{named(path)}: {function.name}"
-        for path, tree in trees().items()
-        for function in ast.walk(tree)
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and external_imports(function) - OPTIONAL
+        for path, nodes in trees().items()
+        for function in nodes
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and external_imports(ast.walk(function)) - OPTIONAL
     ] == []
 
 
 def test_a_file_says_its_idea_at_its_top_and_is_short_enough_to_hold_one() -> None:
-    assert [named(path) for path, tree in trees().items() if not ast.get_docstring(tree)] == []
+    assert [named(path) for path, nodes in trees().items() if not ast.get_docstring(nodes[0])] == []
     assert [named(path) for path in FILES if path.read_text().count("\n") > 500] == []
 
 
 def test_no_file_asserts_or_imports_stars_or_keras_internals() -> None:
     wrong = []
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
+    for path, nodes in trees().items():
+        for node in nodes:
             if isinstance(node, ast.Assert):
                 wrong.append(f"{named(path)}:{node.lineno}: raise an error instead of asserting")
             elif isinstance(node, ast.ImportFrom):
@@ -212,7 +206,7 @@ def module_name(path: pathlib.Path) -> str:
 def module_imports(path: pathlib.Path) -> set[str]:
     """Return the files of mixtrain that a file imports, for type checking too."""
     result: set[str] = set()
-    for node in ast.walk(trees()[path]):
+    for node in trees()[path]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mixtrain"):
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"

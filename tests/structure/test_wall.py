@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tests.structure.test_layers import FILES, KNOWN, ROOT, for_type_checkers, module_name, named, trees
+from tests.structure.test_layers import KNOWN, for_type_checkers, module_name, named
+from tests.structure.trees import FILES, ROOT, trees
 
 # A name that is longer beats a shorter one: `compat.apex` is interop, the rest of `compat` is surface.
 SIDES = {
@@ -61,12 +62,12 @@ def imports(tree: ast.AST) -> set[str]:
     return {name.removeprefix("mixtrain").lstrip(".") or "__init__" for name in names}
 
 
-def crossings(parts: Callable[[ast.Module], Iterable[ast.AST]]) -> set[str]:
+def crossings(parts: Callable[[list[ast.AST]], Iterable[ast.AST]]) -> set[str]:
     """Return the imports of parts of the engine's files that cross the wall, as ``file -> module``."""
     return {
         f"{named(path)} -> {module}"
-        for path, tree in trees().items() if side_of(local_name(path)) == "engine"
-        for part in parts(tree) for module in imports(part) if side_of(module) not in ("engine", "data backend")
+        for path, nodes in trees().items() if side_of(local_name(path)) == "engine"
+        for part in parts(nodes) for module in imports(part) if side_of(module) not in ("engine", "data backend")
     }
 
 
@@ -84,7 +85,7 @@ def test_every_module_is_on_a_side_of_the_wall() -> None:
 
 
 def test_only_the_listed_imports_cross_the_wall() -> None:
-    found = sorted(crossings(lambda tree: [tree]) - LENT_NAMES)
+    found = sorted(crossings(lambda nodes: nodes[:1]) - LENT_NAMES)
     assert "".join(f"{line}\n" for line in found) == CROSSINGS.lstrip(), "take out what is cut; add nothing"
     assert crossings(for_type_checkers) == LENT_NAMES
 
@@ -92,8 +93,8 @@ def test_only_the_listed_imports_cross_the_wall() -> None:
 def test_only_the_listed_modules_of_the_other_sides_are_loaded_on_demand() -> None:
     constants = {
         f"{named(path)} -> {node.value.removeprefix('mixtrain.')}"
-        for path, tree in trees().items() if side_of(local_name(path)) == "engine"
-        for node in ast.walk(tree)
+        for path, nodes in trees().items() if side_of(local_name(path)) == "engine"
+        for node in nodes
         if isinstance(node, ast.Constant) and node.value in KNOWN - {"mixtrain"}
         and side_of(node.value.removeprefix("mixtrain.")) != "engine"
     }

@@ -84,8 +84,9 @@ def told(one: Model, data: Any, epochs: int = 1, **options: Any) -> list[str]:
     return [str(item.message) for item in caught]
 
 
-@pytest.mark.parametrize("feed", quick_only_some(FEEDS))
-@pytest.mark.parametrize(("name", "half"), quick_only_some(ROWS, (0,)))
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize(("name", "half"), ROWS)
 def test_a_layer_that_is_far_off_is_named_once_with_the_line_that_cures_it(name: str, half: str, feed: str) -> None:
     function, width, mean, _ = FAULTS[name]
     data = batches(width, mean)
@@ -96,12 +97,13 @@ def test_a_layer_that_is_far_off_is_named_once_with_the_line_that_cures_it(name:
     assert told(model(function, width, half, explain=False), data, **FEEDS[feed]) == []
 
 
-@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@pytest.mark.parametrize("half", quick_only_some(["float16", "bfloat16"], (1,)))
 def test_a_layer_that_is_near_is_not_named(half: str) -> None:
     assert told(model(None, 8, half), batches(8, 0.0)) == []
 
 
-@pytest.mark.parametrize("feed", quick_only_some(FEEDS))
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", FEEDS)
 def test_a_layer_that_comes_to_be_far_off_is_named_ten_epochs_later(feed: str) -> None:
     class Growing(layers.Layer):
         """Adds a number that grows with each step, and takes it away."""
@@ -123,7 +125,8 @@ def test_a_layer_that_comes_to_be_far_off_is_named_ten_epochs_later(feed: str) -
     assert "growing" in line and "at step 31" in line
 
 
-@pytest.mark.parametrize("feed", quick_only_some(FEEDS, (1,)))
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", FEEDS)
 def test_not_a_number_of_the_run_changes(feed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     results = []
     for watched in (True, False):

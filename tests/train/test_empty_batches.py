@@ -60,7 +60,7 @@ FEEDS: dict[str, dict[str, Any]] = {
 }
 
 
-@quick_every(4)
+@quick_every(16)
 @pytest.mark.parametrize("feed", FEEDS)
 @pytest.mark.parametrize("kind", ["Keras", "Cell"])
 @pytest.mark.parametrize("before", [0, 2, 4])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import ON_TENSORFLOW, quick_every
+from tests.backends import ON_TENSORFLOW
 from tests.train.skip_cases import drawn_case, run
 
 # 200 were run by hand; `.ci/run` has time for some of them.
@@ -33,7 +33,7 @@ def check(seed: int) -> None:
     assert skipping.difference(control) == [], str(case)
 
 
-@quick_every(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", FEW)
 def test_a_run_with_skipped_steps_ends_where_the_run_without_them_ends(seed: int) -> None:
     check(seed)

@@ -47,12 +47,13 @@ def made(kind: type[keras.Model]) -> keras.Model:
     return kind()
 
 
-@pytest.mark.parametrize("kind", [Silent, Forwarding])
+@pytest.mark.parametrize("kind", quick_only_some([Silent, Forwarding]))
 def test_a_call_is_told_that_it_trains_only_where_keras_tells_it(kind: type[keras.Model]) -> None:
     expected = trained(lambda network: network, made(kind))
     assert trained(Model, made(kind)) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="Keras 3.15 on JAX does not pass it on in fit: docs/from_keras.md")
 def test_layers_train_where_their_model_is_told_to_and_does_not_say_so() -> None:
     class Keeping(Silent):
@@ -82,7 +83,8 @@ def combined(*, by_key: bool = False) -> keras.Model:
     return network
 
 
-@pytest.mark.parametrize("by_key", quick_only_some([False, True]))
+@pytest.mark.slow
+@pytest.mark.parametrize("by_key", [False, True])
 def test_outputs_of_one_name_have_the_losses_in_their_order_or_by_key(by_key: bool) -> None:
     labels: Any = [np.ones((16, 1), np.float32), DRAW.integers(0, 5, (16, 1))]
     labels = dict(zip(("real", "kind"), labels, strict=True)) if by_key else labels
@@ -140,7 +142,7 @@ def pipeline() -> Any:
     return tf.data.Dataset.from_tensor_slices((X, Y)).batch(4)
 
 
-@pytest.mark.parametrize("make", [Batches, pytest.param(pipeline, marks=pytest.mark.tensorflow)])
+@pytest.mark.parametrize("make", [Batches, pytest.param(pipeline, marks=(pytest.mark.tensorflow, pytest.mark.slow))])
 def test_a_batch_size_beside_batches_is_ignored_as_in_keras(make: Callable[[], Any]) -> None:
     data = make()
     losses = []
@@ -175,7 +177,7 @@ class OfOneGraph(keras.Model):
 
 
 @pytest.mark.filterwarnings("ignore:.*looks like it has unbuilt state")
-@pytest.mark.parametrize("called", [False, True])
+@pytest.mark.parametrize("called", quick_only_some([False, True]))
 def test_a_network_whose_rows_belong_together_is_built_by_all_of_them(called: bool) -> None:
     x = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
     losses = []

@@ -154,6 +154,7 @@ def test_no_scale_is_searched_where_keras_quantizes_to_float8_since_gradients_ar
         np.testing.assert_allclose(mine, theirs, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_an_automatic_scale_is_found_as_the_default_one_is() -> None:
     named, default = model(loss_scale_manager=DynamicLossScaleManager("auto")), model()
     history = named.train(1, DATA, verbose=0)

@@ -15,7 +15,7 @@ from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, back
 from mixtrain.amp import DynamicLossScaler, GradScaler, StaticLossScaler, all_finite
 from mixtrain.boost import GradientAccumulation
 from mixtrain.distribution import data_parallel
-from tests.backends import ON_TENSORFLOW, quick_only_some
+from tests.backends import ON_TENSORFLOW, quick_every
 from tests.distribution.networks import values_of
 
 SCALE = 1024.0
@@ -184,8 +184,9 @@ def test_next_values_are_not_reported_as_gradients() -> None:
     assert watcher.norm == pytest.approx(watcher.expected, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Model. in epoch")
-@pytest.mark.parametrize("planted", quick_only_some([np.inf, np.nan]))
+@pytest.mark.parametrize("planted", [np.inf, np.nan])
 def test_overflows_are_explained(planted: float) -> None:
     _, values, model = by_model(keras_sgd, planted=planted, explain_overflow=True)
     assert [record.step for record in model.overflows] == [4, 12]
@@ -375,6 +376,7 @@ def test_a_grad_scaler_lets_next_values_count_in_no_norm(own: bool, clip: float 
     assert distance(values_of(network), by_keras(keras.optimizers.SGD(0.05, global_clipnorm=clip))[1]) < 1e-5
 
 
+@quick_every(2, 1)
 @pytest.mark.parametrize("built", [False, True])
 def test_next_values_of_a_plain_gradient_are_known_once_the_optimizer_is_built(built: bool) -> None:
     network, scaler = float8_network(), GradScaler(init_scale=SCALE)

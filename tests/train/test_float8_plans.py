@@ -60,7 +60,8 @@ def distance(ones: list[np.ndarray], others: list[np.ndarray]) -> float:
     return max(float(np.abs(one - other).max()) for one, other in zip(ones, others, strict=True))
 
 
-@pytest.mark.parametrize("sink", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sink", [False, True])
 def test_delayed_scaling_gives_the_losses_and_scales_of_keras(sink: bool) -> None:
     of_keras = mlp()
     for layer in of_keras.layers:
@@ -100,10 +101,9 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Model. in epoch")
-@pytest.mark.parametrize(("rule", "make", "step", "bad", "sink"), [
-    case if index % 211 == 7 else pytest.param(*case, marks=pytest.mark.slow) for index, case in enumerate(CASES)
-])
+@pytest.mark.parametrize(("rule", "make", "step", "bad", "sink"), CASES)
 def test_a_skipped_step_leaves_weights_slots_and_histories_bit_equal(
     rule: str, make: Any, step: int, bad: float, sink: bool
 ) -> None:

@@ -134,6 +134,7 @@ def losses(kind: str, plan: str, *, sink: bool = False) -> list[float]:
     return [float(value) for value in history["loss"]]
 
 
+@pytest.mark.slow
 def test_a_plan_inside_a_train_cell_stays_in_force_during_and_after_the_model() -> None:
     assert losses("train cell", "O2") == losses("network", "O2")
 
@@ -167,7 +168,6 @@ def test_eval_and_predict_compute_as_the_network_inside_was_planned(plan: str) -
     assert net.seen == {_float16_inside(plan)}
 
 
-@pytest.mark.slow
 def test_a_level_of_the_model_holds_for_all_that_is_inside_and_ends_with_it() -> None:
     net = amp.auto_mixed_precision(Net(), "O2")
     half = net(mixtrain.Tensor(X)).asnumpy()
@@ -184,7 +184,6 @@ def test_a_level_of_the_model_holds_for_all_that_is_inside_and_ends_with_it() ->
     assert amp.applied_plan(net).plan.level == "O2" and amp.applied_plan(wrapper) is None
 
 
-@pytest.mark.slow
 def test_the_loss_is_scaled_by_default_where_the_plan_inside_calls_for_it() -> None:
     net = amp.auto_mixed_precision(Net(), "O2")
     model = Model(nn.WithLossCell(net, nn.MSELoss()), optimizer=sgd(net))
@@ -194,7 +193,6 @@ def test_the_loss_is_scaled_by_default_where_the_plan_inside_calls_for_it() -> N
     assert report.row("_backbone.first").why == "the level's default"
 
 
-@pytest.mark.slow
 def test_a_plan_that_is_changed_or_undone_under_a_model_is_followed() -> None:
     net = amp.auto_mixed_precision(Net(), "O2")
     model = _model(Wrapper(net), sgd(net))
@@ -213,7 +211,6 @@ def test_a_plan_that_is_changed_or_undone_under_a_model_is_followed() -> None:
     assert net.seen == {"Float32", "Float16"}
 
 
-@pytest.mark.slow
 def test_the_last_plan_of_a_layer_is_the_one_that_stays() -> None:
     net = Net()
     wrapper = amp.auto_mixed_precision(Wrapper(net), "O2")

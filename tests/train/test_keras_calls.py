@@ -161,6 +161,7 @@ def test_a_generator_goes_on_where_an_epoch_ended() -> None:
     assert taken == list(range(6))
 
 
+@pytest.mark.slow
 def test_a_generator_validates_on_the_same_batches_each_epoch() -> None:
     def batches_of(count: int) -> Any:
         return ((X[8 * index : 8 * index + 8], Y[8 * index : 8 * index + 8]) for index in range(count))
@@ -275,6 +276,7 @@ def test_summary_layers_and_weights_are_those_of_the_network(capsys: pytest.Capt
     assert isinstance(model.optimizer, keras.optimizers.SGD)
 
 
+@pytest.mark.slow
 def test_weights_that_are_set_are_those_of_half_layers_too() -> None:
     model = mixtrain.Model(
         network(), _loss(), keras.optimizers.SGD(), amp_level="O3", cast_model_type="float16", loss_scale_manager=None

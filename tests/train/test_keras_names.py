@@ -12,7 +12,7 @@ import pytest
 
 import mixtrain
 from mixtrain import Model, backend, execution
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 
 X = np.random.default_rng(0).standard_normal((16, 4)).astype(np.float32)
 Y = X[:, :1] * 2
@@ -31,6 +31,7 @@ def compiled(**options: Any) -> keras.Model:
     return theirs
 
 
+@quick_every(2, 1)
 @pytest.mark.parametrize("weights", [None, np.linspace(0, 1, 16, dtype=np.float32)], ids=["plain", "weighted"])
 def test_batches_are_trained_tested_and_predicted_as_by_keras(weights: np.ndarray | None) -> None:
     theirs, ours = compiled(), Model(compiled())
@@ -94,6 +95,7 @@ class Noting(keras.layers.Layer):
         return x
 
 
+@quick_every(3, 1)
 @pytest.mark.parametrize(("options", "how"), [
     ({}, (False, "auto")), ({"run_eagerly": True}, (True, "auto")), ({"jit_compile": True}, (False, "O1")),
     ({"jit_compile": False}, (False, "O0")),

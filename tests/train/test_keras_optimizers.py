@@ -193,6 +193,7 @@ class CentralizedKernels(optimizers.RMSprop):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["O0", "O2"])
 def test_an_optimizer_that_changes_some_of_the_gradients_trains(level: Any) -> None:
     def network() -> keras.Model:

@@ -60,8 +60,9 @@ def told(one: Model, data: Sequence[Any], feed: str = "host", epochs: int = 2) -
 
 
 # ---- what is told ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("feed", quick_only_some(FEEDS))
-@pytest.mark.parametrize("kind", [keras_network, pytest.param(cells, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("kind", [keras_network, cells])
 def test_gradients_that_are_all_flushed_to_zero(kind: Callable[[], Any], feed: str) -> None:
     (line,) = told(model(kind(), tiny_loss), batches(), feed)
     assert SAYS in line and "100% of" in line and "head" in line or "2" in line
@@ -217,7 +218,7 @@ QUIET: dict[str, tuple[Callable[[], Any], Callable[[], Batches], dict[str, Any]]
 
 @pytest.mark.parametrize("half", quick_only_some(["float16", "bfloat16"]))
 @pytest.mark.parametrize("feed", quick_only_some(FEEDS))
-@pytest.mark.parametrize("name", quick_only_some(QUIET, (0, 3)))
+@pytest.mark.parametrize("name", quick_only_some(QUIET))
 def test_what_float32_does_not_move_either_is_not_told(name: str, feed: str, half: str) -> None:
     make, data, options = QUIET[name]
     keras.utils.set_random_seed(1)
@@ -225,7 +226,8 @@ def test_what_float32_does_not_move_either_is_not_told(name: str, feed: str, hal
     assert told(model(make(), cast_model_type=half, **settings), data(), feed) == []
 
 
-@pytest.mark.parametrize("name", quick_only_some(SCHEDULES))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCHEDULES)
 def test_weights_in_bfloat16_are_not_told_of_while_the_rate_rises(name: str) -> None:
     network = keras_network("bfloat16", kernel_initializer=keras.initializers.RandomUniform(0.1, 0.9))
     assert told(model(network, adam=True, rate=SCHEDULES[name](), amp_level="O0"), batches()) == []
@@ -241,8 +243,9 @@ def stochastic() -> Any:
     return dense(layers.Dense(16, "relu"), layers.BatchNormalization(), layers.Dropout(0.5))
 
 
-@pytest.mark.parametrize("feed", quick_only_some(FEEDS, (1,)))
-@pytest.mark.parametrize("case", quick_only_some(["told", "quiet"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("case", ["told", "quiet"])
 def test_not_a_number_of_the_run_changes_and_nothing_is_retraced(
     case: str, feed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 import mixtrain
 from mixtrain import Callback, Model, Tensor, nn
 from mixtrain.dataset import NumpySlicesDataset
+from tests.backends import quick_every
 
 X, Y = np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)
 
@@ -42,6 +43,7 @@ class _Leaving(Callback):
         self.leave()
 
 
+@quick_every(5)
 @pytest.mark.parametrize("at", ["step", "epoch"])
 @pytest.mark.parametrize("how", ["eval", "predict", "set_train"])
 @pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])

@@ -25,6 +25,7 @@ FEEDS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_a_check_says_what_a_run_will_meet() -> None:
     checked = model(loss_scale_manager=DynamicLossScaleManager())
     result = checked.check(DATA)
@@ -81,6 +82,7 @@ def test_a_layer_that_overflows_is_named() -> None:
     assert f"\n  {result.finding}\n" in text and "loss scale: none is small enough for this batch" in text
 
 
+@pytest.mark.slow
 def test_gradients_without_loss_scaling_and_a_batch_that_is_not_finite() -> None:
     result = chain_model(None).check(batches("0"))
     assert (result.first_scale, result.largest_scale, result.loss_scale) == (None, None, None)
@@ -90,6 +92,7 @@ def test_gradients_without_loss_scaling_and_a_batch_that_is_not_finite() -> None
     assert result.finding is not None and result.finding.kind == "input"
 
 
+@pytest.mark.slow
 def test_the_scale_that_training_finds_is_the_one_that_the_check_expects() -> None:
     checked = model()
     result = checked.check(DATA)
@@ -100,12 +103,14 @@ def test_the_scale_that_training_finds_is_the_one_that_the_check_expects() -> No
     assert not checked.check(DATA).finds_scale
 
 
+@pytest.mark.slow
 def test_a_scale_that_fits_is_said_to_fit() -> None:
     result = model(loss_scale_manager=DynamicLossScaleManager(64.0)).check(DATA)
     assert result.first_scale == result.loss_scale == 64.0
     assert f"loss scale: 64; no gradient of this batch overflows up to {result.largest_scale:.10g}" in str(result)
 
 
+@pytest.mark.slow
 def test_a_deviation_names_the_layer_it_comes_from() -> None:
     class Cancels(nn.Cell):
         """Loses in half most of what distinguishes its inputs."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import Model
+from tests.backends import quick_every
 from tests.train.own_step import OwnStep
 
 layers = keras.layers
@@ -56,13 +57,14 @@ def results(model: Any, labels: Any) -> tuple[dict[str, list[float]], dict[str, 
 NESTED = {"a": "bce", "b": {"c": "mse", "d": "mae"}}
 
 
-@pytest.mark.parametrize("level", ["O0", pytest.param("O2", marks=pytest.mark.slow)])
+@quick_every(8)
+@pytest.mark.parametrize("level", ["O0", "O2"])
 @pytest.mark.parametrize(
     ("make", "labels", "loss", "metrics", "weights"),
     [
         (nested, LABELS, NESTED, None, None),
-        pytest.param(nested, LABELS, NESTED, None, {"a": 1.0, "b": {"c": 2.0, "d": 0.5}}, marks=pytest.mark.slow),
-        pytest.param(nested, LABELS, "mse", None, None, marks=pytest.mark.slow),
+        (nested, LABELS, NESTED, None, {"a": 1.0, "b": {"c": 2.0, "d": 0.5}}),
+        (nested, LABELS, "mse", None, None),
         (subclassed, {"a": Y, "b": 2 * Y}, "mae", {"b": ["mse"], "a": ["mae"]}, None),
     ],
     ids=["nested", "weighted", "one loss", "subclassed"],

@@ -98,6 +98,7 @@ def test_finite_gradients_with_an_infinite_norm_are_no_reason_to_warn() -> None:
     assert np.isfinite(history["loss"]).all()
 
 
+@pytest.mark.slow
 def test_steps_in_half_that_are_applied_with_an_infinite_loss_are_told() -> None:
     # The gradient of an absolute error does not depend on its size.
     network = keras.Sequential([

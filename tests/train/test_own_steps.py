@@ -21,9 +21,6 @@ layers, ops = keras.layers, keras.ops
 LEVELS: dict[str, dict[str, Any]] = {
     "O0": {}, "O2": {"amp_level": "O2"}, "O2 bfloat16": {"amp_level": "O2", "cast_model_type": "bfloat16"}
 }
-AT_EACH_LEVEL = pytest.mark.parametrize(
-    "level", [name if name == "O0" else pytest.param(name, marks=pytest.mark.slow) for name in LEVELS]
-)
 
 
 def compiled(**options: Any) -> Autoencoder:
@@ -37,7 +34,8 @@ def fit(trained: Any, x: Any = X, **options: Any) -> list[float]:
     return history.history["loss"]  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("level", quick_only_some(LEVELS, (1,)))
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
 def test_it_trains_after_the_users_compile_as_in_keras(level: str) -> None:
     expected, ours = fit(compiled()), fit(Model(compiled(), **LEVELS[level]))
     assert ours == expected if level == "O0" else np.allclose(ours, expected, rtol=1e-2)
@@ -108,7 +106,8 @@ def counted() -> Counted:
     return Counted()
 
 
-@AT_EACH_LEVEL
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
 def test_metrics_and_predictions_of_its_own_are_those_of_keras(level: str) -> None:
     y = X[:, :1]
     theirs = counted()
@@ -180,7 +179,7 @@ class Half(layers.Layer):
         return x[:, : self.columns]
 
 
-@pytest.mark.parametrize("kind", [Named, Task])
+@pytest.mark.parametrize("kind", quick_only_some([Named, Task]))
 def test_results_and_preprocessing_of_its_own_are_those_of_keras(kind: Any) -> None:
     def made() -> Any:
         keras.utils.set_random_seed(0)
@@ -198,8 +197,9 @@ def test_results_and_preprocessing_of_its_own_are_those_of_keras(kind: Any) -> N
     assert len([row.path for row in ours.precision_report().rows if row.path]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="Keras keeps the state of one optimizer on JAX")
-@AT_EACH_LEVEL
+@pytest.mark.parametrize("level", LEVELS)
 def test_a_gan_with_two_optimizers_trains_as_in_keras(level: str) -> None:
     import tensorflow as tf
 
@@ -261,6 +261,7 @@ def test_callbacks_of_mixtrain_and_keras_run_and_stop_it(capsys: pytest.CaptureF
     assert [logs["loss_scale"] for logs in kept] == [2**15, 2**15] and len(scales.records) == 6
 
 
+@pytest.mark.slow
 def test_the_network_gets_its_own_optimizer_and_steps_back_when_the_model_ends(tmp_path: pathlib.Path) -> None:
     network = compiled()
     optimizer = network.optimizer
@@ -297,6 +298,7 @@ def test_the_plan_says_what_keras_does_not_offer_and_the_report_has_the_run(tmp_
     assert "8 in 2 epochs" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_compile_at_a_level_in_float16_leaves_the_users_optimizer_unwrapped() -> None:
     """The policy of the plan, mixed_float16, would have Keras wrap it for good."""
     network = compiled()
@@ -346,6 +348,7 @@ class OnlyInTheStep(Autoencoder):
         raise NotImplementedError
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="the step is one of TensorFlow")
 def test_layers_without_variables_need_not_be_built() -> None:
     from tests.keras.test_train_step import OnTensorFlow
@@ -362,6 +365,7 @@ def test_layers_without_variables_need_not_be_built() -> None:
         Model(network).evaluate(X, verbose=0)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.filterwarnings(r"ignore:`build\(\)` was called on layer")  # By Keras, which looks at all parts.
 def test_a_layer_that_nothing_calls_stays_unbuilt_as_in_keras() -> None:
@@ -435,9 +439,10 @@ FORMS: dict[str, Callable[..., list[float]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
-@AT_EACH_LEVEL
-@pytest.mark.parametrize("form", quick_only_some(FORMS))
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("form", FORMS)
 def test_layers_that_only_a_step_builds_are_built_as_keras_builds_them(level: str, form: str) -> None:
     """Keras on JAX refuses them itself."""
     ours, theirs = contrastive(), contrastive()

@@ -11,7 +11,6 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, nn
-from tests.backends import quick_every
 
 ROWS, STEPS, LENGTH, WIDTH = 4, 4, 3, 8
 HUGE = 6e4  # Finite in float16; the sum of two products is not.
@@ -77,8 +76,8 @@ def values(network: Any) -> list[np.ndarray]:
     return [value.asnumpy() for value in network.get_parameters()] if is_cell else network.get_weights()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Model. in epoch")
-@quick_every(37)
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 @pytest.mark.parametrize("level", ["O2", "O3"])
 @pytest.mark.parametrize("name", STATES)

@@ -68,6 +68,7 @@ def assert_same(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 # ---- which file ---------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_the_file_furthest_on_is_taken_whatever_the_clock_said(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,7 +120,8 @@ def test_data_of_another_length_is_refused_before_anything_changes(kind: str, tm
 
 
 # ---- data of unknown size -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("stop", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [2, 3, 5])
 def test_data_of_unknown_size_goes_on_as_if_it_had_not_stopped(stop: int, tmp_path: pathlib.Path) -> None:
     whole, resumed = model(), model()
     history = whole.train(3, Unsized(), verbose=0)

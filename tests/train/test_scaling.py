@@ -35,7 +35,7 @@ def test_a_training_run_follows_every_golden_sequence(
     _check(trace, first, flags, expected)
 
 
-@quick_every(3)
+@quick_every(4)
 @FEEDS
 @pytest.mark.parametrize("case", [2, 3])
 def test_an_eager_run_follows_the_golden_sequences(case: int, sink: bool) -> None:

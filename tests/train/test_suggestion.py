@@ -96,6 +96,7 @@ class Penalty(keras.layers.Layer):
         return x
 
 
+@pytest.mark.slow
 def test_a_loss_that_alone_is_not_finite_has_its_layer() -> None:
     network = keras.Sequential([
         keras.Input((2,)), keras.layers.Dense(2, kernel_initializer="identity"), Penalty(name="penalty"),

@@ -67,6 +67,7 @@ def test_a_run_that_breaks_off_within_an_epoch_goes_on_from_there(
     assert rest["state"] == whole["state"]
 
 
+@pytest.mark.slow
 def test_a_damaged_newest_file_is_left_out_with_a_warning_and_leftovers_are_removed(tmp_path: pathlib.Path) -> None:
     run(str(tmp_path), "host", 5, pause=0.0)
     newest = max(tmp_path.glob("*.ckpt"), key=lambda file: file.stat().st_mtime_ns)

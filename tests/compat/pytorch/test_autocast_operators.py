@@ -12,7 +12,7 @@ import pytest
 
 from mixtrain import amp, boundary
 from mixtrain.autocast.operator_lists import RECURRENT, normal
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_only_some
 from tests.compat.pytorch.autocast_cases import CASES
 from tests.compat.pytorch.autocast_values import KNOWN, modules, names_for
 
@@ -42,23 +42,22 @@ def layer_of(expression: str) -> Any:
     return layer
 
 
-def traced(half: str) -> dict[str, SimpleNamespace]:
-    """Trace every expression once under an autocast, all into one graph; nothing is computed."""
-    names = {kind: names_for("float32" if kind == "half" else half) for kind in KNOWN}
+def traced(half: str, kind: str) -> dict[str, SimpleNamespace]:
+    """Trace every expression of a kind once under an autocast, all into one graph; nothing is computed."""
+    names = names_for("float32" if kind == "half" else half)
     results: dict[str, Any] = {}
 
     def everything() -> None:
-        for kind, expressions in KNOWN.items():
-            for number, expression in enumerate(expressions):
-                if " << " in expression:
-                    with tf.init_scope():
-                        layer_of(expression)
-                with tf.name_scope(f"{kind}_{number}"), amp.autocast(half):
-                    results[f"{kind}: {expression}"] = run(expression, names[kind])
+        for number, expression in enumerate(KNOWN[kind]):
+            if " << " in expression:
+                with tf.init_scope():
+                    layer_of(expression)
+            with tf.name_scope(f"{kind}_{number}"), amp.autocast(half):
+                results[expression] = run(expression)
 
-    def run(expression: str, values: dict[str, Any]) -> Any:
+    def run(expression: str) -> Any:
         _, arrow, arguments = expression.rpartition(" << ")
-        given = eval(arguments, modules() | values)
+        given = eval(arguments, modules() | names)
         if arrow:
             given = layer_of(expression)(*(given if isinstance(given, tuple) else (given,)))
         return boundary.to_backend_tensors(given)
@@ -72,16 +71,27 @@ def traced(half: str) -> dict[str, SimpleNamespace]:
         operations.setdefault(operation.name.partition("/")[0], []).append(operation)
     return {
         f"{kind}: {expression}": SimpleNamespace(
-            outputs=results[f"{kind}: {expression}"], operations=operations.get(f"{kind}_{number}", [])
+            outputs=results[expression], operations=operations.get(f"{kind}_{number}", [])
         )
-        for kind, expressions in KNOWN.items()
-        for number, expression in enumerate(expressions)
+        for number, expression in enumerate(KNOWN[kind])
     }
 
 
-@pytest.fixture(scope="module", params=["float16", "bfloat16"])
+class Traced(dict[str, SimpleNamespace]):
+    """What is traced of each expression, a kind at a time as it is asked for."""
+
+    def __init__(self, half: str) -> None:
+        super().__init__()
+        self.half = half
+
+    def __missing__(self, key: str) -> SimpleNamespace:
+        self.update(traced(self.half, key.partition(": ")[0]))
+        return self[key]
+
+
+@pytest.fixture(scope="module", params=quick_only_some(["float16", "bfloat16"]))
 def trace(request: pytest.FixtureRequest) -> SimpleNamespace:
-    return SimpleNamespace(half=request.param, found=traced(request.param))
+    return SimpleNamespace(half=request.param, found=Traced(request.param))
 
 
 def computed_in(operations: list[Any]) -> set[str]:

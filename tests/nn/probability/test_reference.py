@@ -42,7 +42,7 @@ def difference(expected: Any, found: Any, dtype: str) -> str | None:
     return None
 
 
-@quick_every(9)
+@quick_every(17)
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 @pytest.mark.parametrize("name", REFERENCE)
 def test_functions_have_the_numbers_dtypes_shapes_and_errors_of_mindspore(name: str, compiled: bool) -> None:

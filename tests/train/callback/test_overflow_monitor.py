@@ -22,7 +22,7 @@ from mixtrain import (
 )
 from mixtrain.train.stepper import Stepper
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import on_jax_only_some, quick_only_some
+from tests.backends import on_jax_only_some
 from tests.train.planted import batches, chain_model
 
 FEEDS = ("host", "groups", "sink")
@@ -391,6 +391,7 @@ class Exponential(keras.layers.Layer):
         return keras.ops.exp(x)
 
 
+@pytest.mark.slow
 def test_weights_that_grew_in_good_training_are_not_blamed_for_a_bad_batch() -> None:
     one = keras.initializers.Constant(1.0)
     parts = [Exponential(name="exp"), keras.layers.Dense(1, kernel_initializer=one, name="head")]
@@ -441,6 +442,7 @@ def test_without_the_option_nothing_is_recorded() -> None:
     assert model.overflows == []
 
 
+@pytest.mark.slow
 def test_an_eager_run_is_explained() -> None:
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)
     for sink in (False, True):
@@ -468,7 +470,8 @@ def exploding(feed: str, *callbacks: Any) -> mixtrain.OverflowMonitor:
     return monitor
 
 
-@pytest.mark.parametrize("feed", quick_only_some(FEEDS, (1,)))
+@pytest.mark.slow
+@pytest.mark.parametrize("feed", FEEDS)
 def test_the_healthy_steps_before_are_those_of_the_run(feed: str) -> None:
     record = exploding(feed, mixtrain.RangeMonitor(every=2)).records[0]
     before = record.finding.before
@@ -483,6 +486,7 @@ def test_the_healthy_steps_before_are_those_of_the_run(feed: str) -> None:
     assert len(record.finding.table().splitlines()) == len(before) + 1
 
 
+@pytest.mark.slow
 def test_an_end_of_the_run_says_what_the_monitor_has_found() -> None:
     keras.utils.set_random_seed(0)
     network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, kernel_initializer="ones", name="head")])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,8 @@ class RootOfMasked(keras.layers.Layer):
         return keras.ops.where(x > 0, keras.ops.sqrt(keras.ops.abs(x)), 0.0 * x)
 
 
-@pytest.mark.parametrize("sink", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sink", [False, True])
 def test_a_scale_is_said_to_do_only_if_the_step_shows_it(sink: bool) -> None:
     network = keras.Sequential([
         keras.Input((4,)), keras.layers.Dense(4, kernel_initializer="identity"), RootOfMasked(name="root"),
@@ -78,6 +79,7 @@ class Square(keras.layers.Layer):
         return x * x * 1e-4
 
 
+@pytest.mark.slow
 def test_another_cure_is_another_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     network = keras.Sequential([
         keras.Input((2,)), Square(name="square"), keras.layers.Dense(1, kernel_initializer="ones", name="head"),
@@ -93,7 +95,8 @@ def test_another_cure_is_another_verdict(capsys: pytest.CaptureFixture[str]) -> 
     assert "keep layer square in float32, to_float(mixtrain.float32)" in lines[0] and "and so head" in lines[2]
 
 
-@pytest.mark.parametrize("scale", [1024.0, pytest.param(2.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [1024.0, 2.0])
 def test_a_loss_that_is_not_finite_is_not_cured_by_a_scale_at_which_its_gradients_are(scale: float) -> None:
     # The gradient of an absolute error does not depend on how large it is.
     network = keras.Sequential([
@@ -148,6 +151,7 @@ def test_the_one_layer_whose_small_output_half_loses_is_named_for_an_infinite_lo
     assert (record.finding.kind, record.finding.cure) == ("loss", ("rest",))
 
 
+@quick_every(2)
 @pytest.mark.parametrize(("value", "kind"), [(np.nan, "not finite"), (-1e6, "above 65504")])
 def test_of_a_column_with_several_tensors_the_one_is_named(value: float, kind: str) -> None:
     inputs = {name: keras.Input((4,), name=name) for name in ("clean", "wrong")}
