@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import random
 from collections.abc import Iterator
 from typing import Final
@@ -20,11 +21,10 @@ def kept() -> Iterator[None]:
     Both drop them all, since the kernels of some random operations hold how many numbers were drawn. They are dropped
     here too if a seed was drawn for such an operation; mixtrain and Keras draw by operations without a state.
     """
-    if not ON_TENSORFLOW:
+    context = importlib.import_module("tensorflow.python.eager.context") if ON_TENSORFLOW else None
+    if context is None or not hasattr(context.pywrap_tfe, "TFE_ContextClearCaches"):  # Private: it may move.
         yield
         return
-    from tensorflow.python.eager import context
-
     seeds = getattr(context.context(), "_rng", None)  # None before the first seed.
     if seeds is not None and seeds.getstate() != _NOTHING_DRAWN:
         context.context().clear_kernel_cache()
