@@ -124,16 +124,17 @@ _PADDED: Final = ("SAME", "VALID", "PAD", "Pad", "same", "valid", "pad")
 _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (checks.boolean, {
         **dict.fromkeys((
-            "adjoint", "adjoint_dt", "adjoint_st", "antialias", "count_include_pad", "ctc_merge_repeated",
+            "adjoint", "adjoint_dt", "adjoint_st", "antialias", "ctc_merge_repeated",
             "global_median", "ignore_nan", "lower", "merge_repeated", "nesterov", "normalize", "paddings_contiguous",
             "periodic", "preprocess_collapse_repeated", "remove_accidental_hits", "replacement", "unique",
-            "unpack_data", "unpack_pivots", "update_slots", "use_nesterov", "zero_infinity",
+            "unpack_data", "unpack_pivots", "update_slots", "use_nesterov",
         ), ""),
         "align_corners": "AffineGrid ResizeArea AffineGridGrad",
-        "ceil_mode": "AvgPool3D MaxPool3DWithArgmax MaxPoolWithArgmaxV2 MaxPool3DGradWithArgmax"
+        "ceil_mode": "AvgPool3D AvgPool3d MaxPool3DWithArgmax MaxPoolWithArgmaxV2 MaxPool3DGradWithArgmax"
                      " MaxPoolGradWithArgmaxV2",
         **dict.fromkeys(("exclusive", "reverse"), "CumulativeLogsumexp"), "keep_dims": "LpNorm Median",
-        "upper": "CholeskySolve",
+        "count_include_pad": "AvgPool3D AvgPool3d", "full": "GaussianNLLLoss", "upper": "CholeskySolve",
+        "zero_infinity": "CTCLossV2",
         "use_locking": "Adam ApplyAdagradDA ApplyAdamWithAmsgradV2 ApplyCenteredRMSProp ApplyFtrl ApplyMomentum "
                        "ApplyProximalAdagrad ApplyRMSProp FusedSparseAdam FusedSparseLazyAdam "
                        "FusedSparseProximalAdagrad ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd "
@@ -142,9 +143,10 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     }),
     (_INT, {
         **dict.fromkeys((
-            "accumulate", "batch_dim", "blank", "k", "n", "pooled_height", "pooled_width", "sample_num", "seq_dim",
+            "accumulate", "batch_dim", "k", "n", "pooled_height", "pooled_width", "sample_num", "seq_dim",
         ), ""),
-        "axis": "IndexAdd InplaceIndexAdd Median ScatterAddWithAxis Sort", "depth_radius": "LRNGrad",
+        "axis": "IndexAdd InplaceIndexAdd Median ScatterAddWithAxis Sort", "blank": "CTCLossV2",
+        "depth_radius": "LRNGrad",
         "diagonal": "Tril", "dim": "Renorm", "offset": "TrilIndices TriuIndices", "p": "MvlgammaGrad",
         "pad": "Randperm",
         **dict.fromkeys(
@@ -183,14 +185,16 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     }),
     (_SHARE, {"keep_prob": "Dropout2D Dropout3D DropoutGrad"}),
     (_float(lambda value: value >= 0, "at least 0", 1.0), {"epsilon": "LpNorm", "p": "Pdist"}),
-    (_float(lambda value: value > 0, "above 0"), {"spatial_scale": "PSROIPooling PSROIPoolingGrad"}),
+    (_float(lambda value: value > 0, "above 0"), {
+        "eps": "GaussianNLLLoss", "spatial_scale": "PSROIPooling PSROIPoolingGrad",
+    }),
     (_NUMBER, {
         **dict.fromkeys(("atol", "lambd", "nan", "neginf", "posinf", "rtol"), ""), "beta": "SmoothL1LossGrad",
     }),
     (_sizes(1, 3), {
-        "kernel_size": "AvgPool3D Conv3D MaxPool3D Conv3DTranspose",
+        "kernel_size": "AvgPool3D AvgPool3d Conv3D MaxPool3D MaxPool3d Conv3DTranspose",
         "ksize": "FractionalMaxPool3DWithFixedKsize MaxPool3DWithArgmax MaxUnpool3D MaxPool3DGradWithArgmax",
-        "dilation": "Conv3D Conv3DTranspose", "stride": "Conv3D Conv3DTranspose",
+        "dilation": "Conv3D Conv3DTranspose", "stride": "AvgPool3d Conv3D Conv3DTranspose MaxPool3d",
         "strides": "AvgPool3D MaxPool3D MaxPool3DWithArgmax MaxPool3DGradWithArgmax",
         "output_shape": "FractionalMaxPool3DWithFixedKsize",
     }),
@@ -234,7 +238,10 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_kind(bool, int, tuple, list, type(None), word="an int or a tuple of ints", example="0"),
      {"axis": "L2Normalize L2NormalizeGrad ReduceStd Squeeze"}),
     (_kind(bool, int, type(None), word="an int", example="0"), {"diagonal": "Triu"}),
-    (_sizes(0), {"pad": "AvgPool3D Conv3D Conv3DTranspose", "pad_list": "MaxPool3D MaxPool3DGrad"}),
+    (_sizes(0), {
+        "pad": "AvgPool3D Conv3D Conv3DTranspose", "pad_list": "MaxPool3D MaxPool3DGrad",
+        "padding": "AvgPool3d MaxPool3d",
+    }),
     (_kind(int, float, word="a float", example="1e-4"), {"epsilon": "L2NormalizeGrad"}),
     (_kind(str, word="a str", example='"hccl_world_group"'), {"group": "AllGather AllReduce Broadcast ReduceScatter"}),
     (_kind(str, word="a str", example='"sum"'), {"op": "AllReduce ReduceScatter"}),
@@ -253,7 +260,7 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_text("NCDHW", "NDHWC", any_kind=True), {"data_format": "MaxUnpool3D"}),
     (_text("NCDHW"), {"data_format": "MaxPool3DGradWithArgmax"}),
     (_text("NCHW", "NHWC", "NCDHW", none=True), {"data_format": "BatchNorm BatchNormGrad AvgPoolGrad BiasAddGrad"}),
-    (_text(*_PADDED), {"pad_mode": "AvgPool3D Conv3D MaxPool3D"}),
+    (_text(*_PADDED), {"pad_mode": "AvgPool3D AvgPool3d Conv3D MaxPool3D MaxPool3d"}),
     (_text(*_PADDED, "CALCULATED"), {"pad_mode": "MaxPool3DGrad"}),
     (_text("SAME", "VALID", "same", "valid"), {"pad_mode": "MaxPoolGrad MaxPoolGradWithArgmax"}),
     (_text(*_PADDED, none=True), {"pad_mode": "AvgPoolGrad"}),
@@ -270,7 +277,8 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_text(*_REDUCTION, none=True),
      {"reduction": "BinaryCrossEntropyGrad NLLLossGrad SmoothL1LossGrad SoftMarginLossGrad"}),
     (_text(*_REDUCTION, any_kind=True),
-     {"reduction": "MultiMarginLoss MultiMarginLossGrad MultilabelMarginLossGrad"}),
+     {"reduction": "GaussianNLLLoss MultiLabelSoftMarginLoss MultiMarginLoss MultiMarginLossGrad MultilabelMarginLoss"
+                   " MultilabelMarginLossGrad PoissonNLLLoss"}),
     (_text(*_REDUCTION, "batchmean", any_kind=True), {"reduction": "KLDivLossGrad"}),
     (_text("none"), {"reduction": "CTCLossV2"}),
     (_text("none", "add", "mul", "update", "multiply", none=True), {"reduction": "TensorScatterElements"}),

@@ -211,6 +211,20 @@ shape_mul: Final = math.prod
 shape_: Final = ops.shape
 
 
+def switch_layer(index: TensorLike, layers: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """Return the one of several functions or cells that `index` chooses, in a graph by its value.
+
+    Example: ``F.switch_layer(Tensor(1), (ops.relu, ops.tanh))(x)`` is ``ops.tanh(x)``.
+    """
+    for position, layer in enumerate(layers):
+        if index == position or index == position - len(layers):
+            return layer
+    raise IndexError(
+        f"ops.switch_layer: expected an index from {-len(layers)} to {len(layers) - 1}; "
+        f"got {checks.short_repr(index)}. Write 0 for the first."
+    )
+
+
 def switch(condition: TensorLike, first: TensorLike, second: TensorLike) -> Tensor:
     """Return `first` if the one bool `condition` is True, else `second`. Example: ``F.switch(x > 0, x, -x)``."""
     return ops.where(condition, first, second)

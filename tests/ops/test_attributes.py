@@ -7,9 +7,10 @@ import json
 import pathlib
 from typing import Any, Final
 
+import numpy as np
 import pytest
 
-from mixtrain import ops
+from mixtrain import Tensor, mint, nn, ops
 from mixtrain.ops.primitive import Primitive
 from tests.backends import quick_every
 from tests.conformance.primitive_settings import GIVEN, outcomes
@@ -71,3 +72,12 @@ def test_primitives_of_scripts_take_what_they_like() -> None:
             self.depth_radius = depth_radius
 
     assert LRN("wide").depth_radius == "wide"
+
+
+def test_cells_of_one_operation_refuse_what_their_primitives_do() -> None:
+    with pytest.raises(ValueError, match="MaxPool3d: kernel_size must have 3 entries"):
+        nn.MaxPool3d((2, 2))
+    with pytest.raises(ValueError, match="PoissonNLLLoss: reduction must be one of none, mean, sum"):
+        nn.PoissonNLLLoss(reduction="all")
+    assert nn.AvgPool3d(2, divisor_override=None)(Tensor(np.ones((1, 1, 4, 4, 4), np.float32))).shape == (1, 1, 3, 3, 3)
+    mint.nn.AvgPool3d([2, 2, 2])

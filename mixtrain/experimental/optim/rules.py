@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, Final
+
 import keras
 
+from mixtrain import checks
 from mixtrain.common.parameter import Parameter
+from mixtrain.common.tensor import Tensor as MindSporeTensor
 from mixtrain.experimental.optim.optimizer import Optimizer
 from mixtrain.optim.groups import ParamsLike
 from mixtrain.optim.rprop import resilient_step
@@ -18,7 +24,48 @@ def _update_average(slot: Parameter, value: Tensor, beta: float) -> Tensor:
     return average
 
 
-class SGD(Optimizer):
+def _decays(where: str, name: str, value: Any, count: int = 2) -> None:
+    """Check decay rates: numbers from 0 to less than 1."""
+    if not isinstance(value, (tuple, list)):
+        raise checks.fail_type(where, f"{name} must be a tuple of numbers", value, f"{name}=(0.9, 0.999)")
+    if len(value) != count:
+        raise checks.fail_value(where, f"{name} must have {count} entries", value, f"{name}=(0.9, 0.999)")
+    for index, rate in enumerate(value):
+        checks.number(where, f"{name}[{index}]", rate, at_least=0, below=1, example=0.9)
+
+
+def _growths(where: str, name: str, value: Any) -> None:
+    """Check the factors by which steps shrink and grow."""
+    if not isinstance(value, (tuple, list)):
+        raise checks.fail_type(where, f"{name} must be a tuple of numbers", value, f"{name}=(0.5, 1.2)")
+    if len(value) != 2 or not 0 < value[0] < 1 < value[1]:
+        raise checks.fail_value(where, f"{name} must be a number below 1 and one above", value, f"{name}=(0.5, 1.2)")
+
+
+_POSITIVE: Final = partial(checks.number, above=0, example=1e-8)
+_NOT_NEGATIVE: Final = partial(checks.number, at_least=0)
+_OPTIONS: Final[dict[str, Callable[[str, str, Any], object]]] = {
+    **dict.fromkeys(("initial_accumulator_value", "lr_decay", "momentum", "momentum_decay", "weight_decay"),
+                    _NOT_NEGATIVE),
+    **dict.fromkeys(("dampening", "lambd", "t0"), checks.number), "eps": _POSITIVE, "betas": _decays,
+    "etas": _growths, "rho": partial(checks.number, at_least=0, at_most=1),
+}
+
+
+class _Rule(Optimizer):
+    """An optimizer whose options are checked, as MindSpore checks them; `_checks` differ from those of others."""
+
+    _checks: ClassVar[dict[str, Callable[[str, str, Any], object]]] = {}
+
+    def _set_groups(self, groups: list[dict[str, Any]], defaults: dict[str, Any]) -> None:
+        for options in (defaults, *groups):
+            for name, check in (_OPTIONS | self._checks).items():
+                if name in options and not isinstance(options[name], (MindSporeTensor, keras.Variable)):
+                    check(type(self).__name__, name, options[name])
+        super()._set_groups(groups, defaults)
+
+
+class SGD(_Rule):
     """Stochastic gradient descent with momentum.
 
     Args:
@@ -35,6 +82,11 @@ class SGD(Optimizer):
         self, params: ParamsLike, lr: float | Tensor, momentum: float = 0, dampening: float = 0,
         weight_decay: float = 0.0, nesterov: bool = False, *, maximize: bool = False,
     ) -> None:
+        checks.boolean("SGD", "maximize", maximize)
+        if checks.boolean("SGD", "nesterov", nesterov) and not (momentum and not dampening):
+            raise checks.fail_value(
+                "SGD", "nesterov needs a momentum, and no dampening", (momentum, dampening), "momentum=0.9, dampening=0"
+            )
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
             "nesterov": nesterov, "maximize": maximize,
@@ -55,7 +107,7 @@ class SGD(Optimizer):
         return weight - gradient * rate
 
 
-class Adam(Optimizer):
+class Adam(_Rule):
     """Adam, with weight decay added to the gradient.
 
     Args:
@@ -68,6 +120,7 @@ class Adam(Optimizer):
     """
 
     _decoupled = False
+    _checks = {"eps": _NOT_NEGATIVE}
 
     def __init__(
         self, params: ParamsLike, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
@@ -119,7 +172,7 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
 
-class NAdam(Optimizer):
+class NAdam(_Rule):
     """Adam with Nesterov momentum.
 
     Args:
@@ -159,7 +212,7 @@ class NAdam(Optimizer):
         return weight - gradient * gradient_rate / root - mean * mean_rate / root
 
 
-class RAdam(Optimizer):
+class RAdam(_Rule):
     """Rectified Adam: adapts the step size once the variance of the mean square is small enough.
 
     Args: params, lr, betas, eps, weight_decay: As in `Adam`.
@@ -193,7 +246,7 @@ class RAdam(Optimizer):
         return weight - rate * mean * keras.ops.where(rectify, adapted, 1.0)
 
 
-class Adamax(Optimizer):
+class Adamax(_Rule):
     """Adam with a decaying maximum of the gradients instead of the mean square.
 
     Args:
@@ -225,7 +278,7 @@ class Adamax(Optimizer):
         return weight - rate / (1 - keras.ops.power(beta1, step)) * mean / maximum
 
 
-class Adagrad(Optimizer):
+class Adagrad(_Rule):
     """Adagrad: divides by the root of the sum of squared gradients.
 
     Args:
@@ -257,7 +310,7 @@ class Adagrad(Optimizer):
         return weight - rate * gradient / (keras.ops.sqrt(total) + options["eps"])
 
 
-class Adadelta(Optimizer):
+class Adadelta(_Rule):
     """Adadelta: scales by the ratio of the root mean squares of updates and gradients.
 
     Args:
@@ -287,7 +340,7 @@ class Adadelta(Optimizer):
         return weight - rate * update
 
 
-class RMSprop(Optimizer):
+class RMSprop(_Rule):
     """RMSprop: divides by the root of the mean square.
 
     Args:
@@ -298,6 +351,8 @@ class RMSprop(Optimizer):
 
     Example: ``optim.RMSprop(net.trainable_params())``.
     """
+
+    _checks = {"alpha": _NOT_NEGATIVE}
 
     def __init__(
         self, params: ParamsLike, lr: float | Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
@@ -326,7 +381,7 @@ class RMSprop(Optimizer):
         return weight - rate * step
 
 
-class Rprop(Optimizer):
+class Rprop(_Rule):
     """Resilient propagation: steps by the signs of the gradients, larger while the sign is unchanged.
 
     Args:
@@ -351,7 +406,7 @@ class Rprop(Optimizer):
         return weight - resilient_step(self, index, gradient, rate, options["etas"], options["step_sizes"])
 
 
-class ASGD(Optimizer):
+class ASGD(_Rule):
     """Averaged stochastic gradient descent, with a decaying learning rate.
 
     Args:

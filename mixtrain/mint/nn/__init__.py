@@ -61,8 +61,10 @@ def _cell(name: str, function_name: str, settings: str, values: dict[str, Any]) 
     """Return the class of Cells `name`, which hold the settings of a function of `functional`."""
     function = getattr(functional, function_name)
     parameters = inspect.signature(function).parameters
-    defaults = {key: REQUIRED if parameters[key].default is inspect.Parameter.empty else parameters[key].default
-                for key in settings.split()}
+    defaults: dict[str, Any] = {
+        key: REQUIRED if parameters[key].default is inspect.Parameter.empty else parameters[key].default
+        for key in settings.split()
+    }
     fixed = {key: value for key, value in values.items() if key not in defaults}
     cell = operation_cell(
         name, lambda *inputs, **given: function(*inputs, **given, **fixed), f"`mint.nn.functional.{function_name}`.",

@@ -111,7 +111,7 @@ def _msssim(img1: Tensor, img2: Tensor, *, max_val: float, power_factors: Sequen
     return keras.ops.mean(math.prod(powers[1:], start=powers[0]), axis=-1)
 
 
-_SETTINGS: Final = {"filter_size": 11, "filter_sigma": 1.5, "k1": 0.01, "k2": 0.03}
+_SETTINGS: Final[dict[str, Any]] = {"filter_size": 11, "filter_sigma": 1.5, "k1": 0.01, "k2": 0.03}
 
 PSNR: Final = operation_cell(
     "PSNR", _psnr, "The peak signal-to-noise ratio of two batches of images, in decibels, one for each image.",

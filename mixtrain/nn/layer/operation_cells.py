@@ -33,6 +33,7 @@ from mixtrain.ops import (
     triplet_margin_loss,
     triu,
 )
+from mixtrain.ops.attributes import check_attributes
 from mixtrain.ops.inputs import rank_of, tensor
 from mixtrain.ops.primitive import REQUIRED, argument_reader
 from mixtrain.ops.sparse import SparseTensorDenseMatmul as _SparseProduct
@@ -52,18 +53,23 @@ _CHECKS: Final[dict[str, Callable[[str, str, Any], Any]]] = {
 }
 
 
-def operation_cell(name: str, function: Callable[..., Any], summary: str, **settings: Any) -> type[Cell]:
+def operation_cell(
+    name: str, function: Callable[..., Any], summary: str, *, checked: bool = False, **settings: Any
+) -> type[Cell]:
     """Create a Cell class that stores `settings` and computes ``function(*inputs, **settings)``.
 
     `name`: Name of the class, as in MindSpore. `function`: Function of the inputs by position and the settings by name.
-    `summary`: First sentence of the docstring. `settings`: Constructor arguments in order, each with its default, or
-    `REQUIRED`.
+    `summary`: First sentence of the docstring. `checked`: Whether settings are checked as those of primitives are.
+    `settings`: Constructor arguments in order, each with its default, or `REQUIRED`.
     """
     bind = argument_reader(settings)
 
     def __init__(self: Cell, *args: Any, **kwargs: Any) -> None:
         Cell.__init__(self)
-        for key, value in bind(*args, **kwargs).items():
+        given = bind(*args, **kwargs)
+        if checked:
+            check_attributes(name, {key: value for key, value in given.items() if value is not settings[key]})
+        for key, value in given.items():
             if key in _CHECKS:
                 _CHECKS[key](name, key, value)
             setattr(self, key, value)
@@ -134,17 +140,19 @@ def _multi_margin(x: Tensor, target: Tensor, *, p: int, margin: float, reduction
     return multi_margin_loss(x, target, p, margin, weight, reduction)
 
 
-_POOL: Final = {"kernel_size": 1, "stride": 1, "pad_mode": "valid", "padding": 0}
-_UNPOOL: Final = {"kernel_size": REQUIRED, "stride": None, "padding": 0}
-_LP: Final = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
+_POOL: Final[dict[str, Any]] = {"kernel_size": 1, "stride": 1, "pad_mode": "valid", "padding": 0}
+_UNPOOL: Final[dict[str, Any]] = {"kernel_size": REQUIRED, "stride": None, "padding": 0}
+_LP: Final[dict[str, Any]] = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
 
 MaxPool3d: Final = operation_cell(
     "MaxPool3d", _max_pool3d, "Max pooling of volumes.", **_POOL, dilation=1,
     return_indices=False, ceil_mode=False,
+    checked=True,
 )
 AvgPool3d: Final = operation_cell(
     "AvgPool3d", _avg_pool3d, "Average pooling of volumes.", **_POOL, ceil_mode=False, count_include_pad=True,
     divisor_override=None,
+    checked=True,
 )
 AdaptiveAvgPool3d: Final = operation_cell(
     "AdaptiveAvgPool3d", adaptive_avg_pool3d, "Average pooling of volumes to `output_size`.",
@@ -166,6 +174,7 @@ LPPool2d: Final = operation_cell("LPPool2d", lp_pool2d, "Power-average (Lp norm)
 LRN: Final = operation_cell(
     "LRN", lrn, "Local response normalization over neighboring channels.", depth_radius=5,
     bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS",
+    checked=True,
 )
 Unfold: Final = operation_cell(
     "Unfold", _unfold, "Sliding windows of images, as channels.", ksizes=REQUIRED, strides=REQUIRED, rates=REQUIRED,
@@ -182,14 +191,17 @@ CTCLoss: Final = operation_cell(
 GaussianNLLLoss: Final = operation_cell(
     "GaussianNLLLoss", gaussian_nll_loss, "Gaussian negative log-likelihood loss.", full=False, eps=1e-6,
     reduction="mean",
+    checked=True,
 )
 PoissonNLLLoss: Final = operation_cell(
     "PoissonNLLLoss", poisson_nll_loss, "Poisson negative log-likelihood loss.", log_input=True,
     full=False, eps=1e-8, reduction="mean",
+    checked=True,
 )
 MultiMarginLoss: Final = operation_cell(
     "MultiMarginLoss", _multi_margin, "Multi-class margin (hinge) loss.", p=1, margin=1.0,
     reduction="mean", weight=None,
+    checked=True,
 )
 SparseToDense: Final = operation_cell(
     "SparseToDense", lambda input: input.to_dense(), "Convert a COOTensor or CSRTensor to a dense tensor."
@@ -198,16 +210,19 @@ SparseTensorDenseMatmul: Final = operation_cell(
     "SparseTensorDenseMatmul", lambda *inputs, **settings: _SparseProduct(**settings)(*inputs),
     "The product of a sparse matrix (indices, values, shape) and a dense one.",
     adjoint_st=False, adjoint_dt=False,
+    checked=True,
 )
 MultiLabelSoftMarginLoss: Final = operation_cell(
     "MultiLabelSoftMarginLoss", multilabel_soft_margin_loss, "Multi-label cross-entropy loss.",
     weight=None, reduction="mean",
+    checked=True,
 )
 MultilabelMarginLoss: Final = operation_cell(
     "MultilabelMarginLoss", multilabel_margin_loss, "Multi-label margin loss.",
     reduction="mean",
+    checked=True,
 )
-_FRACTIONAL: Final = {
+_FRACTIONAL: Final[dict[str, Any]] = {
     "kernel_size": REQUIRED, "output_size": None, "output_ratio": None, "return_indices": False,
     "_random_samples": None,
 }
