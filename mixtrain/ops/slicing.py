@@ -46,7 +46,8 @@ def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -
 
 def _diagonal(x: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     """Return a diagonal; beyond the corners it has no elements, where TensorFlow raises."""
-    if offset == 0 or -x.shape[dim1] < offset < x.shape[dim2]:
+    rows, columns = x.shape[dim1], x.shape[dim2]
+    if offset == 0 or None in (rows, columns) or -rows < offset < columns:
         return keras.ops.diagonal(x, offset, dim1, dim2)
     return keras.ops.diagonal(x, 0, dim1, dim2)[..., :0]
 
