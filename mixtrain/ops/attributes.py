@@ -43,8 +43,11 @@ def _float(accepts: Callable[[float], bool] = lambda _: True, rule: str = "", ex
     return check
 
 
-def _sizes(least: float, *lengths: int, lists: bool = False, none: bool = False) -> Check:
-    """Return the check of an int, or of a tuple of ints of one of some lengths (none: any), each at least `least`."""
+def _sizes(least: float, *lengths: int, lists: bool = False, none: bool = False, holes: bool = False) -> Check:
+    """Return the check of an int, or of a tuple of ints of one of some lengths (none: any), each at least `least`.
+
+    `lists`: a list will do. `none`: None will. `holes`: an entry may be None.
+    """
     kinds = (int, tuple, list) if lists else (int, tuple)
 
     def check(where: str, name: str, value: Any) -> None:
@@ -58,7 +61,7 @@ def _sizes(least: float, *lengths: int, lists: bool = False, none: bool = False)
         if lengths and not isinstance(value, int) and len(sizes) not in lengths:
             counts = " or ".join(map(str, lengths))
             raise checks.fail_value(where, f"{name} must have {counts} entries", value, write)
-        if not all(type(size) is int and size >= least for size in sizes):
+        if not all(type(size) is int and size >= least or holes and size is None for size in sizes):
             raise checks.fail_value(where, f"{name} must be ints of at least {least}", value, write)
 
     return check
@@ -220,8 +223,8 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_sizes(1, 2, none=True), {"strides": "MaxPoolWithArgmaxV2"}),
     (_sizes(1, 2, 4, none=True), {"strides": "MaxPoolGradWithArgmaxV2"}),
     (_sizes(1), {"input_size": "PSROIPoolingGrad"}),
-    (_sizes(0, 2), {"output_size": "AdaptiveAvgPool2D", "pads": "MaxPoolWithArgmaxV2 MaxUnpool2D",
-                    "strides": "MaxUnpool2D"}),
+    (_sizes(0, 2, holes=True), {"output_size": "AdaptiveAvgPool2D"}),
+    (_sizes(0, 2), {"pads": "MaxPoolWithArgmaxV2 MaxUnpool2D", "strides": "MaxUnpool2D"}),
     (_sizes(0, 2, 4), {"pads": "MaxPoolGradWithArgmaxV2"}),
     (_sizes(0, 2, lists=True), {"padding": "Col2Im"}),
     (_sizes(0, 1, 2, lists=True), {"pads": "Im2Col"}),

@@ -65,6 +65,10 @@ def test_the_error_says_what_to_write() -> None:
         ops.ReverseSequence(1.5)
 
 
+def test_an_axis_of_a_pool_may_keep_its_size() -> None:
+    assert ops.AdaptiveAvgPool2D((None, 2))(Tensor(np.ones((1, 1, 3, 4), np.float32))).shape == (1, 1, 3, 2)
+
+
 def test_primitives_of_scripts_take_what_they_like() -> None:
     class LRN(Primitive):
         def __init__(self, depth_radius: str) -> None:
