@@ -203,13 +203,14 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     }),
     (_sizes(1, 3, 5), {
         "dilation": "MaxPool3DWithArgmax MaxPool3DGradWithArgmax",
-        **dict.fromkeys(("kernel_size", "strides"), "MaxPool3DGrad"),
+        **dict.fromkeys(("kernel_size", "strides"), "MaxPool3DGrad MaxPool3DGradGrad"),
     }),
     (_sizes(1, 2, 4), {
         "dilation": "Conv2DBackpropInput Conv2DTranspose Conv2DBackpropFilter MaxPoolGradWithArgmaxV2",
-        "kernel_size": "MaxPoolGrad MaxPoolGradWithArgmax MaxPoolGradWithArgmaxV2",
+        "kernel_size": "MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradWithArgmax MaxPoolGradWithArgmax"
+                       " MaxPoolGradWithArgmaxV2",
         "stride": "Conv2DBackpropInput Conv2DTranspose Conv2DBackpropFilter",
-        "strides": "MaxPoolGrad MaxPoolGradWithArgmax",
+        "strides": "MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradWithArgmax MaxPoolGradWithArgmax",
     }),
     (_sizes(1, 2), {
         "dilation": "MaxPoolWithArgmaxV2", "ksize": "MaxUnpool2D",
@@ -258,14 +259,16 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_kind(str, word="a str", example='"ij->ji"'), {"equation": "Einsum"}),
     (_four_floats, {"means": "", "stds": ""}),
     (_text("NCHW", "NHWC", any_kind=True), {"data_format": "MaxUnpool2D", "src_format": "", "dst_format": ""}),
-    (_text("NCDHW", any_kind=True), {"data_format": "AvgPool3D Conv3D MaxPool3D MaxPool3DGrad"}),
+    (_text("NCDHW", any_kind=True), {"data_format": "AvgPool3D Conv3D MaxPool3D MaxPool3DGrad MaxPool3DGradGrad"}),
     (_text("NCHW", any_kind=True), {"data_format": "Conv2DBackpropFilter MaxPoolGrad MaxPoolGradWithArgmax"}),
     (_text("NCDHW", "NDHWC", any_kind=True), {"data_format": "MaxUnpool3D"}),
     (_text("NCDHW"), {"data_format": "MaxPool3DGradWithArgmax"}),
     (_text("NCHW", "NHWC", "NCDHW", none=True), {"data_format": "BatchNorm BatchNormGrad AvgPoolGrad BiasAddGrad"}),
     (_text(*_PADDED), {"pad_mode": "AvgPool3D AvgPool3d Conv3D MaxPool3D MaxPool3d"}),
     (_text(*_PADDED, "CALCULATED"), {"pad_mode": "MaxPool3DGrad"}),
-    (_text("SAME", "VALID", "same", "valid"), {"pad_mode": "MaxPoolGrad MaxPoolGradWithArgmax"}),
+    (_text("SAME", "VALID", "same", "valid"), {
+        "pad_mode": "MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradWithArgmax MaxPoolGradWithArgmax",
+    }),
     (_text(*_PADDED, none=True), {"pad_mode": "AvgPoolGrad"}),
     (_text("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), {"align": ""}),
     (_text("ACROSS_CHANNELS"), {"norm_region": ""}),
