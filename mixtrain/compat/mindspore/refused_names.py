@@ -106,7 +106,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     "mixtrain.ops.op_info_register": {"*": _KERNEL},
     "mixtrain.ops.module_primitives": dict.fromkeys((
         "AdjustContrastv2", "ApplyAdamWithAmsgrad", "ApplyKerasMomentum", "AvgPoolV1", "BasicLSTMCell",
-        "BatchToSpace", "CSRSparseMatrixToDense", "CSRSparseMatrixToSparseTensor", "Coalesce",
+        "BatchToSpace", "CSRSparseMatrixToDense", "Coalesce",
         "CombinedNonMaxSuppression", "ConcatOffsetV1", "Conv3DBackpropInput", "CopyWithSlice",
         "CropAndResizeGradBoxes", "CropAndResizeGradImage", "DeformableOffsets", "DenseToCSRSparseMatrix",
         "DenseToDenseSetOperation", "DenseToSparseSetOperation", "ExtractGlimpse", "ExtractVolumePatches",
@@ -120,8 +120,8 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "SparseApplyFtrlV2", "SparseApplyMomentum", "SparseApplyProximalAdagrad",
         "SparseApplyProximalGradientDescent", "SparseConcat", "SparseCountSparseOutput", "SparseCross",
         "SparseFillEmptyRows", "SparseGatherV2", "SparseMatrixAdd", "SparseMatrixMatMul", "SparseMatrixNNZ",
-        "SparseMatrixSoftmax", "SparseMatrixTranspose", "SparseSoftmax", "SparseSparseMaximum", "SparseSparseMinimum",
-        "SparseTensorToCSRSparseMatrix", "SparseToDenseV2", "SplitV", "Sspaddmm", "SyncBatchNorm", "TensorCopySlices",
+        "SparseMatrixSoftmax", "SparseMatrixTranspose", "SparseSoftmax",
+        "SparseToDenseV2", "SplitV", "Sspaddmm", "SyncBatchNorm", "TensorCopySlices",
         "TopTypeof", "TransShape", "TridiagonalSolve", "UniformExt", "UpdateCache",
     ), _PRIMITIVE),
     **dict.fromkeys((f"mixtrain.ops.operations.{part}" for part in (
