@@ -7,6 +7,7 @@ import collections
 from collections.abc import Callable
 from typing import Any, Final
 
+import keras
 import ml_dtypes
 
 from mixtrain import checks, context, dataset  # noqa: F401  `dataset` of MindSpore has `context`, too.
@@ -38,6 +39,7 @@ from mixtrain.lazy_names import serve_names
 from mixtrain.ops import Primitive
 from mixtrain.ops.sparse import RowTensor
 from mixtrain.seed import get_seed
+from mixtrain.typing import Tree
 
 __all__ = ["cell_attr_register"]
 
@@ -102,6 +104,16 @@ def _get_cache_prim(cls: type[Primitive]) -> type[Primitive]:
 
 
 RowTensorInner = RowTensor
+
+
+def _grad_scale_map(scale: Tensor, inputs: Tree) -> Tree:
+    """Return tensors multiplied by a scale, each in its dtype, for loss scalers of scripts."""
+    return keras.tree.map_structure(lambda x: x * scale.astype(x.dtype), inputs)
+
+
+def _grad_unscale_map(scale: Tensor, inputs: Tree) -> Tree:
+    """Return tensors divided by a scale, each in its dtype."""
+    return keras.tree.map_structure(lambda x: x * (1 / scale).astype(x.dtype), inputs)
 
 
 # ---- random numbers and execution ---------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain._checkparam": ("mixtrain.compat.mindspore.argument_checks",),
     # The last has settings of MindSpore's compiler, which a script may write; nothing reads them.
     **dict.fromkeys((f"mixtrain._extends{path}" for path in ("", ".parse", ".parse.compile_config")), (_INNER,)),
+    "mixtrain.amp": (_INNER,),
     "mixtrain.boost": ("mixtrain.compat.mindspore.grad_accumulation",),
     "mixtrain.boost.grad_accumulation": ("mixtrain.compat.mindspore.grad_accumulation",),
     "mixtrain.common": ("mixtrain", "mixtrain.common.initializer"),

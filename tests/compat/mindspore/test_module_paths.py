@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -274,3 +275,26 @@ def test_a_cell_is_traced_when_it_is_compiled_and_changes_nothing(mode: int) -> 
     assert [value.asnumpy().tolist() for value in step.get_parameters()] == before
     network.set_train(False)
     assert executor(network, x).asnumpy().tolist() == network(x).asnumpy().tolist()
+
+
+def test_a_loss_scaler_of_a_script_scales_by_the_functions_of_the_documentation() -> None:
+    from mixtrain.amp import LossScaler, _grad_scale_map, _grad_unscale_map
+
+    class Scaler(LossScaler):
+        def __init__(self) -> None:
+            self.scale_value = mixtrain.Parameter(mixtrain.Tensor(1024.0), name="scale_value")
+
+        def scale(self, inputs: Any) -> Any:
+            return _grad_scale_map(self.scale_value, inputs)
+
+        def unscale(self, inputs: Any) -> Any:
+            return _grad_unscale_map(self.scale_value, inputs)
+
+        def adjust(self, grads_finite: Any) -> bool:
+            return True
+
+    single, half = mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([3.0], mixtrain.float16)
+    scaled = Scaler().scale((single, half))
+    assert [x.dtype for x in scaled] == [mixtrain.float32, mixtrain.float16]
+    assert [x.asnumpy().tolist() for x in scaled] == [[1024, 2048], [3072]]
+    assert [x.asnumpy().tolist() for x in Scaler().unscale(list(scaled))] == [[1, 2], [3]]
