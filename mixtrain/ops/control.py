@@ -24,6 +24,17 @@ def partial(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[...
     return functools.partial(func, *args, **kwargs)
 
 
+def chosen(index: Any, count: int) -> int | None:
+    """Return the position of the one of `count` items that `index` means, or None; in a graph a tensor's value decides.
+
+    Example: ``chosen(-1, 3)`` is 2.
+    """
+    for position in range(count):
+        if index == position or index == position - count:
+            return position
+    return None
+
+
 def depend(value: Any, expr: Any) -> Any:
     """Return `value` after the effects of the computation of `expr`, such as ``optimizer(grads)``.
 

@@ -12,6 +12,7 @@ import keras
 from mixtrain import backend, checks, ops
 from mixtrain.dtype import as_dtype, float32, int32
 from mixtrain.lazy_names import serve_names
+from mixtrain.ops.control import chosen
 from mixtrain.ops.inputs import sizes_of, tensor
 from mixtrain.ops.primitive import REQUIRED, Primitive, as_primitive, configured, primitive
 from mixtrain.ops.random import stream_for
@@ -216,13 +217,13 @@ def switch_layer(index: TensorLike, layers: Sequence[Callable[..., Any]]) -> Cal
 
     Example: ``F.switch_layer(Tensor(1), (ops.relu, ops.tanh))(x)`` is ``ops.tanh(x)``.
     """
-    for position, layer in enumerate(layers):
-        if index == position or index == position - len(layers):
-            return layer
-    raise IndexError(
-        f"ops.switch_layer: expected an index from {-len(layers)} to {len(layers) - 1}; "
-        f"got {checks.short_repr(index)}. Write 0 for the first."
-    )
+    position = chosen(index, len(layers))
+    if position is None:
+        raise IndexError(
+            f"ops.switch_layer: expected an index from {-len(layers)} to {len(layers) - 1}; "
+            f"got {checks.short_repr(index)}. Write 0 for the first."
+        )
+    return layers[position]
 
 
 def switch(condition: TensorLike, first: TensorLike, second: TensorLike) -> Tensor:

@@ -82,3 +82,12 @@ def test_svd_returns_values_and_vectors() -> None:
 def test_operators_of_other_devices_can_be_imported_and_say_what_to_write(name: str) -> None:
     with pytest.raises(NotImplementedError, match=f"{name}: .*Write"):
         getattr(P, name)()
+
+
+def test_the_value_of_an_index_chooses_a_layer() -> None:
+    x = Tensor([-1.0, 2.0])
+    choose = mixtrain.jit(lambda index, x: F.switch_layer(index, (ops.relu, ops.tanh))(x))
+    for index, layer in ((0, ops.relu), (1, ops.tanh), (-1, ops.tanh)):
+        assert choose(Tensor(index), x).asnumpy().tolist() == layer(x).asnumpy().tolist()
+    with pytest.raises(IndexError, match="ops.switch_layer: expected an index from -2 to 1"):
+        F.switch_layer(2, (ops.relu, ops.tanh))

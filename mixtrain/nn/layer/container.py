@@ -14,6 +14,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor as MindSporeTensor
 from mixtrain.nn.layer.windows import is_integral
+from mixtrain.ops.control import chosen
 from mixtrain.trace_version import layer_changed
 from mixtrain.typing import Layer, Tensor
 
@@ -52,9 +53,9 @@ class _Cells(Cell):
     def _position(self, index: int) -> int:
         """Check an index and convert it to a non-negative one; in a graph a tensor's value decides."""
         if isinstance(index, MindSporeTensor) and boundary.in_graph():
-            for position in range(len(self)):
-                if index == position or index == position - len(self):
-                    return position
+            position = chosen(index, len(self))
+            if position is not None:
+                return position
         elif not is_integral(index):
             raise checks.fail_type(self.cls_name, "an index must be an int or a slice", index, "cells[0]")
         elif -len(self) <= index < len(self):
