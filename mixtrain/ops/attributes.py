@@ -115,11 +115,6 @@ def _four_floats(where: str, name: str, value: Any) -> None:
         raise checks.fail_value(where, f"{name} must have 4 entries", value, write)
 
 
-_INT, _NATURAL, _COUNT, _ANY_FLOAT = _integer(), _integer(0), _integer(1), _float()
-_INDEX_TYPE, _FLOAT_TYPE = _dtype("int32", "int64"), _dtype("float16", "float32", "float64")
-_NUMBER: Final = _kind(bool, int, float, type(None), word="a number", example="0.5")
-_INTS: Final = _kind(tuple, list, type(None), word="a tuple of ints", example="(1, 1)")
-_SHARE: Final = _float(lambda value: value >= 0 and value <= 1, "from 0 to 1")
 _NEAREST, _REDUCTION = ("bilinear", "nearest"), ("none", "mean", "sum")
 _PADDED: Final = ("SAME", "VALID", "PAD", "Pad", "same", "valid", "pad")
 
@@ -144,7 +139,7 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
                        "ScatterNdDiv ScatterNdMax ScatterNdMin ScatterNdMul ScatterNdSub ScatterNdUpdate ScatterSub "
                        "ScatterUpdate SparseApplyAdagradV2",
     }),
-    (_INT, {
+    (_integer(), {
         **dict.fromkeys((
             "accumulate", "batch_dim", "k", "n", "pooled_height", "pooled_width", "sample_num", "seq_dim",
         ), ""),
@@ -158,13 +153,13 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         **dict.fromkeys(("seed", "seed2"), "RandomChoiceWithMask RandomPoisson TruncatedNormal"),
     }),
     (_integer(-1), {"seed": "Bernoulli"}),
-    (_NATURAL, {
+    (_integer(0), {
         **dict.fromkeys(("base", "col", "divisor_override", "numsamples", "row", "steps"), ""), "depth_radius": "LRN",
         "p": "LpNorm", "seed": "LogUniformCandidateSampler Multinomial RandomGamma RandomShuffle StandardLaplace"
                               " UniformCandidateSampler",
         "seed2": "Multinomial RandomGamma RandomShuffle StandardLaplace",
     }),
-    (_COUNT, {
+    (_integer(1), {
         **dict.fromkeys((
             "bins", "count", "group_size", "in_channel", "max_length", "ngram_size", "num_true", "output_dim",
             "pad_dim_size",
@@ -177,7 +172,7 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_integer(0, 1), {"roi_end_mode": ""}),
     (_integer(1, 2), {"p": "MultiMarginLoss MultiMarginLossGrad"}),
     (_integer(1, 1), {"mode": "Conv2D Conv2DBackpropInput Conv2DTranspose Conv3D Conv3DTranspose"}),
-    (_ANY_FLOAT, {
+    (_float(), {
         **dict.fromkeys((
             "bias", "extrapolation_value", "gradient_scale", "iou_threshold", "lr", "margin", "maxnorm", "median",
             "sigma", "tolerance", "wh_ratio_clip",
@@ -186,12 +181,12 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         **dict.fromkeys(("min", "max"), "Histogram"),
         "epsilon": "ApplyAdagradV2 SparseApplyAdagradV2", "spatial_scale": "ROIAlign ROIAlignGrad",
     }),
-    (_SHARE, {"keep_prob": "Dropout2D Dropout3D DropoutGrad"}),
+    (_float(lambda value: 0 <= value <= 1, "from 0 to 1"), {"keep_prob": "Dropout2D Dropout3D DropoutGrad"}),
     (_float(lambda value: value >= 0, "at least 0", 1.0), {"epsilon": "LpNorm", "p": "Pdist"}),
     (_float(lambda value: value > 0, "above 0"), {
         "eps": "GaussianNLLLoss", "spatial_scale": "PSROIPooling PSROIPoolingGrad",
     }),
-    (_NUMBER, {
+    (_kind(bool, int, float, type(None), word="a number", example="0.5"), {
         **dict.fromkeys(("atol", "lambd", "nan", "neginf", "posinf", "rtol"), ""), "beta": "SmoothL1LossGrad",
     }),
     (_sizes(1, 3), {
@@ -234,7 +229,8 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     }),
     (_sizes(-math.inf), {"indices": "InplaceAdd InplaceSub"}),
     (_sizes(-math.inf, lists=True), {"axis": "LpNorm"}),
-    (_INTS, {"output_size": "AdaptiveMaxPool2D", "axis": "ReverseV2"}),
+    (_kind(tuple, list, type(None), word="a tuple of ints", example="(1, 1)"),
+     {"output_size": "AdaptiveMaxPool2D", "axis": "ReverseV2"}),
     (_kind(tuple, word="a tuple of ints", example="()"), {"output_shape": "MaxUnpool2D MaxUnpool3D"}),
     (_kind(list, word="a list of ints", example="[1]"), {"size": "Cauchy"}),
     (_kind(int, type(None), word="an int", example="1"), {"num": "Unstack"}),
@@ -288,11 +284,13 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_text(*_REDUCTION, "batchmean", any_kind=True), {"reduction": "KLDivLossGrad"}),
     (_text("none"), {"reduction": "CTCLossV2"}),
     (_text("none", "add", "mul", "update", "multiply", none=True), {"reduction": "TensorScatterElements"}),
-    (_INDEX_TYPE, {
+    (_dtype("int32", "int64"), {
         "argmax_type": "MaxPoolWithArgmaxV2", "dtype": "Multinomial TrilIndices TriuIndices", "out_idx": "",
         "out_type": "LowerBound UpperBound",
     }),
-    (_FLOAT_TYPE, {"dtype": "BartlettWindow BlackmanWindow HammingWindow LogSpace TruncatedNormal"}),
+    (_dtype("float16", "float32", "float64"), {
+        "dtype": "BartlettWindow BlackmanWindow HammingWindow LogSpace TruncatedNormal",
+    }),
     (_dtype("int16", "int32", "int64"), {"dtype": "RandomCategorical"}),
     (_dtype("int32", "int64", "float16", "float32", "float64"), {"dtype": "RandomPoisson"}),
     (_dtype("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"),

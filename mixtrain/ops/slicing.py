@@ -371,10 +371,11 @@ def unique_with_pad(x: TensorLike, pad_num: TensorLike) -> tuple[Tensor, Tensor]
     # For each element the first that equals it. Sizes do not depend on values, so that all of it compiles.
     first = keras.ops.take(order, keras.ops.searchsorted(keras.ops.take(x, order), x))
     is_first = keras.ops.equal(first, keras.ops.arange(x.shape[0], dtype=first.dtype))
-    number = keras.ops.cumsum(keras.ops.cast(is_first, "int32"))
+    counted = keras.ops.cast(is_first, "int32")
+    number = keras.ops.cumsum(counted)
     leading = keras.ops.argsort(keras.ops.where(is_first, number, x.shape[0] + 1))
     padding = keras.ops.cast(pad_num, x.dtype)
-    known = keras.ops.arange(x.shape[0]) < keras.ops.sum(keras.ops.cast(is_first, "int32"))
+    known = keras.ops.arange(x.shape[0]) < keras.ops.sum(counted)
     values = keras.ops.where(known, keras.ops.take(x, leading), padding)
     return values, keras.ops.cast(keras.ops.take(number, first) - 1, index_dtype(x))
 

@@ -24,12 +24,12 @@ def _update_average(slot: Parameter, value: Tensor, beta: float) -> Tensor:
     return average
 
 
-def _decays(where: str, name: str, value: Any, count: int = 2) -> None:
+def _decays(where: str, name: str, value: Any) -> None:
     """Check decay rates: numbers from 0 to less than 1."""
     if not isinstance(value, (tuple, list)):
         raise checks.fail_type(where, f"{name} must be a tuple of numbers", value, f"{name}=(0.9, 0.999)")
-    if len(value) != count:
-        raise checks.fail_value(where, f"{name} must have {count} entries", value, f"{name}=(0.9, 0.999)")
+    if len(value) != 2:
+        raise checks.fail_value(where, f"{name} must have 2 entries", value, f"{name}=(0.9, 0.999)")
     for index, rate in enumerate(value):
         checks.number(where, f"{name}[{index}]", rate, at_least=0, below=1, example=0.9)
 
