@@ -123,6 +123,34 @@ def positive(x: Any) -> Any:
 
 
 @pytest.mark.slow
+def test_tensors_of_any_dtype_with_one_element_decide_as_in_python() -> None:
+    @mixtrain.jit
+    def decided(x: Any, y: Any) -> Any:
+        z = x and y, x or y
+        if not x:
+            return *z, y - 1
+        return *z, y if x else x
+
+    for kind in (np.int64, np.float16, np.uint8):
+        for x, y in ((3, 2), (0, 2)):
+            got = decided(mixtrain.Tensor(np.array([x], kind)), mixtrain.Tensor(np.array([y], kind)))
+            assert [value.asnumpy().tolist() for value in got] == [[x and y], [x or y], [y if x else y - 1]]
+
+
+def test_values_of_branches_that_cannot_be_joined_are_refused() -> None:
+    @mixtrain.jit
+    def by_if(x: Any) -> Any:
+        return x if x.sum() > 0 else x.astype(mixtrain.float16)
+
+    @mixtrain.jit
+    def by_and(x: Any) -> Any:
+        return x and 5
+
+    for function in (by_if, by_and):
+        with pytest.raises(TypeError, match=r"Cannot join the return values .* Write ops\.cast"):
+            function(mixtrain.Tensor(np.float32([1])))
+
+
 def test_a_tensor_may_decide_a_branch_in_a_function_or_object_that_is_called() -> None:
     class Signs:
         def __call__(self, x: Any) -> Any:

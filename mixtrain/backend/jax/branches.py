@@ -155,8 +155,9 @@ def _select(condition: Tensor, yes: Tree, no: Tree) -> Tree:
     specs = [jax.tree.map(_spec, values) for values in (yes, no)]
     if specs[0] != specs[1]:
         raise TypeError(
-            "a compiled call: expected both branches of an if that a tensor decides to give values of the same shapes "
-            f"and dtypes; got {specs[0][1]} and {specs[1][1]}. Write ops.cast or ops.reshape in one of them."
+            "a compiled call: Cannot join the return values of different branches: expected both branches of an if "
+            f"that a tensor decides to give values of the same shapes and dtypes; got {specs[0][1]} and {specs[1][1]}. "
+            "Write ops.cast or ops.reshape in one of them."
         )
     return jax.tree.map(lambda x, y: x if x is y else jnp.where(condition, x, y), yes, no)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import dis
 import functools
@@ -10,7 +11,7 @@ import threading
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
@@ -105,20 +106,22 @@ class _Operators:
     ) -> None:
         """Run an ``if``."""
         get_state, set_state, names, written = _with_written([body, orelse], get_state, set_state, names)
-        if tf.is_tensor(_value(cond)):
+        cond = _truth(cond)
+        if tf.is_tensor(cond):
             body, orelse = _on_a_path(body), _on_a_path(orelse)
-        self._own.if_stmt(_value(cond), body, orelse, get_state, set_state, names, count + written)
+        with _joining():
+            self._own.if_stmt(cond, body, orelse, get_state, set_state, names, count + written)
 
     def while_stmt(self, test: Any, body: Any, get_state: Any, set_state: Any, names: Any, options: Any) -> None:
         """Run a ``while``."""
         get_state, set_state, names, _ = _with_written([body], get_state, set_state, names)
-        self._own.while_stmt(lambda: _value(test()), body, get_state, set_state, names, options)
+        self._own.while_stmt(lambda: _truth(test(), folded=False), body, get_state, set_state, names, options)
 
     def for_stmt(
         self, iter_: Any, extra_test: Any, body: Any, get_state: Any, set_state: Any, names: Any, options: Any
     ) -> None:
         """Run a ``for``; over the rows of a Tensor or a range it is unrolled, unless a tensor may end it early."""
-        test = None if extra_test is None else lambda: _value(extra_test())
+        test = None if extra_test is None else lambda: _truth(extra_test(), folded=False)
         get_state, set_state, names, _ = _with_written([body], get_state, set_state, names)
 
         def run(rows: Any) -> None:
@@ -138,31 +141,61 @@ class _Operators:
 
     def if_exp(self, cond: Any, if_true: Any, if_false: Any, *rest: Any) -> Any:
         """Return the value of ``a if cond else b``."""
-        if not tf.is_tensor(_value(cond)):
+        cond = _truth(cond)
+        if not tf.is_tensor(cond):
             return self._own.if_exp(cond, if_true, if_false, *rest)
-        return _public(self._own.if_exp(_value(cond), _read(if_true), _read(if_false), *rest))
+        with _joining():
+            return _public(self._own.if_exp(cond, _on_a_path(_read(if_true)), _on_a_path(_read(if_false)), *rest))
 
     def and_(self, a: Any, b: Any) -> Any:
         """Return ``a and b``."""
-        return _public(self._own.and_(_read(a), _read(b)))
+        first = a()
+        return self.if_exp(first, b, lambda: first, "a and b")
 
     def or_(self, a: Any, b: Any) -> Any:
         """Return ``a or b``."""
-        return _public(self._own.or_(_read(a), _read(b)))
+        first = a()
+        return self.if_exp(first, lambda: first, b, "a or b")
 
     def not_(self, a: Any) -> Any:
         """Return ``not a``."""
-        return _public(self._own.not_(_value(a)))
+        return _public(self._own.not_(_truth(a)))
 
     def assert_stmt(self, expression1: Any, expression2: Any) -> Any:
         """Run an ``assert``."""
-        return self._own.assert_stmt(_value(expression1), expression2)
+        return self._own.assert_stmt(_truth(expression1), expression2)
 
     def converted_call(self, f: Any, args: Any, *rest: Any) -> Any:
         """Call a function; `range`, `int` and `float` get backend tensors, which AutoGraph converts."""
         if f in (range, int, float) and args:
             return self._own.converted_call(f, tuple(map(_value, args)), *rest)
         return self._own.converted_call(_branching_call(f), args, *rest)
+
+
+def _truth(value: Any, *, folded: bool = True) -> Any:
+    """Return what a value decides: a boolean tensor without axes for a tensor, or a bool where it is `folded`."""
+    tensor = _value(value)
+    if not isinstance(value, TensorBase) or not tf.is_tensor(tensor):
+        return tensor
+    if tensor.shape.num_elements() not in (None, 1):
+        bool(value)  # Which raises.
+    constant = tf.get_static_value(tensor) if folded else None
+    return tf.cast(tf.reshape(tensor, ()), "bool") if constant is None else bool(constant)
+
+
+@contextlib.contextmanager
+def _joining() -> Iterator[None]:
+    """Say what is wrong with the values of an ``if`` that TensorFlow cannot join."""
+    try:
+        yield
+    except TypeError as error:
+        if _failed.path or isinstance(error, tf.errors.OperatorNotAllowedInGraphError):
+            raise
+        raise TypeError(
+            "a compiled call: Cannot join the return values of different branches: expected both branches of an if "
+            f"that a tensor decides to give values of the same dtypes and structure; got {str(error).rstrip('.')}. "
+            "Write ops.cast in one of them."
+        ) from error
 
 
 def _with_written(
