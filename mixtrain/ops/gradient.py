@@ -296,6 +296,8 @@ def _weighted(where: str, value: Tree, sens: Tree) -> Tensor:
 
 def _weighted_by(where: str, value: Tensor, sens: Tree) -> Tensor:
     sens = keras.ops.cast(backend.to_tensor(sens), value.dtype)
+    if value.shape == () and set(sens.shape) == {1}:  # As MindSpore takes it.
+        sens = keras.ops.reshape(sens, ())
     shape, expected = tuple(sens.shape), tuple(value.shape)
     if shape not in ((), expected) and None not in (*shape, *expected):
         raise checks.fail_value(

@@ -155,8 +155,9 @@ def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> T
     where, x, y = "ops.kl_div", as_float32(logits), as_float32(labels)
     checks.one_of(where, "reduction", reduction, ("mean", "sum", "none", "batchmean"))
     check_same_shape(where, x, y)
-    safe = keras.ops.where(y > 0, y, keras.ops.ones_like(y))
-    losses = keras.ops.where(y > 0, y * (keras.ops.log(safe) - x), keras.ops.zeros_like(y))
+    safe, products = keras.ops.where(y > 0, y, keras.ops.ones_like(y)), y * x
+    # Where y is no probability the loss is 0, and the derivative is -y, as MindSpore has it.
+    losses = keras.ops.where(y > 0, y * keras.ops.log(safe), keras.ops.stop_gradient(products)) - products
     if reduction == "batchmean":
         return keras.ops.sum(losses) / keras.ops.cast(keras.ops.shape(x)[0], "float32")
     return reduce_loss(where, losses, reduction)

@@ -99,6 +99,9 @@ def test_the_start_of_the_gradient_can_be_given() -> None:
     assert plain(ops.GradOperation(sens_param=True)(product)(X, Y, sens=sens)) == [60.0, 2000.0]
     both = ops.GradOperation(True, False, True)(lambda a, b: (a * b, a))(X, Y, (mixtrain.Tensor([1.0, 1.0]), sens))
     assert plain(both) == ([13.0, 104.0], [1.0, 2.0])
+    for one in (2.0, [2.0], [[2.0]]):  # MindSpore takes a scalar's by its one element.
+        total = ops.GradOperation(sens_param=True)(lambda a: a.sum())(X, mixtrain.Tensor(np.float32(one)))
+        assert total.asnumpy().tolist() == [2.0, 2.0]
     with pytest.raises(ValueError, match=r"grad: sens must have the shape of the output \(2,\); got \(3,\)"):
         mixtrain.grad(product, sens_param=True)(X, Y, mixtrain.Tensor([1.0, 2.0, 3.0]))
 
