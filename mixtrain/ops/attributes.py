@@ -122,10 +122,11 @@ _PADDED: Final = ("SAME", "VALID", "PAD", "Pad", "same", "valid", "pad")
 _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (checks.boolean, {
         **dict.fromkeys((
-            "adjoint", "adjoint_dt", "adjoint_st", "antialias", "ctc_merge_repeated",
-            "global_median", "ignore_nan", "lower", "merge_repeated", "nesterov", "normalize", "paddings_contiguous",
-            "periodic", "preprocess_collapse_repeated", "remove_accidental_hits", "replacement", "unique",
-            "unpack_data", "unpack_pivots", "update_slots", "use_nesterov",
+            "adjoint", "adjoint_dt", "adjoint_st", "antialias", "ctc_merge_repeated", "enable_first_moment",
+            "enable_scale_parameter", "enable_weight_decay", "global_median", "ignore_nan", "lower", "merge_repeated",
+            "nesterov", "normalize", "paddings_contiguous", "periodic", "preprocess_collapse_repeated",
+            "remove_accidental_hits", "replacement", "swap", "unique", "unpack_data", "unpack_pivots", "update_slots",
+            "use_nesterov",
         ), ""),
         "align_corners": "AffineGrid ResizeArea AffineGridGrad",
         "ceil_mode": "AvgPool3D AvgPool3d MaxPool3DWithArgmax MaxPoolWithArgmaxV2 MaxPool3DGradWithArgmax"
@@ -133,11 +134,13 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         **dict.fromkeys(("exclusive", "reverse"), "CumulativeLogsumexp"), "keep_dims": "LpNorm Median",
         "count_include_pad": "AvgPool3D AvgPool3d", "full": "GaussianNLLLoss", "upper": "CholeskySolve",
         "zero_infinity": "CTCLossV2",
-        "use_locking": "Adam ApplyAdagradDA ApplyAdamWithAmsgradV2 ApplyCenteredRMSProp ApplyFtrl ApplyMomentum "
-                       "ApplyProximalAdagrad ApplyRMSProp FusedSparseAdam FusedSparseLazyAdam "
+        "use_locking": "Adam ApplyAdagradDA ApplyAdamWithAmsgrad ApplyAdamWithAmsgradV2 ApplyCenteredRMSProp ApplyFtrl "
+                       "ApplyMomentum ApplyProximalAdagrad ApplyRMSProp FusedSparseAdam FusedSparseLazyAdam "
                        "FusedSparseProximalAdagrad ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd "
                        "ScatterNdDiv ScatterNdMax ScatterNdMin ScatterNdMul ScatterNdSub ScatterNdUpdate ScatterSub "
-                       "ScatterUpdate SparseApplyAdagradV2",
+                       "ScatterUpdate SparseApplyAdagrad SparseApplyAdagradDA SparseApplyAdagradV2 "
+                       "SparseApplyCenteredRMSProp SparseApplyMomentum SparseApplyProximalGradientDescent "
+                       "SparseApplyRMSProp",
     }),
     (_integer(), {
         **dict.fromkeys((
@@ -145,7 +148,7 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         ), ""),
         "axis": "IndexAdd InplaceIndexAdd Median ScatterAddWithAxis Sort", "blank": "CTCLossV2",
         "depth_radius": "LRNGrad",
-        "diagonal": "Tril", "dim": "Renorm", "offset": "TrilIndices TriuIndices", "p": "MvlgammaGrad",
+        "diagonal": "Tril", "dim": "Renorm", "offset": "TrilIndices TriuIndices", "p": "MvlgammaGrad TripletMarginLoss",
         "pad": "Randperm",
         **dict.fromkeys(
             ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), "StridedSliceGrad"
@@ -161,17 +164,18 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     }),
     (_integer(1), {
         **dict.fromkeys((
-            "bins", "count", "group_size", "in_channel", "max_length", "ngram_size", "num_true", "output_dim",
-            "pad_dim_size",
+            "bins", "channel_multiplier", "count", "group_size", "in_channel", "max_length", "ngram_size", "num_true",
+            "output_dim", "pad_dim_size",
         ), ""),
         "out_channel": "Conv2DBackpropInput Conv2DTranspose Conv3D Conv3DTranspose", "p": "Mvlgamma Renorm",
         "range_max": "UniformCandidateSampler", "num_sampled": "LogUniformCandidateSampler UniformCandidateSampler",
-        "group": "Conv3D Conv3DTranspose",
+        "group": "Conv3D Conv3DTranspose DepthwiseConv2dNative",
     }),
     (_integer(2), {"range_max": "LogUniformCandidateSampler"}),
     (_integer(0, 1), {"roi_end_mode": ""}),
     (_integer(1, 2), {"p": "MultiMarginLoss MultiMarginLossGrad"}),
     (_integer(1, 1), {"mode": "Conv2D Conv2DBackpropInput Conv2DTranspose Conv3D Conv3DTranspose"}),
+    (_integer(3, 3), {"mode": "DepthwiseConv2dNative"}),
     (_float(), {
         **dict.fromkeys((
             "bias", "extrapolation_value", "gradient_scale", "iou_threshold", "lr", "margin", "maxnorm", "median",
@@ -179,10 +183,15 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         ), ""),
         **dict.fromkeys(("alpha", "beta"), "HammingWindow LRN LRNGrad"),
         **dict.fromkeys(("min", "max"), "Histogram"),
-        "epsilon": "ApplyAdagradV2 SparseApplyAdagradV2", "spatial_scale": "ROIAlign ROIAlignGrad",
+        **dict.fromkeys(("beta1", "beta2"), "ApplyAdamWithAmsgrad"), "eps": "TripletMarginLoss",
+        "epsilon": "ApplyAdagradV2 ApplyAdamWithAmsgrad SparseApplyAdagradV2", "spatial_scale": "ROIAlign ROIAlignGrad",
     }),
-    (_float(lambda value: 0 <= value <= 1, "from 0 to 1"), {"keep_prob": "Dropout2D Dropout3D DropoutGrad"}),
-    (_float(lambda value: value >= 0, "at least 0", 1.0), {"epsilon": "LpNorm", "p": "Pdist"}),
+    (_float(lambda value: 0 <= value <= 1, "from 0 to 1"), {
+        "keep_prob": "Dropout2D Dropout3D DropoutGrad", "rho": "SparseApplyRMSProp",
+    }),
+    (_float(lambda value: value >= 0, "at least 0", 1.0), {
+        "epsilon": "LpNorm SparseApplyRMSProp", "momentum": "SparseApplyRMSProp", "p": "Pdist",
+    }),
     (_float(lambda value: value > 0, "above 0"), {
         "eps": "GaussianNLLLoss", "spatial_scale": "PSROIPooling PSROIPoolingGrad",
     }),
@@ -208,8 +217,9 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         "strides": "MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradWithArgmax MaxPoolGradWithArgmax",
     }),
     (_sizes(1, 2), {
-        "dilation": "MaxPoolWithArgmaxV2", "ksize": "MaxUnpool2D",
-        "kernel_size": "Conv2DBackpropInput Conv2DTranspose MaxPoolWithArgmaxV2",
+        "dilation": "DepthwiseConv2dNative MaxPoolWithArgmaxV2", "stride": "DepthwiseConv2dNative",
+        "kernel_size": "Conv2DBackpropInput Conv2DTranspose DepthwiseConv2dNative MaxPoolWithArgmaxV2",
+        "ksize": "FractionalMaxPoolWithFixedKsize MaxUnpool2D", "output_shape": "FractionalMaxPoolWithFixedKsize",
     }),
     (_sizes(1, 2, lists=True), {
         "block_shape": "BatchToSpaceND SpaceToBatchND",
@@ -260,7 +270,7 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_text("NCDHW", "NDHWC", any_kind=True), {"data_format": "MaxUnpool3D"}),
     (_text("NCDHW"), {"data_format": "MaxPool3DGradWithArgmax"}),
     (_text("NCHW", "NHWC", "NCDHW", none=True), {"data_format": "BatchNorm BatchNormGrad AvgPoolGrad BiasAddGrad"}),
-    (_text(*_PADDED), {"pad_mode": "AvgPool3D AvgPool3d Conv3D MaxPool3D MaxPool3d"}),
+    (_text(*_PADDED), {"pad_mode": "AvgPool3D AvgPool3d Conv3D DepthwiseConv2dNative MaxPool3D MaxPool3d"}),
     (_text(*_PADDED, "CALCULATED"), {"pad_mode": "MaxPool3DGrad"}),
     (_text("SAME", "VALID", "same", "valid"), {
         "pad_mode": "MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradWithArgmax MaxPoolGradWithArgmax",
@@ -280,7 +290,7 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
      {"reduction": "BinaryCrossEntropyGrad NLLLossGrad SmoothL1LossGrad SoftMarginLossGrad"}),
     (_text(*_REDUCTION, any_kind=True),
      {"reduction": "GaussianNLLLoss MultiLabelSoftMarginLoss MultiMarginLoss MultiMarginLossGrad MultilabelMarginLoss"
-                   " MultilabelMarginLossGrad PoissonNLLLoss"}),
+                   " MultilabelMarginLossGrad PoissonNLLLoss TripletMarginLoss"}),
     (_text(*_REDUCTION, "batchmean", any_kind=True), {"reduction": "KLDivLossGrad"}),
     (_text("none"), {"reduction": "CTCLossV2"}),
     (_text("none", "add", "mul", "update", "multiply", none=True), {"reduction": "TensorScatterElements"}),

@@ -15,7 +15,15 @@ from mixtrain.ops.complex_numbers import eigh
 from mixtrain.ops.fractional_pool import FractionalMaxPoolWithFixedKsize  # noqa: F401
 from mixtrain.ops.inputs import known_int, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import REQUIRED, configured, primitive
-from mixtrain.ops.sparse_updates import SparseApplyAdagrad, SparseApplyRMSProp  # noqa: F401
+from mixtrain.ops.sparse_updates import (  # noqa: F401
+    SparseApplyAdagrad,
+    SparseApplyAdagradDA,
+    SparseApplyCenteredRMSProp,
+    SparseApplyMomentum,
+    SparseApplyProximalGradientDescent,
+    SparseApplyRMSProp,
+)
+from mixtrain.ops.updates import ApplyAdamWithAmsgrad, FusedAdaFactor, FusedAdaFactorWithGlobalNorm  # noqa: F401
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 

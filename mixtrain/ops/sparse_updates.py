@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 
+from mixtrain.ops import updates
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import tensor
-from mixtrain.ops.primitive import Primitive, as_primitive
+from mixtrain.ops.primitive import Primitive, as_primitive, configured
 from mixtrain.ops.updates import Adam, ApplyProximalAdagrad, ftrl, read
 from mixtrain.ops.writes import write
 from mixtrain.typing import Tensor, TensorLike, Variable
@@ -140,3 +143,58 @@ FusedSparseAdam = _fused_adam("FusedSparseAdam", (
 FusedSparseLazyAdam = _fused_adam("FusedSparseLazyAdam", (
     "Adam's step of the rows that have a gradient; `use_locking` and `use_nesterov` as in `FusedSparseAdam`.\n\n"
 ), lazy=True)
+
+
+def _turns(index: Tensor) -> Tensor:
+    """Return of each index how many equal ones are before it."""
+    order = keras.ops.argsort(index)  # Stable.
+    ordered = keras.ops.take(index, order)
+    before = keras.ops.arange(index.shape[0], dtype="int32") - keras.ops.searchsorted(ordered, ordered)
+    return keras.ops.take(before, keras.ops.argsort(order))
+
+
+def _of_rows(name: str, dense: Any, variables: int, inputs: str, **settings: bool) -> Any:
+    """Return the class of primitives that update by the rule of `dense` the rows that have a gradient.
+
+    Rows of one index are not added up, but are steps one after the other, as in MindSpore. Its CPU ignores
+    `use_nesterov`, which is obeyed here. `inputs`: What the primitive takes, by the names of `dense`, first the
+    `variables`; the indices follow the gradient's rows.
+    """
+    names = inputs.split()
+    gradient = names[names.index("indices") - 1]
+
+    def update(*tensors: Any, use_locking: bool, **current: bool) -> Tensor:
+        del use_locking
+        given = dict(zip(names, tensors, strict=True))
+        rows, index = given.pop(gradient), keras.ops.cast(tensor(name, given.pop("indices")), "int32")
+        values = dict(zip(given, read(name, *given.values()), strict=True))
+        turns = _turns(index)
+
+        def turn(number: Tensor, *old: Tensor) -> tuple[Tensor, ...]:
+            grad, touched = _dense(name, tensors[0], rows, keras.ops.where(turns == number, index, -1))
+            new = dense.compute(**values | dict(zip(names, old, strict=False)), **{gradient: grad}, **current)
+            return number + 1, *(keras.ops.where(touched, *pair) for pair in zip(new, old, strict=True))
+
+        last = keras.ops.max(turns)
+        state = (keras.ops.zeros_like(last), *[values[key] for key in names[:variables]])
+        new = keras.ops.while_loop(lambda number, *_: number <= last, turn, state)[1:]
+        return [write(*each) for each in zip(tensors, new, strict=False)][0]
+
+    return configured(name, update, use_locking=False, **settings)
+
+
+SparseApplyMomentum = _of_rows(
+    "SparseApplyMomentum", updates.ApplyMomentum, 2, "variable accumulation learning_rate gradient indices momentum",
+    use_nesterov=False,
+)
+SparseApplyCenteredRMSProp = _of_rows(
+    "SparseApplyCenteredRMSProp", updates.ApplyCenteredRMSProp, 4,
+    "var mean_gradient mean_square moment learning_rate decay momentum epsilon grad indices",
+)
+SparseApplyAdagradDA = _of_rows(
+    "SparseApplyAdagradDA", updates.ApplyAdagradDA, 3,
+    "var gradient_accumulator gradient_squared_accumulator grad indices lr l1 l2 global_step",
+)
+SparseApplyProximalGradientDescent = _of_rows(
+    "SparseApplyProximalGradientDescent", updates.ApplyProximalGradientDescent, 1, "var alpha l1 l2 delta indices"
+)

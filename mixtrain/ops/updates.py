@@ -43,7 +43,9 @@ def step(*variables: str, first_only: bool = False) -> Callable[[Callable[..., t
             written = tuple(write(arguments[key], value) for key, value in zip(variables, new, strict=True))
             return written[0] if first_only else written
 
-        return as_primitive()(update)
+        made = as_primitive()(update)
+        made.compute = staticmethod(compute)  # The rule by itself, for steps of some rows.
+        return made
 
     return decorate
 
@@ -193,6 +195,21 @@ def ApplyAdamWithAmsgradV2(
     return var - lr * mean / (keras.ops.sqrt(maximum) + epsilon), mean, square, maximum
 
 
+@step("var", "m", "v", "vhat")
+def ApplyAdamWithAmsgrad(
+    var: Tensor, m: Tensor, v: Tensor, vhat: Tensor, beta1_power: Tensor, beta2_power: Tensor, lr: Tensor,
+    grad: Tensor, *, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, use_locking: bool = False,
+) -> tuple[Tensor, ...]:
+    """`ApplyAdamWithAmsgradV2` with fixed decays and `epsilon`; `use_locking` is accepted.
+
+    Example: ``ApplyAdamWithAmsgrad(0.9, 0.999)(var, m, v, vhat, beta1_power, beta2_power, lr, grad)``.
+    """
+    new: tuple[Tensor, ...] = ApplyAdamWithAmsgradV2.compute(
+        var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad
+    )
+    return new
+
+
 @step("var", "m")
 def ApplyAddSign(
     var: Tensor, m: Tensor, lr: Tensor, alpha: Tensor, sign_decay: Tensor, beta: Tensor, grad: Tensor
@@ -298,3 +315,49 @@ def ApplyFtrl(
     Example: ``ops.ApplyFtrl()(var, accum, linear, grad, lr, l1, l2, lr_power)``.
     """
     return ftrl(var, accum, linear, grad, lr, l1, l2, lr_power)
+
+
+def _root_mean_square(x: Tensor) -> Tensor:
+    return keras.ops.sqrt(keras.ops.mean(keras.ops.square(x)))
+
+
+@step("param", "exp_avg", "exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_sq", first_only=True)
+def FusedAdaFactorWithGlobalNorm(
+    epsilon: Tensor, clip_threshold: Tensor, beta1: Tensor, beta2: Tensor, weight_decay: Tensor, learning_rate: Tensor,
+    gradient: Tensor, param: Tensor, exp_avg: Tensor, exp_avg_sq_row: Tensor, exp_avg_sq_col: Tensor,
+    exp_avg_sq: Tensor, global_norm: Tensor, *, enable_scale_parameter: bool = False, enable_first_moment: bool = False,
+    enable_weight_decay: bool = False,
+) -> tuple[Tensor, ...]:
+    """The step of `nn.AdaFactor`, of a gradient divided by `global_norm`; the settings are whether its parts are used.
+
+    `epsilon`: the number added to squares, and the least scale of the parameter.
+    """
+    grad = gradient / global_norm
+    square = grad * grad + epsilon[0]
+    if len(param.shape) > 1:
+        exp_avg_sq_row = beta2 * exp_avg_sq_row + (1 - beta2) * keras.ops.mean(square, axis=-1)
+        exp_avg_sq_col = beta2 * exp_avg_sq_col + (1 - beta2) * keras.ops.mean(square, axis=-2)
+        rows = exp_avg_sq_row / keras.ops.mean(exp_avg_sq_row, axis=-1, keepdims=True)
+        change = grad * keras.ops.rsqrt(rows)[..., None] * keras.ops.rsqrt(exp_avg_sq_col)[..., None, :]
+    else:
+        exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * square
+        change = grad * keras.ops.rsqrt(exp_avg_sq)
+    if enable_scale_parameter:
+        learning_rate = learning_rate * keras.ops.maximum(epsilon[1], _root_mean_square(param))
+    change = learning_rate * change / keras.ops.maximum(1.0, _root_mean_square(change) / clip_threshold)
+    if enable_first_moment:
+        change = exp_avg = beta1 * exp_avg + (1 - beta1) * change
+    if enable_weight_decay:
+        param = param - weight_decay * learning_rate * param
+    return param - change, exp_avg, exp_avg_sq_row, exp_avg_sq_col, exp_avg_sq
+
+
+@as_primitive()
+def FusedAdaFactor(
+    *tensors: Any, enable_scale_parameter: bool = False, enable_first_moment: bool = False,
+    enable_weight_decay: bool = False,
+) -> Tensor:
+    """`FusedAdaFactorWithGlobalNorm` of a gradient as it is, without the norm."""
+    settings = (enable_scale_parameter, enable_first_moment, enable_weight_decay)
+    new: Tensor = FusedAdaFactorWithGlobalNorm(*settings)(*tensors, 1.0)
+    return new

@@ -26,7 +26,8 @@ LEFT: Final = frozenset("""
     Conv2D.dilation Conv2D.kernel_size Conv2D.pad Conv2D.stride Conv2DBackpropFilter.pad
     Conv2DBackpropFilter.pad_list Conv2DBackpropInput.pad Conv2DBackpropInput.pad_list Conv2DTranspose.pad
     Conv2DTranspose.pad_list Conv3D.group Conv3D.pad Conv3DTranspose.dilation Conv3DTranspose.group
-    Conv3DTranspose.kernel_size Conv3DTranspose.output_padding Conv3DTranspose.pad HammingWindow.dtype
+    Conv3DTranspose.kernel_size Conv3DTranspose.output_padding Conv3DTranspose.pad DepthwiseConv2dNative.pad
+    HammingWindow.dtype
     Histogram.max Histogram.min IOU.mode Im2Col.dilations Im2Col.ksizes Im2Col.pads Im2Col.strides
     InplaceAdd.indices InplaceSub.indices L2Normalize.axis L2NormalizeGrad.axis LogSpace.dtype
     LogUniformCandidateSampler.num_sampled LogUniformCandidateSampler.range_max LpNorm.axis Lstsq.fast

@@ -98,7 +98,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
                     ("mixtrain.numpy",)),
     "mixtrain.nn.layer.rnn_cells": ("mixtrain.nn", "mixtrain.nn.layer.recurrent_cell"),
     "mixtrain.nn.wrap.cell_wrapper": ("mixtrain.nn", _INNER),
-    "mixtrain.ops": ("mixtrain.ops.unlisted",),
+    "mixtrain.ops": ("mixtrain.ops.unlisted", "mixtrain.ops.module_primitives"),
     **dict.fromkeys((f"mixtrain.ops.{path}" for path in ("_primitive_cache", "vm_impl_registry")),
                     ("mixtrain.ops", _INNER)),
     "mixtrain.device_context.cpu.op_tuning": (_INNER,),
