@@ -131,7 +131,9 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         "align_corners": "AffineGrid ResizeArea AffineGridGrad",
         "ceil_mode": "AvgPool3D AvgPool3d MaxPool3DWithArgmax MaxPoolWithArgmaxV2 MaxPool3DGradWithArgmax"
                      " MaxPoolGradWithArgmaxV2",
-        **dict.fromkeys(("exclusive", "reverse"), "CumulativeLogsumexp"), "keep_dims": "LpNorm Median",
+        **dict.fromkeys(("exclusive", "reverse"), "CumulativeLogsumexp"), "keep_dims": "LpNorm Median MedianGrad",
+        "is_training": "InstanceNormV2 InstanceNormV2Grad", "modulated": "",
+        "overlapping": "FractionalAvgPoolGrad FractionalMaxPoolGrad",
         "count_include_pad": "AvgPool3D AvgPool3d", "full": "GaussianNLLLoss", "upper": "CholeskySolve",
         "zero_infinity": "CTCLossV2",
         "use_locking": "Adam ApplyAdagradDA ApplyAdamWithAmsgrad ApplyAdamWithAmsgradV2 ApplyCenteredRMSProp ApplyFtrl "
@@ -146,7 +148,7 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         **dict.fromkeys((
             "accumulate", "batch_dim", "k", "n", "pooled_height", "pooled_width", "sample_num", "seq_dim",
         ), ""),
-        "axis": "IndexAdd InplaceIndexAdd Median ScatterAddWithAxis Sort", "blank": "CTCLossV2",
+        "axis": "IndexAdd InplaceIndexAdd Median MedianGrad ScatterAddWithAxis Sort", "blank": "CTCLossV2",
         "depth_radius": "LRNGrad",
         "diagonal": "Tril", "dim": "Renorm", "offset": "TrilIndices TriuIndices", "p": "MvlgammaGrad TripletMarginLoss",
         "pad": "Randperm",
@@ -164,17 +166,21 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     }),
     (_integer(1), {
         **dict.fromkeys((
-            "bins", "channel_multiplier", "count", "group_size", "in_channel", "max_length", "ngram_size", "num_true",
-            "output_dim", "pad_dim_size",
+            "bins", "channel_multiplier", "count", "deformable_groups", "group_size", "in_channel", "max_length",
+            "ngram_size", "num_true", "output_dim", "pad_dim_size",
         ), ""),
-        "out_channel": "Conv2DBackpropInput Conv2DTranspose Conv3D Conv3DTranspose", "p": "Mvlgamma Renorm",
+        "out_channel": "Conv2DBackpropInput Conv2DTranspose Conv3D Conv3DBackpropFilter Conv3DBackpropInput"
+                       " Conv3DTranspose", "p": "Mvlgamma Renorm",
         "range_max": "UniformCandidateSampler", "num_sampled": "LogUniformCandidateSampler UniformCandidateSampler",
-        "group": "Conv3D Conv3DTranspose DepthwiseConv2dNative",
+        "group": "Conv3D Conv3DBackpropFilter Conv3DBackpropInput Conv3DTranspose DepthwiseConv2dNative",
     }),
     (_integer(2), {"range_max": "LogUniformCandidateSampler"}),
     (_integer(0, 1), {"roi_end_mode": ""}),
     (_integer(1, 2), {"p": "MultiMarginLoss MultiMarginLossGrad"}),
-    (_integer(1, 1), {"mode": "Conv2D Conv2DBackpropInput Conv2DTranspose Conv3D Conv3DTranspose"}),
+    (_integer(1, 1), {
+        "mode": "Conv2D Conv2DBackpropInput Conv2DTranspose Conv3D Conv3DBackpropFilter Conv3DBackpropInput"
+                " Conv3DTranspose",
+    }),
     (_integer(3, 3), {"mode": "DepthwiseConv2dNative"}),
     (_float(), {
         **dict.fromkeys((
@@ -188,9 +194,10 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     }),
     (_float(lambda value: 0 <= value <= 1, "from 0 to 1"), {
         "keep_prob": "Dropout2D Dropout3D DropoutGrad", "rho": "SparseApplyRMSProp",
+        "epsilon": "InstanceNormV2 InstanceNormV2Grad",
     }),
     (_float(lambda value: value >= 0, "at least 0", 1.0), {
-        "epsilon": "LpNorm SparseApplyRMSProp", "momentum": "SparseApplyRMSProp", "p": "Pdist",
+        "epsilon": "LpNorm SparseApplyRMSProp", "momentum": "SparseApplyRMSProp", "p": "Pdist PdistGrad",
     }),
     (_float(lambda value: value > 0, "above 0"), {
         "eps": "GaussianNLLLoss", "spatial_scale": "PSROIPooling PSROIPoolingGrad",
@@ -199,14 +206,16 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         **dict.fromkeys(("atol", "lambd", "nan", "neginf", "posinf", "rtol"), ""), "beta": "SmoothL1LossGrad",
     }),
     (_sizes(1, 3), {
-        "kernel_size": "AvgPool3D AvgPool3d Conv3D MaxPool3D MaxPool3d Conv3DTranspose",
+        "kernel_size": "AvgPool3D AvgPool3d Conv3D Conv3DBackpropFilter Conv3DBackpropInput MaxPool3D MaxPool3d"
+                       " Conv3DTranspose",
         "ksize": "FractionalMaxPool3DWithFixedKsize MaxPool3DWithArgmax MaxUnpool3D MaxPool3DGradWithArgmax",
         "dilation": "Conv3D Conv3DTranspose", "stride": "AvgPool3d Conv3D Conv3DTranspose MaxPool3d",
         "strides": "AvgPool3D MaxPool3D MaxPool3DWithArgmax MaxPool3DGradWithArgmax",
         "output_shape": "FractionalMaxPool3DWithFixedKsize",
     }),
     (_sizes(1, 3, 5), {
-        "dilation": "MaxPool3DWithArgmax MaxPool3DGradWithArgmax",
+        "stride": "Conv3DBackpropFilter Conv3DBackpropInput",
+        "dilation": "Conv3DBackpropFilter Conv3DBackpropInput MaxPool3DWithArgmax MaxPool3DGradWithArgmax",
         **dict.fromkeys(("kernel_size", "strides"), "MaxPool3DGrad MaxPool3DGradGrad"),
     }),
     (_sizes(1, 2, 4), {
@@ -221,6 +230,8 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         "kernel_size": "Conv2DBackpropInput Conv2DTranspose DepthwiseConv2dNative MaxPoolWithArgmaxV2",
         "ksize": "FractionalMaxPoolWithFixedKsize MaxUnpool2D", "output_shape": "FractionalMaxPoolWithFixedKsize",
     }),
+    (_sizes(1, 2, 4), dict.fromkeys(("dilations", "strides"), "DeformableOffsetsGrad")),
+    (_sizes(1, 2), {"kernel_size": "DeformableOffsetsGrad"}),
     (_sizes(1, 2, lists=True), {
         "block_shape": "BatchToSpaceND SpaceToBatchND",
         **dict.fromkeys(("dilation", "kernel_size", "stride"), "Col2Im"),
@@ -242,6 +253,8 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_kind(tuple, list, type(None), word="a tuple of ints", example="(1, 1)"),
      {"output_size": "AdaptiveMaxPool2D", "axis": "ReverseV2"}),
     (_kind(tuple, word="a tuple of ints", example="()"), {"output_shape": "MaxUnpool2D MaxUnpool3D"}),
+    (_kind(tuple, word="a tuple of ints", example="(1, 1, 1, 1)"),
+     dict.fromkeys(("dilations", "ksize", "pads", "strides"), "DeformableOffsets")),
     (_kind(list, word="a list of ints", example="[1]"), {"size": "Cauchy"}),
     (_kind(int, type(None), word="an int", example="1"), {"num": "Unstack"}),
     (_kind(int, tuple, word="an int or a tuple of ints", example="1"), {"output_size": "AdaptiveAvgPool3D"}),
@@ -264,13 +277,25 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     }),
     (_kind(str, word="a str", example='"ij->ji"'), {"equation": "Einsum"}),
     (_four_floats, {"means": "", "stds": ""}),
-    (_text("NCHW", "NHWC", any_kind=True), {"data_format": "MaxUnpool2D", "src_format": "", "dst_format": ""}),
-    (_text("NCDHW", any_kind=True), {"data_format": "AvgPool3D Conv3D MaxPool3D MaxPool3DGrad MaxPool3DGradGrad"}),
-    (_text("NCHW", any_kind=True), {"data_format": "Conv2DBackpropFilter MaxPoolGrad MaxPoolGradWithArgmax"}),
+    (_text("NCHW", "NHWC", any_kind=True), {
+        "data_format": "DeformableOffsets DeformableOffsetsGrad MaxUnpool2D", "src_format": "", "dst_format": "",
+    }),
+    (_text("NCDHW", any_kind=True), {
+        "data_format": "AvgPool3D Conv3D Conv3DBackpropFilter Conv3DBackpropInput FractionalMaxPool3DGradWithFixedKsize"
+                       " MaxPool3D MaxPool3DGrad MaxPool3DGradGrad",
+    }),
+    (_text("NCHW", any_kind=True), {
+        "data_format": "Conv2DBackpropFilter FractionalMaxPoolGradWithFixedKsize MaxPoolGrad MaxPoolGradWithArgmax",
+    }),
     (_text("NCDHW", "NDHWC", any_kind=True), {"data_format": "MaxUnpool3D"}),
     (_text("NCDHW"), {"data_format": "MaxPool3DGradWithArgmax"}),
-    (_text("NCHW", "NHWC", "NCDHW", none=True), {"data_format": "BatchNorm BatchNormGrad AvgPoolGrad BiasAddGrad"}),
-    (_text(*_PADDED), {"pad_mode": "AvgPool3D AvgPool3d Conv3D DepthwiseConv2dNative MaxPool3D MaxPool3d"}),
+    (_text("NCHW", "NHWC", "NCDHW", none=True), {
+        "data_format": "BatchNorm BatchNormGrad BatchNormGradGrad AvgPoolGrad BiasAddGrad",
+    }),
+    (_text(*_PADDED), {
+        "pad_mode": "AvgPool3D AvgPool3d Conv3D Conv3DBackpropFilter Conv3DBackpropInput DepthwiseConv2dNative"
+                    " MaxPool3D MaxPool3d",
+    }),
     (_text(*_PADDED, "CALCULATED"), {"pad_mode": "MaxPool3DGrad"}),
     (_text("SAME", "VALID", "same", "valid"), {
         "pad_mode": "MaxPool3DGradGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradWithArgmax MaxPoolGradWithArgmax",

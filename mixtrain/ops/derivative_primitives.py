@@ -12,8 +12,11 @@ from typing import Any, Final
 from mixtrain import checks, ops
 from mixtrain.dtype import float32, int64
 from mixtrain.lazy_names import serve_names
+from mixtrain.ops.deformable import deformable_offsets
+from mixtrain.ops.fractional_pool import maxima, means
+from mixtrain.ops.inputs import known_int, sizes_of
 from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive
-from mixtrain.typing import Tensor, Tree
+from mixtrain.typing import DTypeLike, Tensor, Tree
 
 _GRADIENTS: Final = ops.GradOperation(get_all=True, sens_param=True)
 
@@ -66,6 +69,18 @@ LogitGrad = _of("LogitGrad", "dy x", lambda x, eps: ops.logit(x, None if eps < 0
 LogSigmoidGrad = _of("LogSigmoidGrad", "dy x -", ops.logsigmoid)
 MaximumGrad = _of("MaximumGrad", "x x dy", lambda x, y, **_: ops.maximum(x, y), grad_x=True, grad_y=True)
 MinimumGrad = _of("MinimumGrad", "x x dy", lambda x, y, **_: ops.minimum(x, y), grad_x=True, grad_y=True)
+
+
+def _grad_grad(of_first: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, ...]]:
+    """Return the second derivatives of a maximum or minimum: 0, 0, and by `dy` the one of two that is taken."""
+    return lambda x, y, dx, dy, **_: (ops.zeros_like(x), ops.zeros_like(y), ops.where(of_first(x, y), dx, dy))
+
+
+MaximumGradGrad = configured("MaximumGradGrad", _grad_grad(ops.greater_equal), grad_x=True, grad_y=True)
+MinimumGradGrad = primitive("MinimumGradGrad", _grad_grad(ops.less_equal))
+IgammaGradA = primitive(
+    "IgammaGradA", lambda a, x: _GRADIENTS(ops.igamma)(a, x, ops.ones_like(ops.add(a, x)))[0]
+)
 MishGradExt = _of("MishGradExt", "dy x", ops.mish)
 MvlgammaGrad = _of("MvlgammaGrad", "dy x", ops.mvlgamma, p=REQUIRED)
 PReLUGrad = _of("PReLUGrad", "dy x x", ops.prelu)
@@ -97,6 +112,7 @@ EinsumGrad = configured(
 )
 FlattenGrad = primitive("FlattenGrad", lambda dy, shape: ops.reshape(dy, shape))
 GatherDGradV2 = _of("GatherDGradV2", "x k k dy", ops.gather_d)
+PdistGrad = _of("PdistGrad", "dy x -", ops.pdist, p=2.0)
 MaskedSelectGrad = _of("MaskedSelectGrad", "x k dy", ops.masked_select)
 SliceGrad = _of("SliceGrad", "dy x k k", ops.slice)
 TraceGrad = _of("TraceGrad", "dy s", ops.trace)
@@ -111,6 +127,37 @@ def _strided_slice_gradient(dy: Tensor, shapex: Sequence[int], *slices: Any, **m
 
 
 StridedSliceGrad = configured("StridedSliceGrad", _strided_slice_gradient, **_MASKS)
+
+
+@as_primitive()
+def MedianGrad(
+    y_grad: Tensor, x: Tensor, y: Tensor, indices: Tensor, *, global_median: bool = False, axis: int = 0,
+    keep_dims: bool = False,
+) -> Tensor:
+    """Return the gradient where the medians stood; that of the median of all is shared by equal elements."""
+    if global_median:
+        equal = ops.cast(ops.equal(x, y), y_grad.dtype)
+        return y_grad * equal / ops.sum(equal)
+    if not keep_dims:
+        y_grad, indices = ops.expand_dims(y_grad, axis), ops.expand_dims(indices, axis)
+    gradient: Tensor = _GRADIENTS(lambda x: ops.gather_d(x, axis, indices))(ops.zeros_like(x), y_grad)[0]
+    return gradient
+
+
+@as_primitive()
+def SparseSegmentMeanGrad(x: Tensor, indices: Tensor, segment_ids: Tensor, output_dim0: Tensor) -> Tensor:
+    """Return the sums of what each of `output_dim0` rows has in the means of segments."""
+    counts = ops.unsorted_segment_sum(ops.ones_like(segment_ids), segment_ids, x.shape[0])
+    counts = ops.reshape(ops.cast(ops.maximum(counts, 1), x.dtype), (-1, *[1] * (x.ndim - 1)))
+    rows = ops.gather(x / counts, segment_ids, 0)
+    return ops.unsorted_segment_sum(rows, indices, known_int("SparseSegmentMeanGrad", output_dim0))
+
+
+@as_primitive()
+def SparseSliceGrad(backprop_val_grad: Tensor, indices: Tensor, start: Tensor, new_indices: Tensor) -> Tensor:
+    """Return the gradient of values at `indices`, of which a slice from `start` has those at `new_indices`."""
+    same = ops.expand_dims(indices - start, 1) == ops.expand_dims(new_indices, 0)
+    return ops.sum(ops.cast(ops.all(same, -1), backprop_val_grad.dtype) * backprop_val_grad, -1)
 
 
 @as_primitive()
@@ -252,6 +299,37 @@ def _by_argmax(axes: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]
 
 _of_maxima, _at_maxima = _by_argmax(1)
 _of_spatial_maxima, _ = _by_argmax(2)
+FractionalMaxPoolGradWithFixedKsize = configured(
+    "FractionalMaxPoolGradWithFixedKsize", _of_spatial_maxima, data_format="NCHW"
+)
+FractionalMaxPool3DGradWithFixedKsize = configured(
+    "FractionalMaxPool3DGradWithFixedKsize", _of_spatial_maxima, data_format="NCDHW"
+)
+
+
+@as_primitive()
+def FractionalMaxPoolGrad(
+    orig_input: Tensor, orig_output: Tensor, out_backprop: Tensor, row_pooling_sequence: Tensor,
+    col_pooling_sequence: Tensor, *, overlapping: bool = False,
+) -> Tensor:
+    """Return the gradient at the maxima of groups of rows and columns."""
+    bounds = (row_pooling_sequence, col_pooling_sequence, overlapping)
+    gradient: Tensor = _GRADIENTS(lambda x: maxima(x, *bounds))(orig_input, out_backprop)[0]
+    return gradient
+
+
+@as_primitive()
+def FractionalAvgPoolGrad(
+    orig_input_tensor_shape: Tensor, out_backprop: Tensor, row_pooling_sequence: Tensor, col_pooling_sequence: Tensor,
+    *, overlapping: bool = False,
+) -> Tensor:
+    """Return the gradient of the means of groups of rows and columns, of an input of a shape."""
+    x = ops.zeros(sizes_of("FractionalAvgPoolGrad", orig_input_tensor_shape), out_backprop.dtype)
+    bounds = (row_pooling_sequence, col_pooling_sequence, overlapping)
+    gradient: Tensor = _GRADIENTS(lambda x: means(x, *bounds))(x, out_backprop)[0]
+    return gradient
+
+
 MaxPoolGradWithArgmax = configured("MaxPoolGradWithArgmax", _of_maxima, **_POOL)
 MaxPoolGradGradWithArgmax = configured(
     "MaxPoolGradGradWithArgmax", _at_maxima, kernel_size=1, strides=1, pad_mode="VALID"
@@ -278,21 +356,87 @@ def _normalized(
     return gradients
 
 
-BatchNormGrad = configured("BatchNormGrad", _normalized, is_training=False, epsilon=1e-5, data_format="NCHW")
-
-
-def _convolved(x: Tensor, weight: Tensor, pad_list: Any, **settings: Any) -> Tensor:
-    # As in MindSpore the size of the window is that of the weight, whatever the settings say.
-    own = {"out_channel": int(weight.shape[0]), "kernel_size": tuple(map(int, weight.shape[2:]))}
-    result: Tensor = ops.Conv2D(**settings | own)(x, weight)
+def _normalized_twice(
+    x: Tensor, dy: Tensor, scale: Tensor, mean: Tensor, variance: Tensor, d_dx: Tensor, d_dscale: Tensor,
+    d_dbias: Tensor, **settings: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of `_normalized` by its `x`, `dy` and scale."""
+    result: tuple[Tensor, Tensor, Tensor] = _GRADIENTS(
+        lambda x, dy, scale: _normalized(dy, x, scale, mean, variance, scale, **settings)
+    )(x, dy, scale, (d_dx, d_dscale, d_dbias))
     return result
 
 
+_OF_BATCH: Final = {"is_training": False, "epsilon": 1e-5, "data_format": "NCHW"}
+BatchNormGrad = configured("BatchNormGrad", _normalized, **_OF_BATCH)
+BatchNormGradGrad = configured("BatchNormGradGrad", _normalized_twice, **_OF_BATCH)
+
+
+@as_primitive()
+def InstanceNormV2Grad(
+    dy: Tensor, x: Tensor, gamma: Tensor, mean: Tensor, variance: Tensor, save_mean: Tensor, save_variance: Tensor, *,
+    is_training: bool = True, epsilon: float = 1e-5,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of `x`, gamma and beta; `save_variance` is the reciprocal of a standard deviation."""
+    scale = save_variance if is_training else ops.rsqrt(variance + epsilon)
+    normal = (x - (save_mean if is_training else mean)) * scale
+    of_gamma, of_beta = ops.sum(dy * normal, (2, 3), True), ops.sum(dy, (2, 3), True)
+    if is_training:
+        dy = dy - (of_beta + normal * of_gamma) / (x.shape[2] * x.shape[3])
+    return dy * gamma * scale, of_gamma, of_beta
+
+
+def _convolution(convolution: Any) -> Callable[..., Tensor]:
+    def convolved(x: Tensor, weight: Tensor, pad_list: Any = None, **settings: Any) -> Tensor:
+        # As in MindSpore the size of the window is that of the weight, whatever the settings say.
+        spatial = weight.ndim - 2
+        own = {"out_channel": int(weight.shape[0]), "kernel_size": tuple(map(int, weight.shape[2:]))}
+        steps = {key: settings[key] for key in ("stride", "dilation") if isinstance(settings[key], tuple)}
+        own |= {key: value[-spatial:] for key, value in steps.items()}
+        result: Tensor = convolution(**settings | own)(x, weight)
+        return result
+
+    return convolved
+
+
 Conv2DBackpropFilter = _of(
-    "Conv2DBackpropFilter", "dy k s", _convolved, out_channel=REQUIRED,
+    "Conv2DBackpropFilter", "dy k s", _convolution(ops.Conv2D), out_channel=REQUIRED,
     kernel_size=REQUIRED, pad_mode="valid", pad=0, pad_list=(0, 0, 0, 0), mode=1, stride=(1, 1),
     dilation=(1, 1, 1, 1), group=1, data_format="NCHW",
 )
+_OF_VOLUMES: Final = {
+    "out_channel": REQUIRED, "kernel_size": REQUIRED, "mode": 1, "pad_mode": "valid", "pad": 0, "stride": 1,
+    "dilation": 1, "group": 1, "data_format": "NCDHW",
+}
+Conv3DBackpropFilter = _of("Conv3DBackpropFilter", "k dy s", _convolution(ops.Conv3D), **_OF_VOLUMES)
+Conv3DBackpropInput = _of(
+    "Conv3DBackpropInput", "k dy s", lambda weight, x, **settings: _convolution(ops.Conv3D)(x, weight, **settings),
+    **_OF_VOLUMES,
+)
+DeformableOffsetsGrad = _of(
+    "DeformableOffsetsGrad", "dy x x", deformable_offsets, strides=REQUIRED, pads=REQUIRED, kernel_size=REQUIRED,
+    dilations=(1, 1, 1, 1), data_format="NCHW", deformable_groups=1, modulated=True,
+)
+CropAndResizeGradBoxes = configured(
+    "CropAndResizeGradBoxes",
+    lambda dy, images, boxes, box_index, method: _GRADIENTS(
+        lambda boxes: ops.crop_and_resize(images, boxes, box_index, tuple(dy.shape[1:3]), method)
+    )(boxes, dy)[0], method="bilinear",
+)
+
+
+@as_primitive()
+def CropAndResizeGradImage(
+    grads: Tensor, boxes: Tensor, box_index: Tensor, image_size: Tensor, *, T: DTypeLike, method: str = "bilinear"
+) -> Tensor:
+    """Return the gradient of images of the shape `image_size`, in the dtype `T`."""
+    images = ops.zeros(sizes_of("CropAndResizeGradImage", image_size), T)
+    gradient: Tensor = _GRADIENTS(
+        lambda images: ops.crop_and_resize(images, boxes, box_index, tuple(grads.shape[1:3]), method)
+    )(images, ops.cast(grads, T))[0]
+    return gradient
+
+
 GridSampler2DGrad = _of("GridSampler2DGrad", "dy x x", _made(ops.GridSampler2D), **_SAMPLING)
 GridSampler3DGrad = _of("GridSampler3DGrad", "dy x x", _made(ops.GridSampler3D), **_SAMPLING)
 ResizeBicubicGrad = _of("ResizeBicubicGrad", "dy x size", _made(ops.ResizeBicubic), **_ALIGNED)

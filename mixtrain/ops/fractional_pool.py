@@ -13,7 +13,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dtype import float32, int64
 from mixtrain.ops.elementwise import named
-from mixtrain.ops.inputs import rank_of, sizes_of, tensor
+from mixtrain.ops.inputs import rank_of, sizes_of, tensor, values_of
 from mixtrain.ops.primitive import Primitive, as_primitive
 from mixtrain.ops.random import rand
 from mixtrain.seed import generator
@@ -150,6 +150,28 @@ FractionalMaxPool3DWithFixedKsize: Final = _with_fixed_ksize(
 )
 
 
+def _pool_of(reduce: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+    """Return the function that reduces groups of rows and columns of images (N, H, W, C) between bounds."""
+
+    def pool(x: Tensor, rows: TensorLike, columns: TensorLike, overlapping: bool) -> Tensor:
+        where, overlap = "ops.fractional_pool", int(overlapping)
+        value, bounds = tensor(where, x), [values_of(where, each).tolist() for each in (rows, columns)]
+        cells = [
+            reduce(value[:, top:bottom + overlap, left:right + overlap])
+            for (top, bottom), (left, right) in itertools.product(*map(itertools.pairwise, bounds))
+        ]
+        shape = (value.shape[0], *(len(each) - 1 for each in bounds), value.shape[3])
+        return keras.ops.reshape(keras.ops.stack(cells, axis=1), shape)
+
+    return pool
+
+
+maxima: Final = _pool_of(lambda part: keras.ops.max(part, axis=(1, 2)))
+means: Final = _pool_of(
+    lambda part: keras.ops.cast(keras.ops.mean(keras.ops.cast(part, "float32"), axis=(1, 2)), part.dtype)
+)
+
+
 class _FractionalPool(Primitive):
     """Base of the poolings of rows and columns in random groups of two neighboring sizes.
 
@@ -171,8 +193,7 @@ class _FractionalPool(Primitive):
         self.pooling_ratio, self.overlapping = list(pooling_ratio), overlapping
         self.pseudo_random, self.deterministic, self.seed, self.seed2 = pseudo_random, deterministic, seed, seed2
 
-    def _pool(self, part: Any) -> Any:
-        raise NotImplementedError
+    _pool: Callable[..., Tensor]
 
     def _bounds(self, size: int, ratio: float, rng: np.random.Generator) -> np.ndarray:
         """Return the starts of the groups, and the end of the last."""
@@ -185,13 +206,7 @@ class _FractionalPool(Primitive):
         value = tensor(self.name, x)
         rng = np.random.default_rng([self.seed, self.seed2]) if self.seed or self.seed2 else generator()
         rows, columns = (self._bounds(value.shape[axis], self.pooling_ratio[axis], rng) for axis in (1, 2))
-        overlap = int(self.overlapping)
-        cells = [
-            self._pool(value[:, top:bottom + overlap, left:right + overlap])
-            for (top, bottom), (left, right) in itertools.product(itertools.pairwise(rows), itertools.pairwise(columns))
-        ]
-        shape = (value.shape[0], len(rows) - 1, len(columns) - 1, value.shape[3])
-        output = keras.ops.reshape(keras.ops.stack(cells, axis=1), shape)
+        output = type(self)._pool(value, rows, columns, self.overlapping)
         return output, backend.to_tensor(rows, int64), backend.to_tensor(columns, int64)
 
 
@@ -204,8 +219,7 @@ class FractionalMaxPool(_FractionalPool):
     ``ops.FractionalMaxPool([1.0, 1.5, 1.5, 1.0])(x)``.
     """
 
-    def _pool(self, part: Any) -> Any:
-        return keras.ops.max(part, axis=(1, 2))
+    _pool = staticmethod(maxima)
 
 
 class FractionalAvgPool(_FractionalPool):
@@ -215,5 +229,4 @@ class FractionalAvgPool(_FractionalPool):
     Source: Graham, 2014; MindSpore, `mindspore.ops.FractionalAvgPool`.
     """
 
-    def _pool(self, part: Any) -> Any:
-        return keras.ops.cast(keras.ops.mean(keras.ops.cast(part, "float32"), axis=(1, 2)), part.dtype)
+    _pool = staticmethod(means)

@@ -12,9 +12,15 @@ from mixtrain import backend, checks, ops
 from mixtrain.dtype import as_dtype, float32, int64
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops.complex_numbers import eigh
+from mixtrain.ops.deformable import deformable_offsets
+from mixtrain.ops.derivative_primitives import (  # noqa: F401
+    Conv3DBackpropInput,
+    CropAndResizeGradBoxes,
+    CropAndResizeGradImage,
+)
 from mixtrain.ops.fractional_pool import FractionalMaxPoolWithFixedKsize  # noqa: F401
 from mixtrain.ops.inputs import known_int, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import REQUIRED, configured, primitive
+from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive
 from mixtrain.ops.sparse_updates import (  # noqa: F401
     SparseApplyAdagrad,
     SparseApplyAdagradDA,
@@ -69,6 +75,26 @@ DepthwiseConv2dNative = configured(
     "DepthwiseConv2dNative", _depthwise, channel_multiplier=REQUIRED, kernel_size=REQUIRED, mode=3, pad_mode="valid",
     pad=0, stride=1, dilation=1, group=1,
 )
+DeformableOffsets = configured(
+    "DeformableOffsets",
+    lambda x, offsets, *, ksize, **settings: deformable_offsets(x, offsets, kernel_size=ksize, **settings),
+    strides=REQUIRED, pads=REQUIRED, ksize=REQUIRED, dilations=(1, 1, 1, 1), data_format="NCHW", deformable_groups=1,
+    modulated=True,
+)
+
+
+@as_primitive()
+def InstanceNormV2(
+    x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, *, is_training: bool = True,
+    momentum: float = 0.1, epsilon: float = 1e-5,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalize each channel of an instance; also its mean and the reciprocal of its deviation, in training."""
+    del momentum
+    if is_training:
+        mean, variance = ops.mean(x, (2, 3), True), ops.var(x, (2, 3), 0, True)
+    scale = ops.rsqrt(variance + epsilon)
+    saved = (mean, scale) if is_training else (ops.zeros_like(mean), ops.zeros_like(mean))
+    return (x - mean) * scale * gamma + beta, *saved
 
 
 # ---- segments: of rows in order, or of rows that indices choose -----------------------------------------------------

@@ -220,8 +220,9 @@ def crop_and_resize(
     """
     where = "ops.crop_and_resize"
     checks.one_of(where, "method", method, ("bilinear", "nearest", "bilinear_v2"))
-    x = keras.ops.take(as_floats(where, image), keras.ops.cast(box_indices, "int32"), axis=0)
-    corners = keras.ops.unstack(as_floats(where, boxes), axis=-1)
+    pixels = keras.ops.cast(tensor(where, image), "float32")  # As in MindSpore, whatever the dtype.
+    x = keras.ops.take(pixels, keras.ops.cast(box_indices, "int32"), axis=0)
+    corners = keras.ops.unstack(keras.ops.cast(as_floats(where, boxes), "float32"), axis=-1)
     sizes = sizes_of(where, "crop_size", crop_size, 2)
     rows, columns = (
         _points_of_box(method, *axis) for axis in zip(x.shape[1:3], sizes, corners[:2], corners[2:], strict=True)

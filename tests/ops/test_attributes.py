@@ -25,8 +25,10 @@ LEFT: Final = frozenset("""
     BatchToSpaceND.crops BlackmanWindow.dtype BoundingBoxDecode.max_shape BroadcastTo.shape ChannelShuffle.group
     Conv2D.dilation Conv2D.kernel_size Conv2D.pad Conv2D.stride Conv2DBackpropFilter.pad
     Conv2DBackpropFilter.pad_list Conv2DBackpropInput.pad Conv2DBackpropInput.pad_list Conv2DTranspose.pad
-    Conv2DTranspose.pad_list Conv3D.group Conv3D.pad Conv3DTranspose.dilation Conv3DTranspose.group
-    Conv3DTranspose.kernel_size Conv3DTranspose.output_padding Conv3DTranspose.pad DepthwiseConv2dNative.pad
+    Conv2DTranspose.pad_list Conv3D.group Conv3D.pad Conv3DBackpropFilter.pad Conv3DTranspose.dilation
+    Conv3DTranspose.group Conv3DTranspose.kernel_size Conv3DTranspose.output_padding Conv3DTranspose.pad
+    DepthwiseConv2dNative.pad
+    DeformableOffsets.dilations DeformableOffsets.ksize DeformableOffsets.pads DeformableOffsets.strides
     HammingWindow.dtype
     Histogram.max Histogram.min IOU.mode Im2Col.dilations Im2Col.ksizes Im2Col.pads Im2Col.strides
     InplaceAdd.indices InplaceSub.indices L2Normalize.axis L2NormalizeGrad.axis LogSpace.dtype
