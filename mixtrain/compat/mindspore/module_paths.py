@@ -14,6 +14,7 @@ from mixtrain.compat.mindspore.refused_names import REFUSED, stub
 from mixtrain.lazy_names import find_with, serve_names
 
 _INNER: Final = "mixtrain.compat.mindspore.inner_names"
+_PRIMITIVES: Final = ("mixtrain.ops.module_primitives", "mixtrain.ops.sparse_primitives")
 _THOR: Final = "mixtrain.compat.mindspore.train.thor_model"
 _CUSTOM_LOOP: Final = "mixtrain.compat.mindspore.train.custom_loop"
 _EXT: Final = "mixtrain.mint.nn.ext"
@@ -98,7 +99,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
                     ("mixtrain.numpy",)),
     "mixtrain.nn.layer.rnn_cells": ("mixtrain.nn", "mixtrain.nn.layer.recurrent_cell"),
     "mixtrain.nn.wrap.cell_wrapper": ("mixtrain.nn", _INNER),
-    "mixtrain.ops": ("mixtrain.ops.unlisted", "mixtrain.ops.module_primitives"),
+    "mixtrain.ops": ("mixtrain.ops.unlisted", *_PRIMITIVES),
     **dict.fromkeys((f"mixtrain.ops.{path}" for path in ("_primitive_cache", "vm_impl_registry")),
                     ("mixtrain.ops", _INNER)),
     "mixtrain.device_context.cpu.op_tuning": (_INNER,),
@@ -110,7 +111,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         "primitive",
     )), ("mixtrain.ops", "mixtrain.ops.unlisted", _EXT_FUNCTIONS)),
     **dict.fromkeys((f"mixtrain.ops.auto_generate{part}" for part in ("", ".gen_ops_def", ".gen_ops_prim")), (
-        "mixtrain.ops", "mixtrain.ops.unlisted", "mixtrain.ops.derivative_primitives", "mixtrain.ops.module_primitives",
+        "mixtrain.ops", "mixtrain.ops.unlisted", "mixtrain.ops.derivative_primitives", *_PRIMITIVES,
         _EXT_FUNCTIONS,
     )),
     # Where MindSpore has a function and a primitive of one name, as `identity`, these have the primitive.
@@ -118,7 +119,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         "", "._inner_ops", ".array_ops", ".comm_ops", ".control_ops", ".debug_ops", ".image_ops", ".inner_ops",
         ".linalg_ops", ".manually_defined", ".manually_defined.ops_def", ".math_ops", ".nn_ops", ".other_ops",
         ".random_ops", ".sparse_ops", ".spectral_ops", "._sequence_ops",
-    )), ("mixtrain.ops.unlisted", "mixtrain.ops", "mixtrain.ops.module_primitives")),
+    )), ("mixtrain.ops.unlisted", "mixtrain.ops", *_PRIMITIVES)),
     "mixtrain.ops.operations._grad_ops": ("mixtrain.ops.derivative_primitives",),
     "mixtrain.nn.metrics": ("mixtrain.nn",),
     "mixtrain.nn.metrics.metric": ("mixtrain.nn.metrics",),
