@@ -303,6 +303,7 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_text(*_PADDED, none=True), {"pad_mode": "AvgPoolGrad"}),
     (_text("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), {"align": ""}),
     (_text("ACROSS_CHANNELS"), {"norm_region": ""}),
+    (_text("a-b", "b-a", "intersection", "union"), {"set_operation": ""}),
     (_text(*_NEAREST, "bilinear_v2"), {"method": "CropAndResize"}),
     (_text("box", "triangle", "gaussian", "keyscubic", "mitchellcubic", "lanczos1", "lanczos3", "lanczos5"),
      {"kernel_type": ""}),
