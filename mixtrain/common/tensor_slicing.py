@@ -13,25 +13,13 @@ from mixtrain.common.generator import Generator
 from mixtrain.common.method_forms import with_aliases
 from mixtrain.dtype import float32
 from mixtrain.ops import slicing
+from mixtrain.ops.diagonals import fill_diagonal
 from mixtrain.ops.indexing import flat_positions, get_item, scatter_flat, set_item
 from mixtrain.ops.inputs import as_floats, is_number, tensor
 from mixtrain.ops.operator import tensor_method
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 _Method = Callable[..., Any]
-
-
-def _fill_diagonal(self: TensorLike, fill_value: float, wrap: bool = False) -> Tensor:
-    x = tensor("Tensor.fill_diagonal", self)
-    sizes = tuple(x.shape)
-    if len(sizes) < 2 or (len(sizes) > 2 and len(set(sizes)) > 1):
-        raise checks.fail_value(
-            "Tensor.fill_diagonal", "there must be two axes, or several of one size", sizes, "a matrix"
-        )
-    # One step along every axis is as many steps in the flat tensor as their strides together.
-    positions = keras.ops.reshape(flat_positions(x), (-1,))[:: sum(_stride(x))]
-    positions = positions if wrap else positions[: min(sizes)]
-    return scatter_flat(x, positions, keras.ops.full(positions.shape, fill_value, dtype=x.dtype))
 
 
 def _choose(self: TensorLike, choices: Sequence[TensorLike], mode: str = "clip") -> Tensor:
@@ -136,7 +124,7 @@ class SlicingMethods:
     scatter_sub, scatter_mul, scatter_div, scatter_max, scatter_min = (
         tensor_method(f"scatter_{how}", _scatter(how)) for how in ("sub", "mul", "div", "max", "min")
     )
-    fill_diagonal = tensor_method("fill_diagonal", _fill_diagonal)
+    fill_diagonal = tensor_method("fill_diagonal", fill_diagonal)
     fills = tensor_method("fills", lambda self, value: ops.full_like(self, value))
     reverse = tensor_method("reverse", ops.reverse)
     choose = tensor_method("choose", _choose)

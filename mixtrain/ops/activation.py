@@ -163,7 +163,7 @@ def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
         raise checks.fail_value(
             "ops.prelu", f"weight must have shape (1,) or ({channels},)", tuple(slopes.shape), "one slope a channel"
         )
-    shape = (1,) if count == 1 else (count, *(1,) * (rank_of(x) - 2))
+    shape = (1,)[: rank_of(x)] if count == 1 else (count, *(1,) * (rank_of(x) - 2))
     slopes = keras.ops.reshape(keras.ops.cast(slopes, tensor_dtype(x)), shape)
     return keras.ops.where(x > 0, x, slopes * x)
 

@@ -122,16 +122,17 @@ _PADDED: Final = ("SAME", "VALID", "PAD", "Pad", "same", "valid", "pad")
 _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (checks.boolean, {
         **dict.fromkeys((
-            "adjoint", "adjoint_dt", "adjoint_st", "antialias", "ctc_merge_repeated", "enable_first_moment",
-            "enable_scale_parameter", "enable_weight_decay", "global_median", "ignore_nan", "lower", "merge_repeated",
-            "nesterov", "normalize", "paddings_contiguous", "periodic", "preprocess_collapse_repeated",
-            "remove_accidental_hits", "replacement", "swap", "unique", "unpack_data", "unpack_pivots", "update_slots",
-            "use_nesterov",
+            "adjoint", "adjoint_dt", "adjoint_st", "antialias", "clip_boxes", "ctc_merge_repeated",
+            "enable_first_moment", "enable_scale_parameter", "enable_weight_decay", "global_median", "ignore_nan",
+            "lower", "merge_repeated", "nesterov", "normalize", "pad_per_class", "paddings_contiguous", "periodic",
+            "preprocess_collapse_repeated", "remove_accidental_hits", "replacement", "swap", "unique", "unpack_data",
+            "unpack_pivots", "update_slots", "use_nesterov", "wrap",
         ), ""),
         "align_corners": "AffineGrid ResizeArea AffineGridGrad",
         "ceil_mode": "AvgPool3D AvgPool3d MaxPool3DWithArgmax MaxPoolWithArgmaxV2 MaxPool3DGradWithArgmax"
                      " MaxPoolGradWithArgmaxV2",
-        **dict.fromkeys(("exclusive", "reverse"), "CumulativeLogsumexp"), "keep_dims": "LpNorm Median MedianGrad",
+        "exclusive": "CumulativeLogsumexp", "reverse": "CumulativeLogsumexp NthElement", "fast": "MatrixSolveLs",
+        "keepdim": "NuclearNorm", "keep_dims": "LpNorm Median MedianGrad",
         "is_training": "InstanceNormV2 InstanceNormV2Grad", "modulated": "",
         "overlapping": "FractionalAvgPoolGrad FractionalMaxPoolGrad",
         "count_include_pad": "AvgPool3D AvgPool3d", "full": "GaussianNLLLoss", "upper": "CholeskySolve",
@@ -190,6 +191,7 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         **dict.fromkeys(("alpha", "beta"), "HammingWindow LRN LRNGrad"),
         **dict.fromkeys(("min", "max"), "Histogram"),
         **dict.fromkeys(("beta1", "beta2"), "ApplyAdamWithAmsgrad"), "eps": "TripletMarginLoss",
+        "fill_value": "FillDiagonal",
         "epsilon": "ApplyAdagradV2 ApplyAdamWithAmsgrad SparseApplyAdagradV2", "spatial_scale": "ROIAlign ROIAlignGrad",
     }),
     (_float(lambda value: 0 <= value <= 1, "from 0 to 1"), {
@@ -248,10 +250,11 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_sizes(0, 3), {
         "pads": "MaxPool3DWithArgmax MaxUnpool3D MaxPool3DGradWithArgmax", "strides": "MaxUnpool3D",
     }),
-    (_sizes(-math.inf), {"indices": "InplaceAdd InplaceSub"}),
+    (_sizes(-math.inf), {"indices": "InplaceAdd InplaceSub InplaceUpdate"}),
+    (_sizes(1, 5, lists=True), dict.fromkeys(("kernel_size", "strides"), "ExtractVolumePatches")),
     (_sizes(-math.inf, lists=True), {"axis": "LpNorm"}),
     (_kind(tuple, list, type(None), word="a tuple of ints", example="(1, 1)"),
-     {"output_size": "AdaptiveMaxPool2D", "axis": "ReverseV2"}),
+     {"output_size": "AdaptiveMaxPool2D", "axis": "ReverseV2", "dim": "NuclearNorm"}),
     (_kind(tuple, word="a tuple of ints", example="()"), {"output_shape": "MaxUnpool2D MaxUnpool3D"}),
     (_kind(tuple, word="a tuple of ints", example="(1, 1, 1, 1)"),
      dict.fromkeys(("dilations", "ksize", "pads", "strides"), "DeformableOffsets")),
@@ -302,6 +305,7 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     }),
     (_text(*_PADDED, none=True), {"pad_mode": "AvgPoolGrad"}),
     (_text("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), {"align": ""}),
+    (_text("SAME", "VALID"), {"padding": "ExtractVolumePatches"}),
     (_text("ACROSS_CHANNELS"), {"norm_region": ""}),
     (_text("a-b", "b-a", "intersection", "union"), {"set_operation": ""}),
     (_text(*_NEAREST, "bilinear_v2"), {"method": "CropAndResize"}),

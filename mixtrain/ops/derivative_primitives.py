@@ -9,7 +9,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from mixtrain import checks, ops
+import numpy as np
+
+from mixtrain import backend, checks, ops
 from mixtrain.dtype import float32, int64
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops.deformable import deformable_offsets
@@ -175,6 +177,22 @@ def BiasAddGrad(dout: Tensor, *, data_format: str = "NCHW") -> Tensor:
     channels = dout.ndim - 1 if data_format == "NHWC" else 1
     return ops.sum(dout, tuple(axis for axis in range(dout.ndim) if axis != channels))
 
+
+def _concat_offsets(axis: Tensor, x: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    shapes = np.stack([backend.to_numpy(shape) for shape in x])
+    offsets, place = np.zeros_like(shapes), known_int("ops.ConcatOffsetV1", axis)
+    offsets[1:, place] = shapes[:-1, place].cumsum()
+    return tuple(backend.to_tensor(row) for row in offsets)
+
+
+def _concat_offset(x: Sequence[Tensor], N: int, axis: int) -> Tensor:
+    del N
+    rows = _concat_offsets(axis, [backend.to_tensor(np.array(one.shape), int64) for one in x])
+    return ops.stack(list(rows))
+
+
+ConcatOffset = configured("ConcatOffset", _concat_offset, N=2, axis=0)
+ConcatOffsetV1 = primitive("ConcatOffsetV1", _concat_offsets)
 
 # ---- normalization ------------------------------------------------------------------------------------------------
 @as_primitive()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,8 +10,9 @@ import keras
 import numpy as np
 
 from mixtrain import checks
+from mixtrain.ops.indexing import flat_positions, scatter_flat
 from mixtrain.ops.inputs import tensor, values_of
-from mixtrain.ops.primitive import configured
+from mixtrain.ops.primitive import REQUIRED, configured
 from mixtrain.typing import Tensor, TensorLike
 
 _ALIGNMENTS: Final = ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT")
@@ -101,6 +103,23 @@ def matrix_diag(
     return _set_band(matrix, band, low, high, align)
 
 
+def fill_diagonal(x: TensorLike, fill_value: float, wrap: bool = False) -> Tensor:
+    """Return `x` with `fill_value` on its diagonal; with `wrap` it starts again below the end of a high matrix."""
+    value = tensor("Tensor.fill_diagonal", x)
+    sizes = tuple(value.shape)
+    if len(sizes) < 2 or (len(sizes) > 2 and len(set(sizes)) > 1):
+        raise checks.fail_value(
+            "Tensor.fill_diagonal", "there must be two axes, or several of one size", sizes, "a matrix"
+        )
+    # One step along every axis is as many steps in the flat tensor as their strides together.
+    stride = sum(math.prod(sizes[axis + 1:]) for axis in range(len(sizes)))
+    positions = keras.ops.reshape(flat_positions(value), (-1,))[::stride]
+    positions = positions if wrap else positions[: min(sizes)]
+    return scatter_flat(value, positions, keras.ops.full(positions.shape, fill_value, dtype=value.dtype))
+
+
+
 MatrixDiagV3 = configured("MatrixDiagV3", matrix_diag, align="RIGHT_LEFT")
 MatrixDiagPartV3 = configured("MatrixDiagPartV3", matrix_diag_part, align="RIGHT_LEFT")
 MatrixSetDiagV3 = configured("MatrixSetDiagV3", matrix_set_diag, align="RIGHT_LEFT")
+FillDiagonal = configured("FillDiagonal", fill_diagonal, fill_value=REQUIRED, wrap=False)

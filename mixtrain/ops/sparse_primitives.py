@@ -251,9 +251,14 @@ def _counted(
     """Return the sums of the weights, or 1, of each number that a row has; `maxlength` leaves larger ones out."""
     where = "ops.SparseCountSparseOutput"
     places, numbers = backend.to_numpy(indices), backend.to_numpy(values)
+    sizes = sizes_of(where, dense_shape)
+    if len(weights) != len(numbers) or (places >= sizes).any():
+        raise RuntimeError(str(checks.fail_value(
+            where, f"weights must be as many as values, and indices below {sizes}", tuple(weights.shape), "such weights"
+        )))
     kept = np.flatnonzero(numbers < maxlength) if maxlength >= 0 else np.arange(len(numbers))
     length = maxlength if maxlength >= 0 else max(int(numbers.max(initial=-1)) + 1, minlength)
-    shape = backend.to_tensor(np.array([*sizes_of(where, dense_shape)[:-1], length]), int64)
+    shape = backend.to_tensor(np.array([*sizes[:-1], length]), int64)
     counted = np.concatenate([places[kept, :-1], numbers[kept, None]], axis=-1)
     rows, of_rows = _union(where, counted, shape, counted[:0], shape)
     given = ops.gather(weights, backend.to_tensor(kept, int32), 0)

@@ -31,7 +31,8 @@ LEFT: Final = frozenset("""
     DeformableOffsets.dilations DeformableOffsets.ksize DeformableOffsets.pads DeformableOffsets.strides
     HammingWindow.dtype
     Histogram.max Histogram.min IOU.mode Im2Col.dilations Im2Col.ksizes Im2Col.pads Im2Col.strides
-    InplaceAdd.indices InplaceSub.indices L2Normalize.axis L2NormalizeGrad.axis LogSpace.dtype
+    InplaceAdd.indices InplaceSub.indices InplaceUpdate.indices L2Normalize.axis L2NormalizeGrad.axis
+    LogSpace.dtype NuclearNorm.dim
     LogUniformCandidateSampler.num_sampled LogUniformCandidateSampler.range_max LpNorm.axis Lstsq.fast
     Lstsq.l2_regularizer MaxPool.kernel_size MaxPool.strides MaxPool3D.ceil_mode MaxPool3D.pad_list
     MaxPool3DGrad.pad_list MaxPool3DWithArgmax.data_format MaxPoolWithArgmax.kernel_size
