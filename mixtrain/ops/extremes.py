@@ -40,6 +40,10 @@ def _arg_extreme(where: str, largest: bool, x: TensorLike, axis: int | None, kee
     if rank_of(x) == 0:
         return backend.to_tensor(keras.ops.zeros(()), dtype)
     compute = keras.ops.argmax if largest else keras.ops.argmin
+    if rank_of(x) > 7 and axis is not None:  # More axes than TensorFlow searches.
+        before, after = tuple(x.shape[:axis]), tuple(x.shape[axis + 1:])
+        flat = compute(keras.ops.reshape(x, (math.prod(before), x.shape[axis], math.prod(after))), axis=1)
+        return backend.to_tensor(keras.ops.reshape(flat, before + (1,) * keepdims + after), dtype)
     return backend.to_tensor(compute(x, axis=axis, keepdims=keepdims), dtype)
 
 

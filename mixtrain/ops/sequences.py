@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import backend
+from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int32, int64
 from mixtrain.ops.inputs import as_floats, tensor
 from mixtrain.ops.primitive import configured, primitive
@@ -40,6 +40,12 @@ def ctc_greedy_decoder(
     """
     where = "ops.ctc_greedy_decoder"
     scores, lengths = as_floats(where, inputs), tensor(where, sequence_length)
+    known = backend.known_value(lengths)
+    if known is not None and (known < 0).any() | (known > scores.shape[0]).any():
+        raise RuntimeError(str(checks.fail_value(
+            where, f"sequence_length should be less than {scores.shape[0] + 1}, and not negative", known.max().item(),
+            "ops.clip(sequence_length, 0, inputs.shape[0])",
+        )))
     inside = keras.ops.arange(scores.shape[0], dtype=lengths.dtype)[None] < lengths[:, None]
     best = keras.ops.transpose(keras.ops.argmax(scores, axis=-1))
     mask = keras.ops.logical_and(inside, best != scores.shape[-1] - 1)

@@ -11,7 +11,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.ops import activation, tensor_info, unary
 from mixtrain.ops.elementwise import named
-from mixtrain.ops.inputs import an_int, tensor
+from mixtrain.ops.inputs import an_int, tensor, tensor_dtype
 from mixtrain.ops.operator import operator
 from mixtrain.ops.primitive import as_primitive, primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
@@ -180,7 +180,9 @@ def _to_dense(indices: TensorLike, values: TensorLike, shape: Sequence[int]) -> 
     where = "SparseToDense"
     index = keras.ops.cast(tensor(where, indices), "int32")
     sizes = shape if isinstance(shape, (tuple, list)) else _values_of(where, tensor(where, shape))
-    return keras.ops.scatter(index, tensor(where, values), tuple(map(int, sizes)))
+    given = tensor(where, values)
+    added = keras.ops.cast(given, "int32") if tensor_dtype(given) == "bool" else given  # TensorFlow scatters no bools.
+    return keras.ops.cast(keras.ops.scatter(index, added, tuple(map(int, sizes))), given.dtype)
 
 
 _dense = operator("sparse_to_dense", _to_dense)

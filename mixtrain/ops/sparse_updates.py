@@ -6,9 +6,10 @@ from typing import Any
 
 import keras
 
+from mixtrain import checks
 from mixtrain.ops import updates
 from mixtrain.ops.elementwise import named
-from mixtrain.ops.inputs import tensor
+from mixtrain.ops.inputs import tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive, as_primitive, configured
 from mixtrain.ops.updates import Adam, ApplyProximalAdagrad, ftrl, read
 from mixtrain.ops.writes import write
@@ -20,8 +21,19 @@ def _dense(where: str, variable: Variable, grad: Tensor, indices: TensorLike) ->
 
     Rows of one index are added up; indices out of range are ignored.
     """
-    count, (rows,) = variable.shape[0], read(where, grad)
-    index = keras.ops.cast(tensor(where, indices), "int32")
+    for name, value in (("grad", grad), ("indices", indices)):
+        if isinstance(value, (list, tuple)):
+            raise checks.fail_type(where, f"{name} must be a tensor", value, "Tensor(...)")
+    count, (rows,), index = variable.shape[0], read(where, grad), tensor(where, indices)
+    if "int" not in tensor_dtype(index).name:
+        raise checks.fail_type(where, "indices must be ints", tensor_dtype(index).name, "Tensor(indices, int32)")
+    row = tuple(variable.shape[1:])
+    if len(rows.shape) == 0 or len(index.shape) != 1 or tuple(rows.shape[1:]) != row:
+        raise checks.fail_value(
+            where, f"grad must have rows of shape {row} and indices one axis", (tuple(rows.shape), tuple(index.shape)),
+            "such tensors",
+        )
+    index = keras.ops.cast(index, "int32")
     # Rows out of range go to one more segment, which is cut off.
     index = keras.ops.where(keras.ops.logical_and(index >= 0, index < count), index, count)
     dense = keras.ops.segment_sum(rows, index, num_segments=count + 1)[:count]

@@ -155,3 +155,68 @@ def test_a_depthwise_convolution_keeps_channels_apart() -> None:
     for channel in range(3):
         expected = np.einsum("hwij,mij->mhw", windows[channel], weight.asnumpy()[:, channel])
         np.testing.assert_allclose(result[0, 2 * channel : 2 * channel + 2], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_eigenvectors_and_eigenvalues_make_up_the_matrix() -> None:
+    from mixtrain.ops.operations.math_ops import SelfAdjointEig
+
+    matrix = np.array([[2, 1, 0], [1, 3, 1], [0, 1, 5]], np.float32)
+    values, vectors = SelfAdjointEig()(Tensor(matrix))
+    np.testing.assert_allclose((vectors.asnumpy() * values.asnumpy()) @ vectors.asnumpy().T, matrix, atol=1e-5)
+    np.testing.assert_allclose(SelfAdjointEig(False)(Tensor(matrix))[0].asnumpy(), values.asnumpy(), atol=1e-5)
+
+
+def test_nesterov_momentum_of_rows_is_that_of_all() -> None:
+    # MindSpore 2.10 ignores use_nesterov of rows on a CPU.
+    grad, indices = Tensor([[0.4, 0.8]]), Tensor(np.array([0], np.int32))
+    one, two = (mixtrain.Parameter(np.float32([[1, 2]]), name=name) for name in "ab")
+    steps, other = (mixtrain.Parameter(np.float32([[0.5, 0.3]]), name=name) for name in "cd")
+    nn_ops.SparseApplyMomentum(use_nesterov=True)(one, steps, 0.1, grad, indices, 0.9)
+    ops.ApplyMomentum(use_nesterov=True)(two, other, 0.1, grad, 0.9)
+    np.testing.assert_allclose(one.asnumpy(), two.asnumpy(), rtol=1e-6)
+
+
+def test_updates_of_rows_refuse_what_mindspore_refuses() -> None:
+    var, accum = (mixtrain.Parameter(np.ones((3, 2), np.float32), name=name) for name in "va")
+    step, rows = ops.FusedSparseProximalAdagrad(), ops.ones((2, 2))
+    indices = Tensor(np.array([0, 1], np.int32))
+    for grad, index in ((rows, indices[0]), (Tensor(3.0), indices), (ops.ones((2, 3)), indices)):
+        with pytest.raises(ValueError, match=r"grad must have rows of shape \(2,\) and indices one axis"):
+            step(var, accum, 0.01, 0.0, 0.0, grad, index)
+    for grad, index, text in ((rows, Tensor([0.0, 1.0]), "must be ints"), ([rows], indices, "must be a tensor")):
+        with pytest.raises(TypeError, match=text):
+            step(var, accum, 0.01, 0.0, 0.0, grad, index)
+
+
+def test_weights_of_counts_are_as_many_as_values() -> None:
+    indices, shape = Tensor(np.array([[0, 1], [1, 2]])), Tensor(np.array([2, 3]))
+    with pytest.raises(RuntimeError, match=r"weights must be as many as values, and indices below \(2, 3\)"):
+        sparse_ops.SparseCountSparseOutput()(indices, Tensor(np.array([1, 2])), shape, Tensor([1.0]))
+
+
+def test_more_axes_scalars_bools_and_lengths() -> None:
+    x = np.random.RandomState(0).rand(1, 2, 3, 1, 2, 2, 1, 2).astype(np.float32)
+    assert np.array_equal(ops.Argmax(2)(Tensor(x)).asnumpy(), x.argmax(2))
+    assert ops.argmin(Tensor(x), 4, True).shape == (1, 2, 3, 1, 1, 2, 1, 2)
+    assert ops.PReLU()(Tensor(-2.0), Tensor([0.5])).shape == ()
+    dense = ops.SparseToDense()(Tensor(np.array([[1]], np.int32)), Tensor(np.array([True])), (3,))
+    assert dense.asnumpy().tolist() == [False, True, False]
+    crops = ops.CropAndResize("nearest")(
+        ops.ones((1, 4, 4, 1), mixtrain.float16), Tensor([[0.0, 0.0, 1.0, 1.0]]), Tensor([0], mixtrain.int32), (2, 2)
+    )
+    assert crops.dtype == mixtrain.float32 and crops.asnumpy().tolist() == np.ones((1, 2, 2, 1)).tolist()
+    with pytest.raises(RuntimeError, match="sequence_length should be less than 3"):
+        ops.CTCGreedyDecoder()(ops.ones((2, 1, 3)), Tensor([3], mixtrain.int32))
+
+
+def test_primitives_run_compiled() -> None:
+    var, accum = (mixtrain.Parameter(np.ones((3, 2), np.float32), name=name) for name in "wb")
+
+    @mixtrain.jit
+    def step(grad: Tensor, indices: Tensor) -> Tensor:
+        return nn_ops.SparseApplyMomentum()(var, accum, 0.1, grad, indices, 0.9)
+
+    step(ops.ones((2, 2)), Tensor(np.array([2, 2], np.int32)))
+    np.testing.assert_allclose(var.asnumpy(), [[1, 1], [1, 1], [0.539, 0.539]], rtol=1e-6)
+    scattered = mixtrain.jit(array_ops.MaskedScatter())(Tensor([1.0, 2.0]), Tensor([False, True]), Tensor([5.0]))
+    assert scattered.asnumpy().tolist() == [1, 5]
