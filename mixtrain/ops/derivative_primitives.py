@@ -6,24 +6,23 @@ Each computes the gradients of an operator here; what it is given besides the op
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from mixtrain import backend, checks, ops
+from mixtrain import backend, ops
 from mixtrain.dtype import float32, int64
 from mixtrain.lazy_names import serve_names
-from mixtrain.ops.deformable import deformable_offsets
-from mixtrain.ops.fractional_pool import maxima, means
-from mixtrain.ops.inputs import known_int, sizes_of
+from mixtrain.ops.inputs import known_int
 from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitive
-from mixtrain.typing import DTypeLike, Tensor, Tree
+from mixtrain.typing import Tensor, Tree
 
-_GRADIENTS: Final = ops.GradOperation(get_all=True, sens_param=True)
+GRADIENTS: Final = ops.GradOperation(get_all=True, sens_param=True)
 
 
-def _of(name: str, arguments: str, forward: Callable[..., Tensor], **settings: Any) -> Any:
+def gradients_of(name: str, arguments: str, forward: Callable[..., Tensor], **settings: Any) -> Any:
     """Return the class of primitives that compute the gradients of `forward`.
 
     `arguments`: What the primitive takes, in order: ``dy`` the gradient of the output; ``x`` an input whose gradient is
@@ -45,32 +44,34 @@ def _of(name: str, arguments: str, forward: Callable[..., Tensor], **settings: A
             sizes = [tuple(gradient.shape[2:])] if "size" in kinds else []
             return forward(*inputs.values(), *sizes, **current)
 
-        result = _GRADIENTS(output)(*[values[index] for index in places], gradient)
+        result = GRADIENTS(output)(*[values[index] for index in places], gradient)
         return result if len(places) > 1 else result[0]
 
-    return configured(name, gradients, **settings)
+    row = configured(name, gradients, **settings)
+    row.__module__ = sys._getframe(1).f_globals["__name__"]  # Where pickle looks for it.
+    return row
 
 
-def _made(primitive_class: Callable[..., Any]) -> Callable[..., Any]:
+def made(primitive_class: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function that makes a primitive with its settings and calls it."""
     return lambda *inputs, **settings: primitive_class(**settings)(*inputs)
 
 
 # ---- elementwise --------------------------------------------------------------------------------------------------
-AbsGrad = _of("AbsGrad", "x dy", ops.abs)
-ACosGrad = _of("ACosGrad", "x dy", ops.acos)
-AsinGrad = _of("AsinGrad", "x dy", ops.asin)
-AtanGrad = _of("AtanGrad", "x dy", ops.atan)
-FastGeLUGrad = _of("FastGeLUGrad", "dy x", ops.fast_gelu)
-GeLUGrad = _of("GeLUGrad", "dy x -", lambda x: ops.gelu(x, "tanh"))
-GluGrad = _of("GluGrad", "dy x", ops.glu, axis=REQUIRED)
-HShrinkGrad = _of("HShrinkGrad", "dy x", ops.hardshrink, lambd=0.5)
-HSigmoidGrad = _of("HSigmoidGrad", "dy x", ops.hardsigmoid)
-HSwishGrad = _of("HSwishGrad", "dy x", ops.hardswish)
-LogitGrad = _of("LogitGrad", "dy x", lambda x, eps: ops.logit(x, None if eps < 0 else eps), eps=-1.0)
-LogSigmoidGrad = _of("LogSigmoidGrad", "dy x -", ops.logsigmoid)
-MaximumGrad = _of("MaximumGrad", "x x dy", lambda x, y, **_: ops.maximum(x, y), grad_x=True, grad_y=True)
-MinimumGrad = _of("MinimumGrad", "x x dy", lambda x, y, **_: ops.minimum(x, y), grad_x=True, grad_y=True)
+AbsGrad = gradients_of("AbsGrad", "x dy", ops.abs)
+ACosGrad = gradients_of("ACosGrad", "x dy", ops.acos)
+AsinGrad = gradients_of("AsinGrad", "x dy", ops.asin)
+AtanGrad = gradients_of("AtanGrad", "x dy", ops.atan)
+FastGeLUGrad = gradients_of("FastGeLUGrad", "dy x", ops.fast_gelu)
+GeLUGrad = gradients_of("GeLUGrad", "dy x -", lambda x: ops.gelu(x, "tanh"))
+GluGrad = gradients_of("GluGrad", "dy x", ops.glu, axis=REQUIRED)
+HShrinkGrad = gradients_of("HShrinkGrad", "dy x", ops.hardshrink, lambd=0.5)
+HSigmoidGrad = gradients_of("HSigmoidGrad", "dy x", ops.hardsigmoid)
+HSwishGrad = gradients_of("HSwishGrad", "dy x", ops.hardswish)
+LogitGrad = gradients_of("LogitGrad", "dy x", lambda x, eps: ops.logit(x, None if eps < 0 else eps), eps=-1.0)
+LogSigmoidGrad = gradients_of("LogSigmoidGrad", "dy x -", ops.logsigmoid)
+MaximumGrad = gradients_of("MaximumGrad", "x x dy", lambda x, y, **_: ops.maximum(x, y), grad_x=True, grad_y=True)
+MinimumGrad = gradients_of("MinimumGrad", "x x dy", lambda x, y, **_: ops.minimum(x, y), grad_x=True, grad_y=True)
 
 
 def _grad_grad(of_first: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tuple[Tensor, ...]]:
@@ -81,15 +82,15 @@ def _grad_grad(of_first: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., tu
 MaximumGradGrad = configured("MaximumGradGrad", _grad_grad(ops.greater_equal), grad_x=True, grad_y=True)
 MinimumGradGrad = primitive("MinimumGradGrad", _grad_grad(ops.less_equal))
 IgammaGradA = primitive(
-    "IgammaGradA", lambda a, x: _GRADIENTS(ops.igamma)(a, x, ops.ones_like(ops.add(a, x)))[0]
+    "IgammaGradA", lambda a, x: GRADIENTS(ops.igamma)(a, x, ops.ones_like(ops.add(a, x)))[0]
 )
-MishGradExt = _of("MishGradExt", "dy x", ops.mish)
-MvlgammaGrad = _of("MvlgammaGrad", "dy x", ops.mvlgamma, p=REQUIRED)
-PReLUGrad = _of("PReLUGrad", "dy x x", ops.prelu)
-ReLU6Grad = _of("ReLU6Grad", "dy x", ops.relu6)
-SiLUGrad = _of("SiLUGrad", "dy x", ops.silu)
-SoftplusGrad = _of("SoftplusGrad", "dy x", ops.softplus)
-SoftShrinkGrad = _of("SoftShrinkGrad", "dy x", ops.softshrink, lambd=0.5)
+MishGradExt = gradients_of("MishGradExt", "dy x", ops.mish)
+MvlgammaGrad = gradients_of("MvlgammaGrad", "dy x", ops.mvlgamma, p=REQUIRED)
+PReLUGrad = gradients_of("PReLUGrad", "dy x x", ops.prelu)
+ReLU6Grad = gradients_of("ReLU6Grad", "dy x", ops.relu6)
+SiLUGrad = gradients_of("SiLUGrad", "dy x", ops.silu)
+SoftplusGrad = gradients_of("SoftplusGrad", "dy x", ops.softplus)
+SoftShrinkGrad = gradients_of("SoftShrinkGrad", "dy x", ops.softshrink, lambd=0.5)
 # From the output `y` of the operator.
 AcoshGrad = primitive("AcoshGrad", lambda y, dy: dy / ops.sinh(y))
 AsinhGrad = primitive("AsinhGrad", lambda y, dy: dy / ops.cosh(y))
@@ -109,15 +110,15 @@ SoftmaxGrad = primitive("SoftmaxGrad", lambda y, dy: y * (dy - ops.sum(y * dy, -
 # ---- arrays -------------------------------------------------------------------------------------------------------
 _MASKS: Final = {f"{kind}_mask": 0 for kind in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
 EinsumGrad = configured(
-    "EinsumGrad", lambda x, dy, equation: _GRADIENTS(lambda *inputs: ops.einsum(equation, *inputs))(*x, dy),
+    "EinsumGrad", lambda x, dy, equation: GRADIENTS(lambda *inputs: ops.einsum(equation, *inputs))(*x, dy),
     equation=REQUIRED,
 )
 FlattenGrad = primitive("FlattenGrad", lambda dy, shape: ops.reshape(dy, shape))
-GatherDGradV2 = _of("GatherDGradV2", "x k k dy", ops.gather_d)
-PdistGrad = _of("PdistGrad", "dy x -", ops.pdist, p=2.0)
-MaskedSelectGrad = _of("MaskedSelectGrad", "x k dy", ops.masked_select)
-SliceGrad = _of("SliceGrad", "dy x k k", ops.slice)
-TraceGrad = _of("TraceGrad", "dy s", ops.trace)
+GatherDGradV2 = gradients_of("GatherDGradV2", "x k k dy", ops.gather_d)
+PdistGrad = gradients_of("PdistGrad", "dy x -", ops.pdist, p=2.0)
+MaskedSelectGrad = gradients_of("MaskedSelectGrad", "x k dy", ops.masked_select)
+SliceGrad = gradients_of("SliceGrad", "dy x k k", ops.slice)
+TraceGrad = gradients_of("TraceGrad", "dy s", ops.trace)
 
 
 def _strided_slice_gradient(dy: Tensor, shapex: Sequence[int], *slices: Any, **masks: int) -> Tensor:
@@ -142,7 +143,7 @@ def MedianGrad(
         return y_grad * equal / ops.sum(equal)
     if not keep_dims:
         y_grad, indices = ops.expand_dims(y_grad, axis), ops.expand_dims(indices, axis)
-    gradient: Tensor = _GRADIENTS(lambda x: ops.gather_d(x, axis, indices))(ops.zeros_like(x), y_grad)[0]
+    gradient: Tensor = GRADIENTS(lambda x: ops.gather_d(x, axis, indices))(ops.zeros_like(x), y_grad)[0]
     return gradient
 
 
@@ -167,7 +168,7 @@ def AffineGridGrad(dy: Tensor, size: Sequence[int], *, align_corners: bool = Fal
     """Return the gradient of the affine transformations of a grid."""
     axes = len(size) - 2
     theta = ops.zeros((dy.shape[0], axes, axes + 1), dy.dtype)
-    gradient: Tensor = _GRADIENTS(lambda theta: ops.affine_grid(theta, size, align_corners))(theta, dy)[0]
+    gradient: Tensor = GRADIENTS(lambda theta: ops.affine_grid(theta, size, align_corners))(theta, dy)[0]
     return gradient
 
 
@@ -237,27 +238,29 @@ def LayerNormGradGrad(
         statistics = ops.var(x, axes, 0, True), ops.mean(x, axes, True)
         return _layer_norm_gradients(x, dy, *statistics, gamma, first, 1e-12)
 
-    result: tuple[Tensor, Tensor, Tensor] = _GRADIENTS(gradients)(x, dy, gamma, (d_dx, d_dg, d_db))
+    result: tuple[Tensor, Tensor, Tensor] = GRADIENTS(gradients)(x, dy, gamma, (d_dx, d_dg, d_db))
     return result
 
 
-L2NormalizeGrad = _of("L2NormalizeGrad", "x - dy", _made(ops.L2Normalize), axis=0, epsilon=1e-4)
-LRNGrad = _of("LRNGrad", "dy x -", ops.lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5)
+L2NormalizeGrad = gradients_of("L2NormalizeGrad", "x - dy", made(ops.L2Normalize), axis=0, epsilon=1e-4)
+LRNGrad = gradients_of("LRNGrad", "dy x -", ops.lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5)
 
 # ---- losses -------------------------------------------------------------------------------------------------------
-BinaryCrossEntropyGrad = _of("BinaryCrossEntropyGrad", "x k dy k", ops.binary_cross_entropy, reduction="mean")
-KLDivLossGrad = _of("KLDivLossGrad", "dy x k", ops.kl_div, reduction="mean")
-MultiMarginLossGrad = _of(
+BinaryCrossEntropyGrad = gradients_of("BinaryCrossEntropyGrad", "x k dy k", ops.binary_cross_entropy, reduction="mean")
+KLDivLossGrad = gradients_of("KLDivLossGrad", "dy x k", ops.kl_div, reduction="mean")
+MultiMarginLossGrad = gradients_of(
     "MultiMarginLossGrad", "dy x k k",
     lambda x, target, weight=None, **settings: ops.multi_margin_loss(x, target, weight=weight, **settings),
     p=1, margin=1.0, reduction="mean",
 )
-MultilabelMarginLossGrad = _of("MultilabelMarginLossGrad", "dy x k -", ops.multilabel_margin_loss, reduction="mean")
+MultilabelMarginLossGrad = gradients_of(
+    "MultilabelMarginLossGrad", "dy x k -", ops.multilabel_margin_loss, reduction="mean"
+)
 SigmoidCrossEntropyWithLogitsGrad = primitive(
     "SigmoidCrossEntropyWithLogitsGrad", lambda x, y, dy: dy * (ops.sigmoid(x) - y)
 )
-SmoothL1LossGrad = _of("SmoothL1LossGrad", "x k dy", ops.smooth_l1_loss, beta=1.0, reduction="none")
-SoftMarginLossGrad = _of("SoftMarginLossGrad", "x k dy", ops.soft_margin_loss, reduction="mean")
+SmoothL1LossGrad = gradients_of("SmoothL1LossGrad", "x k dy", ops.smooth_l1_loss, beta=1.0, reduction="none")
+SoftMarginLossGrad = gradients_of("SoftMarginLossGrad", "x k dy", ops.soft_margin_loss, reduction="mean")
 
 
 @as_primitive()
@@ -267,248 +270,7 @@ def NLLLossGrad(
 ) -> Tensor:
     """Return the gradient of log probabilities; for a mean, by the sum of the weights of the rows."""
     loss = ops.NLLLoss("none" if reduction == "none" else "sum", ignore_index)
-    gradient: Tensor = _GRADIENTS(lambda x: loss(x, labels, weight)[0])(logits, dy)[0]
+    gradient: Tensor = GRADIENTS(lambda x: loss(x, labels, weight)[0])(logits, dy)[0]
     return gradient / total_weight if reduction == "mean" else gradient
-
-
-# ---- pooling, convolutions and images ------------------------------------------------------------------------------
-_POOL: Final = {"kernel_size": 1, "strides": 1, "pad_mode": "VALID", "data_format": "NCHW"}
-_SAMPLING: Final = {"interpolation_mode": "bilinear", "padding_mode": "zeros", "align_corners": False}
-_ALIGNED: Final = {"align_corners": False, "half_pixel_centers": False}
-AdaptiveAvgPool2DGrad = _of("AdaptiveAvgPool2DGrad", "dy s size", ops.adaptive_avg_pool2d)
-AdaptiveAvgPool3DGrad = _of("AdaptiveAvgPool3DGrad", "dy s size", ops.adaptive_avg_pool3d)
-AvgPoolGrad = _of("AvgPoolGrad", "x - dy", _made(ops.AvgPool), **_POOL)
-MaxPoolGrad = _of("MaxPoolGrad", "x - dy", _made(ops.MaxPool), **_POOL)
-MaxPool3DGrad = _of(
-    "MaxPool3DGrad", "x - dy", _made(ops.MaxPool3D), kernel_size=1, strides=1,
-    pad_mode="VALID", pad_list=0, data_format="NCDHW",
-)
-
-
-def _tangents(pool: Callable[..., Any]) -> Callable[..., Tensor]:
-    """Return the derivative of the gradient of a pool by the output's gradient: what `grad` has at the maxima."""
-    return lambda x, y, grad, **settings: ops.jvp(pool(**settings), x, grad)[1]
-
-
-MaxPoolGradGrad = configured("MaxPoolGradGrad", _tangents(ops.MaxPool), kernel_size=1, strides=1, pad_mode="VALID")
-MaxPool3DGradGrad = configured(
-    "MaxPool3DGradGrad", _tangents(ops.MaxPool3D), kernel_size=(1, 1, 1), strides=(1, 1, 1), pad_mode="VALID",
-    data_format="NCDHW",
-)
-_WITH_ARGMAX: Final = {"strides": None, "pads": 0, "dilation": (1, 1), "ceil_mode": False, "argmax_type": int64}
-
-
-def _by_argmax(axes: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """Return the gradient of a pool's input by the places of the maxima, and the derivative of that by the output's.
-
-    `axes`: The number of leading axes that the places, counted through the others, do not count.
-    """
-
-    def at_maxima(x: Tensor, grad: Tensor, argmax: Tensor, **_: Any) -> Tensor:
-        rows, places = (ops.reshape(value, (*value.shape[:axes], -1)) for value in (grad, argmax))
-        return ops.reshape(ops.gather_d(rows, axes, places), argmax.shape)
-
-    def gradient(x: Tensor, dy: Tensor, argmax: Tensor, **_: Any) -> Tensor:
-        result: Tensor = _GRADIENTS(lambda x: at_maxima(x, x, argmax))(x, dy)[0]
-        return result
-
-    return gradient, at_maxima
-
-
-_of_maxima, _at_maxima = _by_argmax(1)
-_of_spatial_maxima, _ = _by_argmax(2)
-FractionalMaxPoolGradWithFixedKsize = configured(
-    "FractionalMaxPoolGradWithFixedKsize", _of_spatial_maxima, data_format="NCHW"
-)
-FractionalMaxPool3DGradWithFixedKsize = configured(
-    "FractionalMaxPool3DGradWithFixedKsize", _of_spatial_maxima, data_format="NCDHW"
-)
-
-
-@as_primitive()
-def FractionalMaxPoolGrad(
-    orig_input: Tensor, orig_output: Tensor, out_backprop: Tensor, row_pooling_sequence: Tensor,
-    col_pooling_sequence: Tensor, *, overlapping: bool = False,
-) -> Tensor:
-    """Return the gradient at the maxima of groups of rows and columns."""
-    bounds = (row_pooling_sequence, col_pooling_sequence, overlapping)
-    gradient: Tensor = _GRADIENTS(lambda x: maxima(x, *bounds))(orig_input, out_backprop)[0]
-    return gradient
-
-
-@as_primitive()
-def FractionalAvgPoolGrad(
-    orig_input_tensor_shape: Tensor, out_backprop: Tensor, row_pooling_sequence: Tensor, col_pooling_sequence: Tensor,
-    *, overlapping: bool = False,
-) -> Tensor:
-    """Return the gradient of the means of groups of rows and columns, of an input of a shape."""
-    x = ops.zeros(sizes_of("FractionalAvgPoolGrad", orig_input_tensor_shape), out_backprop.dtype)
-    bounds = (row_pooling_sequence, col_pooling_sequence, overlapping)
-    gradient: Tensor = _GRADIENTS(lambda x: means(x, *bounds))(x, out_backprop)[0]
-    return gradient
-
-
-MaxPoolGradWithArgmax = configured("MaxPoolGradWithArgmax", _of_maxima, **_POOL)
-MaxPoolGradGradWithArgmax = configured(
-    "MaxPoolGradGradWithArgmax", _at_maxima, kernel_size=1, strides=1, pad_mode="VALID"
-)
-MaxPoolGradWithArgmaxV2 = configured(
-    "MaxPoolGradWithArgmaxV2", _of_spatial_maxima, kernel_size=REQUIRED, **_WITH_ARGMAX
-)
-MaxPool3DGradWithArgmax = configured(
-    "MaxPool3DGradWithArgmax", _of_spatial_maxima, **({"ksize": REQUIRED} | _WITH_ARGMAX | {
-        "strides": REQUIRED, "pads": REQUIRED, "dilation": (1, 1, 1), "data_format": "NCDHW"
-    })
-)
-
-
-def _normalized(
-    dy: Tensor, x: Tensor, scale: Tensor, mean: Tensor, variance: Tensor, reserve: Tensor, **settings: Any
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of `x`, the scale and the bias; in training the mean and variance are those of `x`."""
-    del reserve
-    normalize = ops.BatchNorm(**settings)
-    gradients: tuple[Tensor, Tensor, Tensor] = _GRADIENTS(
-        lambda x, scale, bias: normalize(x, scale, bias, ops.identity(mean), ops.identity(variance))[0]
-    )(x, scale, ops.zeros_like(scale), dy)
-    return gradients
-
-
-def _normalized_twice(
-    x: Tensor, dy: Tensor, scale: Tensor, mean: Tensor, variance: Tensor, d_dx: Tensor, d_dscale: Tensor,
-    d_dbias: Tensor, **settings: Any,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of `_normalized` by its `x`, `dy` and scale."""
-    result: tuple[Tensor, Tensor, Tensor] = _GRADIENTS(
-        lambda x, dy, scale: _normalized(dy, x, scale, mean, variance, scale, **settings)
-    )(x, dy, scale, (d_dx, d_dscale, d_dbias))
-    return result
-
-
-_OF_BATCH: Final = {"is_training": False, "epsilon": 1e-5, "data_format": "NCHW"}
-BatchNormGrad = configured("BatchNormGrad", _normalized, **_OF_BATCH)
-BatchNormGradGrad = configured("BatchNormGradGrad", _normalized_twice, **_OF_BATCH)
-
-
-@as_primitive()
-def InstanceNormV2Grad(
-    dy: Tensor, x: Tensor, gamma: Tensor, mean: Tensor, variance: Tensor, save_mean: Tensor, save_variance: Tensor, *,
-    is_training: bool = True, epsilon: float = 1e-5,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of `x`, gamma and beta; `save_variance` is the reciprocal of a standard deviation."""
-    scale = save_variance if is_training else ops.rsqrt(variance + epsilon)
-    normal = (x - (save_mean if is_training else mean)) * scale
-    of_gamma, of_beta = ops.sum(dy * normal, (2, 3), True), ops.sum(dy, (2, 3), True)
-    if is_training:
-        dy = dy - (of_beta + normal * of_gamma) / (x.shape[2] * x.shape[3])
-    return dy * gamma * scale, of_gamma, of_beta
-
-
-def _convolution(convolution: Any) -> Callable[..., Tensor]:
-    def convolved(x: Tensor, weight: Tensor, pad_list: Any = None, **settings: Any) -> Tensor:
-        # As in MindSpore the size of the window is that of the weight, whatever the settings say.
-        spatial = weight.ndim - 2
-        own = {"out_channel": int(weight.shape[0]), "kernel_size": tuple(map(int, weight.shape[2:]))}
-        steps = {key: settings[key] for key in ("stride", "dilation") if isinstance(settings[key], tuple)}
-        own |= {key: value[-spatial:] for key, value in steps.items()}
-        result: Tensor = convolution(**settings | own)(x, weight)
-        return result
-
-    return convolved
-
-
-Conv2DBackpropFilter = _of(
-    "Conv2DBackpropFilter", "dy k s", _convolution(ops.Conv2D), out_channel=REQUIRED,
-    kernel_size=REQUIRED, pad_mode="valid", pad=0, pad_list=(0, 0, 0, 0), mode=1, stride=(1, 1),
-    dilation=(1, 1, 1, 1), group=1, data_format="NCHW",
-)
-_OF_VOLUMES: Final = {
-    "out_channel": REQUIRED, "kernel_size": REQUIRED, "mode": 1, "pad_mode": "valid", "pad": 0, "stride": 1,
-    "dilation": 1, "group": 1, "data_format": "NCDHW",
-}
-Conv3DBackpropFilter = _of("Conv3DBackpropFilter", "k dy s", _convolution(ops.Conv3D), **_OF_VOLUMES)
-Conv3DBackpropInput = _of(
-    "Conv3DBackpropInput", "k dy s", lambda weight, x, **settings: _convolution(ops.Conv3D)(x, weight, **settings),
-    **_OF_VOLUMES,
-)
-DeformableOffsetsGrad = _of(
-    "DeformableOffsetsGrad", "dy x x", deformable_offsets, strides=REQUIRED, pads=REQUIRED, kernel_size=REQUIRED,
-    dilations=(1, 1, 1, 1), data_format="NCHW", deformable_groups=1, modulated=True,
-)
-CropAndResizeGradBoxes = configured(
-    "CropAndResizeGradBoxes",
-    lambda dy, images, boxes, box_index, method: _GRADIENTS(
-        lambda boxes: ops.crop_and_resize(images, boxes, box_index, tuple(dy.shape[1:3]), method)
-    )(boxes, dy)[0], method="bilinear",
-)
-
-
-@as_primitive()
-def CropAndResizeGradImage(
-    grads: Tensor, boxes: Tensor, box_index: Tensor, image_size: Tensor, *, T: DTypeLike, method: str = "bilinear"
-) -> Tensor:
-    """Return the gradient of images of the shape `image_size`, in the dtype `T`."""
-    images = ops.zeros(sizes_of("CropAndResizeGradImage", image_size), T)
-    gradient: Tensor = _GRADIENTS(
-        lambda images: ops.crop_and_resize(images, boxes, box_index, tuple(grads.shape[1:3]), method)
-    )(images, ops.cast(grads, T))[0]
-    return gradient
-
-
-GridSampler2DGrad = _of("GridSampler2DGrad", "dy x x", _made(ops.GridSampler2D), **_SAMPLING)
-GridSampler3DGrad = _of("GridSampler3DGrad", "dy x x", _made(ops.GridSampler3D), **_SAMPLING)
-ResizeBicubicGrad = _of("ResizeBicubicGrad", "dy x size", _made(ops.ResizeBicubic), **_ALIGNED)
-ResizeBilinearGrad = _of("ResizeBilinearGrad", "dy x size", _made(ops.ResizeBilinearV2), **_ALIGNED)
-ResizeLinear1DGrad = _of(
-    "ResizeLinear1DGrad", "dy x size", lambda x, size, **settings: ops.ResizeLinear1D(**settings)(x, size[0]),
-    coordinate_transformation_mode="align_corners",
-)
-UpsampleNearest3DGrad = _of(
-    "UpsampleNearest3DGrad", "dy s k k", lambda x, size=None, scales=None: ops.UpsampleNearest3D()(x, size, scales)
-)
-UpsampleTrilinear3DGrad = _of(
-    "UpsampleTrilinear3DGrad", "dy s k k",
-    lambda x, size=None, scales=None, align_corners=False: ops.UpsampleTrilinear3D(align_corners)(x, size, scales),
-    align_corners=False,
-)
-
-
-def _position_sensitive(
-    dy: Tensor, rois: Tensor, input_size: int | Sequence[int], output_dim: int, group_size: int, **settings: Any
-) -> Tensor:
-    sizes = (input_size, input_size) if isinstance(input_size, int) else tuple(input_size)
-    expected = (rois.shape[0] * rois.shape[2], output_dim, group_size, group_size)
-    if tuple(dy.shape) != expected:
-        raise RuntimeError(str(checks.fail_value(
-            "PSROIPoolingGrad", f"the gradient must have shape {expected}", tuple(dy.shape), f"ops.zeros({expected})"
-        )))
-    x = ops.zeros((rois.shape[0], output_dim * group_size**2, *sizes), dy.dtype)
-    pool = ops.PSROIPooling(group_size=group_size, output_dim=output_dim, **settings)
-    gradient: Tensor = _GRADIENTS(lambda x: pool(x, rois))(x, dy)[0]
-    return gradient
-
-
-PSROIPoolingGrad = configured(
-    "PSROIPoolingGrad", _position_sensitive, input_size=REQUIRED, spatial_scale=REQUIRED, group_size=REQUIRED,
-    output_dim=REQUIRED,
-)
-ROIAlignGrad = _of(
-    "ROIAlignGrad", "dy k s", lambda rois, x, **settings: ops.ROIAlign(**settings)(x, rois), pooled_height=REQUIRED,
-    pooled_width=REQUIRED, spatial_scale=REQUIRED, sample_num=2,
-)
-
-
-def _of_nearest(name: str) -> Any:
-    def gradients(dy: Tensor, size: Sequence[int], **settings: Any) -> Tree:
-        def output(x: Tensor) -> Tensor:
-            return ops.ResizeNearestNeighborV2(**settings)(x, tuple(dy.shape[2:]))
-
-        return _GRADIENTS(output)(ops.zeros((*dy.shape[:2], *map(int, size)), dy.dtype), dy)[0]
-
-    return configured(name, gradients, **_ALIGNED)
-
-
-ResizeNearestNeighborGrad = _of_nearest("ResizeNearestNeighborGrad")
-ResizeNearestNeighborV2Grad = _of_nearest("ResizeNearestNeighborV2Grad")
 
 serve_names(__name__)

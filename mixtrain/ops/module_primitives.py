@@ -13,12 +13,7 @@ from mixtrain.dtype import as_dtype, float32, int32
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops.complex_numbers import eigh
 from mixtrain.ops.deformable import deformable_offsets
-from mixtrain.ops.derivative_primitives import (  # noqa: F401
-    ConcatOffsetV1,
-    Conv3DBackpropInput,
-    CropAndResizeGradBoxes,
-    CropAndResizeGradImage,
-)
+from mixtrain.ops.derivative_primitives import ConcatOffsetV1  # noqa: F401
 from mixtrain.ops.diagonals import FillDiagonal  # noqa: F401
 from mixtrain.ops.fractional_pool import FractionalMaxPoolWithFixedKsize  # noqa: F401
 from mixtrain.ops.indexing import flat_positions, scatter_flat
@@ -33,6 +28,7 @@ from mixtrain.ops.sparse_updates import (  # noqa: F401
     SparseApplyRMSProp,
 )
 from mixtrain.ops.updates import ApplyAdamWithAmsgrad, FusedAdaFactor, FusedAdaFactorWithGlobalNorm  # noqa: F401
+from mixtrain.ops.window_derivatives import Conv3DBackpropInput, CropAndResizeGradBoxes, CropAndResizeGradImage  # noqa: F401
 from mixtrain.ops.writes import write
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 

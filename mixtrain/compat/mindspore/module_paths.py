@@ -14,6 +14,7 @@ from mixtrain.compat.mindspore.refused_names import REFUSED, stub
 from mixtrain.lazy_names import find_with, serve_names
 
 _INNER: Final = "mixtrain.compat.mindspore.inner_names"
+_DERIVATIVES: Final = ("mixtrain.ops.derivative_primitives", "mixtrain.ops.window_derivatives")
 _PRIMITIVES: Final = ("mixtrain.ops.module_primitives", "mixtrain.ops.sparse_primitives")
 _THOR: Final = "mixtrain.compat.mindspore.train.thor_model"
 _CUSTOM_LOOP: Final = "mixtrain.compat.mindspore.train.custom_loop"
@@ -111,7 +112,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         "primitive",
     )), ("mixtrain.ops", "mixtrain.ops.unlisted", _EXT_FUNCTIONS)),
     **dict.fromkeys((f"mixtrain.ops.auto_generate{part}" for part in ("", ".gen_ops_def", ".gen_ops_prim")), (
-        "mixtrain.ops", "mixtrain.ops.unlisted", "mixtrain.ops.derivative_primitives", *_PRIMITIVES,
+        "mixtrain.ops", "mixtrain.ops.unlisted", *_DERIVATIVES, *_PRIMITIVES,
         _EXT_FUNCTIONS,
     )),
     # Where MindSpore has a function and a primitive of one name, as `identity`, these have the primitive.
@@ -120,7 +121,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         ".linalg_ops", ".manually_defined", ".manually_defined.ops_def", ".math_ops", ".nn_ops", ".other_ops",
         ".random_ops", ".sparse_ops", ".spectral_ops", "._sequence_ops",
     )), ("mixtrain.ops.unlisted", "mixtrain.ops", *_PRIMITIVES)),
-    "mixtrain.ops.operations._grad_ops": ("mixtrain.ops.derivative_primitives",),
+    "mixtrain.ops.operations._grad_ops": _DERIVATIVES,
     "mixtrain.nn.metrics": ("mixtrain.nn",),
     "mixtrain.nn.metrics.metric": ("mixtrain.nn.metrics",),
     "mixtrain": (_INNER,),
