@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int64, is_float
-from mixtrain.ops.inputs import is_number, sizes_of, tensor
+from mixtrain.ops.inputs import is_number, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import as_primitive, primitives
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
@@ -95,7 +95,10 @@ def arange(
             raise checks.fail_value("ops.arange", f"{name} must have no axes", tuple(value.shape), f"{name}={name}[0]")
     if is_number(step) and step == 0:
         raise checks.fail_value("ops.arange", "step must not be 0", step, "step=1")
-    fractional = any(isinstance(value, float) for value in (start, end, step))
+    fractional = any(
+        is_float(tensor_dtype(value)) if hasattr(value, "dtype") else isinstance(value, float)
+        for value in (start, end, step)
+    )
     dtype = backend.canonical_dtype(as_dtype((float32 if fractional else int64) if dtype is None else dtype))
     if fractional and not is_float(as_dtype(dtype)):
         return keras.ops.cast(keras.ops.arange(start, end, step, dtype=float32), dtype)
