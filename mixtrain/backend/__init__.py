@@ -44,7 +44,8 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     )
     from mixtrain.backend.tensorflow.control import call_python, computed_by_numpy, cond, scan, write_after
     from mixtrain.backend.tensorflow.device import (
-        can_fork, describe_device, device_of, has_started, peak_memory, tf32_products, version,
+        can_fork, describe_device, device_memory, device_of, has_started, peak_memory, restart_peak, synchronize,
+        tf32_products, version,
     )
     from mixtrain.backend.tensorflow.elements import DevicePut, Stacked
     from mixtrain.backend.tensorflow.export import write_onnx, write_saved_model
@@ -91,7 +92,8 @@ else:
     )
     from mixtrain.backend.jax.control import call_python, computed_by_numpy, cond, scan, write_after
     from mixtrain.backend.jax.device import (
-        can_fork, describe_device, device_of, has_started, peak_memory, tf32_products, version,
+        can_fork, describe_device, device_memory, device_of, has_started, peak_memory, restart_peak, synchronize,
+        tf32_products, version,
     )
     from mixtrain.backend.jax.elements import DevicePut, Stacked
     from mixtrain.backend.jax.export import write_onnx, write_saved_model

@@ -14,6 +14,7 @@ from mixtrain.compat.mindspore.refused_names import REFUSED, stub
 from mixtrain.lazy_names import find_with, serve_names
 
 _INNER: Final = "mixtrain.compat.mindspore.inner_names"
+_RUNTIME: Final = "mixtrain.compat.mindspore.runtime"
 _THOR: Final = "mixtrain.compat.mindspore.train.thor_model"
 _CUSTOM_LOOP: Final = "mixtrain.compat.mindspore.train.custom_loop"
 _EXT: Final = "mixtrain.mint.nn.ext"
@@ -122,13 +123,17 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.ops.operations._grad_ops": ("mixtrain.ops.derivative_primitives",),
     "mixtrain.nn.metrics": ("mixtrain.nn",),
     "mixtrain.nn.metrics.metric": ("mixtrain.nn.metrics",),
-    "mixtrain": (_INNER,),
+    "mixtrain": (_INNER, _RUNTIME),
+    **dict.fromkeys(
+        (f"mixtrain.hal{path}" for path in ("", ".device", ".event", ".memory", ".stream")), (_RUNTIME,)
+    ),
     **dict.fromkeys(
         ("mixtrain.parallel._auto_parallel_context", "mixtrain.parallel._utils"),
         ("mixtrain.compat.mindspore.parallel_utils",),
     ),
     **dict.fromkeys(("mixtrain.scipy.ops_wrapper", "mixtrain.scipy.utils"), ("mixtrain.scipy.ops",)),
-    "mixtrain.runtime": ("mixtrain.common.accepted",),
+    "mixtrain.runtime": ("mixtrain.common.accepted", _RUNTIME),
+    **dict.fromkeys((f"mixtrain.runtime.{path}" for path in ("event", "memory", "stream")), (_RUNTIME,)),
     "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization", _THOR),
     "mixtrain.train.amp": ("mixtrain.amp",),
     "mixtrain.train.callback": ("mixtrain.train", _CUSTOM_LOOP, _CHECKPOINT_FILES),

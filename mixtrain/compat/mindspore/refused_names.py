@@ -31,11 +31,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     "mixtrain": {
         **dict.fromkeys(("Profiler", "flops_collection"), _PROFILE),
         **dict.fromkeys((
-            "Event", "Stream", "StreamCtx", "StreamLimitCtx", "communication_stream", "current_stream",
-            "default_stream", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_replay",
-            "memory_reserved", "memory_stats", "ms_memory_recycle", "reset_max_memory_allocated",
-            "reset_max_memory_reserved", "reset_peak_memory_stats", "set_cpu_affinity", "set_cur_stream",
-            "set_memory", "synchronize",
+            "StreamLimitCtx", "memory_replay", "ms_memory_recycle", "set_cpu_affinity", "set_memory",
         ), _RUNTIME),
         **dict.fromkeys((
             "Cifar100ToMR", "Cifar10ToMR", "CsvToMR", "FileReader", "FileWriter", "ImageNetToMR", "MindPage",
