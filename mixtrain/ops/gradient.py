@@ -11,7 +11,14 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.boundary import in_mode, to_backend_tensors, to_current_values, to_tensors, wants_tensors
+from mixtrain.boundary import (
+    in_mode,
+    refuse_without_gradients,
+    to_backend_tensors,
+    to_current_values,
+    to_tensors,
+    wants_tensors,
+)
 from mixtrain.dtype import as_dtype, bool_, float32, int64, is_complex, is_float, wider
 from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.parameter_reads import on_trial, parameter_read_dtype, parameters_read_as
@@ -85,6 +92,7 @@ def differentiate(
     without `requires_grad` is zeros. `sens`: The gradient of the outputs: None for 1 everywhere, a number, a tensor, or
     one for each output. `only_first`: Whether only the first output counts.
     """
+    refuse_without_gradients(where)
     wants = wants_tensors(inputs, named)
     names, passed = tuple(named), (*inputs, *named.values())
     hooks: list[Any] = [getattr(value, "gradient_hooks", None) for value in passed]

@@ -39,7 +39,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     )), ("mixtrain",)),
     "mixtrain.common.dtype": ("mixtrain.dtype", _INNER),
     "mixtrain.common.np_dtype": ("ml_dtypes",),
-    "mixtrain.common.parameter": ("mixtrain",),
+    "mixtrain.common.parameter": ("mixtrain", _INNER),
     "mixtrain.common.seed": ("mixtrain.seed", _INNER),
     "mixtrain.common.tensor": ("mixtrain",),
     **dict.fromkeys(
