@@ -16,6 +16,7 @@ from mixtrain.lazy_names import find_with, serve_names
 _INNER: Final = "mixtrain.compat.mindspore.inner_names"
 _RUNTIME: Final = "mixtrain.compat.mindspore.runtime"
 _THOR: Final = "mixtrain.compat.mindspore.train.thor_model"
+_DATASET_HELPER: Final = "mixtrain.compat.mindspore.train.dataset_helper"
 _CUSTOM_LOOP: Final = "mixtrain.compat.mindspore.train.custom_loop"
 _EXT: Final = "mixtrain.mint.nn.ext"
 _EXT_FUNCTIONS: Final = "mixtrain.mint.ext_functions"
@@ -131,10 +132,13 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         ("mixtrain.parallel._auto_parallel_context", "mixtrain.parallel._utils"),
         ("mixtrain.compat.mindspore.parallel_utils",),
     ),
+    "mixtrain.parallel.nn": ("mixtrain.nn.wrap.micro_batches",),
     **dict.fromkeys(("mixtrain.scipy.ops_wrapper", "mixtrain.scipy.utils"), ("mixtrain.scipy.ops",)),
     "mixtrain.runtime": ("mixtrain.common.accepted", _RUNTIME),
     **dict.fromkeys((f"mixtrain.runtime.{path}" for path in ("event", "memory", "stream")), (_RUNTIME,)),
     "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization", _THOR),
+    "mixtrain.runtime": ("mixtrain.common.accepted",),
+    "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization", _THOR, _DATASET_HELPER),
     "mixtrain.train.amp": ("mixtrain.amp",),
     "mixtrain.train.callback": ("mixtrain.train", _CUSTOM_LOOP, _CHECKPOINT_FILES),
     **dict.fromkeys(
@@ -151,7 +155,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.train.serialization": ("mixtrain", _INNER),
     **dict.fromkeys((f"mixtrain.train.{path}" for path in (
         "data_sink", "dataset_helper", "summary", "summary.summary_record", "train_thor.dataset_helper",
-    )), ("mixtrain.train",)),
+    )), ("mixtrain.train", _DATASET_HELPER)),
     **dict.fromkeys(
         ("mixtrain.train.train_thor", "mixtrain.train.train_thor.convert_utils"), (_THOR, "mixtrain.train")
     ),

@@ -50,7 +50,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         ), _PARALLEL),
         **dict.fromkeys(("obfuscate_ckpt", "load_obf_params_into_net", "obfuscate_model"), _CRYPTO),
         **dict.fromkeys(("Symbol", "set_dump", "MsDispatchMode", "enable_dynamic"), _COMPILER),
-        **dict.fromkeys(("DatasetHelper", "connect_network_with_dataset"), "Model feeds itself. Write Model.train"),
         "export_split_mindir": "MINDIR graphs are not written. Write export(..., file_format=\"SAVED_MODEL\")",
     },
     "mixtrain.ops": {
@@ -88,12 +87,11 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "SampledSoftmaxLoss": _RANDOM,
         **dict.fromkeys(("VirtualDatasetCellTriple", "PipelineGradReducer", "grad_scale", "shard_grad_scale",
                          "AdaSumByDeltaWeightWrapCell", "AdaSumByGradWrapCell"), _PARALLEL),
-        "GradAccumulationCell": "it belongs to pipelines of several devices. Write a loop with mixtrain.grad",
+        "GradAccumulationCell": "on one device MindSpore's trains nothing. Write Model(..., accumulate_steps=n)",
         "no_init_parameters": "values exist from the start. Write the network without it",
         "transformer": "it was moved to a library of its own. Write nn.MultiheadAttention and Cells",
     },
     "mixtrain.train": {
-        **dict.fromkeys(("DatasetHelper", "connect_network_with_dataset"), "Model feeds itself. Write Model.train"),
         "FlopsUtilizationCollector": _PROFILE,
         "TrainFaultTolerance": "it is for clusters of Ascend. Write ModelCheckpoint, and train(..., resume=...)",
         "SummaryLandscape": _LANDSCAPE,
@@ -167,7 +165,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     }),
     **dict.fromkeys((
         "mixtrain.parallel", "mixtrain.parallel._cost_model_context", "mixtrain.parallel._utils",
-        "mixtrain.parallel.auto_parallel",
+        "mixtrain.parallel.auto_parallel", "mixtrain.parallel.nn",
     ), {
         "*": _PARALLEL,
     }),
