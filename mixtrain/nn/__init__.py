@@ -27,7 +27,7 @@ from mixtrain.nn.layer import (
 from mixtrain.nn.loss import (
     BCELoss, BCEWithLogitsLoss, CosineEmbeddingLoss, CrossEntropyLoss, DiceLoss, FocalLoss, HingeEmbeddingLoss,
     HuberLoss, KLDivLoss, L1Loss, LossBase, MAELoss, MSELoss, MarginRankingLoss, MultiClassDiceLoss, NLLLoss, RMSELoss,
-    SmoothL1Loss, SoftMarginLoss, SoftmaxCrossEntropyWithLogits, TripletMarginWithDistanceLoss,
+    SampledSoftmaxLoss, SmoothL1Loss, SoftMarginLoss, SoftmaxCrossEntropyWithLogits, TripletMarginWithDistanceLoss,
     _Loss,
 )
 from mixtrain.nn.metrics import (
@@ -80,7 +80,7 @@ __all__ = [
     "PixelUnshuffle", "PoissonNLLLoss", "PolynomialDecayLR", "Precision", "ProximalAdagrad", "RMSELoss", "RMSProp",
     "RNN", "RNNCell", "ROC", "RReLU", "Range", "ReLU", "ReLU6", "Recall", "ReduceLogSumExp", "ReflectionPad1d",
     "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ResizeBilinear",
-    "RootMeanSquareDistance", "Rprop", "SGD", "SSIM", "SeLU",
+    "RootMeanSquareDistance", "Rprop", "SGD", "SSIM", "SampledSoftmaxLoss", "SeLU",
     "SequentialCell", "SiLU", "Sigmoid", "SmoothL1Loss",
     "SoftMarginLoss", "SoftShrink", "Softmax", "Softmax2d", "SoftmaxCrossEntropyWithLogits", "Softmin", "Softsign",
     "SparseTensorDenseMatmul", "SparseToDense", "SyncBatchNorm", "Tanh", "Tanhshrink", "Threshold", "TimeDistributed",

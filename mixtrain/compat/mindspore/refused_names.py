@@ -84,7 +84,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "LazyAdam": "gradients are dense here, and every row is stepped. Write nn.Adam",
         **dict.fromkeys(("DenseThor", "Conv2dThor", "EmbeddingThor", "EmbeddingLookupThor"), "thor is not offered. "
                         "Write the layer of that name without Thor"),
-        "SampledSoftmaxLoss": _RANDOM,
         **dict.fromkeys(("VirtualDatasetCellTriple", "PipelineGradReducer", "grad_scale", "shard_grad_scale",
                          "AdaSumByDeltaWeightWrapCell", "AdaSumByGradWrapCell"), _PARALLEL),
         "GradAccumulationCell": "on one device MindSpore's trains nothing. Write Model(..., accumulate_steps=n)",
