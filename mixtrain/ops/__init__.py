@@ -178,6 +178,7 @@ from mixtrain.ops.patches import (
 from mixtrain.ops.diagonals import (
     MatrixDiagPartV3, MatrixDiagV3, MatrixSetDiagV3, matrix_diag, matrix_diag_part, matrix_set_diag,
 )
+from mixtrain.ops.custom import Custom
 from mixtrain.ops.ctc import CTCLoss, CTCLossV2, ctc_loss
 from mixtrain.ops.settings import (
     AdaptiveMaxPool2D, AdaptiveMaxPool3D, Addcdiv, Addcmul, BartlettWindow, BatchNorm, Bincount, BlackmanWindow,
@@ -243,7 +244,7 @@ __all__ = [
     "CTCLossV2", "Cast", "Cauchy", "Ceil", "ChannelShuffle", "CheckNumerics", "CheckValid", "Cholesky", "CholeskySolve",
     "Col2Im", "CompareAndBitpack", "Complex", "ComplexAbs", "Concat", "Conj", "ConjugateTranspose", "Conv2D",
     "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Cos", "Cosh", "CropAndResize", "Cross", "CumProd", "CumSum",
-    "Cummax", "Cummin", "CumulativeLogsumexp", "DType", "DataFormatDimMap", "DataFormatVecPermute", "Depend",
+    "Cummax", "Cummin", "CumulativeLogsumexp", "Custom", "DType", "DataFormatDimMap", "DataFormatVecPermute", "Depend",
     "DepthToSpace", "Diag", "DiagPart", "Digamma", "Div", "DivNoNan", "Dropout", "Dropout2D", "Dropout3D",
     "DynamicShape", "EditDistance", "Eig", "Elu", "EmbeddingLookup", "Eps", "Equal", "EqualCount", "Erf", "Erfc",
     "Erfinv", "Exp", "ExpandDims", "Expm1", "Eye", "FFTWithSize", "FastGeLU", "Fill", "FillV2", "Flatten",

@@ -54,7 +54,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     },
     "mixtrain.ops": {
         **dict.fromkeys((
-            "Custom", "CustomRegOp", "CustomOpBuilder", "DataType", "TBERegOp", "AiCPURegOp", "AkgGpuRegOp",
+            "CustomRegOp", "CustomOpBuilder", "DataType", "TBERegOp", "AiCPURegOp", "AkgGpuRegOp",
             "CpuRegOp", "op_info_register", "custom_info_register", "kernel", "ms_kernel",
         ), _KERNEL),
         **dict.fromkeys((
