@@ -19,23 +19,7 @@ from mixtrain.common.jit_function import trace_call
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.dataset import Dataset
-from mixtrain.dtype import (
-    bfloat16,
-    bool_,
-    complex64,
-    complex128,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from mixtrain.dtype import float32, int32, int64
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops import Primitive
 from mixtrain.ops.sparse import RowTensor
@@ -68,13 +52,6 @@ class _VirtualDatasetCell(Cell):
 
 # ---- dtypes -------------------------------------------------------------------------------------------------------
 int, long, float = int32, int64, float32
-byte, short, intc, intp, ubyte, ushort, uintc, uintp = int8, int16, int32, int64, uint8, uint16, uint32, uint64
-cfloat, cdouble = complex64, complex128
-int_type, uint_type = (int8, int16, int32, int64), (uint8, uint16, uint32, uint64)
-float_type, complex_type = (float16, float32, float64, bfloat16), (complex64, complex128)
-signed_type: Final = (*int_type, *float_type, *complex_type)
-number_type: Final = (*int_type, *uint_type, *float_type, *complex_type)
-all_types: Final = (bool_, *number_type)
 np_bfloat16: Final = ml_dtypes.bfloat16
 
 

@@ -23,7 +23,6 @@ _DEFECTS: Final = "devices are not searched for silent errors. Write the script 
 _SAVED: Final = "what a gradient needs is kept by the backend. Write the function without it"
 _LANDSCAPE: Final = "landscapes of losses are not computed. Write SummaryCollector without them"
 _PROCESSES: Final = "what several processes do together are primitives. Write ops.AllReduce and its like"
-_IN_PLACE: Final = "random numbers are not drawn in place. Write x = ops.uniform(...) or ops.randint(...)"
 _PROFILE: Final = "MindSpore's profiler does not see these backends. Write TensorFlow's or JAX's own profiler"
 
 # By module, then by name; "*" stands for every other public name of a module without available names.
@@ -69,7 +68,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "broadcast", "gather_into_tensor", "init_process_group", "new_group", "recv", "reduce", "reduce_scatter",
             "reduce_scatter_tensor", "scatter_tensor", "send",
         ), _PROCESSES),
-        **dict.fromkeys(("random_", "uniform_", "normal_"), _IN_PLACE),
         "SampleDistortedBoundingBoxV2": _RANDOM,
         **dict.fromkeys((
             "NPUAllocFloatStatus", "NPUClearFloatStatus", "NPUGetFloatStatus", "NPUClearFloatStatusV2",

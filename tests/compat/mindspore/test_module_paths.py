@@ -65,6 +65,7 @@ from mixtrain.device_context.cpu.op_tuning import threads_num
 from mixtrain.nn.layer.pooling import MaxPool2d
 from mixtrain.ops.auto_generate.gen_ops_prim import AddExt
 from mixtrain.ops.vm_impl_registry import vm_impl_registry
+from mixtrain.common import dtype as mstype; mstype.number_type, mstype.byte
 from mixtrain.common.dtype import byte, float_type, intc, number_type, signed_type
 from mixtrain.common.initializer import Initializer, _assignment, _calculate_correct_fan, _calculate_gain, _register
 from mixtrain.common.seed import _get_graph_seed
