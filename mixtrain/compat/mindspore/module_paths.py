@@ -133,6 +133,8 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         ("mixtrain.compat.mindspore.parallel_utils",),
     ),
     "mixtrain.parallel.nn": ("mixtrain.nn.wrap.micro_batches",),
+    **dict.fromkeys((f"mixtrain.parallel{path}" for path in ("", ".algo_parameter_config", ".shard")),
+                    ("mixtrain.compat.mindspore.sharding",)),
     **dict.fromkeys(("mixtrain.scipy.ops_wrapper", "mixtrain.scipy.utils"), ("mixtrain.scipy.ops",)),
     "mixtrain.runtime": ("mixtrain.common.accepted", _RUNTIME),
     **dict.fromkeys((f"mixtrain.runtime.{path}" for path in ("event", "memory", "stream")), (_RUNTIME,)),

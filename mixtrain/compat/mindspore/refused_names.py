@@ -42,10 +42,9 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "SummaryLandscape": _LANDSCAPE,
         **dict.fromkeys((
             "transform_checkpoints", "transform_checkpoint_by_rank", "merge_pipeline_strategys",
-            "rank_list_for_transform",
-            "load_distributed_checkpoint", "merge_sliced_parameter", "build_searched_strategy", "Layout",
-            "set_algo_parameters", "get_algo_parameters", "reset_algo_parameters", "reshard", "parameter_broadcast",
-            "shard", "unified_safetensors", "restore_group_info_list", "sync_pipeline_shared_parameters",
+            "rank_list_for_transform", "load_distributed_checkpoint", "merge_sliced_parameter",
+            "build_searched_strategy", "reshard", "parameter_broadcast", "shard", "unified_safetensors",
+            "restore_group_info_list", "sync_pipeline_shared_parameters",
         ), _PARALLEL),
         **dict.fromkeys(("obfuscate_ckpt", "load_obf_params_into_net", "obfuscate_model"), _CRYPTO),
         **dict.fromkeys(("Symbol", "set_dump", "MsDispatchMode", "enable_dynamic"), _COMPILER),
