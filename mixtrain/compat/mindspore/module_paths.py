@@ -138,8 +138,6 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     **dict.fromkeys(("mixtrain.scipy.ops_wrapper", "mixtrain.scipy.utils"), ("mixtrain.scipy.ops",)),
     "mixtrain.runtime": ("mixtrain.common.accepted", _RUNTIME),
     **dict.fromkeys((f"mixtrain.runtime.{path}" for path in ("event", "memory", "stream")), (_RUNTIME,)),
-    "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization", _THOR),
-    "mixtrain.runtime": ("mixtrain.common.accepted",),
     "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization", _THOR, _DATASET_HELPER),
     "mixtrain.train.amp": ("mixtrain.amp",),
     "mixtrain.train.callback": ("mixtrain.train", _CUSTOM_LOOP, _CHECKPOINT_FILES),
