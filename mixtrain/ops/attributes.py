@@ -1,4 +1,4 @@
-"""What MindSpore's primitives take as settings when they are made: a table of checks, by setting and primitive.
+"""What MindSpore's primitives and cells take as settings when they are made: a table of checks, by setting and class.
 
 The rules were recorded from MindSpore 2.10, which refuses with a TypeError what is of another kind, and with a
 ValueError what is out of range.
@@ -6,7 +6,10 @@ ValueError what is out of range.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -115,10 +118,33 @@ def _four_floats(where: str, name: str, value: Any) -> None:
         raise checks.fail_value(where, f"{name} must have 4 entries", value, write)
 
 
+def _patches(where: str, name: str, value: Any) -> None:
+    write = f"{name}=(1, 2, 2, 1)"
+    checks.instance(where, name, value, (tuple, list), write)
+    if len(value) != 4 or value[0] != 1 or value[3] != 1 or not all(type(size) is int and size > 0 for size in value):
+        raise checks.fail_value(where, f"{name} must be (1, height, width, 1)", value, write)
+
+
+def _weights(where: str, name: str, value: Any) -> None:
+    if isinstance(value, (int, float)) or isinstance(value, (tuple, list)) and not value:
+        raise checks.fail_type(where, f"{name} must be a Tensor", value, f"{name}=Tensor([0.5, 1.0])")
+
+
+def _period(where: str, name: str, value: Any) -> None:
+    if checks.number(where, name, value, at_least=1) != value or isinstance(value, float):
+        raise checks.fail_value(where, f"{name} must be an int", value, f"{name}={int(value)}")
+
+
+def _milestones(where: str, name: str, value: Any) -> None:
+    if not isinstance(value, (tuple, list)) or not all(isinstance(item, int) for item in value):
+        raise checks.fail_type(where, f"{name} must be a list of ints", value, f"{name}=[30, 80]")
+
+
+_NUMBER: Final = functools.partial(checks.number, example=0.5)
 _NEAREST, _REDUCTION = ("bilinear", "nearest"), ("none", "mean", "sum")
 _PADDED: Final = ("SAME", "VALID", "PAD", "Pad", "same", "valid", "pad")
 
-# A check, and the settings that it is of: of the primitives named, or of all that have the setting.
+# A check, and the settings that it is of: of the classes named, or of all primitives that have the setting.
 _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (checks.boolean, {
         **dict.fromkeys((
@@ -132,7 +158,8 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
                      " MaxPoolGradWithArgmaxV2",
         **dict.fromkeys(("exclusive", "reverse"), "CumulativeLogsumexp"), "keep_dims": "LpNorm Median",
         "count_include_pad": "AvgPool3D AvgPool3d", "full": "GaussianNLLLoss", "upper": "CholeskySolve",
-        "zero_infinity": "CTCLossV2",
+        "zero_infinity": "CTCLossV2", "add_cast_fp32": "WithEvalCell",
+        **dict.fromkeys(("scale_grad_by_freq", "sparse"), "Embedding"),
         "use_locking": "Adam ApplyAdagradDA ApplyAdamWithAmsgradV2 ApplyCenteredRMSProp ApplyFtrl ApplyMomentum "
                        "ApplyProximalAdagrad ApplyRMSProp FusedSparseAdam FusedSparseLazyAdam "
                        "FusedSparseProximalAdagrad ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd "
@@ -140,13 +167,11 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
                        "ScatterUpdate SparseApplyAdagradV2",
     }),
     (_integer(), {
-        **dict.fromkeys((
-            "accumulate", "batch_dim", "k", "n", "pooled_height", "pooled_width", "sample_num", "seq_dim",
-        ), ""),
-        "axis": "IndexAdd InplaceIndexAdd Median ScatterAddWithAxis Sort", "blank": "CTCLossV2",
-        "depth_radius": "LRNGrad",
+        **dict.fromkeys(("accumulate", "batch_dim", "k", "n", "pooled_height", "pooled_width", "sample_num"), ""),
+        "axis": "IndexAdd InplaceIndexAdd Median ScatterAddWithAxis Sort Unflatten", "blank": "CTCLossV2",
+        "T_max": "CosineAnnealingLR", "time_axis": "TimeDistributed", "total_iters": "ConstantLR LinearLR PolynomialLR",
         "diagonal": "Tril", "dim": "Renorm", "offset": "TrilIndices TriuIndices", "p": "MvlgammaGrad",
-        "pad": "Randperm",
+        "depth_radius": "LRNGrad", "pad": "Randperm", "seq_dim": "",
         **dict.fromkeys(
             ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), "StridedSliceGrad"
         ),
@@ -160,13 +185,11 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         "seed2": "Multinomial RandomGamma RandomShuffle StandardLaplace",
     }),
     (_integer(1), {
-        **dict.fromkeys((
-            "bins", "count", "group_size", "in_channel", "max_length", "ngram_size", "num_true", "output_dim",
-            "pad_dim_size",
-        ), ""),
+        **dict.fromkeys(("bins", "count", "group_size", "in_channel", "max_length", "ngram_size", "num_true"), ""),
+        **dict.fromkeys(("output_dim", "pad_dim_size"), ""),
         "out_channel": "Conv2DBackpropInput Conv2DTranspose Conv3D Conv3DTranspose", "p": "Mvlgamma Renorm",
         "range_max": "UniformCandidateSampler", "num_sampled": "LogUniformCandidateSampler UniformCandidateSampler",
-        "group": "Conv3D Conv3DTranspose",
+        "group": "Conv3D Conv3DTranspose", "divisor_override": "AvgPool3d",
     }),
     (_integer(2), {"range_max": "LogUniformCandidateSampler"}),
     (_integer(0, 1), {"roi_end_mode": ""}),
@@ -177,15 +200,39 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
             "bias", "extrapolation_value", "gradient_scale", "iou_threshold", "lr", "margin", "maxnorm", "median",
             "sigma", "tolerance", "wh_ratio_clip",
         ), ""),
-        **dict.fromkeys(("alpha", "beta"), "HammingWindow LRN LRNGrad"),
-        **dict.fromkeys(("min", "max"), "Histogram"),
+        **dict.fromkeys(("alpha", "beta"), "HammingWindow LRN LRNGrad"), **dict.fromkeys(("min", "max"), "Histogram"),
         "epsilon": "ApplyAdagradV2 SparseApplyAdagradV2", "spatial_scale": "ROIAlign ROIAlignGrad",
     }),
     (_float(lambda value: 0 <= value <= 1, "from 0 to 1"), {"keep_prob": "Dropout2D Dropout3D DropoutGrad"}),
     (_float(lambda value: value >= 0, "at least 0", 1.0), {"epsilon": "LpNorm", "p": "Pdist"}),
-    (_float(lambda value: value > 0, "above 0"), {
-        "eps": "GaussianNLLLoss", "spatial_scale": "PSROIPooling PSROIPoolingGrad",
+    (_float(lambda value: value > 0, "above 0"),
+     {"eps": "GaussianNLLLoss", "spatial_scale": "PSROIPooling PSROIPoolingGrad"}),
+    # Of cells and schedulers; an int is a number, too, which MindSpore refuses.
+    (_NUMBER, {
+        **dict.fromkeys(("k1", "k2"), "SSIM MSSSIM"), "gamma": "ExponentialLR MultiStepLR StepLR",
+        "eta_min": "CosineAnnealingLR CosineAnnealingWarmRestarts", "norm_type": "Embedding",
+        "margin": "TripletMarginLoss",
     }),
+    (functools.partial(_NUMBER, above=0, at_most=1), {"central_fraction": "CentralCrop", "start_factor": "LinearLR"}),
+    (functools.partial(_NUMBER, at_least=0, at_most=1), {"end_factor": "LinearLR", "factor": "ConstantLR"}),
+    (functools.partial(_NUMBER, at_least=0), {"power": "PolynomialLR"}),
+    (functools.partial(_NUMBER, above=0), {"filter_sigma": "SSIM MSSSIM", "max_val": "PSNR SSIM MSSSIM"}),
+    (functools.partial(checks.integer, at_least=1, example=11), {"filter_size": "SSIM MSSSIM"}),
+    (functools.partial(checks.integer, at_least=-sys.maxsize, example=-1), {
+        **dict.fromkeys(("start_dim", "end_dim"), "Flatten"), "axis": "OneHot",
+        **dict.fromkeys(("begin_norm_axis", "begin_params_axis"), "LayerNorm"),
+        "ignore_index": "CrossEntropyLoss NLLLoss",
+    }),
+    (_period, dict.fromkeys(("T_0", "T_mult"), "CosineAnnealingWarmRestarts")),
+    (_milestones, {"milestones": "MultiStepLR"}),
+    (_kind(int, float, type(None), word="a number", example="1.0"),
+     {"max_norm": "Embedding", "step_size_down": "CyclicLR"}),
+    (_kind(bool, int, float, word="a number", example="0.5"), {"value": "ConstantPad1d ConstantPad2d ConstantPad3d"}),
+    (_weights, {"weight": "CrossEntropyLoss FocalLoss NLLLoss", "weights": "MultiClassDiceLoss"}),
+    (_patches, dict.fromkeys(("ksizes", "strides", "rates"), "Unfold")),
+    (_kind(tuple, list, word="a tuple of numbers", example="(1, 1)"),
+     {"power_factors": "MSSSIM", "unflattened_size": "Unflatten"}),
+    (_kind(int, tuple, list, word="an int or a tuple of ints", example="1"), {"axis": "ReduceLogSumExp"}),
     (_kind(bool, int, float, type(None), word="a number", example="0.5"), {
         **dict.fromkeys(("atol", "lambd", "nan", "neginf", "posinf", "rtol"), ""), "beta": "SmoothL1LossGrad",
     }),
@@ -227,13 +274,15 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_sizes(0, 3), {
         "pads": "MaxPool3DWithArgmax MaxUnpool3D MaxPool3DGradWithArgmax", "strides": "MaxUnpool3D",
     }),
+    (_sizes(0, holes=True), {"output_size": "AdaptiveAvgPool3d"}),
     (_sizes(-math.inf), {"indices": "InplaceAdd InplaceSub"}),
+    (_sizes(-math.inf, none=True), {"axis": "Moments"}),
     (_sizes(-math.inf, lists=True), {"axis": "LpNorm"}),
     (_kind(tuple, list, type(None), word="a tuple of ints", example="(1, 1)"),
      {"output_size": "AdaptiveMaxPool2D", "axis": "ReverseV2"}),
     (_kind(tuple, word="a tuple of ints", example="()"), {"output_shape": "MaxUnpool2D MaxUnpool3D"}),
     (_kind(list, word="a list of ints", example="[1]"), {"size": "Cauchy"}),
-    (_kind(int, type(None), word="an int", example="1"), {"num": "Unstack"}),
+    (_kind(int, type(None), word="an int", example="1"), {"num": "Unstack", "reshape_with_axis": "TimeDistributed"}),
     (_kind(int, tuple, word="an int or a tuple of ints", example="1"), {"output_size": "AdaptiveAvgPool3D"}),
     (_kind(bool, int, tuple, list, type(None), word="an int or a tuple of ints", example="0"),
      {"axis": "L2Normalize L2NormalizeGrad ReduceStd Squeeze"}),
@@ -243,7 +292,9 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         "padding": "AvgPool3d MaxPool3d",
     }),
     (_kind(int, float, word="a float", example="1e-4"), {"epsilon": "L2NormalizeGrad"}),
-    (_kind(str, word="a str", example='"hccl_world_group"'), {"group": "AllGather AllReduce Broadcast ReduceScatter"}),
+    (_kind(str, word="a str", example='"hccl_world_group"'), {
+        "group": "AllGather AllReduce Broadcast ReduceScatter DistributedGradReducer",
+    }),
     (_kind(str, word="a str", example='"sum"'), {"op": "AllReduce ReduceScatter"}),
     (_kind(str, word="a str", example='"valid"'), {
         "pad_mode": "Conv2D Conv2DBackpropInput Conv2DTranspose Conv3DTranspose MaxPool MaxPoolWithArgmax",
@@ -280,9 +331,10 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
      {"reduction": "BinaryCrossEntropyGrad NLLLossGrad SmoothL1LossGrad SoftMarginLossGrad"}),
     (_text(*_REDUCTION, any_kind=True),
      {"reduction": "GaussianNLLLoss MultiLabelSoftMarginLoss MultiMarginLoss MultiMarginLossGrad MultilabelMarginLoss"
-                   " MultilabelMarginLossGrad PoissonNLLLoss"}),
+                   " MultilabelMarginLossGrad PoissonNLLLoss L1LossExt"}),
     (_text(*_REDUCTION, "batchmean", any_kind=True), {"reduction": "KLDivLossGrad"}),
     (_text("none"), {"reduction": "CTCLossV2"}),
+    (_text("same", "valid", "SAME", "VALID"), {"padding": "Unfold"}),
     (_text("none", "add", "mul", "update", "multiply", none=True), {"reduction": "TensorScatterElements"}),
     (_dtype("int32", "int64"), {
         "argmax_type": "MaxPoolWithArgmaxV2", "dtype": "Multinomial TrilIndices TriuIndices", "out_idx": "",
@@ -303,11 +355,36 @@ _FOR_ONE: Final = {
     (name, setting): check
     for check, settings in _ROWS for setting, names in settings.items() for name in names.split()
 }
+_CLASSES: Final = frozenset(name for name, _ in _FOR_ONE)
 
 
-def check_attributes(primitive: str, settings: Mapping[str, Any]) -> None:
-    """Raise a TypeError or a ValueError if a setting of a primitive is not what MindSpore takes."""
-    for name, value in settings.items():
-        check = _FOR_ONE.get((primitive, name)) or _FOR_ALL.get(name)
+def check_attributes(name: str, settings: Mapping[str, Any], *, own: bool = False) -> None:
+    """Raise a TypeError or a ValueError if a setting is not what MindSpore takes; `own`: by rows of the class."""
+    for setting, value in settings.items():
+        check = _FOR_ONE.get((name, setting)) or (None if own else _FOR_ALL.get(setting))
         if check is not None:
-            check(primitive, name, value)
+            check(name, setting, value)
+
+
+def check_settings_of(cls: type) -> None:
+    """Let the `__init__` of a class of this package check what it is given, if the table has rows of the class."""
+    if cls.__name__ in _CLASSES and cls.__module__.startswith("mixtrain."):
+        cls.__init__ = checked(cls.__init__, own=True)  # type: ignore[misc]
+
+
+def checked(init: Callable[..., None], *, own: bool = False) -> Callable[..., None]:
+    """Return the `__init__` of a class with a check of the settings that it is given."""
+    signature = inspect.signature(init)
+
+    @functools.wraps(init)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        ours = next(cls for cls in type(self).__mro__ if cls.__module__.startswith("mixtrain."))
+        if getattr(ours, "__init__") is __init__:  # noqa: B009  Not that of a base, which ours calls.
+            try:
+                given = signature.bind(self, *args, **kwargs).arguments
+            except TypeError:  # Arguments that it does not have, which the call refuses.
+                given = {}
+            check_attributes(ours.__name__, given, own=own)
+        init(self, *args, **kwargs)
+
+    return __init__

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from mixtrain import checks
 from mixtrain.lazy_names import serve_names
-from mixtrain.ops.attributes import check_attributes
+from mixtrain.ops.attributes import checked
 from mixtrain.ops.operator import of_this_package, primitive_call
 from mixtrain.seed import drawing_as
 from mixtrain.typing import Tree
@@ -34,7 +34,7 @@ class Primitive:
             cls.__call__ = primitive_call(call)  # type: ignore[method-assign]
         init = vars(cls).get("__init__")
         if init is not None and of_this_package(cls):
-            cls.__init__ = _checked(init)  # type: ignore[method-assign]
+            cls.__init__ = checked(init)  # type: ignore[method-assign]
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None and not isinstance(name, str):
@@ -72,24 +72,6 @@ class Primitive:
         settings = [f"{key}={value}" for key, value in vars(self).items() if key not in ("_name", "attrs")]
         settings += [f"{key}={value}" for key, value in self.attrs.items()]
         return f"Prim[{self.name}]" + (f"<{', '.join(settings)}>" if settings else "")
-
-
-def _checked(init: Callable[..., None]) -> Callable[..., None]:
-    """Return the `__init__` of a primitive with a check of the settings that it is given."""
-    signature = inspect.signature(init)
-
-    @functools.wraps(init)
-    def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
-        ours = next(cls for cls in type(self).__mro__ if of_this_package(cls))
-        if getattr(ours, "__init__") is __init__:  # noqa: B009  Not that of a base, which ours calls.
-            try:
-                given = signature.bind(self, *args, **kwargs).arguments
-            except TypeError:  # Arguments that it does not have, which the call refuses.
-                given = {}
-            check_attributes(ours.__name__, given)
-        init(self, *args, **kwargs)
-
-    return __init__
 
 
 class PrimitiveWithCheck(Primitive):
