@@ -10,7 +10,6 @@ import keras
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter
-from mixtrain.common.tensor import Tensor as MindSporeTensor
 from mixtrain.experimental.optim.optimizer import Optimizer
 from mixtrain.optim.groups import ParamsLike
 from mixtrain.optim.rprop import resilient_step
@@ -60,7 +59,7 @@ class _Rule(Optimizer):
     def _set_groups(self, groups: list[dict[str, Any]], defaults: dict[str, Any]) -> None:
         for options in (defaults, *groups):
             for name, check in (_OPTIONS | self._checks).items():
-                if name in options and not isinstance(options[name], (MindSporeTensor, keras.Variable)):
+                if name in options:
                     check(type(self).__name__, name, options[name])
         super()._set_groups(groups, defaults)
 
