@@ -31,7 +31,8 @@ LEFT: Final = frozenset("""
     dataset.vision.RandomAffine.shear dataset.vision.RandomErasing.value dataset.vision.RandomSolarize.threshold
     experimental.optim.ASGD.lr experimental.optim.Adadelta.lr experimental.optim.Adagrad.lr
     experimental.optim.Adamax.lr experimental.optim.NAdam.lr experimental.optim.RAdam.lr
-    experimental.optim.RMSprop.lr experimental.optim.Rprop.lr experimental.optim.lr_scheduler.CyclicLR.base_lr
+    experimental.optim.RMSprop.lr experimental.optim.Rprop.lr experimental.optim.SGD.momentum
+    experimental.optim.lr_scheduler.CyclicLR.base_lr
     experimental.optim.lr_scheduler.CyclicLR.scale_fn nn.AdaFactor.beta1 nn.AdaptiveAvgPool2d.output_size
     nn.AdaptiveMaxPool3d.output_size nn.ConstantPad1d.padding nn.Conv3dTranspose.dilation
     nn.Conv3dTranspose.kernel_size nn.DistributedGradReducer.parameters nn.EmbeddingExt.dtype
