@@ -159,6 +159,7 @@ class Parameter(TensorMethods, keras.Variable):
         Raises:
             TypeError: `hook` cannot be called.
             RuntimeError: The parameter requires no gradient, so the hook would never run.
+            ValueError: A network in graph mode, or a function under `jit`, registers it, which each trace would repeat.
 
         Example:
             >>> import mixtrain
@@ -172,6 +173,11 @@ class Parameter(TensorMethods, keras.Variable):
             raise RuntimeError(
                 f"Parameter.register_hook: expected a Parameter that requires a gradient; got {self.name}, which does "
                 "not. Write requires_grad=True."
+            )
+        if boundary.in_graph():
+            raise ValueError(
+                f"Parameter.register_hook: expected a call outside of networks in graph mode; got {self.name} in one. "
+                "Write it before the network is called, or run in PYNATIVE_MODE."
             )
         handle = hooks.add("Parameter.register_hook", hook)
         if self._hooks is None:

@@ -1,4 +1,4 @@
-"""`Custom`: an operation that a Python function computes on NumPy arrays, with a gradient that another one computes."""
+"""Operations that Python functions compute on NumPy arrays: `Custom`, with a gradient by another one, and `PyFunc`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mixtrain.dtype import DType, as_dtype, pytype_to_dtype
 from mixtrain.ops.custom_backward import custom_backward
 from mixtrain.ops.inputs import tensor, tensor_dtype
 from mixtrain.ops.primitive import Primitive
-from mixtrain.typing import Tensor, Tree
+from mixtrain.typing import Shape, Tensor, Tree
 
 _WHERE: Final = "ops.Custom"
 _KINDS: Final = ("hybrid", "akg", "tbe", "aicpu", "aot", "pyfunc")
@@ -102,6 +102,46 @@ class Custom(Primitive):
         )
         result = tuple(results) if several else results[0]
         return to_tensors(result) if wants_tensors(inputs) else result
+
+
+class PyFunc(Primitive):
+    """An operation that `fn` computes on NumPy arrays, without a gradient; it returns a tuple.
+
+    Args:
+        fn: Takes an array for each input, and returns an array, or a tuple of them.
+        in_types, in_shapes: Dtypes and shapes of the inputs, which are not checked.
+        out_types, out_shapes: Dtypes and shapes of the results.
+        stateful: Accepted for MindSpore scripts: it is called where the program calls it.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: There are more dtypes than shapes, or fewer.
+
+    Example:
+        >>> import mixtrain
+        >>> double = PyFunc(lambda x: 2 * x, [mixtrain.float32], [(2,)], [mixtrain.float32], [(2,)])
+        >>> double(mixtrain.Tensor([1.0, 3.0]))[0].asnumpy().tolist()
+        [2.0, 6.0]
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], in_types: Sequence[DType], in_shapes: Sequence[Shape],
+        out_types: Sequence[DType], out_shapes: Sequence[Shape], stateful: bool = True,
+    ) -> None:
+        super().__init__()
+        for name, types, shapes in (("in", in_types, in_shapes), ("out", out_types, out_shapes)):
+            for kind, value in (("types", types), ("shapes", shapes)):
+                checks.instance(self.name, f"{name}_{kind}", value, (tuple, list), f"{name}_{kind}=[...]")
+            if len(types) != len(shapes):
+                raise checks.fail_value(self.name, f"{name}_shapes must be {len(types)}", len(shapes), "one for each")
+        self._custom = Custom(fn, [*out_shapes], [*out_types])
+        self._shapes = [tuple(shape) for shape in out_shapes]
+
+    def __call__(self, *inputs: Tree) -> tuple[Tensor, ...]:
+        """Compute the function of tensors, or of one tuple of them."""
+        several = len(inputs) == 1 and isinstance(inputs[0], (tuple, list))
+        results = self._custom(*inputs[0] if several else inputs)
+        return tuple(keras.ops.reshape(result, shape) for result, shape in zip(results, self._shapes, strict=True))
 
 
 def _input(value: Any) -> Any:

@@ -12,6 +12,7 @@ from mixtrain import backend, checks, ops
 from mixtrain.dtype import as_dtype, float32, int64
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops.complex_numbers import eigh
+from mixtrain.ops.custom import PyFunc  # noqa: F401
 from mixtrain.ops.fractional_pool import FractionalMaxPoolWithFixedKsize  # noqa: F401
 from mixtrain.ops.inputs import known_int, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import REQUIRED, configured, primitive

@@ -28,6 +28,8 @@ def test_a_hook_sees_the_sum_of_all_uses_and_replaces_it_until_it_is_removed() -
     assert both_uses(w)(X)[0].asnumpy().tolist() == [5.0, 7.0] and len(seen) == 1
     with pytest.raises(TypeError, match="Parameter.register_hook: hook must be a function; got int 3"):
         w.register_hook(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected a call outside of networks in graph mode; got w in one"):
+        ms.jit(lambda x: (w.register_hook(ops.neg), x)[1])(X)
     w.requires_grad = False
     with pytest.raises(RuntimeError, match="expected a Parameter that requires a gradient; got w"):
         w.register_hook(ops.neg)

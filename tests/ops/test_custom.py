@@ -10,6 +10,7 @@ import pytest
 import mixtrain
 import mixtrain.dataset as ds
 from mixtrain import Model, Tensor, nn, ops
+from mixtrain.ops.operations import PyFunc
 from tests.backends import quick_every
 
 X = np.array([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]], np.float32)
@@ -114,3 +115,13 @@ def test_what_does_not_fit_is_refused(arguments: Any, error: type[Exception], me
         ops.Custom(*arguments)
     with pytest.raises(TypeError, match="an input must be a tensor or a number"):
         ops.Custom(np.negative, _same, _same)((Tensor(X), Tensor(X)))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_py_func_returns_a_tuple_in_the_shapes_that_are_said(compiled: bool) -> None:
+    both = PyFunc(lambda x: (2 * x, x.sum()), [mixtrain.float32], [(2, 3)], [mixtrain.float32] * 2, [(2, 3), ()])
+    for inputs in ((Tensor(X),), ((Tensor(X),),)):
+        doubled, total = (mixtrain.jit(both) if compiled else both)(*inputs)
+        assert (doubled.asnumpy() == 2 * X).all() and total.shape == () and float(total) == X.sum()
+    with pytest.raises(ValueError, match="PyFunc: out_shapes must be 1; got 2"):
+        PyFunc(abs, [], [], [mixtrain.float32], [(1,), (2,)])

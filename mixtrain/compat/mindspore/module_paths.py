@@ -108,7 +108,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         "communication", "composite", "composite.base",
         "composite.multitype_ops", "composite.multitype_ops.zeros_like_impl", "function",
         "function.array_func", "function.clip_func", "function.grad",
-        "function.linalg_func", "function.math_func", "function.nn_func", "function.random_func", "functional",
+        "function.linalg_func", "function.math_func", "function.random_func", "functional",
         "primitive",
     )), ("mixtrain.ops", "mixtrain.ops.unlisted", _EXT_FUNCTIONS)),
     **dict.fromkeys((f"mixtrain.ops.auto_generate{part}" for part in ("", ".gen_ops_def", ".gen_ops_prim")), (
@@ -121,6 +121,9 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         ".linalg_ops", ".manually_defined", ".manually_defined.ops_def", ".math_ops", ".nn_ops", ".other_ops",
         ".random_ops", ".sparse_ops", ".spectral_ops", "._sequence_ops",
     )), ("mixtrain.ops.unlisted", "mixtrain.ops", "mixtrain.ops.module_primitives")),
+    "mixtrain.ops.function.nn_func": (
+        "mixtrain.ops", "mixtrain.ops.unlisted", _EXT_FUNCTIONS, "mixtrain.nn.layer.attention",
+    ),
     "mixtrain.ops.operations._grad_ops": ("mixtrain.ops.derivative_primitives",),
     "mixtrain.nn.metrics": ("mixtrain.nn",),
     "mixtrain.nn.metrics.metric": ("mixtrain.nn.metrics",),
