@@ -76,14 +76,18 @@ def get_grad(gradients: Any, identifier: TensorLike) -> Tensor:
     """Return one of the `gradients` that `grad` returned with ``return_ids=True``: pairs, or tuples of pairs.
 
     `identifier`: the position of an input, or a Parameter. Example: ``mixtrain.get_grad(gradients, 0)``.
+
+    Raises: TypeError: It is neither. RuntimeError: No gradient was taken of it.
     """
+    if type(identifier) is not int and not isinstance(identifier, keras.Variable):
+        raise checks.fail_type("get_grad", "identifier must be an int or a Parameter", identifier, "0")
     expected = getattr(identifier, "name", identifier)
     for key, gradient in _pairs(gradients):
         if type(key) is type(expected) and key == expected:
             return gradient
-    raise checks.fail_value(
-        "get_grad", "identifier must be one that gradients were taken of", expected,
-        "grad(..., return_ids=True) of this input or Parameter",
+    raise RuntimeError(
+        f"get_grad: expected an input or a Parameter that gradients were taken of; got {expected}. Write "
+        "grad(..., return_ids=True) of it."
     )
 
 
