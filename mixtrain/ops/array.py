@@ -10,8 +10,8 @@ import keras
 
 from mixtrain import checks
 from mixtrain.ops.elementwise import renamed
-from mixtrain.ops.inputs import axes_of, axis_of, is_number, rank_of, sizes_of, tensor
-from mixtrain.ops.primitive import REQUIRED, Primitive, as_primitive, configured, primitives
+from mixtrain.ops.inputs import axes_of, axis_of, rank_of, sizes_of, tensor
+from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -183,24 +183,12 @@ def t(input: TensorLike) -> Tensor:
     return keras.ops.transpose(x)
 
 
-@as_primitive()
+@as_primitive
 def Flatten(input_x: TensorLike) -> Tensor:
     """Flatten all axes but the first. Example: ``ops.Flatten()(x)``."""
     return flatten(input_x)
 
 
-class Squeeze(Primitive):
-    """`squeeze` of a fixed `axis`, or of all axes of size 1. Example: ``ops.Squeeze(0)(x)``."""
-
-    def __init__(self, axis: int | Sequence[int] = ()) -> None:
-        super().__init__()
-        if not is_number(axis) and not isinstance(axis, (tuple, list)):
-            raise checks.fail_type("Squeeze", "axis must be an int or a tuple of ints", axis, "axis=0")
-        self.axis = axis
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        return squeeze(input, self.axis)
-
-
 Reshape, Transpose, ExpandDims = primitives(Reshape=reshape, Transpose=transpose, ExpandDims=expand_dims)
 ReverseV2 = configured("ReverseV2", lambda input, axis: flip(input, axis), axis=REQUIRED)
+Squeeze = configured("Squeeze", squeeze, axis=())

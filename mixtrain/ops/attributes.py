@@ -11,11 +11,14 @@ import inspect
 import math
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from mixtrain import checks
-from mixtrain.dtype import DType, as_dtype
+from mixtrain.dtype import DType, as_dtype, int32, int64
+from mixtrain.ops.inputs import an_int, sizes_of
 
+# Returns what is stored, or None for the value as it is.
 Check = Callable[[str, str, Any], object]
 
 
@@ -140,7 +143,7 @@ def _milestones(where: str, name: str, value: Any) -> None:
         raise checks.fail_type(where, f"{name} must be a list of ints", value, f"{name}=[30, 80]")
 
 
-_NUMBER: Final = functools.partial(checks.number, example=0.5)
+_NUMBER: Final = partial(checks.number, example=0.5)
 _NEAREST, _REDUCTION = ("bilinear", "nearest"), ("none", "mean", "sum")
 _PADDED: Final = ("SAME", "VALID", "PAD", "Pad", "same", "valid", "pad")
 
@@ -156,7 +159,11 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         "align_corners": "AffineGrid ResizeArea AffineGridGrad",
         "ceil_mode": "AvgPool3D AvgPool3d MaxPool3DWithArgmax MaxPoolWithArgmaxV2 MaxPool3DGradWithArgmax"
                      " MaxPoolGradWithArgmaxV2",
-        **dict.fromkeys(("exclusive", "reverse"), "CumulativeLogsumexp"), "keep_dims": "LpNorm Median",
+        **dict.fromkeys(("exclusive", "reverse"), "CumSum CumulativeLogsumexp"),
+        "keep_dims": "ArgMaxWithValue ArgMinWithValue LpNorm Median ReduceAll ReduceAny ReduceMax ReduceMean ReduceMin"
+                     " ReduceProd ReduceSum",
+        "descending": "Sort", "is_grad": "SparseSoftmaxCrossEntropyWithLogits", "skip_mode": "ReduceSum",
+        "sorted": "TopK",
         "count_include_pad": "AvgPool3D AvgPool3d", "full": "GaussianNLLLoss", "upper": "CholeskySolve",
         "zero_infinity": "CTCLossV2", "add_cast_fp32": "WithEvalCell",
         **dict.fromkeys(("scale_grad_by_freq", "sparse"), "Embedding"),
@@ -177,6 +184,16 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         ),
         **dict.fromkeys(("seed", "seed2"), "RandomChoiceWithMask RandomPoisson TruncatedNormal"),
     }),
+    (an_int, {"axis": "Concat Stack Unstack"}),
+    (partial(an_int, example=-1), {"axis": "LogSoftmax OneHot"}),
+    (partial(checks.integer, at_least=-(2**31), example=-100), {"ignore_index": "NLLLoss"}),
+    (partial(checks.integer, at_least=0), {
+        **dict.fromkeys(("Seed0", "Seed1"), "Dropout"), "batch_dims": "Gather",
+        **dict.fromkeys(("seed", "seed2"), "StandardNormal UniformInt UniformReal"),
+    }),
+    (partial(checks.integer, at_least=1), {"output_num": "Split"}),
+    (partial(checks.integer, at_least=1, example=1000000), {"maxlen": "Range"}),
+    (partial(checks.integer, at_least=2), {"block_size": "DepthToSpace SpaceToDepth"}),
     (_integer(-1), {"seed": "Bernoulli"}),
     (_integer(0), {
         **dict.fromkeys(("base", "col", "divisor_override", "numsamples", "row", "steps"), ""), "depth_radius": "LRN",
@@ -198,10 +215,11 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_float(), {
         **dict.fromkeys((
             "bias", "extrapolation_value", "gradient_scale", "iou_threshold", "lr", "margin", "maxnorm", "median",
-            "sigma", "tolerance", "wh_ratio_clip",
+            "sigma", "wh_ratio_clip",
         ), ""),
         **dict.fromkeys(("alpha", "beta"), "HammingWindow LRN LRNGrad"), **dict.fromkeys(("min", "max"), "Histogram"),
         "epsilon": "ApplyAdagradV2 SparseApplyAdagradV2", "spatial_scale": "ROIAlign ROIAlignGrad",
+        "tolerance": "ApproximateEqual",
     }),
     (_float(lambda value: 0 <= value <= 1, "from 0 to 1"), {"keep_prob": "Dropout2D Dropout3D DropoutGrad"}),
     (_float(lambda value: value >= 0, "at least 0", 1.0), {"epsilon": "LpNorm", "p": "Pdist"}),
@@ -213,12 +231,12 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
         "eta_min": "CosineAnnealingLR CosineAnnealingWarmRestarts", "norm_type": "Embedding",
         "margin": "TripletMarginLoss",
     }),
-    (functools.partial(_NUMBER, above=0, at_most=1), {"central_fraction": "CentralCrop", "start_factor": "LinearLR"}),
-    (functools.partial(_NUMBER, at_least=0, at_most=1), {"end_factor": "LinearLR", "factor": "ConstantLR"}),
-    (functools.partial(_NUMBER, at_least=0), {"power": "PolynomialLR"}),
-    (functools.partial(_NUMBER, above=0), {"filter_sigma": "SSIM MSSSIM", "max_val": "PSNR SSIM MSSSIM"}),
-    (functools.partial(checks.integer, at_least=1, example=11), {"filter_size": "SSIM MSSSIM"}),
-    (functools.partial(checks.integer, at_least=-sys.maxsize, example=-1), {
+    (partial(_NUMBER, above=0, at_most=1), {"central_fraction": "CentralCrop", "start_factor": "LinearLR"}),
+    (partial(_NUMBER, at_least=0, at_most=1), {"end_factor": "LinearLR", "factor": "ConstantLR"}),
+    (partial(_NUMBER, at_least=0), {"power": "PolynomialLR"}),
+    (partial(_NUMBER, above=0), {"filter_sigma": "SSIM MSSSIM", "max_val": "PSNR SSIM MSSSIM"}),
+    (partial(checks.integer, at_least=1, example=11), {"filter_size": "SSIM MSSSIM"}),
+    (partial(checks.integer, at_least=-sys.maxsize, example=-1), {
         **dict.fromkeys(("start_dim", "end_dim"), "Flatten"), "axis": "OneHot",
         **dict.fromkeys(("begin_norm_axis", "begin_params_axis"), "LayerNorm"),
         "ignore_index": "CrossEntropyLoss NLLLoss",
@@ -236,6 +254,10 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_kind(bool, int, float, type(None), word="a number", example="0.5"), {
         **dict.fromkeys(("atol", "lambd", "nan", "neginf", "posinf", "rtol"), ""), "beta": "SmoothL1LossGrad",
     }),
+    (checks.number, {"alpha": "Elu", "tolerance": "ApproximateEqual"}),
+    (partial(checks.number, at_least=0, example=1e-4), {"epsilon": "L2Normalize"}),
+    (partial(checks.number, above=0, example=1.0), {"beta": "SmoothL1Loss"}),
+    (partial(checks.number, above=0, at_most=1, example=0.5), {"keep_prob": "Dropout"}),
     (_sizes(1, 3), {
         "kernel_size": "AvgPool3D AvgPool3d Conv3D MaxPool3D MaxPool3d Conv3DTranspose",
         "ksize": "FractionalMaxPool3DWithFixedKsize MaxPool3DWithArgmax MaxUnpool3D MaxPool3DGradWithArgmax",
@@ -285,7 +307,8 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_kind(int, type(None), word="an int", example="1"), {"num": "Unstack", "reshape_with_axis": "TimeDistributed"}),
     (_kind(int, tuple, word="an int or a tuple of ints", example="1"), {"output_size": "AdaptiveAvgPool3D"}),
     (_kind(bool, int, tuple, list, type(None), word="an int or a tuple of ints", example="0"),
-     {"axis": "L2Normalize L2NormalizeGrad ReduceStd Squeeze"}),
+     {"axis": "L2Normalize L2NormalizeGrad ReduceStd"}),
+    (_kind(bool, int, tuple, list, word="an int or a tuple of ints", example="0"), {"axis": "Squeeze"}),
     (_kind(bool, int, type(None), word="an int", example="0"), {"diagonal": "Triu"}),
     (_sizes(0), {
         "pad": "AvgPool3D Conv3D Conv3DTranspose", "pad_list": "MaxPool3D MaxPool3DGrad",
@@ -306,8 +329,12 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_kind(str, word="a str", example='"ij->ji"'), {"equation": "Einsum"}),
     (_four_floats, {"means": "", "stds": ""}),
     (_text("NCHW", "NHWC", any_kind=True), {"data_format": "MaxUnpool2D", "src_format": "", "dst_format": ""}),
-    (_text("NCDHW", any_kind=True), {"data_format": "AvgPool3D Conv3D MaxPool3D MaxPool3DGrad MaxPool3DGradGrad"}),
-    (_text("NCHW", any_kind=True), {"data_format": "Conv2DBackpropFilter MaxPoolGrad MaxPoolGradWithArgmax"}),
+    (_text("NCDHW", any_kind=True), {
+        "data_format": "AvgPool3D Conv3D FractionalMaxPool3DWithFixedKsize MaxPool3D MaxPool3DGrad MaxPool3DGradGrad",
+    }),
+    (_text("NCHW", any_kind=True), {
+        "data_format": "BiasAdd Conv2DBackpropFilter FractionalMaxPoolWithFixedKsize MaxPoolGrad MaxPoolGradWithArgmax",
+    }),
     (_text("NCDHW", "NDHWC", any_kind=True), {"data_format": "MaxUnpool3D"}),
     (_text("NCDHW"), {"data_format": "MaxPool3DGradWithArgmax"}),
     (_text("NCHW", "NHWC", "NCDHW", none=True), {"data_format": "BatchNorm BatchNormGrad AvgPoolGrad BiasAddGrad"}),
@@ -330,9 +357,15 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_text(*_REDUCTION, none=True),
      {"reduction": "BinaryCrossEntropyGrad NLLLossGrad SmoothL1LossGrad SoftMarginLossGrad"}),
     (_text(*_REDUCTION, any_kind=True),
-     {"reduction": "GaussianNLLLoss MultiLabelSoftMarginLoss MultiMarginLoss MultiMarginLossGrad MultilabelMarginLoss"
-                   " MultilabelMarginLossGrad PoissonNLLLoss L1LossExt"}),
+     {"reduction": "BCEWithLogitsLoss BinaryCrossEntropy GaussianNLLLoss L1LossExt MultiLabelSoftMarginLoss"
+                   " MultiMarginLoss MultiMarginLossGrad MultilabelMarginLoss MultilabelMarginLossGrad NLLLoss"
+                   " PoissonNLLLoss SmoothL1Loss"}),
+    (_text("mean", "sum", "none", "batchmean", any_kind=True), {"reduction": "KLDivLoss"}),
     (_text(*_REDUCTION, "batchmean", any_kind=True), {"reduction": "KLDivLossGrad"}),
+    (_text("iou", "iof", any_kind=True), {"mode": "IOU"}),
+    (_text("REFLECT", "SYMMETRIC", any_kind=True), {"mode": "MirrorPad"}),
+    (_text("xy", "ij", any_kind=True), {"indexing": "Meshgrid"}),
+    (lambda where, name, value: sizes_of(where, value), {"shape": "BroadcastTo"}),
     (_text("none"), {"reduction": "CTCLossV2"}),
     (_text("same", "valid", "SAME", "VALID"), {"padding": "Unfold"}),
     (_text("none", "add", "mul", "update", "multiply", none=True), {"reduction": "TensorScatterElements"}),
@@ -348,22 +381,30 @@ _ROWS: Final[tuple[tuple[Check, Mapping[str, str]], ...]] = (
     (_dtype("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"),
      {"dtype": "Randperm"}),
     (_dtype(none=True), {"dtype": "SearchSorted"}),
+    (lambda where, name, value: checks.one_of(where, name, as_dtype(value), (int32, int64)),
+     {"output_type": "Argmax Argmin"}),
 )
 
-_FOR_ALL: Final = {setting: check for check, settings in _ROWS for setting, names in settings.items() if not names}
-_FOR_ONE: Final = {
-    (name, setting): check
-    for check, settings in _ROWS for setting, names in settings.items() for name in names.split()
-}
-_CLASSES: Final = frozenset(name for name, _ in _FOR_ONE)
+# The checks of each setting of a class, and of a setting of all primitives, which those of a class replace.
+_CHECKS: Final[dict[tuple[str, str], list[Check]]] = {}
+for _check, _settings in _ROWS:
+    for _setting, _names in _settings.items():
+        for _name in _names.split() or [""]:
+            _CHECKS.setdefault((_name, _setting), []).append(_check)
+_CLASSES: Final = frozenset(name for name, _ in _CHECKS)
 
 
-def check_attributes(name: str, settings: Mapping[str, Any], *, own: bool = False) -> None:
-    """Raise a TypeError or a ValueError if a setting is not what MindSpore takes; `own`: by rows of the class."""
+def check_attributes(name: str, settings: Mapping[str, Any], *, own: bool = False) -> dict[str, Any]:
+    """Return the settings of a class as they are stored; `own`: by rows of the class alone.
+
+    Raises: TypeError or ValueError if one is not what MindSpore takes.
+    """
+    stored = dict(settings)
     for setting, value in settings.items():
-        check = _FOR_ONE.get((name, setting)) or (None if own else _FOR_ALL.get(setting))
-        if check is not None:
-            check(name, setting, value)
+        for check in _CHECKS.get((name, setting)) or ([] if own else _CHECKS.get(("", setting), [])):
+            checked = check(name, setting, value)
+            stored[setting] = stored[setting] if checked is None else checked
+    return stored
 
 
 def check_settings_of(cls: type) -> None:
@@ -373,7 +414,7 @@ def check_settings_of(cls: type) -> None:
 
 
 def checked(init: Callable[..., None], *, own: bool = False) -> Callable[..., None]:
-    """Return the `__init__` of a class with a check of the settings that it is given."""
+    """Return the `__init__` of a class with checks of the settings that it is given."""
     signature = inspect.signature(init)
 
     @functools.wraps(init)
@@ -381,10 +422,12 @@ def checked(init: Callable[..., None], *, own: bool = False) -> Callable[..., No
         ours = next(cls for cls in type(self).__mro__ if cls.__module__.startswith("mixtrain."))
         if getattr(ours, "__init__") is __init__:  # noqa: B009  Not that of a base, which ours calls.
             try:
-                given = signature.bind(self, *args, **kwargs).arguments
+                given = signature.bind(self, *args, **kwargs)
             except TypeError:  # Arguments that it does not have, which the call refuses.
-                given = {}
-            check_attributes(ours.__name__, given, own=own)
+                pass
+            else:
+                given.arguments.update(check_attributes(ours.__name__, given.arguments, own=own))
+                args, kwargs = given.args[1:], given.kwargs
         init(self, *args, **kwargs)
 
     return __init__

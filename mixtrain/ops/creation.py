@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int64, is_float
 from mixtrain.ops.inputs import is_number, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import as_primitive, primitives
+from mixtrain.ops.primitive import configured, primitives
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -132,13 +131,8 @@ def _eye(n: int, m: int, dtype: DTypeLike | None) -> Tensor:
     return eye(n, m, dtype)
 
 
-@as_primitive(maxlen=partial(checks.integer, at_least=1, example=1000000))
-def Range(start: TensorLike, end: TensorLike, step: TensorLike, *, maxlen: int = 1000000) -> Tensor:
-    """`range` as an object; `maxlen` is accepted for MindSpore scripts. Example: ``ops.Range()(0, 6, 2)``."""
-    return arange(start, end, step)
-
-
 Zeros, Ones, ZerosLike, OnesLike, Fill, FillV2, Eye, LinSpace = primitives(
     Zeros=zeros, Ones=ones, ZerosLike=zeros_like, OnesLike=ones_like, Fill=_fill, FillV2=_fill_v2, Eye=_eye,
     LinSpace=linspace,
 )
+Range = configured("Range", range, maxlen=1000000)

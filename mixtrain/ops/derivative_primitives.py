@@ -113,7 +113,7 @@ def _strided_slice_gradient(dy: Tensor, shapex: Sequence[int], *slices: Any, **m
 StridedSliceGrad = configured("StridedSliceGrad", _strided_slice_gradient, **_MASKS)
 
 
-@as_primitive()
+@as_primitive
 def AffineGridGrad(dy: Tensor, size: Sequence[int], *, align_corners: bool = False) -> Tensor:
     """Return the gradient of the affine transformations of a grid."""
     axes = len(size) - 2
@@ -122,7 +122,7 @@ def AffineGridGrad(dy: Tensor, size: Sequence[int], *, align_corners: bool = Fal
     return gradient
 
 
-@as_primitive()
+@as_primitive
 def BiasAddGrad(dout: Tensor, *, data_format: str = "NCHW") -> Tensor:
     """Return the sum of a gradient over all axes but the channels'."""
     channels = dout.ndim - 1 if data_format == "NHWC" else 1
@@ -130,7 +130,7 @@ def BiasAddGrad(dout: Tensor, *, data_format: str = "NCHW") -> Tensor:
 
 
 # ---- normalization ------------------------------------------------------------------------------------------------
-@as_primitive()
+@as_primitive
 def DropoutGrad(dy: Tensor, mask: Tensor, *, keep_prob: float = 0.5) -> Tensor:
     """Return the gradient of what a mask kept."""
     return dy * mask / keep_prob
@@ -150,7 +150,7 @@ def _layer_norm_gradients(
     return ops.cast(of_x, x.dtype), ops.cast(of_gamma, gamma.dtype), ops.cast(of_beta, gamma.dtype)
 
 
-@as_primitive()
+@as_primitive
 def LayerNormGrad(
     x: Tensor, dy: Tensor, variance: Tensor, mean: Tensor, gamma: Tensor, *, begin_norm_axis: int = 1,
     begin_params_axis: int = 1,
@@ -159,7 +159,7 @@ def LayerNormGrad(
     return _layer_norm_gradients(x, dy, variance, mean, gamma, (begin_norm_axis, begin_params_axis), 1e-7)
 
 
-@as_primitive()
+@as_primitive
 def LayerNormGradGrad(
     x: Tensor, dy: Tensor, variance: Tensor, mean: Tensor, gamma: Tensor, d_dx: Tensor, d_dg: Tensor, d_db: Tensor, *,
     begin_norm_axis: int = 1, begin_params_axis: int = 1,
@@ -195,7 +195,7 @@ SmoothL1LossGrad = _of("SmoothL1LossGrad", "x k dy", ops.smooth_l1_loss, beta=1.
 SoftMarginLossGrad = _of("SoftMarginLossGrad", "x k dy", ops.soft_margin_loss, reduction="mean")
 
 
-@as_primitive()
+@as_primitive
 def NLLLossGrad(
     logits: Tensor, dy: Tensor, labels: Tensor, weight: Tensor, total_weight: Tensor, *, reduction: str = "mean",
     ignore_index: int = -100,

@@ -266,7 +266,7 @@ scalar_ge = _scalar("scalar_ge", lambda x, y: x >= y, "Whether the number `x` is
 )
 
 
-@as_primitive()
+@as_primitive
 def Logit(input: TensorLike, *, eps: float = -1.0) -> Tensor:
     """`logit` with a fixed `eps`; negative for none. Example: ``ops.Logit(1e-5)(p)``."""
     return logit(input, None if eps < 0 else eps)

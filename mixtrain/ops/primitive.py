@@ -185,39 +185,34 @@ def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
     what = f"`{function.__name__}`" if _is_public(function) else "An operation"
     fixed = ", ".join(f"`{key}`" for key in settings)
     doc = f"{what}{' with fixed ' if fixed else ''}{fixed}. Example: ``ops.{name}(...)(x)``."
-    parameters = [_Parameter(key, _EITHER, default=value) for key, value in settings.items()]
-    return _primitive_with_settings(name, function, parameters, {}, {"__doc__": doc, "__module__": _caller()})
+    known = inspect.signature(function).parameters
+    types = {key: known[key].annotation if key in known else _Parameter.empty for key in settings}
+    parameters = [_Parameter(key, _EITHER, default=value, annotation=types[key]) for key, value in settings.items()]
+    return _primitive_with_settings(name, function, parameters, {"__doc__": doc, "__module__": _caller()})
 
 
-def as_primitive(**checked: Callable[[str, str, Any], Any]) -> Callable[[Callable[..., Any]], Any]:
+def as_primitive(function: Callable[..., Any]) -> Any:
     """Decorate a function of the name of a primitive, whose keyword-only arguments are the primitive's settings.
 
-    `checked` are functions of `mixtrain.checks` that check settings and return what is stored.
-
     Example:
-        >>> @as_primitive(exponent=checks.number)
-        ... def Power(x, *, exponent=2.0):
+        >>> @as_primitive
+        ... def Power(x, *, exponent=2):
         ...     return x**exponent
         >>> Power(), Power(3)(2)
-        (Prim[Power]<exponent=2.0>, 8.0)
+        (Prim[Power]<exponent=2>, 8)
     """
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        parameters = [
-            parameter.replace(kind=_EITHER) for parameter in inspect.signature(function).parameters.values()
-            if parameter.kind is _Parameter.KEYWORD_ONLY
-        ]
-        names = {"__doc__": function.__doc__, "__module__": function.__module__}
-        if not parameters:
-            return type(function.__name__, (Primitive,), {"__call__": staticmethod(function), **names})
-        return _primitive_with_settings(function.__name__, function, parameters, checked, names)
-
-    return decorate
+    parameters = [
+        parameter.replace(kind=_EITHER) for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is _Parameter.KEYWORD_ONLY
+    ]
+    names = {"__doc__": function.__doc__, "__module__": function.__module__}
+    if not parameters:
+        return type(function.__name__, (Primitive,), {"__call__": staticmethod(function), **names})
+    return _primitive_with_settings(function.__name__, function, parameters, names)
 
 
 def _primitive_with_settings(
-    name: str, function: Callable[..., Any], parameters: Sequence[inspect.Parameter],
-    checked: Mapping[str, Callable[[str, str, Any], Any]], names: Mapping[str, Any],
+    name: str, function: Callable[..., Any], parameters: Sequence[inspect.Parameter], names: Mapping[str, Any]
 ) -> type[Primitive]:
     bind = _binder(inspect.Signature(parameters))
     settings = [parameter.name for parameter in parameters]
@@ -226,8 +221,7 @@ def _primitive_with_settings(
 
     def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
         Primitive.__init__(self)
-        values = bind(*args, **kwargs)
-        vars(self).update(values | {key: check(self.name, key, values[key]) for key, check in checked.items()})
+        vars(self).update(bind(*args, **kwargs))
 
     def __call__(self: Primitive, *inputs: Any, **named: Any) -> Tree:
         current = {key: vars(self)[key] for key in settings}

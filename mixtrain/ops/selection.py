@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import keras
@@ -13,7 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.indexing import check_places
 from mixtrain.ops.inputs import as_mask, axis_of, is_number, pair, rank_of, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import as_primitive, configured, primitives
+from mixtrain.ops.primitive import configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -162,12 +161,7 @@ def nonzero(input: TensorLike, *, as_tuple: bool = False) -> Tensor | tuple[Tens
     return indices if as_tuple else keras.ops.stack(indices, axis=-1)
 
 
-@as_primitive(batch_dims=partial(checks.integer, at_least=0))
-def Gather(input_params: TensorLike, input_indices: TensorLike, axis: int, *, batch_dims: int = 0) -> Tensor:
-    """`gather` with fixed `batch_dims`: ``ops.Gather()(x, k, 0)``."""
-    return gather(input_params, input_indices, axis, batch_dims)
-
-
+Gather = configured("Gather", gather, batch_dims=0)
 StridedSlice = configured(
     "StridedSlice", strided_slice, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0
 )

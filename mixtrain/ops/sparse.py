@@ -327,13 +327,13 @@ _FUNCTIONS = (
 ) = (_of_values("csr", function) for function in _FUNCTIONS)
 
 
-@as_primitive()
+@as_primitive
 def SparseToDense(indices: TensorLike, values: TensorLike, sparse_shape: TensorLike) -> Tensor:
     """A dense tensor of sparse elements. Example: ``ops.SparseToDense()(indices, values, sparse_shape)``."""
     return _to_dense(indices, values, sparse_shape)
 
 
-@as_primitive()
+@as_primitive
 def SparseTensorDenseMatmul(
     indices: TensorLike, values: TensorLike, sparse_shape: TensorLike, dense: TensorLike, *, adjoint_st: bool = False,
     adjoint_dt: bool = False,
@@ -346,7 +346,7 @@ def SparseTensorDenseMatmul(
     return keras.ops.matmul(keras.ops.transpose(x) if adjoint_st else x, keras.ops.transpose(y) if adjoint_dt else y)
 
 
-@as_primitive()
+@as_primitive
 def SparseTensorDenseAdd(
     x1_indices: TensorLike, x1_values: TensorLike, x1_shape: TensorLike, x2: TensorLike
 ) -> Tensor:

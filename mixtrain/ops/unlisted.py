@@ -172,7 +172,7 @@ class DropoutGenMask(Primitive):
         return self.uniform(shape) < tensor("ops.DropoutGenMask", keep_prob)
 
 
-@as_primitive()
+@as_primitive
 def DropoutDoMask(input_x: TensorLike, mask: TensorLike, keep_prob: TensorLike) -> Tensor:
     """Keep the values of a mask, divided by the probability to keep: ``ops.DropoutDoMask()(x, mask, 0.9)``."""
     x, keep = tensor("ops.DropoutDoMask", input_x), tensor("ops.DropoutDoMask", keep_prob)

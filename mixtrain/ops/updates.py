@@ -43,7 +43,7 @@ def step(*variables: str, first_only: bool = False) -> Callable[[Callable[..., t
             written = tuple(write(arguments[key], value) for key, value in zip(variables, new, strict=True))
             return written[0] if first_only else written
 
-        return as_primitive()(update)
+        return as_primitive(update)
 
     return decorate
 
