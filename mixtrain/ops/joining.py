@@ -9,6 +9,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.ops import nhwc
+from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import as_primitive
 from mixtrain.ops.promotion import promoted
@@ -122,9 +123,7 @@ def unstack(input_x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple(keras.ops.unstack(x, axis=axis))
 
 
-def unbind(input: TensorLike, dim: int = 0) -> tuple[Tensor, ...]:
-    """`unstack`: unstack `input` along `dim`."""
-    return unstack(input, dim)
+unbind = renamed(unstack, "unbind", input="input_x", dim="axis")
 
 
 def hstack(tensors: Sequence[TensorLike]) -> Tensor:

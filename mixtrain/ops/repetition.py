@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import checks
+from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, values_of
 from mixtrain.ops.primitive import REQUIRED, Primitive, as_primitive, configured, primitive
 from mixtrain.typing import Tensor, TensorLike
@@ -38,11 +39,6 @@ def broadcast_to(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tens
             "it is 1."
         )
     return keras.ops.broadcast_to(x, sizes)
-
-
-def expand(input_x: TensorLike, size: int | Sequence[int] | Tensor) -> Tensor:
-    """`broadcast_to` of `input_x` and the shape `size`."""
-    return broadcast_to(input_x, size)
 
 
 def repeat_interleave(input: TensorLike, repeats: TensorLike, axis: int | None = None) -> Tensor:
@@ -164,4 +160,5 @@ def Meshgrid(inputs: Sequence[TensorLike], *, indexing: str = "xy") -> tuple[Ten
     return meshgrid(*inputs, indexing=indexing)
 
 
+expand = renamed(broadcast_to, "expand", input_x="input", size="shape")
 Tile = primitive("Tile", tile)

@@ -10,6 +10,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
+from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.indexing import check_places
 from mixtrain.ops.inputs import as_mask, axis_of, is_number, pair, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import configured, primitives
@@ -56,11 +57,6 @@ def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
         builtins.slice(None) if axis == dim else builtins.slice(0, size) for axis, size in enumerate(indices.shape)
     )
     return keras.ops.take_along_axis(x[block], indices, axis=dim)
-
-
-def gather_d(x: TensorLike, dim: int, index: TensorLike) -> Tensor:
-    """`gather_elements` of `x` along `dim` by `index`."""
-    return gather_elements(x, dim, index)
 
 
 def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
@@ -161,6 +157,7 @@ def nonzero(input: TensorLike, *, as_tuple: bool = False) -> Tensor | tuple[Tens
     return indices if as_tuple else keras.ops.stack(indices, axis=-1)
 
 
+gather_d = renamed(gather_elements, "gather_d", x="input")
 Gather = configured("Gather", gather, batch_dims=0)
 StridedSlice = configured(
     "StridedSlice", strided_slice, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0

@@ -10,7 +10,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, int32, int64, is_complex, is_float
-from mixtrain.ops.elementwise import named
+from mixtrain.ops.elementwise import named, renamed
 from mixtrain.ops.indexing import check_places, flat_positions, get_item, scatter_flat, set_item
 from mixtrain.ops.inputs import axis_of, rank_of, tensor, tensor_dtype
 from mixtrain.ops.joining import concat, known_size
@@ -459,6 +459,7 @@ def _locking(**functions: Callable[..., Any]) -> list[type[Primitive]]:
     ]
 
 
+diff_ext = renamed(diff, "diff_ext", input="x", dim="axis")
 (
     TensorScatterAdd, TensorScatterSub, TensorScatterMul, TensorScatterDiv, TensorScatterMax, TensorScatterMin,
     TensorScatterUpdate,

@@ -81,6 +81,7 @@ arccos = renamed(acos, "arccos")
 arctan = renamed(atan, "arctan")
 
 isnan = unary_function("isnan", keras.ops.isnan, "Whether each element of `input` is not a number.")
+isnan_ext = renamed(isnan, "isnan_ext")
 isinf = unary_function("isinf", keras.ops.isinf, "Whether each element of `input` is infinite.")
 isfinite = unary_function("isfinite", keras.ops.isfinite, "Whether each element of `input` is finite.")
 logical_not = unary_function("logical_not", keras.ops.logical_not, "True where `input` is False or zero.", floats=False)
