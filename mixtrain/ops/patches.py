@@ -14,8 +14,8 @@ from mixtrain.dtype import bool_
 from mixtrain.ops import nhwc
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, values_of, widened
 from mixtrain.ops.primitive import configured
-from mixtrain.ops.volumes import pads_from, sizes_of, window_elements
-from mixtrain.ops.windows import Window, pad
+from mixtrain.ops.volumes import pads_from, sizes_of
+from mixtrain.ops.windows import Window, pad, window_elements
 from mixtrain.typing import Tensor, TensorLike
 
 

@@ -16,9 +16,9 @@ from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import as_floats, rank_of, values_of, widened
-from mixtrain.ops.pool_formula import max_pool, padded_avg_pool
+from mixtrain.ops.pool_formula import padded_avg_pool, padded_max_pool
 from mixtrain.ops.primitive import configured
-from mixtrain.ops.windows import Pads, Window, ceil_padding, pad, same_pads
+from mixtrain.ops.windows import Pads, Window, ceil_padding, same_pads
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -39,21 +39,6 @@ def pads_from(where: str, padding: Any, rank: int) -> Pads:
         sides = [checks.integer(where, "padding", side, at_least=0) for side in padding]
         return tuple(zip(sides[::2], sides[1::2], strict=True))
     return tuple((size, size) for size in sizes_of(where, "padding", padding, rank, at_least=0))
-
-
-def window_elements(x: Tensor, kernel_size: Window, stride: Window, dilation: Window) -> list[Tensor]:
-    """Return, for each position in the kernel, the elements of all windows there; `x` is (N, C, *sizes)."""
-    counts = [
-        (length - (size - 1) * gap - 1) // step + 1
-        for length, size, step, gap in zip(x.shape[2:], kernel_size, stride, dilation, strict=True)
-    ]
-    return [
-        x[(slice(None), slice(None), *(
-            slice(offset * gap, offset * gap + (count - 1) * step + 1, step)
-            for offset, count, step, gap in zip(offsets, counts, stride, dilation, strict=True)
-        ))]
-        for offsets in itertools.product(*map(range, kernel_size))
-    ]
 
 
 def _convolution(
@@ -160,19 +145,10 @@ def _max_pool(
     dilation, sides = sizes_of(where, "dilation", dilation, rank), pads_from(where, padding, rank)
     dilated = tuple((size - 1) * gap + 1 for size, gap in zip(kernel_size, dilation, strict=True))
     ceil_sides = ceil_padding(x.shape[2:], dilated, stride, sides) if ceil_mode else ((0, 0),) * rank
-    padded = pad(pad(nhwc.to_channels_last(x), sides, -math.inf), ceil_sides, -math.inf)
-    if not return_indices and max(dilation) == 1:
-        return nhwc.from_channels_last(max_pool(padded, kernel_size, stride))
-    values = keras.ops.stack(window_elements(nhwc.from_channels_last(padded), kernel_size, stride, dilation), axis=-1)
-    argmax = keras.ops.argmax(values, axis=-1)[..., None]
-    maxima = keras.ops.take_along_axis(values, argmax, axis=-1)[..., 0]
-    if not return_indices:
-        return maxima
-    indices = keras.ops.reshape(keras.ops.arange(math.prod(x.shape[2:])), (1, *x.shape[2:], 1))
-    indices = nhwc.from_channels_last(pad(pad(indices, sides, -1), ceil_sides, -1))
-    indices = keras.ops.stack(window_elements(indices, kernel_size, stride, dilation), axis=-1)
-    indices = keras.ops.broadcast_to(indices, values.shape)
-    return maxima, backend.to_tensor(keras.ops.take_along_axis(indices, argmax, axis=-1)[..., 0], "int64")
+    pooled = padded_max_pool(
+        nhwc.to_channels_last(x), kernel_size, stride, dilation, sides, ceil_sides, return_indices=return_indices
+    )
+    return keras.tree.map_structure(nhwc.from_channels_last, pooled)
 
 
 def _lp_pool(

@@ -37,8 +37,8 @@ from mixtrain.ops.attributes import check_attributes
 from mixtrain.ops.inputs import rank_of, tensor
 from mixtrain.ops.primitive import REQUIRED, argument_reader
 from mixtrain.ops.sparse import SparseTensorDenseMatmul as _SparseProduct
-from mixtrain.ops.volumes import AvgPool3D, MaxPool3D, window_elements
-from mixtrain.ops.windows import same_pads
+from mixtrain.ops.volumes import AvgPool3D, MaxPool3D
+from mixtrain.ops.windows import same_pads, window_elements
 from mixtrain.typing import Tensor, Tree
 
 
