@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.boundary import is_any_tensor
 from mixtrain.ops.primitive import Primitive, primitives
 from mixtrain.typing import Tensor, TensorLike
 
@@ -51,12 +52,12 @@ def print_(*input_x: Any) -> None:
     Example: ``ops.print_("loss", Tensor([1.0, 2.0]))``.
     """
     leaves = keras.tree.flatten(list(input_x))
-    tensors = [backend.to_tensor(leaf) for leaf in leaves if _is_tensor(leaf)]
+    tensors = [backend.to_tensor(leaf) for leaf in leaves if is_any_tensor(leaf)]
 
     def show(*arrays: np.ndarray) -> None:
         values = iter(arrays)
         for leaf in leaves:
-            print(_format_tensor(leaf, next(values)) if _is_tensor(leaf) else leaf)
+            print(_format_tensor(leaf, next(values)) if is_any_tensor(leaf) else leaf)
 
     backend.call_python(show, tensors)
 
@@ -95,10 +96,6 @@ def _pairs(gradients: Any) -> list[tuple[Any, Tensor]]:
     if isinstance(gradients, (tuple, list)) and len(gradients) == 2 and isinstance(gradients[0], (int, str)):
         return [(gradients[0], gradients[1])]
     return [pair for part in gradients for pair in _pairs(part)] if isinstance(gradients, (tuple, list)) else []
-
-
-def _is_tensor(value: Any) -> bool:
-    return backend.is_tensor(value) or isinstance(value, keras.Variable)
 
 
 def _format_tensor(tensor: Any, array: np.ndarray) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.boundary import (
     in_mode,
+    is_any_tensor,
     refuse_without_gradients,
     to_backend_tensors,
     to_current_values,
@@ -202,8 +203,7 @@ def _is_integer(value: Any) -> bool:
 
 def _is_whole(value: Any) -> bool:
     """Whether a value is a tensor or variable of integers or bools."""
-    is_array = backend.is_tensor(value) or isinstance(value, keras.Variable)
-    return is_array and not (is_float(value.dtype) or is_complex(value.dtype))
+    return is_any_tensor(value) and not (is_float(value.dtype) or is_complex(value.dtype))
 
 
 def _in_integers(gradient: Any, value: Any) -> Any:
