@@ -55,8 +55,8 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         tapped_gradients, value_and_gradient, with_backward_hook, with_backward_rule,
     )
     from mixtrain.backend.tensorflow.kernels import (
-        boolean_mask, float8_einsum, gather_in_batches, gather_nd, pool, product, softmax_cross_entropy,
-        sparse_softmax_cross_entropy, times_transposed, unique_with_indices,
+        UNPOOLED_VOLUMES, boolean_mask, float8_einsum, gather_in_batches, gather_nd, pool, product,
+        softmax_cross_entropy, sparse_softmax_cross_entropy, times_transposed, unique_with_indices,
     )
     from mixtrain.backend.tensorflow.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.tensorflow.operations import finite_gradients, run_operations
@@ -103,8 +103,8 @@ else:
         tapped_gradients, value_and_gradient, with_backward_hook, with_backward_rule,
     )
     from mixtrain.backend.jax.kernels import (
-        boolean_mask, float8_einsum, gather_in_batches, gather_nd, pool, product, softmax_cross_entropy,
-        sparse_softmax_cross_entropy, times_transposed, unique_with_indices,
+        UNPOOLED_VOLUMES, boolean_mask, float8_einsum, gather_in_batches, gather_nd, pool, product,
+        softmax_cross_entropy, sparse_softmax_cross_entropy, times_transposed, unique_with_indices,
     )
     from mixtrain.backend.jax.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.jax.operations import finite_gradients, run_operations

@@ -17,8 +17,8 @@ _LAST: Final = "channels_last"
 
 def max_pool(x: Tensor, kernel_size: Window, stride: Window, mode: str = "valid") -> Tensor:
     """Max-pool; `mode` is "valid" or "same"."""
-    if len(x.shape) == 5 and keras.backend.standardize_dtype(x.dtype) == "float64":
-        # TensorFlow has no kernel for volumes in float64: pool each plane, then along the depth.
+    if len(x.shape) == 5 and keras.backend.standardize_dtype(x.dtype) in backend.UNPOOLED_VOLUMES:
+        # Pool each plane, then along the depth.
         depth, *plane, channels = x.shape[1:]
         planes = max_pool(keras.ops.reshape(x, (-1, *plane, channels)), kernel_size[1:], stride[1:], mode)
         height, width = planes.shape[1:3]
