@@ -57,7 +57,7 @@ def operation_cell(
     def __init__(self: Cell, *args: Any, **kwargs: Any) -> None:
         Cell.__init__(self)
         given = bind(*args, **kwargs)
-        check_attributes(rows or name, {key: value for key, value in given.items() if value is not settings[key]})
+        given |= check_attributes(rows or name, {key: x for key, x in given.items() if x is not settings[key]})
         if check is not None:
             check(name, given)
         for key, value in given.items():
