@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     )
     from mixtrain.amp import build_train_network
     from mixtrain.compat.mindspore.convert import ckpt_to_safetensors, safetensors_to_ckpt
+    from mixtrain.compat.mindspore.sharding import (
+        Layout, get_algo_parameters, reset_algo_parameters, set_algo_parameters,
+    )
     from mixtrain.compat.mindspore.train.data_sink import data_sink
+    from mixtrain.compat.mindspore.train.dataset_helper import DatasetHelper, connect_network_with_dataset
     from mixtrain.common.dlpack import from_dlpack, frombuffer, to_dlpack
     from mixtrain.common.generator import Generator, get_rng_state, initial_seed, manual_seed, set_rng_state
     from mixtrain.common.jit_function import jit, ms_function
@@ -117,7 +121,11 @@ _NAMES = {
         "load_param_into_net save_checkpoint"
     ),
     "mixtrain.compat.mindspore.convert": "ckpt_to_safetensors safetensors_to_ckpt",
+    "mixtrain.compat.mindspore.sharding": (
+        "Layout get_algo_parameters reset_algo_parameters set_algo_parameters"
+    ),
     "mixtrain.compat.mindspore.train.data_sink": "data_sink",
+    "mixtrain.compat.mindspore.train.dataset_helper": "DatasetHelper connect_network_with_dataset",
     "mixtrain.train": "SummaryRecord",
     "mixtrain.train.calibration": "calibrate_loss_scale",
     "mixtrain.train.callback": (
@@ -178,4 +186,6 @@ __all__ = [
     "set_ps_context", "set_rng_state", "set_seed", "single", "suggest_rules", "to_float", "train", "tune",
     "uint8", "uint16", "uint32", "uint64", "value_and_grad", "vjp", "HausdorffDistance", "MeanSurfaceDistance",
     "OcclusionSensitivity", "RootMeanSquareDistance", "ckpt_to_safetensors", "safetensors_to_ckpt",
+    "DatasetHelper", "connect_network_with_dataset", "Layout", "get_algo_parameters", "reset_algo_parameters",
+    "set_algo_parameters",
 ]

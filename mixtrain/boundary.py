@@ -29,6 +29,7 @@ class _State(threading.local):
     call: int = 0  # Number of the compiled call of user code that runs; 0 outside.
     written: list[tuple[Any, BackendTensor]] = []  # What it wrote to: Tensors older than it, and what they held.
     in_place: list[Any] = []  # The Tensors that it wrote to in place.
+    without_gradients: bool = False  # Whether results are constants to whoever differentiates.
 
 
 _state = _State()
@@ -99,14 +100,33 @@ def compiling() -> Iterator[None]:
 @contextlib.contextmanager
 def _undoing_writes() -> Iterator[None]:
     """Run a compiled call; Tensors that are older than it are then as they were, as constants of MindSpore's graphs."""
-    outer = _state.call, _state.written, _state.in_place
-    _state.call, _state.written, _state.in_place = next(_calls), [], []
+    outer = _state.call, _state.written, _state.in_place, _state.without_gradients
+    # What is compiled may be called with gradients later: its results become constants, not what it computes.
+    _state.call, _state.written, _state.in_place, _state.without_gradients = next(_calls), [], [], False
     try:
         yield
     finally:
         for tensor, content in reversed(_state.written):
             tensor.content = content
-        _state.call, _state.written, _state.in_place = outer
+        _state.call, _state.written, _state.in_place, _state.without_gradients = outer
+
+
+@contextlib.contextmanager
+def without_gradients() -> Iterator[None]:
+    """Run a block whose results are constants to whoever differentiates."""
+    previous, _state.without_gradients = _state.without_gradients, True
+    try:
+        yield
+    finally:
+        _state.without_gradients = previous
+
+
+def refuse_without_gradients(where: str) -> None:
+    """Raise a RuntimeError for a caller that differentiates in a block `without_gradients`."""
+    if _state.without_gradients:
+        raise RuntimeError(
+            f"{where}: expected a place with gradients; got one in a no_grad block. Write it before the block."
+        )
 
 
 def current_call() -> int:
@@ -211,12 +231,25 @@ def to_current_values(values: Tree) -> Tree:
 
 
 def to_tensors(values: Tree) -> Tree:
-    """Return a structure with Tensors in place of backend tensors and views."""
+    """Return a structure with Tensors in place of backend tensors and views; constants where results are."""
     if isinstance(values, backend.TENSOR_TYPES):
-        return values if isinstance(values, (UserTensor, keras.KerasTensor)) else backend.public_tensor(values)
+        if isinstance(values, (UserTensor, keras.KerasTensor)):
+            return values
+        if _state.without_gradients:
+            values = backend.on_layout(keras.ops.stop_gradient, values)
+        return backend.public_tensor(values)
     if isinstance(values, (tuple, list, dict)):
         return _mapped(to_tensors, values)
     return values
+
+
+def to_inputs(values: Tree) -> Tree:
+    """Return the arguments of a call with Tensors in place of backend tensors and views; they are never constants."""
+    previous, _state.without_gradients = _state.without_gradients, False
+    try:
+        return to_tensors(values)
+    finally:
+        _state.without_gradients = previous
 
 
 def _mapped(function: Callable[[Tree], Tree], values: Tree) -> Tree:
@@ -286,7 +319,7 @@ def run_users(
     if compiled:
         given = args, kwargs
         args, kwargs = unwrap(args), unwrap(kwargs)  # What a compiled network writes by index, no caller sees.
-    args, kwargs = to_tensors(args), to_tensors(kwargs)
+    args, kwargs = to_inputs((args, kwargs))
     _state.mode = "tensors"
     try:
         with _undoing_writes() if compiled else contextlib.nullcontext():

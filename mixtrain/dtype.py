@@ -67,6 +67,14 @@ complex128: Final = DType("complex128")
 half: Final = float16
 single: Final = float32
 double: Final = float64
+byte, short, intc, intp, ubyte, ushort, uintc, uintp = int8, int16, int32, int64, uint8, uint16, uint32, uint64
+cfloat, cdouble = complex64, complex128
+# Its groups of dtypes.
+int_type, uint_type = (int8, int16, int32, int64), (uint8, uint16, uint32, uint64)
+float_type, complex_type = (float16, float32, float64, bfloat16), (complex64, complex128)
+signed_type: Final = (*int_type, *float_type, *complex_type)
+number_type: Final = (*int_type, *uint_type, *float_type, *complex_type)
+all_types: Final = (bool_, *number_type)
 
 # Rules for the products of layers, not dtypes of tensors: float8 operands, scaled by their largest magnitude in this
 # step, or by that in the steps before.

@@ -44,7 +44,8 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     )
     from mixtrain.backend.tensorflow.control import call_python, computed_by_numpy, cond, scan, write_after
     from mixtrain.backend.tensorflow.device import (
-        can_fork, describe_device, device_of, has_started, peak_memory, tf32_products, version,
+        can_fork, describe_device, device_memory, device_of, has_started, peak_memory, restart_peak, synchronize,
+        tf32_products, version,
     )
     from mixtrain.backend.tensorflow.elements import DevicePut, Stacked
     from mixtrain.backend.tensorflow.export import write_onnx, write_saved_model
@@ -54,8 +55,8 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         tapped_gradients, value_and_gradient, with_backward_hook, with_backward_rule,
     )
     from mixtrain.backend.tensorflow.kernels import (
-        boolean_mask, float8_einsum, gather_in_batches, gather_nd, pool, product, softmax_cross_entropy,
-        sparse_softmax_cross_entropy, times_transposed, unique_with_indices,
+        UNPOOLED_VOLUMES, boolean_mask, float8_einsum, gather_in_batches, gather_nd, pool, product,
+        softmax_cross_entropy, sparse_softmax_cross_entropy, times_transposed, unique_with_indices,
     )
     from mixtrain.backend.tensorflow.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.tensorflow.operations import finite_gradients, run_operations
@@ -91,7 +92,8 @@ else:
     )
     from mixtrain.backend.jax.control import call_python, computed_by_numpy, cond, scan, write_after
     from mixtrain.backend.jax.device import (
-        can_fork, describe_device, device_of, has_started, peak_memory, tf32_products, version,
+        can_fork, describe_device, device_memory, device_of, has_started, peak_memory, restart_peak, synchronize,
+        tf32_products, version,
     )
     from mixtrain.backend.jax.elements import DevicePut, Stacked
     from mixtrain.backend.jax.export import write_onnx, write_saved_model
@@ -101,8 +103,8 @@ else:
         tapped_gradients, value_and_gradient, with_backward_hook, with_backward_rule,
     )
     from mixtrain.backend.jax.kernels import (
-        boolean_mask, float8_einsum, gather_in_batches, gather_nd, pool, product, softmax_cross_entropy,
-        sparse_softmax_cross_entropy, times_transposed, unique_with_indices,
+        UNPOOLED_VOLUMES, boolean_mask, float8_einsum, gather_in_batches, gather_nd, pool, product,
+        softmax_cross_entropy, sparse_softmax_cross_entropy, times_transposed, unique_with_indices,
     )
     from mixtrain.backend.jax.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.jax.operations import finite_gradients, run_operations

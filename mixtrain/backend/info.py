@@ -24,6 +24,16 @@ class DeviceInfo:
 
 
 @dataclasses.dataclass(frozen=True)
+class DeviceMemory:
+    """Memory of an accelerator in bytes; none of it on a CPU, whose memory is the process's."""
+
+    allocated: int = 0  # By tensors.
+    reserved: int = 0  # By the backend, for tensors now and later.
+    peak_allocated: int = 0
+    peak_reserved: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
 class JitChoice:
     """Whether a function is compiled with XLA, or to the backend's plain graph, and why."""
 

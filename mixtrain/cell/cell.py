@@ -25,6 +25,7 @@ from mixtrain.cell.tree import CellTree, name_of
 from mixtrain.network.marks import REQUEST
 from mixtrain.network.referenced_layers import referenced_variables
 from mixtrain.network.unique_names import unique_names
+from mixtrain.ops.attributes import check_settings_of
 from mixtrain.ops.custom_backward import custom_backward
 from mixtrain.ops.repeated_forward import note_forward
 from mixtrain.precision.cast import CastRule
@@ -97,6 +98,7 @@ class Cell(CellState, CellHooks, CellSetup):
         super().__init_subclass__(**kwargs)
         if "construct" in vars(cls) and _is_library_class(cls):  # type: ignore[arg-type]
             cls.construct = _for_users(cls.construct)  # type: ignore[method-assign]
+        check_settings_of(cls)
 
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
         super().__init__()

@@ -30,12 +30,14 @@ class HookHandle:
 class GradientHooks:
     """The hooks of one tensor, called in the order of registration.
 
-    `changed`: Called after each change of them.
+    `changed`: Called after each change of them. `content`: What the tensor holds once it is hooked; after a write in
+    place it holds another, whose gradient these hooks do not get.
     """
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         self._functions: dict[int, Callable[[Tensor], Tensor | None]] = {}
         self._changed = changed
+        self.content: Any = None
 
     def add(self, where: str, function: Callable[[Tensor], Tensor | None]) -> HookHandle:
         """Add a function of the gradient for a caller of a name; return its handle. Raises: TypeError if it is none."""
@@ -46,10 +48,14 @@ class GradientHooks:
         self._changed()
         return HookHandle(self._functions, hook_id, self._changed)
 
+    def functions(self) -> list[Callable[[Tensor], Tensor | None]]:
+        """The hooks themselves."""
+        return list(self._functions.values())
+
     def __call__(self, gradients: tuple[Tensor, ...]) -> Tensor:
         """Return the gradient, the only one of a tuple, after all hooks."""
         (gradient,) = gradients
-        for function in list(self._functions.values()):
+        for function in self.functions():
             replacement = function(gradient)
             gradient = gradient if replacement is None else replacement
         return gradient

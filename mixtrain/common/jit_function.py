@@ -68,7 +68,7 @@ class _Trace:
 
     def run(self, *tensors: BackendTensor) -> tuple[BackendTensor, ...]:
         """Call the function, as it is traced."""
-        args, kwargs = boundary.to_tensors(_combine(self._arguments, tensors))
+        args, kwargs = boundary.to_inputs(_combine(self._arguments, tensors))
         token = reasons.set(self.uncompilable)
         try:
             with boundary.compiling(), boundary.in_mode("tensors"), self.state.tracing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
@@ -25,6 +26,9 @@ from mixtrain.typing import BackendTensor, DTypeLike, TensorLike, Variable
 
 # Callers in these packages read `Parameter.value` as Keras means it.
 _LIBRARIES: Final = frozenset(("jax", "keras", "mixtrain", "tensorflow"))
+
+
+_unnamed = itertools.count()  # Parameters, counted as MindSpore names them.
 
 
 class _Value(Tensor):
@@ -73,14 +77,12 @@ class Parameter(TensorMethods, keras.Variable):
         layerwise_parallel: bool = False, parallel_optimizer: bool = True, storage_format: str = "",
         device: str | None = None,
     ) -> None:
-        if name is not None and not isinstance(name, str):
-            raise checks.fail_type("Parameter", "name must be a str", name, 'name="weight"')
+        self.name = name
         checks.boolean("Parameter", "requires_grad", requires_grad)
         if backend.is_tracing() and uncompiled.note(uncompiled.CREATES_PARAMETERS):
             raise RuntimeError("Parameter: must be created outside of a compiled function. Create the Cell before it.")
         is_int = isinstance(default_input, int) and not isinstance(default_input, bool)
         value = initial_value(default_input, int32 if is_int else None)
-        self._given_name = name
         self._hooks: GradientHooks | None = None
         super().__init__(
             value, trainable=requires_grad, dtype=keras.backend.standardize_dtype(value.dtype), autocast=False
@@ -91,14 +93,16 @@ class Parameter(TensorMethods, keras.Variable):
 
     @property
     def name(self) -> str:
-        """The dotted path of the parameter in its network."""
-        return "Parameter" if self._given_name is None else self._given_name
+        """The dotted path of the parameter in its network; one of its own without a name, as ``Parameter#3``."""
+        return self._given_name or self._own_name
 
     @name.setter
-    def name(self, value: str) -> None:
-        if not isinstance(value, str):
-            raise checks.fail_type("Parameter", "name must be a str", value, 'name="weight"')
-        self._given_name = value
+    def name(self, value: str | None) -> None:
+        if value is not None and not isinstance(value, str):
+            raise checks.fail_value("Parameter", "name must be a str or None", value, 'name="weight"')
+        self._given_name = value.strip() or None if value else None
+        if self._given_name is None:
+            self._own_name = f"Parameter#{next(_unnamed)}"
 
     @property
     def named(self) -> bool:
@@ -154,6 +158,8 @@ class Parameter(TensorMethods, keras.Variable):
 
         Raises:
             TypeError: `hook` cannot be called.
+            RuntimeError: The parameter requires no gradient, so the hook would never run.
+            ValueError: A network in graph mode, or a function under `jit`, registers it, which each trace would repeat.
 
         Example:
             >>> import mixtrain
@@ -163,11 +169,25 @@ class Parameter(TensorMethods, keras.Variable):
             20.0
         """
         hooks = self._hooks or GradientHooks(hooks_changed)
+        if not self.requires_grad:
+            raise RuntimeError(
+                f"Parameter.register_hook: expected a Parameter that requires a gradient; got {self.name}, which does "
+                "not. Write requires_grad=True."
+            )
+        if boundary.in_graph():
+            raise ValueError(
+                f"Parameter.register_hook: expected a call outside of networks in graph mode; got {self.name} in one. "
+                "Write it before the network is called, or run in PYNATIVE_MODE."
+            )
         handle = hooks.add("Parameter.register_hook", hook)
         if self._hooks is None:
             self._hooks = hooks
             put_hook(self, lambda gradient: boundary.to_backend_tensors(hooks((backend.public_tensor(gradient),))))
         return handle
+
+    def hooks(self) -> list[Callable[[Tensor], Tensor | None]]:
+        """Return the hooks of `register_hook`, in their order."""
+        return [] if self._hooks is None else self._hooks.functions()
 
     @property
     def inited_param(self) -> None:

@@ -192,12 +192,21 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         Raises:
             TypeError: `hook` cannot be called.
         """
-        hooks = self.gradient_hooks or GradientHooks()
+        hooks = self._hooks() or GradientHooks()
         handle = hooks.add("Tensor.register_hook", hook)
-        if self.gradient_hooks is None:
-            self.content = boundary.unwrap(hook_gradients("Tensor.register_hook", (self,), hooks)[0])
+        if hooks.content is None:
+            self.content = hooks.content = boundary.unwrap(hook_gradients("Tensor.register_hook", (self,), hooks)[0])
             self.gradient_hooks = hooks
         return handle
+
+    def _hooks(self) -> GradientHooks | None:
+        hooks = self.gradient_hooks
+        return hooks if hooks is not None and hooks.content is self.content else None
+
+    def hooks(self) -> list[Callable[[Tensor], Tensor | None]]:
+        """Return the hooks of `register_hook`, in their order; a write in place leaves none."""
+        hooks = self._hooks()
+        return [] if hooks is None else hooks.functions()
 
     def __getitem__(self, index: Any) -> Tensor:
         view = boundary.to_tensors(indexing.get_item(self.backend_tensor(), index))

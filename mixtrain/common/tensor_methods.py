@@ -174,7 +174,6 @@ class TensorMethods(MathMethods, SlicingMethods, InPlaceMethods):
     half = tensor_method("half", _cast_to("float16"))
     init_data = tensor_method("init_data", lambda self, *_, **__: _unchanged(self))
     int = tensor_method("int", _cast_to("int32"))
-    hooks = tensor_method("hooks", lambda self: [])
     is_init = tensor_method("is_init", lambda self: False)
     requires_grad_ = tensor_method("requires_grad_", lambda self, requires_grad=True: None)
     is_contiguous = tensor_method("is_contiguous", lambda self: True)

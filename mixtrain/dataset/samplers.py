@@ -72,7 +72,10 @@ class SubsetSampler(BuiltinSampler):
 
     def __init__(self, indices: Sequence[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
-        self._indices = np.atleast_1d(np.asarray(indices, dtype=np.int64))
+        numbers = np.atleast_1d(np.asarray(indices))
+        if numbers.size and numbers.dtype.kind not in "iu":
+            raise checks.fail_type(type(self).__name__, "indices must be ints", indices, "indices=[0, 1]")
+        self._indices = numbers.astype(np.int64)
 
     def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
         return self._indices

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mixtrain import checks
+from mixtrain.common.tensor import Tensor
 from mixtrain.experimental.optim import rules
 from mixtrain.lazy_names import serve_names
 from mixtrain.optim.groups import ParamsLike
@@ -79,10 +80,10 @@ class SGD(rules.SGD):
     """
 
     def __init__(
-        self, params: ParamsLike, lr: float, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
-        nesterov: bool = False, *, maximize: bool = False,
+        self, params: ParamsLike, lr: float | Tensor, momentum: float = 0, dampening: float = 0,
+        weight_decay: float = 0, nesterov: bool = False, *, maximize: bool = False,
     ) -> None:
-        where = type(self).__name__
+        where, lr = type(self).__name__, lr.item() if isinstance(lr, Tensor) else lr
         for name, value in (("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay)):
             checks.number(where, name, value, at_least=0, example=0.1)
         for name, flag in (("nesterov", nesterov), ("maximize", maximize)):

@@ -3,7 +3,7 @@
 from mixtrain.lazy_names import serve_names
 from mixtrain.cell.cell import Cell, KerasCell
 from mixtrain.cell.layer import CellLayer
-from mixtrain.compat.mindspore.unsupported import GraphCell, MicroBatchInterleaved, PipelineCell
+from mixtrain.compat.mindspore.unsupported import GraphCell
 from mixtrain.compat.oneflow.graph import Graph
 from mixtrain.nn.wrap.update_cell import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 from mixtrain.nn.layer import (
@@ -27,7 +27,8 @@ from mixtrain.nn.layer import (
 from mixtrain.nn.loss import (
     BCELoss, BCEWithLogitsLoss, CosineEmbeddingLoss, CrossEntropyLoss, DiceLoss, FocalLoss, HingeEmbeddingLoss,
     HuberLoss, KLDivLoss, L1Loss, LossBase, MAELoss, MSELoss, MarginRankingLoss, MultiClassDiceLoss, NLLLoss, RMSELoss,
-    SmoothL1Loss, SoftMarginLoss, SoftmaxCrossEntropyWithLogits, TripletMarginWithDistanceLoss, _Loss,
+    SampledSoftmaxLoss, SmoothL1Loss, SoftMarginLoss, SoftmaxCrossEntropyWithLogits, TripletMarginWithDistanceLoss,
+    _Loss,
 )
 from mixtrain.nn.metrics import (
     F1, MAE, MSE, ROC, Accuracy, BleuScore, ConfusionMatrix, ConfusionMatrixMetric, CosineSimilarity, Dice, Fbeta,
@@ -51,6 +52,7 @@ from mixtrain.nn.wrap.forward_value_and_grad import ForwardValueAndGrad, WithGra
 from mixtrain.nn.wrap.jacobian_products import Jvp, Vjp
 from mixtrain.nn.wrap.grad_reducer import DistributedGradReducer
 from mixtrain.nn.wrap.loss_cell import WithEvalCell, WithLossCell
+from mixtrain.nn.wrap.micro_batches import MicroBatchInterleaved, PipelineCell
 from mixtrain.nn.wrap.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 
 __all__ = [
@@ -78,7 +80,8 @@ __all__ = [
     "PixelUnshuffle", "PoissonNLLLoss", "PolynomialDecayLR", "Precision", "ProximalAdagrad", "RMSELoss", "RMSProp",
     "RNN", "RNNCell", "ROC", "RReLU", "Range", "ReLU", "ReLU6", "Recall", "ReduceLogSumExp", "ReflectionPad1d",
     "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ResizeBilinear",
-    "RootMeanSquareDistance", "Rprop", "SGD", "SSIM", "SeLU", "SequentialCell", "SiLU", "Sigmoid", "SmoothL1Loss",
+    "RootMeanSquareDistance", "Rprop", "SGD", "SSIM", "SampledSoftmaxLoss", "SeLU",
+    "SequentialCell", "SiLU", "Sigmoid", "SmoothL1Loss",
     "SoftMarginLoss", "SoftShrink", "Softmax", "Softmax2d", "SoftmaxCrossEntropyWithLogits", "Softmin", "Softsign",
     "SparseTensorDenseMatmul", "SparseToDense", "SyncBatchNorm", "Tanh", "Tanhshrink", "Threshold", "TimeDistributed",
     "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "TrainOneStepCell",

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.boundary import tensor, to_backend_tensors
+from mixtrain.boundary import is_any_tensor, tensor, to_backend_tensors
 from mixtrain.typing import BackendTensor, TensorLike
 
 _NARROWED: Final = {np.dtype("float64"): np.float32, np.dtype("int64"): np.int32}
@@ -17,7 +17,7 @@ _NARROWED: Final = {np.dtype("float64"): np.float32, np.dtype("int64"): np.int32
 
 def as_input(value: TensorLike | None) -> TensorLike | None:
     """Convert an array argument to a backend tensor; numbers stay, for they take the dtype of what they meet."""
-    if backend.is_tensor(value) or isinstance(value, keras.Variable) or value is None:
+    if is_any_tensor(value) or value is None:
         return value
     if isinstance(value, (list, tuple)) and builtins.any(map(backend.is_tensor, keras.tree.flatten(value))):
         return keras.ops.stack([as_input(item) for item in value])

@@ -87,11 +87,12 @@ from mixtrain.ops.tensor_info import (
     scalar_to_array, scalar_to_tensor, shape, size, tuple_to_array,
 )
 from mixtrain.ops.unary import (
-    ACos, Abs, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Erf, Erfc, Exp, Expm1, FloatStatus, Floor, Identity,
+    Abs, ACos, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Erf, Erfc, Exp, Expm1, FloatStatus, Floor, Identity,
     Inv, IsFinite, IsInf, IsNan, Log, Log1p, LogicalNot, Neg, Reciprocal, Rint, Round, Rsqrt, Sign, Sin, Sinh, Sqrt,
     Square, Tan, Trunc, abs, absolute, acos, acosh, arccos, arcsin, arctan, asin, asinh, atan, atanh, ceil, cos, cosh,
-    deepcopy, erf, erfc, exp, exp2, expm1, floor, identity, inv, isfinite, isinf, isnan, log, log10, log1p, log2,
-    logical_not, nan_to_num, neg, negative, reciprocal, round, rsqrt, sign, sin, sinc, sinh, sqrt, square, tan, trunc,
+    deepcopy, erf, erfc, exp, exp2, expm1, floor, identity, inv, isfinite, isinf, isnan, isnan_ext, log, log10, log1p,
+    log2, logical_not, nan_to_num, neg, negative, reciprocal, round, rsqrt, sign, sin, sinc, sinh, sqrt, square, tan,
+    trunc,
 )
 from mixtrain.ops.fractional_pool import (
     FractionalAvgPool, FractionalMaxPool, FractionalMaxPool3DWithFixedKsize, fractional_max_pool2d,
@@ -112,8 +113,8 @@ from mixtrain.ops.normalize import L2Normalize, LayerNorm, batch_norm, group_nor
 from mixtrain.ops.numeric import (
     BitwiseAnd, BitwiseOr, BitwiseXor, Digamma, Eps, Erfinv, Fmax, Fmin, Gcd, Heaviside, Invert, Lcm, LeftShift, Lgamma,
     Logit, Mvlgamma, NextAfter, RightShift, TruncateMod, Xlogy, bitwise_left_shift, bitwise_right_shift, copysign,
-    deg2rad, digamma, eps, erfinv, float_power, fmax, fmin, frac, gcd, heaviside, invert, is_nonzero, isneginf,
-    isposinf, lcm, ldexp, lgamma, logit, mvlgamma, nextafter, positive, rad2deg, scalar_add, scalar_div,
+    deg2rad, digamma, eps, erfinv, float_power, float_power_ext, fmax, fmin, frac, gcd, heaviside, invert, is_nonzero,
+    isneginf, isposinf, lcm, ldexp, lgamma, logit, mvlgamma, nextafter, positive, rad2deg, scalar_add, scalar_div,
     scalar_eq, scalar_floordiv, scalar_ge, scalar_gt, scalar_le, scalar_lt, scalar_mod, scalar_mul, scalar_pow,
     scalar_sub, signbit, truncate_div, truncate_mod, xlogy,
 )
@@ -135,7 +136,7 @@ from mixtrain.ops.slicing import (
     ScatterNdMul, ScatterNdSub, ScatterNdUpdate, ScatterSub, ScatterUpdate, TensorScatterAdd, TensorScatterDiv,
     TensorScatterMax, TensorScatterMin, TensorScatterMul, TensorScatterSub, TensorScatterUpdate, UniqueWithPad,
     UnsortedSegmentMax, UnsortedSegmentMin, UnsortedSegmentProd, UnsortedSegmentSum, diag_embed, diagflat, diagonal,
-    diagonal_scatter, diff, dsplit, fliplr, flipud, hsplit, index_add, index_fill, inplace_add, inplace_sub,
+    diagonal_scatter, diff, diff_ext, dsplit, fliplr, flipud, hsplit, index_add, index_fill, inplace_add, inplace_sub,
     inplace_update, narrow, reverse_sequence, rot90, scatter, scatter_add, scatter_div, scatter_max, scatter_min,
     scatter_mul, scatter_nd_add, scatter_nd_div, scatter_nd_max, scatter_nd_min, scatter_nd_mul, scatter_nd_sub,
     scatter_nd_update, scatter_sub, scatter_update, select_scatter, slice_scatter, sparse_segment_mean,
@@ -150,7 +151,6 @@ from mixtrain.ops.layouts import (
 )
 from mixtrain.ops.conv_transpose import Conv2DTranspose, Conv3DTranspose
 from mixtrain.ops.deformable import deformable_conv2d
-from mixtrain.ops.ext import diff_ext, float_power_ext, isnan_ext
 from mixtrain.ops.lstm import LSTM
 from mixtrain.ops.scale_and_translate import ScaleAndTranslate
 from mixtrain.ops.control import Depend, Morph, Partial, Print, constexpr, depend, get_grad, partial, print_
@@ -178,6 +178,7 @@ from mixtrain.ops.patches import (
 from mixtrain.ops.diagonals import (
     MatrixDiagPartV3, MatrixDiagV3, MatrixSetDiagV3, matrix_diag, matrix_diag_part, matrix_set_diag,
 )
+from mixtrain.ops.custom import Custom
 from mixtrain.ops.ctc import CTCLoss, CTCLossV2, ctc_loss
 from mixtrain.ops.settings import (
     AdaptiveMaxPool2D, AdaptiveMaxPool3D, Addcdiv, Addcmul, BartlettWindow, BatchNorm, Bincount, BlackmanWindow,
@@ -243,7 +244,7 @@ __all__ = [
     "CTCLossV2", "Cast", "Cauchy", "Ceil", "ChannelShuffle", "CheckNumerics", "CheckValid", "Cholesky", "CholeskySolve",
     "Col2Im", "CompareAndBitpack", "Complex", "ComplexAbs", "Concat", "Conj", "ConjugateTranspose", "Conv2D",
     "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Cos", "Cosh", "CropAndResize", "Cross", "CumProd", "CumSum",
-    "Cummax", "Cummin", "CumulativeLogsumexp", "DType", "DataFormatDimMap", "DataFormatVecPermute", "Depend",
+    "Cummax", "Cummin", "CumulativeLogsumexp", "Custom", "DType", "DataFormatDimMap", "DataFormatVecPermute", "Depend",
     "DepthToSpace", "Diag", "DiagPart", "Digamma", "Div", "DivNoNan", "Dropout", "Dropout2D", "Dropout3D",
     "DynamicShape", "EditDistance", "Eig", "Elu", "EmbeddingLookup", "Eps", "Equal", "EqualCount", "Erf", "Erfc",
     "Erfinv", "Exp", "ExpandDims", "Expm1", "Eye", "FFTWithSize", "FastGeLU", "Fill", "FillV2", "Flatten",

@@ -10,7 +10,7 @@ from mixtrain import checks
 from mixtrain.ops.elementwise import unary, unary_function
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, tensor_dtype
 from mixtrain.ops.limits import clipped
-from mixtrain.ops.primitive import as_primitive, primitives
+from mixtrain.ops.primitive import configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -176,9 +176,4 @@ def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
     HSwish=hardswish, HSigmoid=hardsigmoid, SeLU=selu, Softplus=softplus, Softsign=softsign, Mish=mish,
     LogSigmoid=logsigmoid, PReLU=prelu,
 )
-
-
-@as_primitive(alpha=checks.number)
-def Elu(input_x: TensorLike, *, alpha: float = 1.0) -> Tensor:
-    """`elu` with a fixed `alpha`. Example: ``ops.Elu(1.0)(x)``."""
-    return elu(input_x, alpha)
+Elu = configured("Elu", elu, alpha=1.0)

@@ -109,11 +109,6 @@ def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = Non
     return backend.cast_keeping_layout(truncated, keras.backend.standardize_dtype(dtype))
 
 
-def divide(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
-    """`div`: `input` / `other`, rounded as `rounding_mode` says."""
-    return div(input, other, rounding_mode=rounding_mode)
-
-
 def pow(input: TensorLike, exponent: TensorLike) -> Tensor:
     """`input` to the power `exponent`. Example: ``ops.pow(Tensor([2.0, 3.0]), 2)`` is ``[4.0, 9.0]``."""
     return binary("ops.pow", keras.ops.power, input, exponent)
@@ -165,6 +160,7 @@ def addn(x: Sequence[TensorLike]) -> Tensor:
     return total
 
 
+divide = renamed(div, "divide")
 (
     Add, TensorAdd, Sub, Mul, Div, RealDiv, DivNoNan, FloorDiv, FloorMod, Mod, TruncateDiv, Pow, Maximum, Minimum,
     Atan2, AddN, SquaredDifference, Xdivy,

@@ -10,8 +10,8 @@ import keras
 
 from mixtrain import checks
 from mixtrain.ops.elementwise import renamed
-from mixtrain.ops.inputs import axes_of, axis_of, is_number, rank_of, sizes_of, tensor
-from mixtrain.ops.primitive import REQUIRED, Primitive, as_primitive, configured, primitives
+from mixtrain.ops.inputs import axes_of, axis_of, rank_of, sizes_of, tensor
+from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -62,11 +62,6 @@ def transpose(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
     return keras.ops.transpose(x, order)
 
 
-def permute(input: TensorLike, axis: int | Sequence[int]) -> Tensor:
-    """`transpose`: `input` with its axes in the order `axis`."""
-    return transpose(input, axis)
-
-
 def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
     """Remove from `input` the axes of size 1 that `axis` names; None: all. Example: ``ops.squeeze(x)``."""
     x = tensor("ops.squeeze", input)
@@ -88,11 +83,6 @@ def expand_dims(input_x: TensorLike, axis: int) -> Tensor:
     for index in sorted(axis_of("ops.expand_dims", item, rank_of(x) + len(axes)) for item in axes):
         x = keras.ops.expand_dims(x, index)
     return x
-
-
-def unsqueeze(input: TensorLike, dim: int) -> Tensor:
-    """`expand_dims`: insert into `input` an axis of size 1 at `dim`."""
-    return expand_dims(input, dim)
 
 
 def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
@@ -131,19 +121,11 @@ def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
     return keras.ops.swapaxes(x, *axes)
 
 
-def swapdims(input: TensorLike, dim0: int, dim1: int) -> Tensor:
-    """Exchange the axes `dim0` and `dim1` of `input`."""
-    return swapaxes(input, dim0, dim1)
-
-
 def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Move the axes `source` of `x` to the positions `destination`."""
     value = tensor("ops.movedim", x)
     axes = [axes_of("ops.movedim", axis, rank_of(value)) for axis in (source, destination)]
     return keras.ops.moveaxis(value, *axes)
-
-
-moveaxis = renamed(movedim, "moveaxis")
 
 
 def flip(input: TensorLike, dims: int | Sequence[int]) -> Tensor:
@@ -183,24 +165,16 @@ def t(input: TensorLike) -> Tensor:
     return keras.ops.transpose(x)
 
 
-@as_primitive()
+@as_primitive
 def Flatten(input_x: TensorLike) -> Tensor:
     """Flatten all axes but the first. Example: ``ops.Flatten()(x)``."""
     return flatten(input_x)
 
 
-class Squeeze(Primitive):
-    """`squeeze` of a fixed `axis`, or of all axes of size 1. Example: ``ops.Squeeze(0)(x)``."""
-
-    def __init__(self, axis: int | Sequence[int] = ()) -> None:
-        super().__init__()
-        if not is_number(axis) and not isinstance(axis, (tuple, list)):
-            raise checks.fail_type("Squeeze", "axis must be an int or a tuple of ints", axis, "axis=0")
-        self.axis = axis
-
-    def __call__(self, input: TensorLike) -> Tensor:
-        return squeeze(input, self.axis)
-
-
+permute = renamed(transpose, "permute", axis="dims")
+unsqueeze = renamed(expand_dims, "unsqueeze", input="input_x", dim="axis")
+swapdims = renamed(swapaxes, "swapdims", dim0="axis0", dim1="axis1")
+moveaxis = renamed(movedim, "moveaxis")
 Reshape, Transpose, ExpandDims = primitives(Reshape=reshape, Transpose=transpose, ExpandDims=expand_dims)
 ReverseV2 = configured("ReverseV2", lambda input, axis: flip(input, axis), axis=REQUIRED)
+Squeeze = configured("Squeeze", squeeze, axis=())

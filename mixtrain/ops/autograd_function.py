@@ -7,7 +7,8 @@ from typing import Any
 
 import keras
 
-from mixtrain import backend, boundary
+from mixtrain import boundary
+from mixtrain.boundary import is_any_tensor
 from mixtrain.dtype import is_float
 from mixtrain.ops.custom_backward import custom_backward
 from mixtrain.typing import Tensor
@@ -108,7 +109,7 @@ class _Function:
                     f"{cls.__name__}: The dirty tensors must all be outputs of the forward function. Return them too."
                 )
             places = {id(leaf): at for at, leaf in enumerate(keras.tree.flatten((inputs, outputs)))}
-            saved_at[:] = [places.get(id(leaf)) if _is_tensor(leaf) else None for leaf in keras.tree.flatten(kept)]
+            saved_at[:] = [places.get(id(leaf)) if is_any_tensor(leaf) else None for leaf in keras.tree.flatten(kept)]
             return outputs, kept
 
         def backward(*values: Any) -> tuple[Any, ...]:
@@ -135,11 +136,7 @@ def _as_tuple(values: Any) -> tuple[Any, ...]:
 
 
 def _needs_gradient(value: Any) -> bool:
-    return _is_tensor(value) and is_float(value.dtype) and getattr(value, "requires_grad", True)
-
-
-def _is_tensor(value: Any) -> bool:
-    return backend.is_tensor(value) or isinstance(value, keras.Variable)
+    return is_any_tensor(value) and is_float(value.dtype) and getattr(value, "requires_grad", True)
 
 
 def _constant(value: Tensor) -> Tensor:
@@ -159,9 +156,9 @@ def _checked(cls: type, args: tuple[Any, ...], gradients: tuple[Any, ...]) -> tu
     for arg, gradient in zip(args, gradients, strict=True):
         if gradient is None:
             continue
-        if not _is_tensor(gradient):
+        if not is_any_tensor(gradient):
             raise RuntimeError(f"{cls.__name__}: Gradient should be none or tensor; got {gradient!r}. Return a Tensor.")
-        if not _is_tensor(arg):
+        if not is_any_tensor(arg):
             raise RuntimeError(
                 f"{cls.__name__}: Input is not tensor, but gradient is not none; got {arg!r}. Return None for it."
             )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 import keras
 
 from mixtrain import checks
 from mixtrain.ops.inputs import as_floats, rank_of, tensor_dtype
-from mixtrain.ops.primitive import Primitive, as_primitive
+from mixtrain.ops.primitive import Primitive, as_primitive, configured
 from mixtrain.ops.promotion import promoted
 from mixtrain.typing import Tensor, TensorLike
 
@@ -51,10 +50,7 @@ def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Te
     return ops.stop_gradient(intersection / (gt_area if mode == "iof" else area + gt_area - intersection))
 
 
-@as_primitive(mode=partial(checks.one_of, allowed=("iou", "iof")))
-def IOU(anchor_boxes: TensorLike, gt_boxes: TensorLike, *, mode: str = "iou") -> Tensor:
-    """`iou` with a fixed `mode`. Example: ``ops.IOU()(anchors, truths)``."""
-    return iou(anchor_boxes, gt_boxes, mode)
+IOU = configured("IOU", iou, mode="iou")
 
 
 class _Offsets(Primitive):
@@ -149,7 +145,7 @@ class BoundingBoxDecode(_Offsets):
         return ops.stack([ops.clip(edge, 0, size) for edge, size in edges], axis=-1)
 
 
-@as_primitive()
+@as_primitive
 def CheckValid(bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
     """Whether boxes (N, 4) lie inside an image of `img_metas` (height, width, ratio that multiplies both).
 

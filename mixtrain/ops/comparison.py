@@ -10,7 +10,7 @@ from mixtrain import checks
 from mixtrain.dtype import int32, is_float
 from mixtrain.ops.elementwise import binary, binary_function, renamed
 from mixtrain.ops.inputs import pair, tensor_dtype
-from mixtrain.ops.primitive import as_primitive, primitives
+from mixtrain.ops.primitive import configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -90,13 +90,8 @@ def _equal_count(x: TensorLike, y: TensorLike) -> Tensor:
     return keras.ops.reshape(keras.ops.cast(count, x.dtype if is_float(x.dtype) else int32), (1,))
 
 
-@as_primitive(tolerance=checks.number)
-def ApproximateEqual(x: TensorLike, y: TensorLike, *, tolerance: float = 1e-05) -> Tensor:
-    """`approximate_equal` with a fixed `tolerance`. Example: ``ops.ApproximateEqual(0.1)(x, y)``."""
-    return approximate_equal(x, y, tolerance)
-
-
 Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, LogicalAnd, LogicalOr, LogicalXor, EqualCount = primitives(
     Equal=equal, NotEqual=not_equal, Less=less, LessEqual=less_equal, Greater=greater, GreaterEqual=greater_equal,
     LogicalAnd=logical_and, LogicalOr=logical_or, LogicalXor=logical_xor, EqualCount=_equal_count,
 )
+ApproximateEqual = configured("ApproximateEqual", approximate_equal, tolerance=1e-05)

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.boundary import is_any_tensor
 from mixtrain.ops.primitive import Primitive, primitives
 from mixtrain.typing import Tensor, TensorLike
 
@@ -51,12 +52,12 @@ def print_(*input_x: Any) -> None:
     Example: ``ops.print_("loss", Tensor([1.0, 2.0]))``.
     """
     leaves = keras.tree.flatten(list(input_x))
-    tensors = [backend.to_tensor(leaf) for leaf in leaves if _is_tensor(leaf)]
+    tensors = [backend.to_tensor(leaf) for leaf in leaves if is_any_tensor(leaf)]
 
     def show(*arrays: np.ndarray) -> None:
         values = iter(arrays)
         for leaf in leaves:
-            print(_format_tensor(leaf, next(values)) if _is_tensor(leaf) else leaf)
+            print(_format_tensor(leaf, next(values)) if is_any_tensor(leaf) else leaf)
 
     backend.call_python(show, tensors)
 
@@ -76,14 +77,18 @@ def get_grad(gradients: Any, identifier: TensorLike) -> Tensor:
     """Return one of the `gradients` that `grad` returned with ``return_ids=True``: pairs, or tuples of pairs.
 
     `identifier`: the position of an input, or a Parameter. Example: ``mixtrain.get_grad(gradients, 0)``.
+
+    Raises: TypeError: It is neither. RuntimeError: No gradient was taken of it.
     """
+    if type(identifier) is not int and not isinstance(identifier, keras.Variable):
+        raise checks.fail_type("get_grad", "identifier must be an int or a Parameter", identifier, "0")
     expected = getattr(identifier, "name", identifier)
     for key, gradient in _pairs(gradients):
         if type(key) is type(expected) and key == expected:
             return gradient
-    raise checks.fail_value(
-        "get_grad", "identifier must be one that gradients were taken of", expected,
-        "grad(..., return_ids=True) of this input or Parameter",
+    raise RuntimeError(
+        f"get_grad: expected an input or a Parameter that gradients were taken of; got {expected}. Write "
+        "grad(..., return_ids=True) of it."
     )
 
 
@@ -91,10 +96,6 @@ def _pairs(gradients: Any) -> list[tuple[Any, Tensor]]:
     if isinstance(gradients, (tuple, list)) and len(gradients) == 2 and isinstance(gradients[0], (int, str)):
         return [(gradients[0], gradients[1])]
     return [pair for part in gradients for pair in _pairs(part)] if isinstance(gradients, (tuple, list)) else []
-
-
-def _is_tensor(value: Any) -> bool:
-    return backend.is_tensor(value) or isinstance(value, keras.Variable)
 
 
 def _format_tensor(tensor: Any, array: np.ndarray) -> str:

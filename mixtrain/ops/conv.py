@@ -91,7 +91,7 @@ def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
     return keras.ops.add(x, keras.ops.reshape(values, (-1, *(1,) * (rank_of(x) - 2))))
 
 
-@as_primitive(data_format=lambda where, _, value: check_data_format(where, value))
+@as_primitive
 def BiasAdd(input_x: TensorLike, bias: TensorLike, *, data_format: str = "NCHW") -> Tensor:
     """`bias_add` as an object; `data_format` is "NCHW". Example: ``ops.BiasAdd()(x, bias)``."""
     return bias_add(input_x, bias)

@@ -8,10 +8,11 @@ from typing import ClassVar
 import keras
 
 from mixtrain import checks
+from mixtrain.ops import nhwc
 from mixtrain.ops.conv_formula import transposed_convolve
 from mixtrain.ops.inputs import as_floats, rank_of, values_of
 from mixtrain.ops.primitive import Primitive
-from mixtrain.ops.volumes import channels_first, channels_last, pads_from, sizes_of
+from mixtrain.ops.volumes import pads_from, sizes_of
 from mixtrain.ops.windows import Pads, Window, mode_of
 from mixtrain.typing import Tensor, TensorLike
 
@@ -54,12 +55,13 @@ class _ConvTranspose(Primitive):
     def _convolve(self, x: Tensor, kernel: Tensor, sizes: Sequence[int], padding: Pads) -> Tensor:
         """Return the full output without the padding at its start, cropped or padded with zeros to `sizes`."""
         y = transposed_convolve(
-            channels_last(x), kernel, stride=self.stride, padding="valid", dilation=self.dilation, groups=self.group
+            nhwc.to_channels_last(x), kernel, stride=self.stride, padding="valid", dilation=self.dilation,
+            groups=self.group,
         )
         for axis, (size, (start, _)) in enumerate(zip(sizes, padding, strict=True), start=1):
             y = y[(slice(None),) * axis + (slice(start, start + size),)]
         missing = [(0, size - actual) for size, actual in zip(sizes, y.shape[1:-1], strict=True)]
-        return channels_first(keras.ops.pad(y, [(0, 0), *missing, (0, 0)]) if any(map(any, missing)) else y)
+        return nhwc.from_channels_last(keras.ops.pad(y, [(0, 0), *missing, (0, 0)]) if any(map(any, missing)) else y)
 
 
 def _same_padding(full: Sequence[int], sizes: Sequence[int]) -> Pads:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int64, is_float
-from mixtrain.ops.inputs import is_number, sizes_of, tensor
-from mixtrain.ops.primitive import as_primitive, primitives
+from mixtrain.ops.inputs import is_number, sizes_of, tensor, tensor_dtype
+from mixtrain.ops.primitive import configured, primitives
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -95,7 +94,10 @@ def arange(
             raise checks.fail_value("ops.arange", f"{name} must have no axes", tuple(value.shape), f"{name}={name}[0]")
     if is_number(step) and step == 0:
         raise checks.fail_value("ops.arange", "step must not be 0", step, "step=1")
-    fractional = any(isinstance(value, float) for value in (start, end, step))
+    fractional = any(
+        is_float(tensor_dtype(value)) if hasattr(value, "dtype") else isinstance(value, float)
+        for value in (start, end, step)
+    )
     dtype = backend.canonical_dtype(as_dtype((float32 if fractional else int64) if dtype is None else dtype))
     if fractional and not is_float(as_dtype(dtype)):
         return keras.ops.cast(keras.ops.arange(start, end, step, dtype=float32), dtype)
@@ -129,13 +131,8 @@ def _eye(n: int, m: int, dtype: DTypeLike | None) -> Tensor:
     return eye(n, m, dtype)
 
 
-@as_primitive(maxlen=partial(checks.integer, at_least=1, example=1000000))
-def Range(start: TensorLike, end: TensorLike, step: TensorLike, *, maxlen: int = 1000000) -> Tensor:
-    """`range` as an object; `maxlen` is accepted for MindSpore scripts. Example: ``ops.Range()(0, 6, 2)``."""
-    return arange(start, end, step)
-
-
 Zeros, Ones, ZerosLike, OnesLike, Fill, FillV2, Eye, LinSpace = primitives(
     Zeros=zeros, Ones=ones, ZerosLike=zeros_like, OnesLike=ones_like, Fill=_fill, FillV2=_fill_v2, Eye=_eye,
     LinSpace=linspace,
 )
+Range = configured("Range", range, maxlen=1000000)

@@ -124,7 +124,7 @@ def _weighted_reduction(where: str, losses: Tensor, weights: Tensor | None, redu
     return reduce_loss(where, losses, reduction)
 
 
-@as_primitive()
+@as_primitive
 def SoftmaxCrossEntropyWithLogits(logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
     """The cross entropy of `logits` (N, C) with probabilities `labels`, and its gradient by the logits, float32.
 
@@ -138,7 +138,7 @@ def SoftmaxCrossEntropyWithLogits(logits: TensorLike, labels: TensorLike) -> tup
     return backend.softmax_cross_entropy(labels, logits), gradient
 
 
-@as_primitive(is_grad=checks.boolean)
+@as_primitive
 def SparseSoftmaxCrossEntropyWithLogits(logits: TensorLike, labels: TensorLike, *, is_grad: bool = False) -> Tensor:
     """The mean cross entropy of `logits` (N, C) with class numbers `labels` (N,), or with `is_grad` its gradient.
 

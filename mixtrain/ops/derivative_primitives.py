@@ -132,7 +132,7 @@ def _strided_slice_gradient(dy: Tensor, shapex: Sequence[int], *slices: Any, **m
 StridedSliceGrad = configured("StridedSliceGrad", _strided_slice_gradient, **_MASKS)
 
 
-@as_primitive()
+@as_primitive
 def MedianGrad(
     y_grad: Tensor, x: Tensor, y: Tensor, indices: Tensor, *, global_median: bool = False, axis: int = 0,
     keep_dims: bool = False,
@@ -147,7 +147,7 @@ def MedianGrad(
     return gradient
 
 
-@as_primitive()
+@as_primitive
 def SparseSegmentMeanGrad(x: Tensor, indices: Tensor, segment_ids: Tensor, output_dim0: Tensor) -> Tensor:
     """Return the sums of what each of `output_dim0` rows has in the means of segments."""
     counts = ops.unsorted_segment_sum(ops.ones_like(segment_ids), segment_ids, x.shape[0])
@@ -156,14 +156,14 @@ def SparseSegmentMeanGrad(x: Tensor, indices: Tensor, segment_ids: Tensor, outpu
     return ops.unsorted_segment_sum(rows, indices, known_int("SparseSegmentMeanGrad", output_dim0))
 
 
-@as_primitive()
+@as_primitive
 def SparseSliceGrad(backprop_val_grad: Tensor, indices: Tensor, start: Tensor, new_indices: Tensor) -> Tensor:
     """Return the gradient of values at `indices`, of which a slice from `start` has those at `new_indices`."""
     same = ops.expand_dims(indices - start, 1) == ops.expand_dims(new_indices, 0)
     return ops.sum(ops.cast(ops.all(same, -1), backprop_val_grad.dtype) * backprop_val_grad, -1)
 
 
-@as_primitive()
+@as_primitive
 def AffineGridGrad(dy: Tensor, size: Sequence[int], *, align_corners: bool = False) -> Tensor:
     """Return the gradient of the affine transformations of a grid."""
     axes = len(size) - 2
@@ -172,7 +172,7 @@ def AffineGridGrad(dy: Tensor, size: Sequence[int], *, align_corners: bool = Fal
     return gradient
 
 
-@as_primitive()
+@as_primitive
 def BiasAddGrad(dout: Tensor, *, data_format: str = "NCHW") -> Tensor:
     """Return the sum of a gradient over all axes but the channels'."""
     channels = dout.ndim - 1 if data_format == "NHWC" else 1
@@ -196,7 +196,7 @@ ConcatOffset = configured("ConcatOffset", _concat_offset, N=2, axis=0)
 ConcatOffsetV1 = primitive("ConcatOffsetV1", _concat_offsets)
 
 # ---- normalization ------------------------------------------------------------------------------------------------
-@as_primitive()
+@as_primitive
 def DropoutGrad(dy: Tensor, mask: Tensor, *, keep_prob: float = 0.5) -> Tensor:
     """Return the gradient of what a mask kept."""
     return dy * mask / keep_prob
@@ -216,7 +216,7 @@ def _layer_norm_gradients(
     return ops.cast(of_x, x.dtype), ops.cast(of_gamma, gamma.dtype), ops.cast(of_beta, gamma.dtype)
 
 
-@as_primitive()
+@as_primitive
 def LayerNormGrad(
     x: Tensor, dy: Tensor, variance: Tensor, mean: Tensor, gamma: Tensor, *, begin_norm_axis: int = 1,
     begin_params_axis: int = 1,
@@ -225,7 +225,7 @@ def LayerNormGrad(
     return _layer_norm_gradients(x, dy, variance, mean, gamma, (begin_norm_axis, begin_params_axis), 1e-7)
 
 
-@as_primitive()
+@as_primitive
 def LayerNormGradGrad(
     x: Tensor, dy: Tensor, variance: Tensor, mean: Tensor, gamma: Tensor, d_dx: Tensor, d_dg: Tensor, d_db: Tensor, *,
     begin_norm_axis: int = 1, begin_params_axis: int = 1,
@@ -263,7 +263,7 @@ SmoothL1LossGrad = gradients_of("SmoothL1LossGrad", "x k dy", ops.smooth_l1_loss
 SoftMarginLossGrad = gradients_of("SoftMarginLossGrad", "x k dy", ops.soft_margin_loss, reduction="mean")
 
 
-@as_primitive()
+@as_primitive
 def NLLLossGrad(
     logits: Tensor, dy: Tensor, labels: Tensor, weight: Tensor, total_weight: Tensor, *, reduction: str = "mean",
     ignore_index: int = -100,

@@ -218,21 +218,32 @@ def _sampler(name: str, probability_of: Callable[[Tensor, int], Tensor]) -> Call
     where = f"ops.{name}"
 
     def sample(
-        true_classes: TensorLike, num_sampled: int, unique: bool, range_max: int, seed: int, **_: Any
+        true_classes: TensorLike, num_sampled: int, unique: bool, range_max: int, seed: int,
+        remove_accidental_hits: bool = False, **_: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
         stream, true = stream_for(where, seed), tensor(where, true_classes)
-        log_weights = keras.ops.log(probability_of(keras.ops.arange(range_max, dtype="float32"), range_max))
-        if unique:
-            sampled = keras.ops.top_k(log_weights + _gumbel((range_max,), stream), num_sampled)[1]
-        else:
-            sampled = keras.random.categorical(log_weights[None], num_sampled, dtype="int32", seed=stream)[0]
-        true_p, sampled_p = (probability_of(keras.ops.cast(each, float32), range_max) for each in (true, sampled))
+        weights = probability_of(keras.ops.arange(range_max, dtype="float32"), range_max)
+        true_p = probability_of(keras.ops.cast(true, float32), range_max)
         if not unique:
+            sampled = keras.random.categorical(keras.ops.log(weights)[None], num_sampled, dtype="int32", seed=stream)[0]
+            sampled_p = keras.ops.take(weights, sampled)
             return keras.ops.cast(sampled, true.dtype), true_p * num_sampled, sampled_p * num_sampled
+        log_weights, left_out = keras.ops.log(weights), 0.0
+        if remove_accidental_hits:
+            hits = keras.ops.max(keras.ops.one_hot(keras.ops.reshape(true, (-1,)), range_max), axis=0)
+            # As in MindSpore, where too few classes would be left, none is left out.
+            hits = hits * keras.ops.cast(num_sampled + keras.ops.sum(hits) <= range_max, hits.dtype)
+            log_weights, left_out = log_weights - hits * 1e9, keras.ops.sum(hits * weights)
+        sampled = keras.ops.top_k(log_weights + _gumbel((range_max,), stream), num_sampled)[1]
+        sampled_p = keras.ops.take(weights, sampled)
         # The number of tries with replacement that see so many classes: between two new ones it is geometric.
-        waits = keras.ops.log(_uniform((num_sampled - 1,), stream)) / keras.ops.log(keras.ops.cumsum(sampled_p)[:-1])
-        tries = 1 + keras.ops.sum(keras.ops.maximum(keras.ops.ceil(waits), 1))
-        true_count, sampled_count = (-keras.ops.expm1(tries * keras.ops.log1p(-p)) for p in (true_p, sampled_p))
+        seen = left_out + keras.ops.cumsum(sampled_p) - sampled_p
+        waits = keras.ops.log(_uniform((num_sampled,), stream)) / keras.ops.log(seen)
+        tries = keras.ops.sum(keras.ops.maximum(keras.ops.ceil(waits), 1))
+        true_count, sampled_count = (
+            keras.ops.where(tries == num_sampled, p * num_sampled, -keras.ops.expm1(tries * keras.ops.log1p(-p)))
+            for p in (true_p, sampled_p)
+        )
         return keras.ops.cast(sampled, true.dtype), true_count, sampled_count
 
     return sample
@@ -258,9 +269,10 @@ def uniform_candidate_sampler(
     true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int = 0,
     remove_accidental_hits: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`log_uniform_candidate_sampler` of equal probabilities; `remove_accidental_hits` has no effect, as in MindSpore.
+    """`log_uniform_candidate_sampler` of equal probabilities.
 
-    `true_classes`, `num_true`, `num_sampled`, `unique`, `range_max`, `seed`: As there.
+    `true_classes`, `num_true`, `num_sampled`, `unique`, `range_max`, `seed`: As there. `remove_accidental_hits`:
+    Whether, with `unique`, no true class is sampled where enough others are left.
     """
     settings = num_true, num_sampled, unique, range_max, seed, remove_accidental_hits
     return UniformCandidateSampler(*settings)(true_classes)  # type: ignore[no-any-return]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import keras
 
 from mixtrain import checks
@@ -81,10 +79,7 @@ def _apply_mask(x: Tensor, mask: Tensor, keep: float) -> Tensor:
     return zeros if keep == 0 else keras.ops.where(mask, x / keep, zeros)
 
 
-@as_primitive(
-    keep_prob=partial(checks.number, above=0, at_most=1, example=0.5), Seed0=partial(checks.integer, at_least=0),
-    Seed1=partial(checks.integer, at_least=0),
-)
+@as_primitive
 def Dropout(x: TensorLike, *, keep_prob: float = 0.5, Seed0: int = 0, Seed1: int = 0) -> tuple[Tensor, Tensor]:
     """Drop elements at random, and return 1 where they are kept: ``(output, mask)``, in the dtype of `x`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -91,13 +92,27 @@ def binary_function(
     return named(of_two, name, f"{doc} Example: ``ops.{name}(x, y)``.")
 
 
-def renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return `function` under another of MindSpore's names for it, with the same parameter names."""
+def renamed(function: Callable[..., Any], name: str, **parameters: str) -> Callable[..., Any]:
+    """Return `function` under another of MindSpore's names for it.
+
+    `parameters`: The names there of those of its parameters that have others here.
+    """
+    own = {there: here for here, there in parameters.items()}
+    signature = inspect.signature(function)
+    signature = signature.replace(parameters=[
+        parameter.replace(name=own.get(key, key)) for key, parameter in signature.parameters.items()
+    ])
 
     def alias(*args: Any, **kwargs: Any) -> Tree:
+        if parameters and kwargs:
+            signature.bind(*args, **kwargs)
+            kwargs = {parameters.get(key, key): value for key, value in kwargs.items()}
         return function(*args, **kwargs)
 
-    return named(alias, name, f"Another name of `{function.__name__}`.")
+    alias.__signature__ = signature  # type: ignore[attr-defined]
+    alias.__annotations__ = {own.get(key, key): kind for key, kind in function.__annotations__.items()}
+    call = f"ops.{name}({', '.join(signature.parameters)})"
+    return named(alias, name, f"Another name of `{function.__name__}`. Example: ``{call}``.")
 
 
 def named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import DType, as_dtype, bool_, int32, int64, is_complex, is_float
+from mixtrain.dtype import as_dtype, bool_, int32, int64, is_complex, is_float
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import axes_of, axis_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive, as_primitive, configured
@@ -228,7 +228,7 @@ def cumprod(input: TensorLike, dim: int, dtype: DTypeLike | None = None) -> Tens
     return _cumulative("ops.cumprod", keras.ops.cumprod, input, dim, dtype)
 
 
-@as_primitive(exclusive=checks.boolean, reverse=checks.boolean)
+@as_primitive
 def CumSum(input: TensorLike, axis: int, *, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """The cumulative sum, `exclusive` of the element itself, or `reverse`, from the end: ``ops.CumSum()(x, 0)``."""
     x = tensor("ops.CumSum", input)
@@ -242,16 +242,12 @@ def CumSum(input: TensorLike, axis: int, *, exclusive: bool = False, reverse: bo
     return keras.ops.flip(total, axis=axis) if reverse else total
 
 
-def _index_dtype(where: str, name: str, value: DTypeLike) -> DType:
-    return checks.one_of(where, name, as_dtype(value), (int32, int64))
-
-
 def _argument_of(name: str, word: str) -> type[Primitive]:
     def index(input_x: Tensor, *, axis: int = -1, output_type: DTypeLike = "int32") -> Tensor:
         return _arg_extreme(f"ops.{name}", word == "largest", input_x, axis, False, as_dtype(output_type))
 
     named(index, name, f"Index of the {word} element along `axis`, as `output_type`. Example: ``ops.{name}()(x)``.")
-    return as_primitive(output_type=_index_dtype)(index)
+    return as_primitive(index)
 
 
 def _argument_with_value(name: str, word: str) -> type[Primitive]:
@@ -265,7 +261,7 @@ def _argument_with_value(name: str, word: str) -> type[Primitive]:
         f"(index, value) of the {word} element along `axis`; `keep_dims` keeps the axis with size 1. "
         f"Example: ``ops.{name}()(x)``."
     ))
-    return as_primitive(keep_dims=checks.boolean)(extreme)
+    return as_primitive(extreme)
 
 
 Argmax, Argmin = _argument_of("Argmax", "largest"), _argument_of("Argmin", "smallest")

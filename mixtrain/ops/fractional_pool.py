@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Final
 
 import keras
@@ -139,7 +138,7 @@ def _with_fixed_ksize(name: str, pool: Callable[..., Any], layout: str) -> type[
         f"`ksize`: size of the windows; `output_shape`: sizes of the result; `data_format`: \"{layout}\". Example:\n"
         f"``ops.{name}(2, {(2,) * (len(layout) - 2)})(x, random_samples)``."
     ))
-    return as_primitive(data_format=partial(checks.one_of, allowed=(layout,)))(pooled)
+    return as_primitive(pooled)
 
 
 FractionalMaxPoolWithFixedKsize: Final = _with_fixed_ksize(

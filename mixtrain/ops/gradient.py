@@ -11,7 +11,15 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.boundary import in_mode, to_backend_tensors, to_current_values, to_tensors, wants_tensors
+from mixtrain.boundary import (
+    in_mode,
+    is_any_tensor,
+    refuse_without_gradients,
+    to_backend_tensors,
+    to_current_values,
+    to_tensors,
+    wants_tensors,
+)
 from mixtrain.dtype import as_dtype, bool_, float32, int64, is_complex, is_float, wider
 from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.parameter_reads import on_trial, parameter_read_dtype, parameters_read_as
@@ -85,6 +93,7 @@ def differentiate(
     without `requires_grad` is zeros. `sens`: The gradient of the outputs: None for 1 everywhere, a number, a tensor, or
     one for each output. `only_first`: Whether only the first output counts.
     """
+    refuse_without_gradients(where)
     wants = wants_tensors(inputs, named)
     names, passed = tuple(named), (*inputs, *named.values())
     hooks: list[Any] = [getattr(value, "gradient_hooks", None) for value in passed]
@@ -194,8 +203,7 @@ def _is_integer(value: Any) -> bool:
 
 def _is_whole(value: Any) -> bool:
     """Whether a value is a tensor or variable of integers or bools."""
-    is_array = backend.is_tensor(value) or isinstance(value, keras.Variable)
-    return is_array and not (is_float(value.dtype) or is_complex(value.dtype))
+    return is_any_tensor(value) and not (is_float(value.dtype) or is_complex(value.dtype))
 
 
 def _in_integers(gradient: Any, value: Any) -> Any:

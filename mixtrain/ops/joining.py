@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.ops import nhwc
-from mixtrain.ops.inputs import an_int, axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
+from mixtrain.ops.elementwise import renamed
+from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import as_primitive
 from mixtrain.ops.promotion import promoted
 from mixtrain.typing import Tensor, TensorLike
@@ -123,9 +123,7 @@ def unstack(input_x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple(keras.ops.unstack(x, axis=axis))
 
 
-def unbind(input: TensorLike, dim: int = 0) -> tuple[Tensor, ...]:
-    """`unstack`: unstack `input` along `dim`."""
-    return unstack(input, dim)
+unbind = renamed(unstack, "unbind", input="input_x", dim="axis")
 
 
 def hstack(tensors: Sequence[TensorLike]) -> Tensor:
@@ -140,19 +138,19 @@ def vstack(inputs: Sequence[TensorLike]) -> Tensor:
     return keras.ops.concatenate(rows)
 
 
-@as_primitive(axis=an_int)
+@as_primitive
 def Concat(*tensors: TensorLike, axis: int = 0) -> Tensor:
     """`concat` along a fixed `axis`. Example: ``ops.Concat(1)((x, y))``."""
     return _concat("ops.Concat", tensors[0] if len(tensors) == 1 else tensors, axis)
 
 
-@as_primitive(axis=an_int)
+@as_primitive
 def Stack(*tensors: TensorLike, axis: int = 0) -> Tensor:
     """`stack` along a fixed new `axis`. Example: ``ops.Stack(1)((x, y))``."""
     return stack(tensors[0] if len(tensors) == 1 else tensors, axis)
 
 
-@as_primitive(axis=an_int)
+@as_primitive
 def Unstack(input_x: TensorLike, *, axis: int = 0, num: int | None = None) -> tuple[Tensor, ...]:
     """`unstack` along a fixed `axis` into `num` tensors. Example: ``ops.Unstack()(x)``."""
     pieces = unstack(input_x, axis)
@@ -161,7 +159,7 @@ def Unstack(input_x: TensorLike, *, axis: int = 0, num: int | None = None) -> tu
     return pieces
 
 
-@as_primitive(output_num=partial(checks.integer, at_least=1))
+@as_primitive
 def Split(input_x: TensorLike, *, axis: int = 0, output_num: int = 1) -> tuple[Tensor, ...]:
     """Split a tensor along `axis` into `output_num` pieces of one size. Example: ``ops.Split(0, 2)(x)``."""
     x = tensor("ops.Split", input_x)

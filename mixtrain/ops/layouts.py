@@ -6,7 +6,6 @@ import itertools
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Final
 
 import keras
@@ -127,13 +126,13 @@ def depth_to_space(x: TensorLike, block_size: int) -> Tensor:
     return keras.ops.reshape(pixels, (n, c // r**2, h * r, w * r))
 
 
-@as_primitive(block_size=partial(checks.integer, at_least=2))
+@as_primitive
 def SpaceToDepth(x: TensorLike, *, block_size: int) -> Tensor:
     """Move blocks of `block_size` pixels into channels. Example: ``ops.SpaceToDepth(2)(x)``."""
     return space_to_depth(x, block_size)
 
 
-@as_primitive(block_size=partial(checks.integer, at_least=2))
+@as_primitive
 def DepthToSpace(x: TensorLike, *, block_size: int) -> Tensor:
     """Move channels into blocks of `block_size` pixels. Example: ``ops.DepthToSpace(2)(x)``."""
     return depth_to_space(x, block_size)

@@ -9,7 +9,7 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import is_float
 from mixtrain.ops.arithmetic import larger, maximum, minimum, smaller
-from mixtrain.ops.elementwise import binary
+from mixtrain.ops.elementwise import binary, renamed
 from mixtrain.ops.inputs import is_number, tensor
 from mixtrain.typing import Tensor, TensorLike, Tree
 
@@ -63,6 +63,4 @@ def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | No
     return _clipped(input, (min, _at_least), (max, _at_most))
 
 
-def clip(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """`clamp`: clip `input` to `min` and `max`."""
-    return clamp(input, min, max)
+clip = renamed(clamp, "clip")

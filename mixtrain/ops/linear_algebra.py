@@ -11,6 +11,7 @@ from mixtrain.dtype import as_dtype
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.array import swapaxes
 from mixtrain.ops.complex_numbers import conj
+from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import as_floats, axis_of, pair, rank_of, tensor
 from mixtrain.ops.primitive import REQUIRED, configured, primitive, primitives
 from mixtrain.ops.products import bmm, matmul, mv, outer
@@ -42,11 +43,6 @@ def addmv(
 def addr(x: TensorLike, vec1: TensorLike, vec2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
     """`beta` * `x` + `alpha` * the outer product of `vec1` and `vec2`."""
     return add(mul(x, beta), mul(outer(vec1, vec2), alpha))
-
-
-def ger(input: TensorLike, vec2: TensorLike) -> Tensor:
-    """`outer` of `input` and `vec2`."""
-    return outer(input, vec2)
 
 
 def inner(input: TensorLike, other: TensorLike) -> Tensor:
@@ -251,6 +247,7 @@ def matrix_band_part(x: TensorLike, lower: int, upper: int) -> Tensor:
     return value if upper < 0 else keras.ops.tril(value, int(upper))
 
 
+ger = renamed(outer, "ger")
 Ger = primitive("Ger", ger)
 MatrixPower = configured("MatrixPower", matrix_power, n=REQUIRED)
 MatrixDeterminant, LogMatrixDeterminant, MatrixBandPart = primitives(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import Final
 
 import keras
@@ -163,16 +162,13 @@ def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> T
     return reduce_loss(where, losses, reduction)
 
 
-@as_primitive()
+@as_primitive
 def SigmoidCrossEntropyWithLogits(logits: TensorLike, label: TensorLike) -> Tensor:
     """`binary_cross_entropy_with_logits`, not reduced. Example: ``ops.SigmoidCrossEntropyWithLogits()(x, y)``."""
     return binary_cross_entropy_with_logits(logits, label, reduction="none")
 
 
-@as_primitive(
-    beta=partial(checks.number, above=0, example=1.0),
-    reduction=partial(checks.one_of, allowed=("none", "mean", "sum")),
-)
+@as_primitive
 def SmoothL1Loss(prediction: TensorLike, target: TensorLike, *, beta: float = 1.0, reduction: str = "none") -> Tensor:
     """`smooth_l1_loss` with a fixed `beta`, more than 0, and `reduction`. Example: ``ops.SmoothL1Loss()(x, y)``."""
     return smooth_l1_loss(prediction, target, beta, reduction)

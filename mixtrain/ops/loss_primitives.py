@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Final
-
 import keras
 
-from mixtrain import checks
 from mixtrain.ops.cross_entropy import classes_last, of_class_numbers
 from mixtrain.ops.inputs import as_floats
 from mixtrain.ops.labels import as_float32, reduce_loss
 from mixtrain.ops.loss import binary_cross_entropy, binary_cross_entropy_with_logits, kl_div
-from mixtrain.ops.primitive import as_primitive
+from mixtrain.ops.primitive import as_primitive, configured
 from mixtrain.typing import Tensor, TensorLike
 
-_REDUCTION: Final = partial(checks.one_of, allowed=("mean", "sum", "none"))
 
-
-@as_primitive(reduction=_REDUCTION)
+@as_primitive
 def BinaryCrossEntropy(
     input: TensorLike, target: TensorLike, weight: TensorLike | None = None, *, reduction: str = "mean"
 ) -> Tensor:
@@ -26,7 +20,7 @@ def BinaryCrossEntropy(
     return binary_cross_entropy(input, target, weight, reduction)
 
 
-@as_primitive(reduction=_REDUCTION)
+@as_primitive
 def BCEWithLogitsLoss(
     input: TensorLike, target: TensorLike, weight: TensorLike | None = None, posWeight: TensorLike | None = None, *,
     reduction: str = "mean",
@@ -35,15 +29,10 @@ def BCEWithLogitsLoss(
     return binary_cross_entropy_with_logits(input, target, weight, posWeight, reduction)
 
 
-@as_primitive(reduction=partial(checks.one_of, allowed=("mean", "sum", "none", "batchmean")))
-def KLDivLoss(logits: TensorLike, labels: TensorLike, *, reduction: str = "mean") -> Tensor:
-    """`kl_div` with a fixed `reduction`. Example: ``ops.KLDivLoss()(log_probabilities, labels)``."""
-    return kl_div(logits, labels, reduction)
+KLDivLoss = configured("KLDivLoss", kl_div, reduction="mean")
 
 
-@as_primitive(
-    reduction=_REDUCTION, ignore_index=partial(checks.integer, at_least=-(2**31), example=-100)
-)
+@as_primitive
 def NLLLoss(
     logits: TensorLike, labels: TensorLike, weight: TensorLike, *, reduction: str = "mean", ignore_index: int = -100
 ) -> tuple[Tensor, Tensor]:
@@ -61,7 +50,7 @@ def NLLLoss(
     return reduce_loss("NLLLoss", losses, reduction), total
 
 
-@as_primitive()
+@as_primitive
 def L2Loss(input_x: TensorLike) -> Tensor:
     """Half the sum of squares, in the dtype of `input_x`. Example: ``ops.L2Loss()(x)``."""
     x = as_floats("L2Loss", input_x)

@@ -12,6 +12,7 @@ from mixtrain import backend, ops
 from mixtrain.dtype import as_dtype, float32, int32
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops.complex_numbers import eigh
+from mixtrain.ops.custom import PyFunc  # noqa: F401
 from mixtrain.ops.deformable import deformable_offsets
 from mixtrain.ops.derivative_primitives import ConcatOffsetV1  # noqa: F401
 from mixtrain.ops.diagonals import FillDiagonal  # noqa: F401
@@ -83,7 +84,7 @@ DeformableOffsets = configured(
 )
 
 
-@as_primitive()
+@as_primitive
 def InstanceNormV2(
     x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, *, is_training: bool = True,
     momentum: float = 0.1, epsilon: float = 1e-5,

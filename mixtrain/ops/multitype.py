@@ -10,13 +10,10 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.boundary import is_any_tensor
 from mixtrain.dtype import DType, as_dtype, is_float
 from mixtrain.ops.inputs import tensor_dtype
 from mixtrain.ops.primitive import Primitive
-
-
-def _is_tensor(value: Any) -> bool:
-    return backend.is_tensor(value) or isinstance(value, keras.Variable)
 
 
 def _is_int(value: Any) -> bool:
@@ -29,7 +26,7 @@ def _is_bool(value: Any) -> bool:
 
 # The test of each type's name; `_predicate` parses "Tensor[Float32]" and "Float32".
 _KINDS: Final[dict[str, Callable[[Any], bool]]] = {
-    "Tensor": _is_tensor,
+    "Tensor": is_any_tensor,
     "Parameter": lambda value: isinstance(value, keras.Variable),
     "Number": lambda value: isinstance(value, numbers.Real) or _is_bool(value),
     "Bool": _is_bool,
@@ -39,7 +36,7 @@ _KINDS: Final[dict[str, Callable[[Any], bool]]] = {
     "Tuple": lambda value: isinstance(value, tuple),
     "List": lambda value: isinstance(value, list),
     "Dictionary": lambda value: isinstance(value, dict),
-    "Function": lambda value: callable(value) and not _is_tensor(value),
+    "Function": lambda value: callable(value) and not is_any_tensor(value),
     "RowTensor": backend.is_sparse,
     "COOTensor": lambda value: False,
     "CSRTensor": lambda value: False,
@@ -129,7 +126,7 @@ def _predicate(name: Any) -> Callable[[Any], bool]:
         checks.one_of(where, "type name", name, tuple(_KINDS))
         raise
     if bracket:
-        return lambda value: _is_tensor(value) and tensor_dtype(value) == dtype
+        return lambda value: is_any_tensor(value) and tensor_dtype(value) == dtype
     return _KINDS["Float"] if is_float(dtype) else _KINDS["Bool"] if dtype == "bool" else _KINDS["Int"]
 
 

@@ -109,14 +109,15 @@ ChannelsFirstView.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
 def to_channels_last(tensor: Tensor) -> Tensor:
-    """Return a tensor (N, C, H, W) as (N, H, W, C): the tensor that it is a view of, or a transpose."""
+    """Return a tensor (N, C, ...) as (N, ..., C): the tensor that it is a view of, or a transpose."""
     nhwc = nhwc_of(tensor)
-    return keras.ops.transpose(tensor, (0, 2, 3, 1)) if nhwc is None else nhwc
+    return keras.ops.moveaxis(tensor, 1, -1) if nhwc is None else nhwc
 
 
 def from_channels_last(tensor: Tensor) -> Tensor:
-    """Return a tensor (N, H, W, C) as (N, C, H, W); in a trace, as a view that keeps the channels-last tensor."""
-    return ChannelsFirstView(tensor) if backend.prunes(tensor) else keras.ops.transpose(tensor, (0, 3, 1, 2))
+    """Return a tensor (N, ..., C) as (N, C, ...); images in a trace, as a view that keeps the channels-last tensor."""
+    viewed = len(tensor.shape) == 4 and backend.prunes(tensor)
+    return ChannelsFirstView(tensor) if viewed else keras.ops.moveaxis(tensor, -1, 1)
 
 
 def elementwise(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import keras
 
@@ -14,7 +13,7 @@ from mixtrain.ops.primitive import as_primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
-@as_primitive(epsilon=partial(checks.number, at_least=0, example=1e-4))
+@as_primitive
 def L2Normalize(input_x: TensorLike, *, axis: int | Sequence[int] = 0, epsilon: float = 1e-4) -> Tensor:
     """Divide by the root of the sum of squares along `axis`, an int or several, computed in at least float32.
 
@@ -106,7 +105,7 @@ def batch_norm(
     return keras.ops.cast(_scaled(y, weight, bias, shape), x.dtype)
 
 
-@as_primitive()
+@as_primitive
 def LayerNorm(
     input_x: TensorLike, gamma: TensorLike, beta: TensorLike, *, begin_norm_axis: int = 1, begin_params_axis: int = 1,
     epsilon: float = 1e-7,

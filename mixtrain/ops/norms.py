@@ -148,7 +148,7 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float =
 Pdist = configured("Pdist", pdist, p=2.0)
 
 
-@as_primitive()
+@as_primitive
 def LpNorm(
     input: TensorLike, *, axis: int | Sequence[int], p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12
 ) -> Tensor:

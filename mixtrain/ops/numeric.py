@@ -12,7 +12,7 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.ops.arithmetic import mul, pow
 from mixtrain.ops.comparison import bitwise_and, bitwise_or, bitwise_xor
-from mixtrain.ops.elementwise import binary, binary_function, named, unary, unary_function
+from mixtrain.ops.elementwise import binary, binary_function, named, renamed, unary, unary_function
 from mixtrain.ops.inputs import as_floats, is_number, tensor, tensor_dtype
 from mixtrain.ops.primitive import REQUIRED, as_primitive, configured, primitives
 from mixtrain.ops.unary import exp2, magnitude
@@ -266,10 +266,11 @@ scalar_ge = _scalar("scalar_ge", lambda x, y: x >= y, "Whether the number `x` is
 )
 
 
-@as_primitive()
+@as_primitive
 def Logit(input: TensorLike, *, eps: float = -1.0) -> Tensor:
     """`logit` with a fixed `eps`; negative for none. Example: ``ops.Logit(1e-5)(p)``."""
     return logit(input, None if eps < 0 else eps)
 
 
+float_power_ext = renamed(float_power, "float_power_ext")
 Mvlgamma = configured("Mvlgamma", mvlgamma, p=REQUIRED)

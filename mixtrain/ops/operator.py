@@ -30,7 +30,7 @@ _PACKAGE: Final = __name__.rpartition(".")[0]
 _OPEN: Final = frozenset({
     "grad", "value_and_grad", "partial", "depend", "GradOperation", "HyperMap", "Map",
     "MultitypeFuncGraph", "Partial", "Depend", "HookBackward", "InsertGradientOf", "Morph", "constexpr", "get_grad",
-    "vmap", "jvp", "vjp", "jacfwd", "jacrev", "linearize", "derivative", "jet",
+    "Custom", "vmap", "jvp", "vjp", "jacfwd", "jacrev", "linearize", "derivative", "jet",
     "prim_attr_register", "prim_arg_register", "identity",
 })
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, int32, int64, is_float
-from mixtrain.ops.inputs import an_int, axis_of, known_int, rank_of, sizes_of, tensor, tensor_dtype
+from mixtrain.ops.inputs import axis_of, known_int, rank_of, sizes_of, tensor, tensor_dtype
 from mixtrain.ops.primitive import as_primitive, configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
@@ -123,19 +122,19 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape: int | Sequence[i
     return keras.ops.scatter(tensor(where, indices), tensor(where, updates), sizes_of(where, shape))
 
 
-@as_primitive(axis=partial(an_int, example=-1))
+@as_primitive
 def OneHot(indices: TensorLike, depth: int, on_value: TensorLike, off_value: TensorLike, *, axis: int = -1) -> Tensor:
     """`one_hot` along a fixed `axis`. Example: ``ops.OneHot()(labels, 10, Tensor(1.0), Tensor(0.0))``."""
     return one_hot(indices, depth, on_value, off_value, axis)
 
 
-@as_primitive(sorted=checks.boolean)
+@as_primitive
 def TopK(input_x: TensorLike, k: int, *, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """`topk` of the last axis; `sorted` is accepted. Example: ``ops.TopK()(x, 5)``."""
     return topk(input_x, k)
 
 
-@as_primitive(descending=checks.boolean)
+@as_primitive
 def Sort(x: TensorLike, *, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """`sort` with fixed `axis` and `descending`. Example: ``ops.Sort()(x)``."""
     return sort(x, axis, descending)

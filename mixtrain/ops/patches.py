@@ -11,10 +11,11 @@ import keras
 
 from mixtrain import checks
 from mixtrain.dtype import bool_
+from mixtrain.ops import nhwc
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, values_of, widened
 from mixtrain.ops.primitive import configured
-from mixtrain.ops.volumes import channels_first, channels_last, pads_from, sizes_of, window_elements
-from mixtrain.ops.windows import Window, pad
+from mixtrain.ops.volumes import pads_from, sizes_of
+from mixtrain.ops.windows import Window, pad, window_elements
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -25,7 +26,7 @@ def _columns(
     """Return the windows of images as (N, C, elements of a window, windows), and the size of a window."""
     value = tensor(where, x)
     size, gap, step = _geometry(where, kernel_size, dilation, stride)
-    padded = channels_first(pad(channels_last(value), pads_from(where, padding, 2)))
+    padded = nhwc.from_channels_last(pad(nhwc.to_channels_last(value), pads_from(where, padding, 2)))
     parts = keras.ops.stack(window_elements(padded, size, step, gap), axis=2)
     return keras.ops.reshape(parts, (*parts.shape[:3], -1)), size
 
@@ -189,7 +190,7 @@ def grid_sample(
             edges = (0.0, length - 1.0) if align_corners else (-0.5, length - 0.5)
             point = _reflected(point, *edges)
         points.append(point if padding_mode == "zeros" else keras.ops.clip(point, 0.0, length - 1.0))
-    flat = keras.ops.reshape(channels_last(x), (batch, -1, x.shape[1]))
+    flat = keras.ops.reshape(nhwc.to_channels_last(x), (batch, -1, x.shape[1]))
     shape, total = tuple(points[0].shape), 0.0
     starts = [keras.ops.floor(point) for point in points]
     corners = [(0,) * len(lengths)] if mode == "nearest" else itertools.product((0, 1), repeat=len(lengths))
@@ -205,7 +206,7 @@ def grid_sample(
         values = keras.ops.take_along_axis(flat, keras.ops.broadcast_to(rows, (*rows.shape[:2], x.shape[1])), axis=1)
         scale = keras.ops.reshape(keras.ops.cast(inside, x.dtype) * weight, (batch, -1, 1))
         total = total + values * scale
-    return channels_first(keras.ops.reshape(total, (*shape, x.shape[1])))
+    return nhwc.from_channels_last(keras.ops.reshape(total, (*shape, x.shape[1])))
 
 
 def crop_and_resize(

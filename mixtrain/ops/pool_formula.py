@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import backend
 from mixtrain.ops.inputs import widened
-from mixtrain.ops.windows import Pads, Pair, Window, pad, same_pads
+from mixtrain.ops.windows import Pads, Pair, Window, pad, same_pads, window_elements
 from mixtrain.typing import Tensor
 
 _LAST: Final = "channels_last"
@@ -17,8 +17,8 @@ _LAST: Final = "channels_last"
 
 def max_pool(x: Tensor, kernel_size: Window, stride: Window, mode: str = "valid") -> Tensor:
     """Max-pool; `mode` is "valid" or "same"."""
-    if len(x.shape) == 5 and keras.backend.standardize_dtype(x.dtype) == "float64":
-        # TensorFlow has no kernel for volumes in float64: pool each plane, then along the depth.
+    if len(x.shape) == 5 and keras.backend.standardize_dtype(x.dtype) in backend.UNPOOLED_VOLUMES:
+        # Pool each plane, then along the depth.
         depth, *plane, channels = x.shape[1:]
         planes = max_pool(keras.ops.reshape(x, (-1, *plane, channels)), kernel_size[1:], stride[1:], mode)
         height, width = planes.shape[1:3]
@@ -69,32 +69,33 @@ def _with_divisor(averages: Tensor, kernel_size: Window, divisor: int) -> Tensor
     return averages * (math.prod(kernel_size) / divisor)
 
 
-def max_pool_by_windows(
-    x: Tensor, kernel_size: Pair, stride: Pair, dilation: Pair, padding: Pads, ceil_padding: Pads, *,
+def padded_max_pool(
+    x: Tensor, kernel_size: Window, stride: Window, dilation: Window, padding: Pads, ceil_padding: Pads, *,
     return_indices: bool,
 ) -> Tensor:
-    """Max-pool images (N, H, W, C) of known sizes by stacking the elements of each window.
+    """Max-pool (N, *sizes, C), padded by `padding` on each side, and by `ceil_padding` for a last, partial window.
 
     `dilation` is the distance between the window's elements; padding is never the maximum. With `return_indices` return
-    ``(maxima, indices)``: the flat index in H * W of each maximum, int64.
+    ``(maxima, indices)``: the flat index in `sizes` of each maximum, int64. Windows with gaps, and indices, need known
+    sizes.
     """
-    ops, width = keras.ops, x.shape[2]
-    padded = pad(pad(x, padding, -math.inf), ceil_padding, -math.inf)
-    rows, columns = (
-        ops.arange(0, length - (size - 1) * gap, step)
-        for length, size, gap, step in zip(padded.shape[1:3], kernel_size, dilation, stride, strict=True)
-    )
-    values, indices = [], []
-    for down in range(0, kernel_size[0] * dilation[0], dilation[0]):
-        for across in range(0, kernel_size[1] * dilation[1], dilation[1]):
-            values.append(ops.take(ops.take(padded, rows + down, axis=1), columns + across, axis=2))
-            # Indices count from the image's corner, not from that of its padding.
-            row, column = rows + down - padding[0][0], columns + across - padding[1][0]
-            indices.append(row[:, None] * width + column[None, :])
-    stacked = ops.stack(values, axis=-1)
-    argmax = ops.argmax(stacked, axis=-1)[..., None]
-    maxima = ops.take_along_axis(stacked, argmax, axis=-1)[..., 0]
+
+    def windows(x: Tensor, fill: float) -> Tensor:
+        elements = window_elements(padded(x, fill), kernel_size, stride, dilation, axis=1)
+        return ops.stack(elements, axis=-1)
+
+    def padded(x: Tensor, fill: float) -> Tensor:
+        return pad(pad(x, padding, fill), ceil_padding, fill)
+
+    ops = keras.ops
+    if max(dilation) == 1 and not return_indices:
+        return max_pool(padded(x, -math.inf), kernel_size, stride)
+    values = windows(x, -math.inf)
+    argmax = ops.argmax(values, axis=-1)[..., None]
+    maxima = ops.take_along_axis(values, argmax, axis=-1)[..., 0]
     if not return_indices:
         return maxima
-    flat = ops.broadcast_to(ops.stack(indices, axis=-1)[None, :, :, None, :], ops.shape(stacked))
-    return maxima, backend.to_tensor(ops.take_along_axis(flat, argmax, axis=-1)[..., 0], "int64")
+    sizes = x.shape[1:-1]
+    indices = windows(ops.reshape(ops.arange(math.prod(sizes)), (1, *sizes, 1)), -1)
+    indices = ops.broadcast_to(indices, ops.shape(values))
+    return maxima, backend.to_tensor(ops.take_along_axis(indices, argmax, axis=-1)[..., 0], "int64")

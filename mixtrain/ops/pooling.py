@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,17 +10,15 @@ import keras
 from mixtrain import checks
 from mixtrain.ops import nhwc
 from mixtrain.ops.adaptive import pool_to
-from mixtrain.ops.pool_formula import avg_pool, max_pool, max_pool_by_windows, padded_avg_pool
+from mixtrain.ops.pool_formula import avg_pool, max_pool, padded_avg_pool, padded_max_pool
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.windows import (
     NO_PADS,
-    Pads,
     Pair,
     check_data_format,
     check_fits,
     image,
     mode_of,
-    pad,
     pads_of,
     same_pads,
     window,
@@ -48,9 +45,10 @@ def max_pool2d(
         )
     kernel_size, stride, sides = _geometry(where, kernel_size, stride, padding)
     check_fits(where, x, kernel_size, sides)
-    if checks.boolean(where, "return_indices", return_indices):
-        return _max_pool_with_indices(x, kernel_size, stride, sides)
-    return _channels_last(lambda x: max_pool(pad(x, sides, -math.inf), kernel_size, stride), x)
+    return_indices = checks.boolean(where, "return_indices", return_indices)
+    return _channels_last(
+        lambda x: padded_max_pool(x, kernel_size, stride, (1, 1), sides, NO_PADS, return_indices=return_indices), x
+    )
 
 
 def avg_pool2d(
@@ -108,15 +106,7 @@ def _geometry(
 
 def _channels_last(pool: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Apply a pooling of channels-last images to (N, C, H, W)."""
-    return nhwc.from_channels_last(pool(nhwc.to_channels_last(x)))
-
-
-def _max_pool_with_indices(x: Tensor, kernel_size: Pair, stride: Pair, sides: Pads) -> tuple[Tensor, Tensor]:
-    """Return the maxima of windows of (N, C, H, W) and their flat indices in H * W, int64."""
-    values, indices = max_pool_by_windows(
-        nhwc.to_channels_last(x), kernel_size, stride, (1, 1), sides, NO_PADS, return_indices=True
-    )
-    return nhwc.from_channels_last(values), nhwc.from_channels_last(indices)
+    return keras.tree.map_structure(nhwc.from_channels_last, pool(nhwc.to_channels_last(x)))
 
 
 class _Pool(Primitive):
@@ -173,7 +163,9 @@ class MaxPoolWithArgmax(_Pool):
         """Pool `x`."""
         x = self._checked(x)
         sides = NO_PADS if self.pad_mode == "VALID" else same_pads(x.shape[2:], self.kernel_size, self.strides)
-        maxima, indices = _max_pool_with_indices(x, self.kernel_size, self.strides, sides)
+        maxima, indices = _channels_last(lambda x: padded_max_pool(
+            x, self.kernel_size, self.strides, (1, 1), sides, NO_PADS, return_indices=True
+        ), x)
         channels, height, width = x.shape[1:]
         starts = keras.ops.reshape(keras.ops.arange(channels, dtype="int32") * (height * width), (1, -1, 1, 1))
         return maxima, keras.ops.cast(indices, "int32") + starts

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from mixtrain import checks
 from mixtrain.lazy_names import serve_names
-from mixtrain.ops.attributes import check_attributes
+from mixtrain.ops.attributes import checked
 from mixtrain.ops.operator import of_this_package, primitive_call
 from mixtrain.seed import drawing_as
 from mixtrain.typing import Tree
@@ -34,7 +34,7 @@ class Primitive:
             cls.__call__ = primitive_call(call)  # type: ignore[method-assign]
         init = vars(cls).get("__init__")
         if init is not None and of_this_package(cls):
-            cls.__init__ = _checked(init)  # type: ignore[method-assign]
+            cls.__init__ = checked(init)  # type: ignore[method-assign]
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None and not isinstance(name, str):
@@ -72,24 +72,6 @@ class Primitive:
         settings = [f"{key}={value}" for key, value in vars(self).items() if key not in ("_name", "attrs")]
         settings += [f"{key}={value}" for key, value in self.attrs.items()]
         return f"Prim[{self.name}]" + (f"<{', '.join(settings)}>" if settings else "")
-
-
-def _checked(init: Callable[..., None]) -> Callable[..., None]:
-    """Return the `__init__` of a primitive with a check of the settings that it is given."""
-    signature = inspect.signature(init)
-
-    @functools.wraps(init)
-    def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
-        ours = next(cls for cls in type(self).__mro__ if of_this_package(cls))
-        if getattr(ours, "__init__") is __init__:  # noqa: B009  Not that of a base, which ours calls.
-            try:
-                given = signature.bind(self, *args, **kwargs).arguments
-            except TypeError:  # Arguments that it does not have, which the call refuses.
-                given = {}
-            check_attributes(ours.__name__, given)
-        init(self, *args, **kwargs)
-
-    return __init__
 
 
 class PrimitiveWithCheck(Primitive):
@@ -203,39 +185,34 @@ def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
     what = f"`{function.__name__}`" if _is_public(function) else "An operation"
     fixed = ", ".join(f"`{key}`" for key in settings)
     doc = f"{what}{' with fixed ' if fixed else ''}{fixed}. Example: ``ops.{name}(...)(x)``."
-    parameters = [_Parameter(key, _EITHER, default=value) for key, value in settings.items()]
-    return _primitive_with_settings(name, function, parameters, {}, {"__doc__": doc, "__module__": _caller()})
+    known = inspect.signature(function).parameters
+    types = {key: known[key].annotation if key in known else _Parameter.empty for key in settings}
+    parameters = [_Parameter(key, _EITHER, default=value, annotation=types[key]) for key, value in settings.items()]
+    return _primitive_with_settings(name, function, parameters, {"__doc__": doc, "__module__": _caller()})
 
 
-def as_primitive(**checked: Callable[[str, str, Any], Any]) -> Callable[[Callable[..., Any]], Any]:
+def as_primitive(function: Callable[..., Any]) -> Any:
     """Decorate a function of the name of a primitive, whose keyword-only arguments are the primitive's settings.
 
-    `checked` are functions of `mixtrain.checks` that check settings and return what is stored.
-
     Example:
-        >>> @as_primitive(exponent=checks.number)
-        ... def Power(x, *, exponent=2.0):
+        >>> @as_primitive
+        ... def Power(x, *, exponent=2):
         ...     return x**exponent
         >>> Power(), Power(3)(2)
-        (Prim[Power]<exponent=2.0>, 8.0)
+        (Prim[Power]<exponent=2>, 8)
     """
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        parameters = [
-            parameter.replace(kind=_EITHER) for parameter in inspect.signature(function).parameters.values()
-            if parameter.kind is _Parameter.KEYWORD_ONLY
-        ]
-        names = {"__doc__": function.__doc__, "__module__": function.__module__}
-        if not parameters:
-            return type(function.__name__, (Primitive,), {"__call__": staticmethod(function), **names})
-        return _primitive_with_settings(function.__name__, function, parameters, checked, names)
-
-    return decorate
+    parameters = [
+        parameter.replace(kind=_EITHER) for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is _Parameter.KEYWORD_ONLY
+    ]
+    names = {"__doc__": function.__doc__, "__module__": function.__module__}
+    if not parameters:
+        return type(function.__name__, (Primitive,), {"__call__": staticmethod(function), **names})
+    return _primitive_with_settings(function.__name__, function, parameters, names)
 
 
 def _primitive_with_settings(
-    name: str, function: Callable[..., Any], parameters: Sequence[inspect.Parameter],
-    checked: Mapping[str, Callable[[str, str, Any], Any]], names: Mapping[str, Any],
+    name: str, function: Callable[..., Any], parameters: Sequence[inspect.Parameter], names: Mapping[str, Any]
 ) -> type[Primitive]:
     bind = _binder(inspect.Signature(parameters))
     settings = [parameter.name for parameter in parameters]
@@ -244,8 +221,7 @@ def _primitive_with_settings(
 
     def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
         Primitive.__init__(self)
-        values = bind(*args, **kwargs)
-        vars(self).update(values | {key: check(self.name, key, values[key]) for key, check in checked.items()})
+        vars(self).update(bind(*args, **kwargs))
 
     def __call__(self: Primitive, *inputs: Any, **named: Any) -> Tree:
         current = {key: vars(self)[key] for key in settings}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import keras
 import numpy as np
@@ -137,22 +136,19 @@ def _standard(where: str, shape: int | Sequence[int] | Tensor, seed: Any) -> Ten
     return keras.random.normal(shape, dtype="float32", seed=stream_for(where, seed))
 
 
-_SEEDS: Final = dict.fromkeys(("seed", "seed2"), partial(checks.integer, at_least=0))
-
-
-@as_primitive(**_SEEDS)
+@as_primitive
 def UniformReal(shape: int | Sequence[int] | Tensor, *, seed: int = 0, seed2: int = 0) -> Tensor:
     """Numbers from [0, 1), float32: ``ops.UniformReal()((2, 3))``; `seed` and `seed2` give a stream of their own."""
     return _unit("UniformReal", sizes_of("UniformReal", shape), seed * 65537 + seed2)
 
 
-@as_primitive(**_SEEDS)
+@as_primitive
 def StandardNormal(shape: int | Sequence[int] | Tensor, *, seed: int = 0, seed2: int = 0) -> Tensor:
     """Normal numbers, mean 0 and deviation 1, float32: ``ops.StandardNormal()((2, 3))``; `seed`, `seed2` as there."""
     return _standard("StandardNormal", sizes_of("StandardNormal", shape), seed * 65537 + seed2)
 
 
-@as_primitive(**_SEEDS)
+@as_primitive
 def UniformInt(
     shape: int | Sequence[int] | Tensor, minval: TensorLike, maxval: TensorLike, *, seed: int = 0, seed2: int = 0
 ) -> Tensor:

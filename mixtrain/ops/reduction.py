@@ -158,7 +158,7 @@ def reduction(name: str, compute: _Reduce, doc: str) -> type[Primitive]:
         f"{doc} `keep_dims` keeps the axes with size 1; the dtype stays.\n\n"
         f"    Example: ``ops.{name}(keep_dims=True)(x, 1)``."
     ))
-    return as_primitive(keep_dims=checks.boolean)(reduced)
+    return as_primitive(reduced)
 
 
 def _mean(x: Tensor, **options: Any) -> Tensor:
@@ -174,7 +174,7 @@ ReduceAny = reduction("ReduceAny", keras.ops.any, "Whether anything is True over
 
 
 
-@as_primitive(keep_dims=checks.boolean, skip_mode=checks.boolean)
+@as_primitive
 def ReduceSum(
     x: TensorLike, axis: int | Sequence[int] | None = (), *, keep_dims: bool = False, skip_mode: bool = False
 ) -> Tensor:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Literal
 
 import keras
 import numpy as np
 
 from mixtrain import checks
+from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, values_of
-from mixtrain.ops.primitive import Primitive, as_primitive, primitive
+from mixtrain.ops.primitive import REQUIRED, Primitive, as_primitive, configured, primitive
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -39,11 +39,6 @@ def broadcast_to(input: TensorLike, shape: int | Sequence[int] | Tensor) -> Tens
             "it is 1."
         )
     return keras.ops.broadcast_to(x, sizes)
-
-
-def expand(input_x: TensorLike, size: int | Sequence[int] | Tensor) -> Tensor:
-    """`broadcast_to` of `input_x` and the shape `size`."""
-    return broadcast_to(input_x, size)
 
 
 def repeat_interleave(input: TensorLike, repeats: TensorLike, axis: int | None = None) -> Tensor:
@@ -140,7 +135,7 @@ class Pad(Primitive):
         return _padded_by_axis("Pad", tensor("ops.Pad", input_x), self.paddings, "constant")
 
 
-@as_primitive(mode=partial(checks.one_of, allowed=("REFLECT", "SYMMETRIC")))
+@as_primitive
 def MirrorPad(input_x: TensorLike, paddings: TensorLike, *, mode: str = "REFLECT") -> Tensor:
     """Mirror the elements at the edges; with `mode` "REFLECT" without the edge itself, with "SYMMETRIC" including it.
 
@@ -156,16 +151,14 @@ def _padded_by_axis(where: str, x: Tensor, pairs: Any, mode: str) -> Tensor:
     return keras.ops.pad(x, pairs, mode=mode)
 
 
-@as_primitive(shape=lambda where, _, value: sizes_of(where, value))
-def BroadcastTo(input: TensorLike, *, shape: int | Sequence[int] | Tensor) -> Tensor:
-    """`broadcast_to` a fixed `shape`. Example: ``ops.BroadcastTo((2, 3))(x)``."""
-    return broadcast_to(input, shape)
+BroadcastTo = configured("BroadcastTo", broadcast_to, shape=REQUIRED)
 
 
-@as_primitive(indexing=partial(checks.one_of, allowed=("xy", "ij")))
+@as_primitive
 def Meshgrid(inputs: Sequence[TensorLike], *, indexing: str = "xy") -> tuple[Tensor, ...]:
     """`meshgrid` of a tuple of vectors with a fixed `indexing`. Example: ``ops.Meshgrid()((x, y))``."""
     return meshgrid(*inputs, indexing=indexing)
 
 
+expand = renamed(broadcast_to, "expand", input_x="input", size="shape")
 Tile = primitive("Tile", tile)

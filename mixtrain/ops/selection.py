@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
+from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.indexing import check_places
 from mixtrain.ops.inputs import as_mask, axis_of, is_number, pair, rank_of, sizes_of, tensor, tensor_dtype
-from mixtrain.ops.primitive import as_primitive, configured, primitives
+from mixtrain.ops.primitive import configured, primitives
 from mixtrain.typing import Tensor, TensorLike
 
 
@@ -57,11 +57,6 @@ def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
         builtins.slice(None) if axis == dim else builtins.slice(0, size) for axis, size in enumerate(indices.shape)
     )
     return keras.ops.take_along_axis(x[block], indices, axis=dim)
-
-
-def gather_d(x: TensorLike, dim: int, index: TensorLike) -> Tensor:
-    """`gather_elements` of `x` along `dim` by `index`."""
-    return gather_elements(x, dim, index)
 
 
 def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
@@ -162,12 +157,8 @@ def nonzero(input: TensorLike, *, as_tuple: bool = False) -> Tensor | tuple[Tens
     return indices if as_tuple else keras.ops.stack(indices, axis=-1)
 
 
-@as_primitive(batch_dims=partial(checks.integer, at_least=0))
-def Gather(input_params: TensorLike, input_indices: TensorLike, axis: int, *, batch_dims: int = 0) -> Tensor:
-    """`gather` with fixed `batch_dims`: ``ops.Gather()(x, k, 0)``."""
-    return gather(input_params, input_indices, axis, batch_dims)
-
-
+gather_d = renamed(gather_elements, "gather_d", x="input")
+Gather = configured("Gather", gather, batch_dims=0)
 StridedSlice = configured(
     "StridedSlice", strided_slice, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0
 )

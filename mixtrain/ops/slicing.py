@@ -10,7 +10,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, int32, int64, is_complex, is_float
-from mixtrain.ops.elementwise import named
+from mixtrain.ops.elementwise import named, renamed
 from mixtrain.ops.indexing import check_places, flat_positions, get_item, scatter_flat, set_item
 from mixtrain.ops.inputs import axis_of, rank_of, tensor, tensor_dtype
 from mixtrain.ops.joining import concat, known_size
@@ -172,16 +172,26 @@ def index_fill(x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -
 
 def select_scatter(input: TensorLike, src: TensorLike, axis: int, index: int) -> Tensor:
     """`input` with `src` as its slice `index` along `axis`."""
-    x = tensor("ops.select_scatter", input)
-    return set_item(x, _along(axis_of("ops.select_scatter", axis, rank_of(x)), index), src)
+    return _with_slice("ops.select_scatter", input, src, axis, index)
 
 
 def slice_scatter(
     input: TensorLike, src: TensorLike, axis: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """`input` with `src` in its slice from `start` to `end` by `step` along `axis`."""
-    x = tensor("ops.slice_scatter", input)
-    return set_item(x, _along(axis_of("ops.slice_scatter", axis, rank_of(x)), slice(start, end, step)), src)
+    return _with_slice("ops.slice_scatter", input, src, axis, slice(start, end, step))
+
+
+def _with_slice(where: str, input: TensorLike, src: TensorLike, axis: int, index: Any) -> Tensor:
+    """Return `input` with `src`, which must have its shape, as what an index along `axis` chooses."""
+    x, part = tensor(where, input), tensor(where, src)
+    place = _along(axis_of(where, axis, rank_of(x)), index)
+    shape = tuple(get_item(x, place).shape)
+    if tuple(part.shape) != shape:
+        raise checks.fail_value(
+            where, f"src must have the shape of the slice {shape}", tuple(part.shape), f"ops.broadcast_to(src, {shape})"
+        )
+    return set_item(x, place, part)
 
 
 def scatter_combine(x: TensorLike, chosen: Any, values: TensorLike, how: str) -> Tensor:
@@ -449,6 +459,7 @@ def _locking(**functions: Callable[..., Any]) -> list[type[Primitive]]:
     ]
 
 
+diff_ext = renamed(diff, "diff_ext", input="x", dim="axis")
 (
     TensorScatterAdd, TensorScatterSub, TensorScatterMul, TensorScatterDiv, TensorScatterMax, TensorScatterMin,
     TensorScatterUpdate,

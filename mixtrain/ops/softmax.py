@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from functools import partial
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype
-from mixtrain.ops.inputs import an_int, as_floats, axes_of, axis_of, rank_of
-from mixtrain.ops.primitive import Primitive, as_primitive
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of
+from mixtrain.ops.primitive import Primitive, configured
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -68,7 +67,4 @@ class Softmax(Primitive):
         return keras.ops.softmax(x, axis=axes[0] if len(axes) == 1 else axes)
 
 
-@as_primitive(axis=partial(an_int, example=-1))
-def LogSoftmax(logits: TensorLike, *, axis: int = -1) -> Tensor:
-    """`log_softmax` along `axis`. Example: ``ops.LogSoftmax()(x)``."""
-    return log_softmax(logits, axis)
+LogSoftmax = configured("LogSoftmax", log_softmax, axis=-1)

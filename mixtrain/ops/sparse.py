@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import keras
 import numpy as np
@@ -16,20 +16,57 @@ from mixtrain.ops.operator import operator
 from mixtrain.ops.primitive import as_primitive, primitive
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
-
-def _repr(name: str, sparse: Any, fields: Sequence[str]) -> str:
-    tensors = ", ".join(
-        f"{field}=Tensor(shape={list(value.shape)}, dtype={value.dtype}, value={value.asnumpy()})"
-        for field, value in ((field, getattr(sparse, field)) for field in fields)
-    )
-    return f"{name}(shape={list(sparse.shape)}, dtype={sparse.dtype}, {tensors})"
-
-
 # The methods of sparse tensors are called by users, and so are operators.
 _cast, _abs, _neg = operator("cast", tensor_info.cast), operator("abs", unary.abs), operator("neg", unary.neg)
 
 
-class COOTensor(NamedTuple):
+class _OfValues:
+    """What both formats do with `values`, those of the elements that are stored, and `shape`, that of all."""
+
+    __slots__ = ()
+    _format: ClassVar[str]
+
+    @property
+    def dtype(self: Any) -> Any:
+        """The dtype of the values."""
+        return self.values.dtype
+
+    @property
+    def ndim(self: Any) -> int:
+        """The number of axes of the dense tensor."""
+        return len(self.shape)
+
+    @property
+    def size(self: Any) -> int:
+        """The number of stored values."""
+        return int(self.values.shape[0])
+
+    def astype(self: Any, dtype: DTypeLike) -> Any:
+        """Return the tensor with values of another dtype."""
+        return self._replace(values=_cast(self.values, dtype))
+
+    def abs(self: Any) -> Any:
+        """Return the tensor with the absolute values."""
+        return self._replace(values=_abs(self.values))
+
+    def to_tuple(self: Any) -> tuple[Any, ...]:
+        """Return the tensors of the format and the shape."""
+        return tuple(self)
+
+    def __neg__(self: Any) -> Any:
+        return self._replace(values=_neg(self.values))
+
+    def __repr__(self: Any) -> str:
+        tensors = ", ".join(
+            f"{field}=Tensor(shape={list(value.shape)}, dtype={value.dtype}, value={value.asnumpy()})"
+            for field, value in zip(self._fields, self[:-1], strict=False)
+        )
+        return f"{self._format}(shape={list(self.shape)}, dtype={self.dtype}, {tensors})"
+
+
+class COOTensor(  # type: ignore[misc]  # The tuple's own `__repr__` is not used.
+    _OfValues, NamedTuple("COOTensor", [("indices", Tensor), ("values", Tensor), ("shape", tuple[int, ...])])
+):
     """A sparse tensor in COO format; a tuple, so that compiled functions take and return it.
 
     Args:
@@ -44,28 +81,8 @@ class COOTensor(NamedTuple):
         [[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]
     """
 
-    indices: Tensor
-    values: Tensor
-    shape: tuple[int, ...]
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the values."""
-        return self.values.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes of the dense tensor."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of stored values."""
-        return int(self.values.shape[0])
-
-    def to_tuple(self) -> tuple[Tensor, Tensor, tuple[int, ...]]:
-        """Return indices, values and shape."""
-        return tuple(self)
+    __slots__ = ()
+    _format = "COOTensor"
 
     def to_dense(self) -> Tensor:
         """Return the dense tensor."""
@@ -75,22 +92,8 @@ class COOTensor(NamedTuple):
         """Return the matrix in CSR format; its indices must be sorted."""
         return _to_csr(self)
 
-    def astype(self, dtype: DTypeLike) -> COOTensor:
-        """Return the tensor with values of another dtype."""
-        return self._replace(values=_cast(self.values, dtype))
-
-    def abs(self) -> COOTensor:
-        """Return the tensor with the absolute values."""
-        return self._replace(values=_abs(self.values))
-
     def __add__(self, other: Tensor) -> Any:
         return _add_coo(self, other, 0)
-
-    def __neg__(self) -> COOTensor:
-        return self._replace(values=_neg(self.values))
-
-    def __repr__(self) -> str:
-        return _repr("COOTensor", self, ("indices", "values"))
 
 
 class SparseTensor(COOTensor):
@@ -99,7 +102,11 @@ class SparseTensor(COOTensor):
     __slots__ = ()
 
 
-class CSRTensor(NamedTuple):
+class CSRTensor(  # type: ignore[misc]  # The tuple's own `__repr__` is not used.
+    _OfValues, NamedTuple("CSRTensor", [
+        ("indptr", Tensor), ("indices", Tensor), ("values", Tensor), ("shape", tuple[int, int]),
+    ])
+):
     """A sparse matrix in CSR format: row pointers, columns and values of its elements.
 
     Args:
@@ -115,40 +122,8 @@ class CSRTensor(NamedTuple):
         [[0.0, 3.0], [4.0, 0.0]]
     """
 
-    indptr: Tensor
-    indices: Tensor
-    values: Tensor
-    shape: tuple[int, int]
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the values."""
-        return self.values.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes of the dense tensor."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of stored values."""
-        return int(self.values.shape[0])
-
-    def astype(self, dtype: DTypeLike) -> CSRTensor:
-        """Return the matrix with values of another dtype."""
-        return self._replace(values=_cast(self.values, dtype))
-
-    def abs(self) -> CSRTensor:
-        """Return the matrix with the absolute values."""
-        return self._replace(values=_abs(self.values))
-
-    def __neg__(self) -> CSRTensor:
-        return self._replace(values=_neg(self.values))
-
-    def to_tuple(self) -> tuple[Tensor, Tensor, Tensor, tuple[int, int]]:
-        """Return indptr, indices, values and shape."""
-        return tuple(self)
+    __slots__ = ()
+    _format = "CSRTensor"
 
     def to_coo(self) -> COOTensor:
         """Return the matrix in COO format."""
@@ -160,9 +135,6 @@ class CSRTensor(NamedTuple):
 
     def __add__(self, other: Tensor) -> Any:
         return _add_csr(self, other, 1, 1)
-
-    def __repr__(self) -> str:
-        return _repr("CSRTensor", self, ("indptr", "indices", "values"))
 
 
 class RowTensor(NamedTuple):
@@ -329,13 +301,13 @@ _FUNCTIONS = (
 ) = (_of_values("csr", function) for function in _FUNCTIONS)
 
 
-@as_primitive()
+@as_primitive
 def SparseToDense(indices: TensorLike, values: TensorLike, sparse_shape: TensorLike) -> Tensor:
     """A dense tensor of sparse elements. Example: ``ops.SparseToDense()(indices, values, sparse_shape)``."""
     return _to_dense(indices, values, sparse_shape)
 
 
-@as_primitive()
+@as_primitive
 def SparseTensorDenseMatmul(
     indices: TensorLike, values: TensorLike, sparse_shape: TensorLike, dense: TensorLike, *, adjoint_st: bool = False,
     adjoint_dt: bool = False,
@@ -348,7 +320,7 @@ def SparseTensorDenseMatmul(
     return keras.ops.matmul(keras.ops.transpose(x) if adjoint_st else x, keras.ops.transpose(y) if adjoint_dt else y)
 
 
-@as_primitive()
+@as_primitive
 def SparseTensorDenseAdd(
     x1_indices: TensorLike, x1_values: TensorLike, x1_shape: TensorLike, x2: TensorLike
 ) -> Tensor:

@@ -51,7 +51,7 @@ def _write_rows(
     )
 
 
-@as_primitive()
+@as_primitive
 def SparseApplyAdagradV2(
     var: Variable, accum: Variable, grad: TensorLike, indices: TensorLike, *, lr: float, epsilon: float,
     use_locking: bool = False, update_slots: bool = True,
@@ -69,7 +69,7 @@ def SparseApplyAdagradV2(
     return _write_rows(where, touched, (var, accum), (value - step, total))
 
 
-@as_primitive()
+@as_primitive
 def SparseApplyAdagrad(
     var: Variable, accum: Variable, grad: TensorLike, indices: TensorLike, *, lr: float, update_slots: bool = True,
     use_locking: bool = False,
@@ -79,7 +79,7 @@ def SparseApplyAdagrad(
     return updated
 
 
-@as_primitive()
+@as_primitive
 def SparseApplyRMSProp(
     var: Variable, ms: Variable, mom: Variable, lr: TensorLike, grad: TensorLike, indices: TensorLike, *, rho: float,
     momentum: float, epsilon: float, use_locking: bool = False,
@@ -105,7 +105,7 @@ def _sparse_ftrl(name: str) -> type[Primitive]:
         values = ftrl(*read(name, var, accum, linear, dense, lr, l1, l2, lr_power))
         return _write_rows(name, touched, (var, accum, linear), values)
 
-    return as_primitive()(named(update, name, (
+    return as_primitive(named(update, name, (
         "`ApplyFtrl` of the rows that have a gradient, with fixed `lr`, `l1`, `l2`, `lr_power`; `use_locking` is "
         f"accepted. Example: ``ops.{name}(0.01, 0.0, 0.0, -0.5)(var, accum, linear, grad, indices)``."
     )))
@@ -114,7 +114,7 @@ def _sparse_ftrl(name: str) -> type[Primitive]:
 SparseApplyFtrl, FusedSparseFtrl = _sparse_ftrl("SparseApplyFtrl"), _sparse_ftrl("FusedSparseFtrl")
 
 
-@as_primitive()
+@as_primitive
 def FusedSparseProximalAdagrad(
     var: Variable, accum: Variable, lr: TensorLike, l1: TensorLike, l2: TensorLike, grad: TensorLike,
     indices: TensorLike, *, use_locking: bool = False,
@@ -144,7 +144,7 @@ def _fused_adam(name: str, doc: str, *, lazy: bool) -> type[Primitive]:
         return *_write_rows(name, weights, (var,), values[:1]), *_write_rows(name, means, (m, v), values[1:])
 
     arguments = "var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, indices"
-    return as_primitive()(named(update, name, f"{doc} Example: ``ops.{name}()({arguments})``."))
+    return as_primitive(named(update, name, f"{doc} Example: ``ops.{name}()({arguments})``."))
 
 
 FusedSparseAdam = _fused_adam("FusedSparseAdam", (

@@ -252,7 +252,7 @@ Cummin, Cummax = configured("Cummin", cummin, axis=REQUIRED), configured("Cummax
 InTopK = configured("InTopK", intopk, k=REQUIRED)
 
 
-@as_primitive()
+@as_primitive
 def SearchSorted(
     sorted_sequence: TensorLike, values: TensorLike, sorter: TensorLike | None = None, *, dtype: DTypeLike = "int64",
     right: bool = False,

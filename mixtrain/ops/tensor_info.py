@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.boundary import is_any_tensor
 from mixtrain.dtype import DType as NumberFormat, as_dtype, float32, int32, int64, is_float
 from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import is_number, rank_of, tensor, tensor_dtype
@@ -50,7 +51,7 @@ numel = renamed(size, "numel")
 
 def is_tensor(obj: Any) -> bool:
     """Whether `obj` is a tensor or Parameter."""
-    return backend.is_tensor(obj) or isinstance(obj, keras.Variable)
+    return is_any_tensor(obj)
 
 
 def cast(input: TensorLike, dtype: DTypeLike) -> Tensor:

@@ -81,6 +81,7 @@ arccos = renamed(acos, "arccos")
 arctan = renamed(atan, "arctan")
 
 isnan = unary_function("isnan", keras.ops.isnan, "Whether each element of `input` is not a number.")
+isnan_ext = renamed(isnan, "isnan_ext")
 isinf = unary_function("isinf", keras.ops.isinf, "Whether each element of `input` is infinite.")
 isfinite = unary_function("isfinite", keras.ops.isfinite, "Whether each element of `input` is finite.")
 logical_not = unary_function("logical_not", keras.ops.logical_not, "True where `input` is False or zero.", floats=False)
@@ -148,14 +149,14 @@ def deepcopy(input_x: TensorLike) -> Tensor:
 )
 
 
-@as_primitive()
+@as_primitive
 def FloatStatus(x: TensorLike) -> Tensor:
     """Whether an element is not finite, 1.0 or 0.0 of shape (1,). Example: ``ops.FloatStatus()(gradient)``."""
     finite = keras.ops.all(keras.ops.isfinite(tensor("ops.FloatStatus", x)))
     return keras.ops.cast(keras.ops.reshape(keras.ops.logical_not(finite), (1,)), "float32")
 
 
-@as_primitive()
+@as_primitive
 def Round(input: TensorLike, decimals: int = 0) -> Tensor:
     """`round` as an object. Example: ``ops.Round()(x)``."""
     return round(input, decimals=decimals)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend, checks, ops
+from mixtrain.boundary import UserTensor
 from mixtrain.dtype import as_dtype, float32, int32
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops.control import chosen
@@ -171,7 +172,7 @@ class DropoutGenMask(Primitive):
         return self.uniform(shape) < tensor("ops.DropoutGenMask", keep_prob)
 
 
-@as_primitive()
+@as_primitive
 def DropoutDoMask(input_x: TensorLike, mask: TensorLike, keep_prob: TensorLike) -> Tensor:
     """Keep the values of a mask, divided by the probability to keep: ``ops.DropoutDoMask()(x, mask, 0.9)``."""
     x, keep = tensor("ops.DropoutDoMask", input_x), tensor("ops.DropoutDoMask", keep_prob)
@@ -261,6 +262,21 @@ def in_dict(key: Any, items: dict[Any, Any]) -> bool:
 def not_in_dict(key: Any, items: dict[Any, Any]) -> bool:
     """Whether a dict does not have a key. Example: ``F.not_in_dict("b", {"a": 1})``."""
     return key not in items
+
+
+def _filling(name: str) -> Callable[..., Tensor]:
+    """Return the method of this name, which fills its tensor with samples, as a function of the tensor."""
+
+    def fill(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        checks.instance(f"ops.{name}", "input", input, UserTensor, f"ops.{name}(Tensor(x))")
+        return getattr(input, name)(*args, **kwargs)
+
+    fill.__name__ = fill.__qualname__ = name
+    fill.__doc__ = f"Fill the tensor `input` with samples, and return it. Example: ``ops.{name}(x)`` is ``x.{name}()``."
+    return fill
+
+
+normal_, random_, uniform_ = map(_filling, ("normal_", "random_", "uniform_"))
 
 
 def add_flags(fn: Callable[..., Any] | None = None, **flags: Any) -> Any:

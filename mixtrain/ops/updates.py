@@ -43,7 +43,7 @@ def step(*variables: str, first_only: bool = False) -> Callable[[Callable[..., t
             written = tuple(write(arguments[key], value) for key, value in zip(variables, new, strict=True))
             return written[0] if first_only else written
 
-        made = as_primitive()(update)
+        made = as_primitive(update)
         made.compute = staticmethod(compute)  # The rule by itself, for steps of some rows.
         return made
 
@@ -352,7 +352,7 @@ def FusedAdaFactorWithGlobalNorm(
     return param - change, exp_avg, exp_avg_sq_row, exp_avg_sq_col, exp_avg_sq
 
 
-@as_primitive()
+@as_primitive
 def FusedAdaFactor(
     *tensors: Any, enable_scale_parameter: bool = False, enable_first_moment: bool = False,
     enable_weight_decay: bool = False,

@@ -11,13 +11,14 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, int32, int64
+from mixtrain.ops import nhwc
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import as_floats, rank_of, values_of, widened
-from mixtrain.ops.pool_formula import max_pool, padded_avg_pool
+from mixtrain.ops.pool_formula import padded_avg_pool, padded_max_pool
 from mixtrain.ops.primitive import configured
-from mixtrain.ops.windows import Pads, Window, ceil_padding, pad, same_pads
+from mixtrain.ops.windows import Pads, Window, ceil_padding, same_pads
 from mixtrain.typing import DTypeLike, Tensor, TensorLike
 
 
@@ -40,31 +41,6 @@ def pads_from(where: str, padding: Any, rank: int) -> Pads:
     return tuple((size, size) for size in sizes_of(where, "padding", padding, rank, at_least=0))
 
 
-def channels_last(x: Tensor) -> Tensor:
-    """Move the channels of a channels-first tensor last."""
-    return keras.ops.moveaxis(x, 1, -1)
-
-
-def channels_first(x: Tensor) -> Tensor:
-    """Move the channels of a channels-last tensor first."""
-    return keras.ops.moveaxis(x, -1, 1)
-
-
-def window_elements(x: Tensor, kernel_size: Window, stride: Window, dilation: Window) -> list[Tensor]:
-    """Return, for each position in the kernel, the elements of all windows there; `x` is (N, C, *sizes)."""
-    counts = [
-        (length - (size - 1) * gap - 1) // step + 1
-        for length, size, step, gap in zip(x.shape[2:], kernel_size, stride, dilation, strict=True)
-    ]
-    return [
-        x[(slice(None), slice(None), *(
-            slice(offset * gap, offset * gap + (count - 1) * step + 1, step)
-            for offset, count, step, gap in zip(offsets, counts, stride, dilation, strict=True)
-        ))]
-        for offsets in itertools.product(*map(range, kernel_size))
-    ]
-
-
 def _convolution(
     where: str, rank: int, input: TensorLike, weight: TensorLike, bias: TensorLike | None, settings: tuple[Any, ...]
 ) -> Tensor:
@@ -73,12 +49,12 @@ def _convolution(
     if rank_of(x) != rank + 2:
         raise checks.fail_value(where, f"the input must have {rank + 2} axes", tuple(x.shape), "x (N, C, *sizes)")
     y = convolve(
-        channels_last(x), keras.ops.cast(kernel, x.dtype), stride=sizes_of(where, "stride", stride, rank),
+        nhwc.to_channels_last(x), keras.ops.cast(kernel, x.dtype), stride=sizes_of(where, "stride", stride, rank),
         pad_mode=str(checks.one_of(where, "pad_mode", pad_mode.lower(), ("valid", "same", "pad"))),
         pads=pads_from(where, padding, rank), dilation=sizes_of(where, "dilation", dilation, rank),
         groups=checks.integer(where, "groups", groups, at_least=1),
     )
-    return channels_first(y if bias is None else y + keras.ops.cast(as_floats(where, bias), y.dtype))
+    return nhwc.from_channels_last(y if bias is None else y + keras.ops.cast(as_floats(where, bias), y.dtype))
 
 
 def conv1d(
@@ -113,8 +89,8 @@ def _avg_pool(
     stride = sizes_of(where, "stride", stride, rank)
     sides = same_pads(x.shape[2:], kernel_size, stride) if same else pads_from(where, padding, rank)
     ceil_sides = ceil_padding(x.shape[2:], kernel_size, stride, sides) if ceil_mode else ((0, 0),) * rank
-    return channels_first(padded_avg_pool(
-        channels_last(x), kernel_size, stride, sides, ceil_sides, include_pad=count_include_pad,
+    return nhwc.from_channels_last(padded_avg_pool(
+        nhwc.to_channels_last(x), kernel_size, stride, sides, ceil_sides, include_pad=count_include_pad,
         divisor=divisor_override or None,
     ))
 
@@ -169,19 +145,10 @@ def _max_pool(
     dilation, sides = sizes_of(where, "dilation", dilation, rank), pads_from(where, padding, rank)
     dilated = tuple((size - 1) * gap + 1 for size, gap in zip(kernel_size, dilation, strict=True))
     ceil_sides = ceil_padding(x.shape[2:], dilated, stride, sides) if ceil_mode else ((0, 0),) * rank
-    padded = pad(pad(channels_last(x), sides, -math.inf), ceil_sides, -math.inf)
-    if not return_indices and max(dilation) == 1:
-        return channels_first(max_pool(padded, kernel_size, stride))
-    values = keras.ops.stack(window_elements(channels_first(padded), kernel_size, stride, dilation), axis=-1)
-    argmax = keras.ops.argmax(values, axis=-1)[..., None]
-    maxima = keras.ops.take_along_axis(values, argmax, axis=-1)[..., 0]
-    if not return_indices:
-        return maxima
-    indices = keras.ops.reshape(keras.ops.arange(math.prod(x.shape[2:])), (1, *x.shape[2:], 1))
-    indices = channels_first(pad(pad(indices, sides, -1), ceil_sides, -1))
-    indices = keras.ops.stack(window_elements(indices, kernel_size, stride, dilation), axis=-1)
-    indices = keras.ops.broadcast_to(indices, values.shape)
-    return maxima, backend.to_tensor(keras.ops.take_along_axis(indices, argmax, axis=-1)[..., 0], "int64")
+    pooled = padded_max_pool(
+        nhwc.to_channels_last(x), kernel_size, stride, dilation, sides, ceil_sides, return_indices=return_indices
+    )
+    return keras.tree.map_structure(nhwc.from_channels_last, pooled)
 
 
 def _lp_pool(
@@ -240,7 +207,7 @@ def _adaptive(name: str, rank: int, inputs: str) -> Callable[..., Tensor]:
         sizes = tuple(size if new is None else new for new, size in zip(sizes, x.shape[2:], strict=True))
         if return_indices:
             return _adaptive_max_with_indices(x, sizes)
-        return channels_first(pool_to(channels_last(x), sizes, reduce))
+        return nhwc.from_channels_last(pool_to(nhwc.to_channels_last(x), sizes, reduce))
 
     return named(pool, name, (
         f"Pool {inputs} `input` to `output_size` by the {values} of each window; None keeps a size. "

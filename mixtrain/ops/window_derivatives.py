@@ -68,7 +68,7 @@ FractionalMaxPool3DGradWithFixedKsize = configured(
 )
 
 
-@as_primitive()
+@as_primitive
 def FractionalMaxPoolGrad(
     orig_input: Tensor, orig_output: Tensor, out_backprop: Tensor, row_pooling_sequence: Tensor,
     col_pooling_sequence: Tensor, *, overlapping: bool = False,
@@ -79,7 +79,7 @@ def FractionalMaxPoolGrad(
     return gradient
 
 
-@as_primitive()
+@as_primitive
 def FractionalAvgPoolGrad(
     orig_input_tensor_shape: Tensor, out_backprop: Tensor, row_pooling_sequence: Tensor, col_pooling_sequence: Tensor,
     *, overlapping: bool = False,
@@ -133,7 +133,7 @@ BatchNormGrad = configured("BatchNormGrad", _normalized, **_OF_BATCH)
 BatchNormGradGrad = configured("BatchNormGradGrad", _normalized_twice, **_OF_BATCH)
 
 
-@as_primitive()
+@as_primitive
 def InstanceNormV2Grad(
     dy: Tensor, x: Tensor, gamma: Tensor, mean: Tensor, variance: Tensor, save_mean: Tensor, save_variance: Tensor, *,
     is_training: bool = True, epsilon: float = 1e-5,
@@ -186,7 +186,7 @@ CropAndResizeGradBoxes = configured(
 )
 
 
-@as_primitive()
+@as_primitive
 def CropAndResizeGradImage(
     grads: Tensor, boxes: Tensor, box_index: Tensor, image_size: Tensor, *, T: DTypeLike, method: str = "bilinear"
 ) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,6 +53,24 @@ def pad(x: Tensor, padding: Pads, value: float = 0.0) -> Tensor:
     if not any(map(any, padding)):
         return x
     return keras.ops.pad(x, ((0, 0), *padding, (0, 0)), constant_values=value)
+
+
+def window_elements(x: Tensor, kernel_size: Window, stride: Window, dilation: Window, axis: int = 2) -> list[Tensor]:
+    """Return, for each position in the kernel, the elements of all windows there; windows are of axes from `axis` on.
+
+    By default `x` is (N, C, *sizes).
+    """
+    counts = [
+        (length - (size - 1) * gap - 1) // step + 1
+        for length, size, step, gap in zip(x.shape[axis:], kernel_size, stride, dilation, strict=False)
+    ]
+    return [
+        x[(*[slice(None)] * axis, *(
+            slice(offset * gap, offset * gap + (count - 1) * step + 1, step)
+            for offset, count, step, gap in zip(offsets, counts, stride, dilation, strict=True)
+        ))]
+        for offsets in itertools.product(*map(range, kernel_size))
+    ]
 
 
 def same_pads(sizes: Window, window: Window, stride: Window) -> Pads:

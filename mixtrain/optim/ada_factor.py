@@ -60,6 +60,8 @@ class AdaFactor(Optimizer):
         super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay, loss_scale)
         if not isinstance(eps, tuple | list) or len(eps) != 2:
             raise checks.fail_value("AdaFactor", "eps must be two numbers", eps, "eps=(1e-30, 1e-3)")
+        if isinstance(weight_decay, (int, float)):
+            checks.number("AdaFactor", "weight_decay", weight_decay, at_least=0.0, below=1.0, example=0.01)
         self.eps = tuple(checks.number("AdaFactor", "eps", item, at_least=0.0, example=1e-3) for item in eps)
         self.clip_threshold = checks.number("AdaFactor", "clip_threshold", clip_threshold, above=0.0, example=1.0)
         self.decay_rate = checks.number("AdaFactor", "decay_rate", decay_rate, above=0.0, below=1.0, example=0.8)

@@ -28,11 +28,25 @@ class CompileArguments:
         weighted_metrics: The metrics that use sample weights, or None.
     """
 
-    loss_fn: LossFn | None
-    loss_weights: Any
-    optimizer: Optimizer
-    metrics: Any
-    weighted_metrics: Any
+    loss_fn: LossFn | None = None
+    loss_weights: Any = None
+    optimizer: Optimizer | str | None = None
+    metrics: Any = None
+    weighted_metrics: Any = None
+
+    def or_compiled(self, network: Network) -> CompileArguments:
+        """Return the arguments with which a Keras model was compiled, if these have no loss, in place of missing ones.
+
+        Metrics and weighted metrics go together.
+        """
+        if self.loss_fn is not None or self.loss_weights is not None or not is_compiled(network):
+            return self
+        compiled = compile_arguments_of(network)
+        if self.optimizer is not None:
+            compiled = dataclasses.replace(compiled, optimizer=self.optimizer)
+        if self.metrics is None and self.weighted_metrics is None:
+            return compiled
+        return dataclasses.replace(compiled, metrics=self.metrics, weighted_metrics=self.weighted_metrics)
 
 
 def is_compiled(network: Network) -> bool:

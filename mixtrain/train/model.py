@@ -29,7 +29,7 @@ from mixtrain.train.callback.callback import CallbacksLike
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.callback.overflow_monitor import OverflowMonitor, OverflowRecord
 from mixtrain.train.columns import check_columns, network_inputs
-from mixtrain.train.compiled import CompileArguments, compile_arguments_of, compile_network, is_compiled
+from mixtrain.train.compiled import CompileArguments, compile_network
 from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.deviations import Deviations
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
@@ -124,7 +124,6 @@ class Model(KerasCalls):
         checks.one_of("Model", "boost_level", boost_level, ("O0",))
         if loss is not None and loss_fn is not None:
             raise checks.fail_value("Model", "loss is Keras's name of loss_fn, so one is passed", loss, "loss_fn alone")
-        loss_fn = loss_fn if loss is None else loss
         # What `compile` keeps.
         self._options = {
             "eval_network": eval_network, "eval_indexes": eval_indexes, "amp_level": amp_level,
@@ -133,21 +132,15 @@ class Model(KerasCalls):
             "on_overflow": on_overflow, "sample_weight": sample_weight, "accumulate_steps": accumulate_steps,
             "master_weights": master_weights, "low_precision_update": low_precision_update,
         }
-        given = CompileArguments(loss_fn, loss_weights, optimizer, metrics, weighted_metrics)
+        given = CompileArguments(loss_fn if loss is None else loss, loss_weights, optimizer, metrics, weighted_metrics)
         in_keras_loop = own_steps(network)
-        if in_keras_loop:
-            # Keras's loop compiles the loss and metrics, and applies the optimizers.
-            loss_fn = loss_weights = optimizer = metrics = weighted_metrics = None
-        elif loss_fn is None and loss_weights is None and is_compiled(network):
-            compiled = compile_arguments_of(network)
-            loss_fn, loss_weights = compiled.loss_fn, compiled.loss_weights
-            if metrics is None and weighted_metrics is None:
-                metrics, weighted_metrics = compiled.metrics, compiled.weighted_metrics
-            optimizer = compiled.optimizer if optimizer is None else optimizer
+        # Keras's own loop compiles the loss and metrics, and applies the optimizers.
+        chosen = CompileArguments() if in_keras_loop else given.or_compiled(network)
+        optimizer, loss_fn = chosen.optimizer, chosen.loss_fn
         optimizer = named_optimizer(optimizer) if isinstance(optimizer, str) else optimizer
         optimizer, loss_scale_manager = unwrap_loss_scale_optimizer(optimizer, loss_scale_manager)
-        self._compile_arguments = CompileArguments(loss_fn, loss_weights, optimizer, metrics, weighted_metrics)
-        named = model_metrics(network, loss_fn, metrics, weighted_metrics)
+        self._compile_arguments = dataclasses.replace(chosen, optimizer=optimizer)
+        named = model_metrics(network, loss_fn, chosen.metrics, chosen.weighted_metrics)
         in_keras = isinstance(network, keras.Layer)
         if named and eval_network is None and loss_fn is None and not in_keras:
             raise checks.fail_value(
@@ -173,7 +166,7 @@ class Model(KerasCalls):
             refuse_options(in_keras_loop, self._options)
             loss_scale_manager, sample_weight = LEVEL_DEFAULT, False
         self._networks = Networks(
-            network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss_weights, sample_weight,
+            network, loss_fn, optimizer, eval_network, options, loss_scale_manager, chosen.loss_weights, sample_weight,
             observer, checked_accumulation(accumulate_steps, optimizer, on_overflow), bool(explain_overflow),
         )
         if in_keras_loop:

@@ -28,6 +28,29 @@ def test_a_hook_sees_the_sum_of_all_uses_and_replaces_it_until_it_is_removed() -
     assert both_uses(w)(X)[0].asnumpy().tolist() == [5.0, 7.0] and len(seen) == 1
     with pytest.raises(TypeError, match="Parameter.register_hook: hook must be a function; got int 3"):
         w.register_hook(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected a call outside of networks in graph mode; got w in one"):
+        ms.jit(lambda x: (w.register_hook(ops.neg), x)[1])(X)
+    w.requires_grad = False
+    with pytest.raises(RuntimeError, match="expected a Parameter that requires a gradient; got w"):
+        w.register_hook(ops.neg)
+
+
+def test_hooks_of_a_tensor_are_listed_and_see_the_gradient_of_what_it_was_then() -> None:
+    seen: list[Any] = []
+
+    def written(x: Any) -> Any:
+        y = x * x
+        y.register_hook(lambda gradient: seen.append(gradient.asnumpy().tolist()))
+        y.mul_(5.0)
+        left = len(y.hooks())
+        handle = y.register_hook(lambda gradient: gradient * 3)
+        y.register_hook(ops.zeros_like).remove()
+        seen.append((left, len(y.hooks())))
+        assert callable(handle.remove)
+        return y + 1.0
+
+    assert ops.grad(written)(Tensor([1.0, 2.0])).asnumpy().tolist() == [30.0, 60.0]
+    assert seen == [(0, 1), [15.0, 15.0]]
 
 
 def test_compiled_functions_follow_a_hook_and_its_removal() -> None:

@@ -43,7 +43,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
 
 # Names that exist only to say what to write instead.
 REFUSED: Final = frozenset({
-    "nn.thor", "nn.PipelineCell", "nn.GraphCell", "nn.MicroBatchInterleaved", "train:load",
+    "nn.thor", "nn.GraphCell", "train:load", "train:connect_network_with_dataset",
 })
 
 

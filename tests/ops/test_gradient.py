@@ -438,3 +438,49 @@ def test_a_parameter_that_is_read_after_it_was_written_has_the_gradient(compiled
 
         of_x, (of_weight,) = (mixtrain.jit(call) if compiled else call)(Tensor(x))
         assert (of_x.asnumpy().tolist(), of_weight.asnumpy().tolist()) == (by_x, expected)
+
+
+@pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
+def test_results_in_a_no_grad_block_are_constants_of_a_gradient(mode: int) -> None:
+    mixtrain.set_context(mode=mode)
+
+    class Net(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = mixtrain.Parameter(np.float32([5.0]), name="weight")
+            self.conv = nn.Conv2d(1, 1, 1, weight_init="ones")
+
+        def construct(self, x: Any) -> Any:
+            y = self.weight * x
+            with mixtrain._no_grad():
+                m = y * self.weight
+                image = self.conv(ops.ones((1, 1, 2, 2)) * x).sum()
+            return m * y + image
+
+    net, x = Net(), mixtrain.Tensor([2.0])
+    with mixtrain._no_grad():
+        assert net(x).asnumpy().tolist() == [508.0]
+    assert ops.grad(net)(x).asnumpy().tolist() == [250.0]
+    assert plain(ops.grad(net, None, net.trainable_params())(x)[0]) == [100.0]
+
+
+def test_no_grad_decorates_a_function_and_leaves_what_was_compiled_in_it_alone() -> None:
+    @mixtrain._no_grad()
+    def square(x: Any) -> Any:
+        return x * x
+
+    @mixtrain.jit
+    def cube(x: Any) -> Any:
+        return x * x * x
+
+    x = mixtrain.Tensor([3.0])
+    assert ops.grad(lambda x: square(x) * x)(x).asnumpy().tolist() == [9.0]
+    assert mixtrain.jit(ops.grad(lambda x: square(x) * x))(x).asnumpy().tolist() == [9.0]
+    with mixtrain._no_grad():
+        assert cube(x).asnumpy().tolist() == [27.0]
+        with pytest.raises(RuntimeError, match="grad: expected a place with gradients; got one in a no_grad block"):
+            ops.grad(cube)(x)
+    assert ops.grad(cube)(x).asnumpy().tolist() == [27.0]
+    with pytest.raises(ZeroDivisionError), mixtrain._no_grad():
+        _ = 1 / 0
+    assert ops.grad(lambda x: x * x)(x).asnumpy().tolist() == [6.0]

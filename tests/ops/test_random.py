@@ -164,7 +164,11 @@ def test_a_generator_s_numbers_repeat_from_its_seed_and_state() -> None:
     draws = []
     for _ in range(2):
         generator.manual_seed(5)
-        draws.append([x.uniform_(1.0, 2.0, generator=generator).asnumpy().tolist() for _ in range(2)])
+        fill = ops.function.random_func.uniform_ if draws else mixtrain.Tensor.uniform_
+        draws.append([fill(x, 1.0, 2.0, generator=generator).asnumpy().tolist() for _ in range(2)])
+    assert ops.random_(x, 3, 4) is x and x.asnumpy().tolist() == [[3.0, 3.0]] * 3
+    with pytest.raises(TypeError, match="ops.normal_: input must be a UserTensor"):
+        ops.normal_(np.zeros(2))
     assert draws[0] == draws[1] and draws[0][0] != draws[0][1]
     state, process = generator.get_state(), mixtrain.get_rng_state()
     later = [x.normal_(generator=generator).asnumpy().tolist(), ops.rand(2).asnumpy().tolist()]

@@ -104,7 +104,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ops.SparseSoftmaxCrossEntropyWithLogits(3), TypeError, "is_grad must be True or False"),
     (lambda: ops.IOU("giou"), ValueError, "IOU: mode must be one of iou, iof"),
     (lambda: ops.iou(BOXES, X), ValueError, "gt_boxes must have shape (N, 4)"),
-    (lambda: ops.BoundingBoxEncode((1.0, 2.0)), ValueError, "means must be 4 numbers"),
+    (lambda: ops.BoundingBoxEncode((1.0, 2.0)), ValueError, "means must have 4 entries"),
     (lambda: ops.BoundingBoxDecode(5), TypeError, "max_shape must be (height, width)"),
     (lambda: ops.CheckValid()(BOXES, X[0, :2]), ValueError, "img_metas must be (height, width, ratio)"),
     (lambda: ops.NMSWithMask(2.0), ValueError, "iou_threshold must be at most 1"),
@@ -123,6 +123,8 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ops.coo_concat((WIDE,)), ValueError, "sp_input must be two COOTensors or more; got 1"),
     (lambda: ops.coo_concat((WIDE, WIDE.astype(mixtrain.float16))), TypeError, "values must have one dtype"),
     (lambda: ops.L2Normalize(epsilon=-1), ValueError, "L2Normalize: epsilon must be at least 0"),
+    (lambda: ops.select_scatter(X, ops.zeros((1, 3)), 0, 0), ValueError, "src must have the shape of the slice (3,)"),
+    (lambda: ops.slice_scatter(X, ops.zeros(2), 1, 0, 2), ValueError, "src must have the shape of the slice (2, 2)"),
 ]
 
 
@@ -150,6 +152,12 @@ def test_a_window_of_one_number_is_1(name: str, periodic: bool) -> None:
 def test_a_range_is_of_numbers(call: Callable[[], Any], kind: type[Exception]) -> None:
     with pytest.raises(kind, match=r"^ops\.arange: (start|end|step) must .* Write"):
         call()
+
+
+def test_a_range_of_a_float_tensor_has_floats() -> None:
+    for kind in (np.float16, np.float64):
+        numbers = ops.arange(mixtrain.Tensor(np.array(0.5, kind)), 3)
+        assert (numbers.dtype, backend.to_numpy(numbers).tolist()) == (mixtrain.float32, [0.5, 1.5, 2.5])
 
 
 def test_logits_of_integers_are_refused_as_labels_that_came_first() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mixtrain.backend.info import DeviceInfo, JitChoice
 from mixtrain.dtype import DType
-from mixtrain.typing import Tensor, Tree, Variable
+from mixtrain.typing import Shape, Tensor, Tree, Variable
 
 # Whether eager code compiles each operation for each shape.
 EAGER_COMPILES: bool
@@ -125,9 +125,13 @@ def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> Non
     """
 
 def computed_by_numpy(
-    function: Callable[..., np.ndarray], tensors: Sequence[Tensor], shape: tuple[int, ...], dtype: str
-) -> Tensor:
-    """Return what a function computes of the values of tensors, in a compiled function too; it has no gradient."""
+    function: Callable[..., Sequence[np.ndarray]], tensors: Sequence[Tensor], shapes: Sequence[Shape],
+    dtypes: Sequence[str],
+) -> list[Tensor]:
+    """Return what a function computes of the values of tensors, in a compiled function too; it has no gradient.
+
+    `function`: Takes arrays and returns as many as there are `shapes` and `dtypes`.
+    """
 
 def scan(step: Callable[[Tree, Tree], Tree], initial: Tree, elements: Tree) -> Tree:
     """Run ``state = step(state, element)`` for each slice of `elements` along their first axis.

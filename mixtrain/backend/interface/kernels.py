@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 from mixtrain.typing import Tensor
 
+# Dtypes of volumes that no kernel max-pools.
+UNPOOLED_VOLUMES: frozenset[str]
+
 
 def gather_in_batches(x: Tensor, indices: Tensor, *, axis: int, batch_axes: int) -> Tensor:
     """Take slices along `axis`, separately for each index of the leading `batch_axes` axes."""

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain.backend.info import DeviceInfo
+from mixtrain.backend.info import DeviceInfo, DeviceMemory
 from mixtrain.dtype import DType
 from mixtrain.typing import BackendTensor, Tensor, TensorLike
 
@@ -147,6 +147,15 @@ def peak_memory(*, restart: bool = False) -> int | None:
 
     `restart`: Whether to reset the peak to the current usage first, where the device supports that.
     """
+
+def device_memory() -> DeviceMemory:
+    """Return the memory of the device that the backend uses by default."""
+
+def restart_peak() -> bool:
+    """Reset the peaks of the device's memory to the current usage; return whether the backend can."""
+
+def synchronize() -> None:
+    """Wait until the device has computed all that it was asked for."""
 
 def tf32_products() -> str:
     """Return the code that disables TF32, if the device computes float32 products in TF32; else ""."""

@@ -14,7 +14,7 @@ from mixtrain.backend.jax.device import describe_device
 from mixtrain.backend.jax.group import spanning
 from mixtrain.backend.jax.packing import MAX_SMALL_SIZE
 from mixtrain.backend.jax.state import StateScope, current, put, tracing
-from mixtrain.typing import Tensor, Tree, Variable
+from mixtrain.typing import Shape, Tensor, Tree, Variable
 
 
 def cond(
@@ -80,10 +80,19 @@ def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> Non
 
 
 def computed_by_numpy(
-    function: Callable[..., np.ndarray], tensors: Sequence[Tensor], shape: tuple[int, ...], dtype: str
-) -> Tensor:
-    result = jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
-    return jax.pure_callback(lambda *arrays: function(*map(np.asarray, arrays)).astype(result.dtype), result, *tensors)
+    function: Callable[..., Sequence[np.ndarray]], tensors: Sequence[Tensor], shapes: Sequence[Shape],
+    dtypes: Sequence[str],
+) -> list[Tensor]:
+    kinds = [jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype)) for shape, dtype in zip(
+        shapes, dtypes, strict=True)]
+
+    def call(*arrays: Any) -> list[np.ndarray]:
+        results = function(*map(np.asarray, arrays))
+        return [array.astype(kind.dtype) for array, kind in zip(results, kinds, strict=True)]
+
+    if any(isinstance(value, jax.core.Tracer) for value in tensors):
+        return jax.pure_callback(call, kinds, *tensors)
+    return [*map(jnp.asarray, call(*tensors))]  # Errors of the function are its own then.
 
 
 def scan(step: Callable[[Tree, Tree], Tree], initial: Tree, elements: Tree) -> Tree:

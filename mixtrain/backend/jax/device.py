@@ -7,7 +7,7 @@ import functools
 import jax
 from jax._src import xla_bridge
 
-from mixtrain.backend.info import DeviceInfo, peak_resident
+from mixtrain.backend.info import DeviceInfo, DeviceMemory, peak_resident
 from mixtrain.typing import BackendTensor
 
 
@@ -33,8 +33,22 @@ def has_started() -> bool:
 def peak_memory(*, restart: bool = False) -> int | None:
     if describe_device().kind != "GPU":
         return peak_resident(restart=restart)
-    statistics = jax.devices()[0].memory_stats() or {}
-    return statistics.get("peak_bytes_in_use")  # type: ignore[no-any-return]
+    return device_memory().peak_allocated or None
+
+
+def device_memory() -> DeviceMemory:
+    statistics = jax.devices()[0].memory_stats() or {}  # None on a CPU.
+    kinds = ("bytes_in_use", "pool_bytes", "peak_bytes_in_use", "peak_pool_bytes")
+    return DeviceMemory(*(statistics.get(kind, 0) for kind in kinds))
+
+
+def restart_peak() -> bool:
+    """JAX keeps the peak of the whole process."""
+    return describe_device().kind == "CPU"
+
+
+def synchronize() -> None:
+    jax.block_until_ready(jax.live_arrays())
 
 
 def version() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Final
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,8 @@ import numpy as np
 from mixtrain.backend.jax.device import describe_device
 from mixtrain.dtype import bfloat16
 from mixtrain.typing import Tensor
+
+UNPOOLED_VOLUMES: Final = frozenset[str]()
 
 
 def product(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from mixtrain.backend.tensorflow.graph_writes import written_resources
-from mixtrain.typing import Tensor, Tree, Variable
+from mixtrain.typing import Shape, Tensor, Tree, Variable
 
 # In an update of at least so many weights only the writes wait: if all its operations waited, more of the backward pass
 # would be in memory at a time (28 MiB of 371, CIFAR CNN, batch 512). In a smaller update all operations wait: those
@@ -64,11 +64,12 @@ def call_python(function: Callable[..., None], tensors: Sequence[Tensor]) -> Non
 
 
 def computed_by_numpy(
-    function: Callable[..., np.ndarray], tensors: Sequence[Tensor], shape: tuple[int, ...], dtype: str
-) -> Tensor:
+    function: Callable[..., Sequence[np.ndarray]], tensors: Sequence[Tensor], shapes: Sequence[Shape],
+    dtypes: Sequence[str],
+) -> list[Tensor]:
     if tf.executing_eagerly():
-        return tf.constant(function(*(value.numpy() for value in tensors)), dtype)
-    return tf.ensure_shape(numpy_function(function, tensors, dtype), shape)
+        return [*map(tf.constant, function(*(value.numpy() for value in tensors)), dtypes)]
+    return [*map(tf.ensure_shape, numpy_function(function, tensors, [*dtypes]), shapes)]
 
 
 def scan(step: Callable[[Tree, Tree], Tree], initial: Tree, elements: Tree) -> Tree:

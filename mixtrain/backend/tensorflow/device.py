@@ -7,7 +7,7 @@ import functools
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from mixtrain.backend.info import DeviceInfo, cpu_info, fast_bfloat16, peak_resident
+from mixtrain.backend.info import DeviceInfo, DeviceMemory, cpu_info, fast_bfloat16, peak_resident
 from mixtrain.typing import BackendTensor
 
 
@@ -30,8 +30,27 @@ def peak_memory(*, restart: bool = False) -> int | None:
     if describe_device().kind != "GPU":
         return peak_resident(restart=restart)
     if restart:
+        restart_peak()
+    return device_memory().peak_allocated
+
+
+def device_memory() -> DeviceMemory:
+    """TensorFlow does not tell what it reserves; that is counted as what is allocated."""
+    if describe_device().kind != "GPU":
+        return DeviceMemory()
+    info = tf.config.experimental.get_memory_info("GPU:0")
+    return DeviceMemory(info["current"], info["current"], info["peak"], info["peak"])
+
+
+def restart_peak() -> bool:
+    if describe_device().kind == "GPU":
         tf.config.experimental.reset_memory_stats("GPU:0")
-    return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
+    return True
+
+
+def synchronize() -> None:
+    if tf.executing_eagerly():
+        tf.test.experimental.sync_devices()
 
 
 def version() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import tensorflow as tf
 
@@ -11,6 +11,8 @@ from mixtrain.backend.info import DeviceInfo
 from mixtrain.backend.tensorflow.device import describe_device
 from mixtrain.dtype import bfloat16, float16
 from mixtrain.typing import Tensor
+
+UNPOOLED_VOLUMES: Final = frozenset({"float64"})
 
 
 def product(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import numbers
 import operator
 import re
 import types
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from mixtrain import checks
@@ -257,6 +259,40 @@ check_tensor_dtype_valid: Final = check_subclass
 
 # MindSpore's name before 2.0.
 Validator: Final = types.SimpleNamespace(**{name: value for name, value in globals().items() if name[:5] == "check"})
+
+
+def check_types_same_and_valid(args: Mapping[str, Any], valid_values: Any, prim_name: str) -> None:
+    """Check that dtypes are equal, and one of several. Example: ``check_types_same_and_valid({"x": x.dtype}, ...)``.
+
+    Raises: TypeError.
+    """
+    for name, dtype in args.items():
+        check_subclass(name, dtype, valid_values, prim_name)
+        first = next(iter(args))
+        if dtype != args[first]:
+            _refuse(checks.fail_type, prim_name, name, f"{args[first]}, as {first} is", dtype)
+
+
+def args_type_check(*type_args: Any, **type_kwargs: Any) -> Callable[[Callable[..., _ValueT]], Callable[..., _ValueT]]:
+    """Decorate a function with a check of the types of its arguments, given in order or by name; None is always taken.
+
+    Example: ``@args_type_check(rate=(int, float))``. Raises: TypeError, of a call.
+    """
+
+    def decorate(function: Callable[..., _ValueT]) -> Callable[..., _ValueT]:
+        signature = inspect.signature(function)
+        kinds = signature.bind_partial(*type_args, **type_kwargs).arguments
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> _ValueT:
+            for name, value in signature.bind(*args, **kwargs).arguments.items():
+                if name in kinds and value is not None and not isinstance(value, kinds[name]):
+                    _refuse(checks.fail_type, function.__qualname__, name, f"of type {kinds[name]}", value)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
 
 
 serve_names(__name__)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import builtins
 import collections
+import contextlib
 from collections.abc import Callable
 from typing import Any, Final
 
 import keras
 import ml_dtypes
 
-from mixtrain import checks, context, dataset  # noqa: F401  `dataset` of MindSpore has `context`, too.
+from mixtrain import boundary, checks, context, dataset  # noqa: F401  `dataset` of MindSpore has `context`, too.
 from mixtrain.cell.cell import Cell
 from mixtrain.common.accepted import no_inline
 from mixtrain.common.generator import default_generator  # noqa: F401
@@ -18,23 +19,7 @@ from mixtrain.common.jit_function import trace_call
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.dataset import Dataset
-from mixtrain.dtype import (
-    bfloat16,
-    bool_,
-    complex64,
-    complex128,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from mixtrain.dtype import float32, int32, int64
 from mixtrain.lazy_names import serve_names
 from mixtrain.ops import Primitive
 from mixtrain.ops.sparse import RowTensor
@@ -67,13 +52,6 @@ class _VirtualDatasetCell(Cell):
 
 # ---- dtypes -------------------------------------------------------------------------------------------------------
 int, long, float = int32, int64, float32
-byte, short, intc, intp, ubyte, ushort, uintc, uintp = int8, int16, int32, int64, uint8, uint16, uint32, uint64
-cfloat, cdouble = complex64, complex128
-int_type, uint_type = (int8, int16, int32, int64), (uint8, uint16, uint32, uint64)
-float_type, complex_type = (float16, float32, float64, bfloat16), (complex64, complex128)
-signed_type: Final = (*int_type, *float_type, *complex_type)
-number_type: Final = (*int_type, *uint_type, *float_type, *complex_type)
-all_types: Final = (bool_, *number_type)
 np_bfloat16: Final = ml_dtypes.bfloat16
 
 
@@ -114,6 +92,35 @@ def _grad_scale_map(scale: Tensor, inputs: Tree) -> Tree:
 def _grad_unscale_map(scale: Tensor, inputs: Tree) -> Tree:
     """Return tensors divided by a scale, each in its dtype."""
     return keras.tree.map_structure(lambda x: x * (1 / scale).astype(x.dtype), inputs)
+
+
+class _no_grad(contextlib.ContextDecorator):
+    """A block, or a function, whose results are constants to whoever differentiates.
+
+    Example:
+        >>> import mixtrain
+        >>> def product(x):
+        ...     with mixtrain._no_grad():
+        ...         scale = x * x
+        ...     return scale * x
+        >>> float(mixtrain.grad(product)(mixtrain.Tensor(3.0)))
+        9.0
+    """
+
+    def __init__(self) -> None:
+        self._entered: list[contextlib.AbstractContextManager[None]] = []
+
+    def __enter__(self) -> None:
+        self._entered.append(boundary.without_gradients())
+        self._entered[-1].__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._entered.pop().__exit__(*error)
+
+
+def _is_parameter_generated(param_name: str) -> bool:
+    """Whether a name is that of a Parameter that has none."""
+    return isinstance(param_name, str) and param_name.startswith("Parameter#")
 
 
 # ---- random numbers and execution ---------------------------------------------------------------------------------

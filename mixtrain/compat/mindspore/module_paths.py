@@ -14,9 +14,11 @@ from mixtrain.compat.mindspore.refused_names import REFUSED, stub
 from mixtrain.lazy_names import find_with, serve_names
 
 _INNER: Final = "mixtrain.compat.mindspore.inner_names"
+_RUNTIME: Final = "mixtrain.compat.mindspore.runtime"
 _DERIVATIVES: Final = ("mixtrain.ops.derivative_primitives", "mixtrain.ops.window_derivatives")
 _PRIMITIVES: Final = ("mixtrain.ops.module_primitives", "mixtrain.ops.sparse_primitives")
 _THOR: Final = "mixtrain.compat.mindspore.train.thor_model"
+_DATASET_HELPER: Final = "mixtrain.compat.mindspore.train.dataset_helper"
 _CUSTOM_LOOP: Final = "mixtrain.compat.mindspore.train.custom_loop"
 _EXT: Final = "mixtrain.mint.nn.ext"
 _EXT_FUNCTIONS: Final = "mixtrain.mint.ext_functions"
@@ -40,7 +42,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     )), ("mixtrain",)),
     "mixtrain.common.dtype": ("mixtrain.dtype", _INNER),
     "mixtrain.common.np_dtype": ("ml_dtypes",),
-    "mixtrain.common.parameter": ("mixtrain",),
+    "mixtrain.common.parameter": ("mixtrain", _INNER),
     "mixtrain.common.seed": ("mixtrain.seed", _INNER),
     "mixtrain.common.tensor": ("mixtrain",),
     **dict.fromkeys(
@@ -108,7 +110,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         "communication", "composite", "composite.base",
         "composite.multitype_ops", "composite.multitype_ops.zeros_like_impl", "function",
         "function.array_func", "function.clip_func", "function.grad",
-        "function.linalg_func", "function.math_func", "function.nn_func", "function.random_func", "functional",
+        "function.linalg_func", "function.math_func", "function.random_func", "functional",
         "primitive",
     )), ("mixtrain.ops", "mixtrain.ops.unlisted", _EXT_FUNCTIONS)),
     **dict.fromkeys((f"mixtrain.ops.auto_generate{part}" for part in ("", ".gen_ops_def", ".gen_ops_prim")), (
@@ -121,17 +123,27 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
         ".linalg_ops", ".manually_defined", ".manually_defined.ops_def", ".math_ops", ".nn_ops", ".other_ops",
         ".random_ops", ".sparse_ops", ".spectral_ops", "._sequence_ops",
     )), ("mixtrain.ops.unlisted", "mixtrain.ops", *_PRIMITIVES)),
+    "mixtrain.ops.function.nn_func": (
+        "mixtrain.ops", "mixtrain.ops.unlisted", _EXT_FUNCTIONS, "mixtrain.nn.layer.attention",
+    ),
     "mixtrain.ops.operations._grad_ops": _DERIVATIVES,
     "mixtrain.nn.metrics": ("mixtrain.nn",),
     "mixtrain.nn.metrics.metric": ("mixtrain.nn.metrics",),
-    "mixtrain": (_INNER,),
+    "mixtrain": (_INNER, _RUNTIME),
+    **dict.fromkeys(
+        (f"mixtrain.hal{path}" for path in ("", ".device", ".event", ".memory", ".stream")), (_RUNTIME,)
+    ),
     **dict.fromkeys(
         ("mixtrain.parallel._auto_parallel_context", "mixtrain.parallel._utils"),
         ("mixtrain.compat.mindspore.parallel_utils",),
     ),
+    "mixtrain.parallel.nn": ("mixtrain.nn.wrap.micro_batches",),
+    **dict.fromkeys((f"mixtrain.parallel{path}" for path in ("", ".algo_parameter_config", ".shard")),
+                    ("mixtrain.compat.mindspore.sharding",)),
     **dict.fromkeys(("mixtrain.scipy.ops_wrapper", "mixtrain.scipy.utils"), ("mixtrain.scipy.ops",)),
-    "mixtrain.runtime": ("mixtrain.common.accepted",),
-    "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization", _THOR),
+    "mixtrain.runtime": ("mixtrain.common.accepted", _RUNTIME),
+    **dict.fromkeys((f"mixtrain.runtime.{path}" for path in ("event", "memory", "stream")), (_RUNTIME,)),
+    "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization", _THOR, _DATASET_HELPER),
     "mixtrain.train.amp": ("mixtrain.amp",),
     "mixtrain.train.callback": ("mixtrain.train", _CUSTOM_LOOP, _CHECKPOINT_FILES),
     **dict.fromkeys(
@@ -148,7 +160,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.train.serialization": ("mixtrain", _INNER),
     **dict.fromkeys((f"mixtrain.train.{path}" for path in (
         "data_sink", "dataset_helper", "summary", "summary.summary_record", "train_thor.dataset_helper",
-    )), ("mixtrain.train",)),
+    )), ("mixtrain.train", _DATASET_HELPER)),
     **dict.fromkeys(
         ("mixtrain.train.train_thor", "mixtrain.train.train_thor.convert_utils"), (_THOR, "mixtrain.train")
     ),

@@ -23,7 +23,6 @@ _DEFECTS: Final = "devices are not searched for silent errors. Write the script 
 _SAVED: Final = "what a gradient needs is kept by the backend. Write the function without it"
 _LANDSCAPE: Final = "landscapes of losses are not computed. Write SummaryCollector without them"
 _PROCESSES: Final = "what several processes do together are primitives. Write ops.AllReduce and its like"
-_IN_PLACE: Final = "random numbers are not drawn in place. Write x = ops.uniform(...) or ops.randint(...)"
 _PROFILE: Final = "MindSpore's profiler does not see these backends. Write TensorFlow's or JAX's own profiler"
 
 # By module, then by name; "*" stands for every other public name of a module without available names.
@@ -31,11 +30,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     "mixtrain": {
         **dict.fromkeys(("Profiler", "flops_collection"), _PROFILE),
         **dict.fromkeys((
-            "Event", "Stream", "StreamCtx", "StreamLimitCtx", "communication_stream", "current_stream",
-            "default_stream", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_replay",
-            "memory_reserved", "memory_stats", "ms_memory_recycle", "reset_max_memory_allocated",
-            "reset_max_memory_reserved", "reset_peak_memory_stats", "set_cpu_affinity", "set_cur_stream",
-            "set_memory", "synchronize",
+            "StreamLimitCtx", "memory_replay", "ms_memory_recycle", "set_cpu_affinity", "set_memory",
         ), _RUNTIME),
         **dict.fromkeys((
             "Cifar100ToMR", "Cifar10ToMR", "CsvToMR", "FileReader", "FileWriter", "ImageNetToMR", "MindPage",
@@ -47,19 +42,17 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "SummaryLandscape": _LANDSCAPE,
         **dict.fromkeys((
             "transform_checkpoints", "transform_checkpoint_by_rank", "merge_pipeline_strategys",
-            "rank_list_for_transform",
-            "load_distributed_checkpoint", "merge_sliced_parameter", "build_searched_strategy", "Layout",
-            "set_algo_parameters", "get_algo_parameters", "reset_algo_parameters", "reshard", "parameter_broadcast",
-            "shard", "unified_safetensors", "restore_group_info_list", "sync_pipeline_shared_parameters",
+            "rank_list_for_transform", "load_distributed_checkpoint", "merge_sliced_parameter",
+            "build_searched_strategy", "reshard", "parameter_broadcast", "shard", "unified_safetensors",
+            "restore_group_info_list", "sync_pipeline_shared_parameters",
         ), _PARALLEL),
         **dict.fromkeys(("obfuscate_ckpt", "load_obf_params_into_net", "obfuscate_model"), _CRYPTO),
         **dict.fromkeys(("Symbol", "set_dump", "MsDispatchMode", "enable_dynamic"), _COMPILER),
-        **dict.fromkeys(("DatasetHelper", "connect_network_with_dataset"), "Model feeds itself. Write Model.train"),
         "export_split_mindir": "MINDIR graphs are not written. Write export(..., file_format=\"SAVED_MODEL\")",
     },
     "mixtrain.ops": {
         **dict.fromkeys((
-            "Custom", "CustomRegOp", "CustomOpBuilder", "DataType", "TBERegOp", "AiCPURegOp", "AkgGpuRegOp",
+            "CustomRegOp", "CustomOpBuilder", "DataType", "TBERegOp", "AiCPURegOp", "AkgGpuRegOp",
             "CpuRegOp", "op_info_register", "custom_info_register", "kernel", "ms_kernel",
         ), _KERNEL),
         **dict.fromkeys((
@@ -74,7 +67,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "broadcast", "gather_into_tensor", "init_process_group", "new_group", "recv", "reduce", "reduce_scatter",
             "reduce_scatter_tensor", "scatter_tensor", "send",
         ), _PROCESSES),
-        **dict.fromkeys(("random_", "uniform_", "normal_"), _IN_PLACE),
         "SampleDistortedBoundingBoxV2": _RANDOM,
         **dict.fromkeys((
             "NPUAllocFloatStatus", "NPUClearFloatStatus", "NPUGetFloatStatus", "NPUClearFloatStatusV2",
@@ -89,15 +81,13 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "LazyAdam": "gradients are dense here, and every row is stepped. Write nn.Adam",
         **dict.fromkeys(("DenseThor", "Conv2dThor", "EmbeddingThor", "EmbeddingLookupThor"), "thor is not offered. "
                         "Write the layer of that name without Thor"),
-        "SampledSoftmaxLoss": _RANDOM,
         **dict.fromkeys(("VirtualDatasetCellTriple", "PipelineGradReducer", "grad_scale", "shard_grad_scale",
                          "AdaSumByDeltaWeightWrapCell", "AdaSumByGradWrapCell"), _PARALLEL),
-        "GradAccumulationCell": "it belongs to pipelines of several devices. Write a loop with mixtrain.grad",
+        "GradAccumulationCell": "on one device MindSpore's trains nothing. Write Model(..., accumulate_steps=n)",
         "no_init_parameters": "values exist from the start. Write the network without it",
         "transformer": "it was moved to a library of its own. Write nn.MultiheadAttention and Cells",
     },
     "mixtrain.train": {
-        **dict.fromkeys(("DatasetHelper", "connect_network_with_dataset"), "Model feeds itself. Write Model.train"),
         "FlopsUtilizationCollector": _PROFILE,
         "TrainFaultTolerance": "it is for clusters of Ascend. Write ModelCheckpoint, and train(..., resume=...)",
         "SummaryLandscape": _LANDSCAPE,
@@ -158,7 +148,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     }),
     **dict.fromkeys((
         "mixtrain.parallel", "mixtrain.parallel._cost_model_context", "mixtrain.parallel._utils",
-        "mixtrain.parallel.auto_parallel",
+        "mixtrain.parallel.auto_parallel", "mixtrain.parallel.nn",
     ), {
         "*": _PARALLEL,
     }),

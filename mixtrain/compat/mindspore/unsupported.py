@@ -23,15 +23,3 @@ class GraphCell(_Unsupported):
         "a MINDIR graph holds MindSpore's own operations, which cannot be run here. Write the network as a Cell and "
         "load its parameters with mixtrain.load_checkpoint and mixtrain.load_param_into_net."
     )
-
-
-class PipelineCell(_Unsupported):
-    """Refused: one device has no pipeline. Example: train the network itself, with a smaller batch."""
-
-    _reason = "a pipeline needs several devices, and there is one. Write the network itself, and a smaller batch."
-
-
-class MicroBatchInterleaved(_Unsupported):
-    """Refused: one device has nothing to interleave. Example: train the network itself."""
-
-    _reason = "micro-batches hide communication between devices, and there is one. Write the network itself."

@@ -70,6 +70,8 @@ class PadEnd:
         for size in pad_shape:
             if size is not None:
                 checks.integer("PadEnd", "pad_shape", size, at_least=1)
+        if not isinstance(pad_value, (int, float, str, bytes, np.generic, type(None))):
+            raise checks.fail_type("PadEnd", "pad_value must be a number or text", pad_value, "pad_value=0")
         self.pad_shape, self.pad_value = list(pad_shape), pad_value
 
     def __call__(self, value: Any) -> np.ndarray:

@@ -73,6 +73,9 @@ class RandomErasing(TensorOperation):
         self.value = value
         if isinstance(value, str):
             checks.one_of("RandomErasing", "value", value, ("random",))
+        else:
+            for number in value if isinstance(value, (tuple, list)) else (value,):
+                checks.integer("RandomErasing", "value", number, at_least=0)
         self.max_attempts = checks.integer("RandomErasing", "max_attempts", max_attempts, at_least=1, example=10)
         checks.boolean("RandomErasing", "inplace", inplace)
 

@@ -13,6 +13,7 @@ from mixtrain import checks
 from mixtrain.boundary import to_backend_tensors
 from mixtrain.common.tensor import Tensor
 from mixtrain.experimental.optim.optimizer import Optimizer
+from mixtrain.ops.attributes import check_settings_of
 from mixtrain.typing import TensorLike
 
 __all__ = [
@@ -33,6 +34,10 @@ class _BaseScheduler:
     """Base of all schedulers: reads and assigns the learning rates of the groups."""
 
     optimizer: Optimizer
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        check_settings_of(cls)
 
     @property
     def _last_lr(self) -> list[Tensor]:
@@ -57,7 +62,7 @@ class LRScheduler(_BaseScheduler):
 
     Args:
         optimizer: An optimizer of `mixtrain.experimental.optim`.
-        last_epoch: The number of the last step of a resumed run; -1 for a new one.
+        last_epoch: The number of the last step of a resumed run, whose groups have an "initial_lr"; -1 for a new one.
 
     Example: ``lr_scheduler.StepLR(optimizer, step_size=30)``.
     """
@@ -65,7 +70,10 @@ class LRScheduler(_BaseScheduler):
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         where = type(self).__name__
         checks.instance(where, "optimizer", optimizer, Optimizer, "mixtrain.experimental.optim.SGD(params, lr=0.1)")
+        checks.integer(where, "last_epoch", last_epoch, at_least=-1)
         for group, rate in zip(optimizer.param_groups, optimizer.lrs, strict=True):
+            if last_epoch != -1 and "initial_lr" not in group:
+                raise KeyError(f"{where}: a group of a resumed run must have its initial_lr. Write it beside its lr.")
             group.setdefault("initial_lr", Tensor(np.float32(_value(rate))))
         self.optimizer, self.last_epoch = optimizer, last_epoch
         self.base_lrs = [_value(group["initial_lr"]) for group in optimizer.param_groups]
@@ -335,10 +343,12 @@ class CyclicLR(LRScheduler):
         }[mode]
         self.scale_mode, self._total = scale_mode, step_size_up + (step_size_down or step_size_up)
         self._up = step_size_up / self._total
-        for parameter, group, rate in zip(optimizer.lrs, optimizer.param_groups, base_lrs, strict=True):
+        new = zip(optimizer.lrs, optimizer.param_groups, base_lrs, strict=True) if last_epoch == -1 else ()
+        for parameter, group, rate in new:
             parameter.assign(np.float32(rate))
             group["initial_lr"] = Tensor(np.float32(rate))
         super().__init__(optimizer, last_epoch)
+        self.base_lrs = [_value(rate) for rate in base_lrs]
 
     def get_lr(self) -> list[float]:
         cycle = math.floor(1 + self.last_epoch / self._total)
@@ -414,7 +424,11 @@ class ReduceLROnPlateau(_BaseScheduler):
             raise checks.fail_value(where, "factor must be below 1", factor, "factor=0.1")
         self.optimizer, self.factor, self.patience, self.threshold = optimizer, factor, patience, threshold
         self.cooldown, self.eps, self.last_epoch = cooldown, eps, 0
-        self.min_lrs = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * len(optimizer.param_groups)
+        groups = len(optimizer.param_groups)
+        least = min_lr if isinstance(min_lr, (list, tuple)) else [min_lr] * groups
+        if len(least) != groups:
+            raise checks.fail_value(where, f"min_lr must be one number, or {groups}", min_lr, "min_lr=1e-5")
+        self.min_lrs = [checks.number(where, "min_lr", rate, example=1e-5) for rate in least]
         self.best = math.inf if mode == "min" else -math.inf
         self.wait = self.cooldown_counter = 0
 

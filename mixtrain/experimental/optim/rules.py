@@ -10,7 +10,6 @@ import keras
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter
-from mixtrain.common.tensor import Tensor as MindSporeTensor
 from mixtrain.experimental.optim.optimizer import Optimizer
 from mixtrain.optim.groups import ParamsLike
 from mixtrain.optim.rprop import resilient_step
@@ -44,6 +43,7 @@ def _growths(where: str, name: str, value: Any) -> None:
 
 _POSITIVE: Final = partial(checks.number, above=0, example=1e-8)
 _NOT_NEGATIVE: Final = partial(checks.number, at_least=0)
+_TENSORS: Final = ("alpha", "eps", "lr_decay", "momentum", "momentum_decay")  # These may be Tensors.
 _OPTIONS: Final[dict[str, Callable[[str, str, Any], object]]] = {
     **dict.fromkeys(("initial_accumulator_value", "lr_decay", "momentum", "momentum_decay", "weight_decay"),
                     _NOT_NEGATIVE),
@@ -60,7 +60,7 @@ class _Rule(Optimizer):
     def _set_groups(self, groups: list[dict[str, Any]], defaults: dict[str, Any]) -> None:
         for options in (defaults, *groups):
             for name, check in (_OPTIONS | self._checks).items():
-                if name in options and not isinstance(options[name], (MindSporeTensor, keras.Variable)):
+                if name in options and not (name in _TENSORS and hasattr(options[name], "asnumpy")):
                     check(type(self).__name__, name, options[name])
         super()._set_groups(groups, defaults)
 

@@ -68,7 +68,7 @@ def _cell(name: str, function_name: str, settings: str, values: dict[str, Any]) 
     fixed = {key: value for key, value in values.items() if key not in defaults}
     cell = operation_cell(
         name, lambda *inputs, **given: function(*inputs, **given, **fixed), f"`mint.nn.functional.{function_name}`.",
-        **defaults | {key: value for key, value in values.items() if key in defaults},
+        rows=f"{name}Ext", **defaults | {key: value for key, value in values.items() if key in defaults},
     )
     cell.__module__ = __name__
     return cell
@@ -92,7 +92,8 @@ class _Padding(Cell):
 
 
 def _padding(name: str, axes: int, mode: str) -> type[Cell]:
-    doc = f"Pad the last {axes} axes, by `padding` on each side. Example: ``mint.nn.{name}(1)(x)``."
+    what = " with `value`" if name.startswith("Constant") else ""
+    doc = f"Pad the last {axes} axes{what}, by `padding` on each side. Example: ``mint.nn.{name}(1)(x)``."
     body: dict[str, Any] = {"_axes": axes, "_mode": mode, "__doc__": doc, "__module__": __name__}
     if not name.startswith("Constant"):
         body["__init__"] = lambda self, padding: _Padding.__init__(self, padding, None if mode != "constant" else 0.0)

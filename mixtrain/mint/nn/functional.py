@@ -11,12 +11,13 @@ from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import float32
 from mixtrain.lazy_names import serve_names
 from mixtrain.mint.named import named, written
+from mixtrain.ops import nhwc
 from mixtrain.ops.conv_formula import transposed_convolve
 from mixtrain.ops.inputs import as_floats
 from mixtrain.ops.operator import operator
 from mixtrain.ops.resampling import resampled
 from mixtrain.ops.resize import new_sizes
-from mixtrain.ops.volumes import channels_first, channels_last, sizes_of
+from mixtrain.ops.volumes import sizes_of
 from mixtrain.ops.windows import pad as pad_sides
 from mixtrain.typing import TensorLike
 
@@ -66,13 +67,15 @@ def _conv_transpose2d(
             raise checks.fail_value(where, "output_padding must be less than stride or dilation", more, "stride=2")
     if len(x.shape) == 3:
         return _conv_transpose2d(x[None], weight, bias, stride, padding, output_padding, groups, dilation)[0]
-    y = transposed_convolve(channels_last(x), kernel, stride=steps, padding="valid", dilation=gaps, groups=groups)
+    y = transposed_convolve(
+        nhwc.to_channels_last(x), kernel, stride=steps, padding="valid", dilation=gaps, groups=groups
+    )
     y = pad_sides(y, tuple((0, more) for more in extra))
     for axis in (0, 1):
         window = (kernel.shape[2 + axis] - 1) * gaps[axis] + 1
         size = (x.shape[2 + axis] - 1) * steps[axis] + window + extra[axis] - 2 * pads[axis]
         y = y[(slice(None),) * (axis + 1) + (slice(pads[axis], pads[axis] + size),)]
-    return channels_first(y if bias is None else y + as_floats(where, bias))
+    return nhwc.from_channels_last(y if bias is None else y + as_floats(where, bias))
 
 
 def _by_volumes(input: TensorLike, pool: _Function, windows: Sequence[Any], *args: Any) -> Any:

@@ -18,7 +18,8 @@ from mixtrain.mint.nn.functional import FUNCTIONS
 from mixtrain.nn.layer.dense import Dense
 from mixtrain.nn.layer.dropout import Dropout as _Dropout
 from mixtrain.nn.layer.group_norm import normalize_groups
-from mixtrain.nn.layer.inputs import channels_first, channels_last, check_width, float_tensor
+from mixtrain.nn.layer.inputs import check_width, float_tensor
+from mixtrain.ops import nhwc
 from mixtrain.ops.parameter_reads import parameters_read_as
 from mixtrain.ops.windows import Window
 from mixtrain.process_group import current as current_group
@@ -225,13 +226,13 @@ class _BatchNorm(Cell):
             ranks = " or ".join(map(str, self._ranks))
             raise checks.fail_value(name_of(self), f"expected {ranks} axes", tuple(x.shape), "x.reshape(...)")
         check_width(self, x, 1, self.num_features, noun="channels", argument="num_features")
-        last = channels_last(x)
+        last = nhwc.to_channels_last(x)
         shape = keras.ops.shape(last)
         # (N, 1, everything between, C), as the backend normalizes images.
         flat = keras.ops.reshape(last, (shape[0], 1, -1, shape[-1])) if len(shape) != 4 else last
         dtype = as_dtype(x.dtype)
         y = self._normalize(flat if is_half(dtype) else keras.ops.cast(flat, float32))
-        return channels_first(keras.ops.reshape(keras.ops.cast(y, dtype), shape))
+        return nhwc.from_channels_last(keras.ops.reshape(keras.ops.cast(y, dtype), shape))
 
     def _normalize(self, x: Tensor) -> Tensor:
         """Normalize (N, H, W, C), and update the running statistics in training."""

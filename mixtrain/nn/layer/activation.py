@@ -36,7 +36,8 @@ from mixtrain.typing import Layer, Tensor
 # A name, a Cell, a Keras layer, or a function.
 ActivationLike: TypeAlias = str | Layer | Callable[[Tensor], Tensor]
 
-_BY_NAME: Final[dict[str, Callable[[], Cell]]] = {
+# By MindSpore's name, which scripts import to list the names.
+_activation: Final[dict[str, Callable[[], Cell]]] = {
     "relu": ReLU, "relu6": ReLU6, "rrelu": RReLU, "leakyrelu": LeakyReLU, "prelu": PReLU, "elu": ELU, "silu": SiLU,
     "gelu": GELU, "fast_gelu": FastGelu, "mish": Mish, "hswish": HSwish, "sigmoid": Sigmoid, "hsigmoid": HSigmoid,
     "logsigmoid": LogSigmoid, "tanh": Tanh, "tanhshrink": Tanhshrink, "hardtanh": Hardtanh, "softsign": Softsign,
@@ -57,13 +58,13 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
     """
     if name is None:
         return None
-    return _BY_NAME[checks.one_of(prim_name or "get_activation", "name", name, tuple(_BY_NAME))]()
+    return _activation[checks.one_of(prim_name or "get_activation", "name", name, tuple(_activation))]()
 
 
 def activation_of(where: str, activation: ActivationLike | None) -> Any:
     """Resolve a layer's `activation` argument: create a cell for a name, return cells and functions unchanged."""
     if isinstance(activation, str):
-        return _BY_NAME[checks.one_of(where, "activation", activation, tuple(_BY_NAME))]()
+        return _activation[checks.one_of(where, "activation", activation, tuple(_activation))]()
     if activation is None or (callable(activation) and not isinstance(activation, type)):
         return activation
     raise checks.fail_type(where, "activation must be a name, a Cell or a function", activation, 'activation="relu"')

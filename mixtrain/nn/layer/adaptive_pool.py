@@ -10,7 +10,8 @@ import keras
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.cell.tree import name_of
-from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor
+from mixtrain.nn.layer.inputs import check_rank, float_tensor
+from mixtrain.ops import nhwc
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.typing import Tensor
 
@@ -46,8 +47,8 @@ class _AdaptivePool(Cell):
                 "one size, or keras.ops.mean(x, (2, 3))."
             )
         sizes = tuple(size if value is None else value for value, size in zip(self._sizes, sizes, strict=True))
-        y = pool_to(channels_last(x), sizes, type(self)._function)
-        return channels_first(y)
+        y = pool_to(nhwc.to_channels_last(x), sizes, type(self)._function)
+        return nhwc.from_channels_last(y)
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):

@@ -96,8 +96,6 @@ class OneHot(Cell):
         self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0, dtype: DTypeLike = float32
     ) -> None:
         super().__init__()
-        if not is_integral(axis):
-            raise checks.fail_type(self.cls_name, "axis must be an int", axis, "axis=-1")
         self.axis, self.depth = int(axis), checks.integer(self.cls_name, "depth", depth, at_least=1)
         self.on_value, self.off_value, self.dtype = on_value, off_value, as_dtype(dtype)
 

@@ -13,8 +13,9 @@ from mixtrain.cell.cell import Cell
 from mixtrain.common.initializer import HeUniform, InitializerLike, Uniform, fans, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
-from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, check_width, float_tensor, promote
+from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, promote
 from mixtrain.nn.layer.windows import conv_padding, window
+from mixtrain.ops import nhwc
 from mixtrain.ops.windows import Pads, Window
 from mixtrain.typing import DTypeLike, Tensor
 
@@ -98,8 +99,8 @@ class Convolution(Cell):
         x, weight, *bias = promote(x, *parameters)
         if self._rank == 1:
             x = keras.ops.expand_dims(x, 2)
-        y = self._convolve(channels_last(x), weight)
-        y = channels_first(self._finish(keras.ops.add(y, bias[0]) if bias else y))
+        y = self._convolve(nhwc.to_channels_last(x), weight)
+        y = nhwc.from_channels_last(self._finish(keras.ops.add(y, bias[0]) if bias else y))
         return keras.ops.squeeze(y, 2) if self._rank == 1 else y
 
     def _check_sizes(self, x: Tensor) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.cell.tree import name_of
-from mixtrain.nn.layer.windows import is_integral
 from mixtrain.ops.array import flatten
 from mixtrain.typing import Tensor
 
@@ -24,9 +23,6 @@ class Flatten(Cell):
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
-        for name, value in (("start_dim", start_dim), ("end_dim", end_dim)):
-            if not is_integral(value):
-                raise checks.fail_type(self.cls_name, f"{name} must be an int", value, f"{name}=1")
         self.start_dim, self.end_dim = int(start_dim), int(end_dim)
 
     def construct(self, x: Tensor) -> Tensor:

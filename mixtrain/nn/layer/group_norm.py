@@ -9,7 +9,8 @@ from mixtrain.cell.cell import Cell
 from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
-from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, check_width, float_tensor
+from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
+from mixtrain.ops import nhwc
 from mixtrain.typing import DTypeLike, Tensor
 
 
@@ -72,7 +73,7 @@ def normalize_groups(
     Returns: ``(y, mean, variance)``: `y` has the shape and dtype of `x`, the statistics are float32 (N, groups).
     """
     ops, dtype = keras.ops, as_dtype(x.dtype)
-    last = channels_last(x)
+    last = nhwc.to_channels_last(x)
     # (N, H * W, groups, channels of a group): a group is normalized over axes 1 and 3.
     grouped = ops.reshape(last, (ops.shape(last)[0], -1, groups, x.shape[1] // groups))
     scale, shift = (
@@ -81,5 +82,5 @@ def normalize_groups(
     if not is_half(dtype):
         grouped = ops.cast(grouped, float32)
     y, mean, variance = backend.normalize_axes(grouped, scale, shift, axes=(1, 3), epsilon=eps)
-    y = channels_first(ops.reshape(ops.cast(y, dtype), ops.shape(last)))
+    y = nhwc.from_channels_last(ops.reshape(ops.cast(y, dtype), ops.shape(last)))
     return y, mean[:, 0, :, 0], variance[:, 0, :, 0]

@@ -1,4 +1,4 @@
-"""Checks, dtype promotion and layout conversion of layer inputs."""
+"""Checks and dtype promotion of layer inputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.cell.tree import name_of
 from mixtrain.dtype import as_dtype, is_float, wider
-from mixtrain.ops import nhwc
 from mixtrain.ops.windows import Pads
 from mixtrain.typing import Layer, Tensor, TensorLike
 
@@ -69,16 +68,6 @@ def check_fits(cell: Layer, x: Tensor, kernel_size: tuple[int, ...], padding: Pa
                 f"{name_of(cell)}: expected at least {kernel - before - after} {unit}, as the window needs them; got "
                 f'input shape {tuple(x.shape)}. Write pad_mode="same", a smaller window or a larger input.'
             )
-
-
-def channels_last(x: Tensor) -> Tensor:
-    """Convert a tensor (N, C, ...) to (N, ..., C); a view of a channels-last tensor returns that tensor."""
-    return nhwc.to_channels_last(x) if len(x.shape) == 4 else keras.ops.moveaxis(x, 1, -1)
-
-
-def channels_first(y: Tensor) -> Tensor:
-    """Convert a tensor (N, ..., C) to (N, C, ...); images become views of the channels-last tensor."""
-    return nhwc.from_channels_last(y) if len(y.shape) == 4 else keras.ops.moveaxis(y, -1, 1)
 
 
 def promote(x: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:

@@ -31,7 +31,7 @@ class _InstanceNorm(Cell):
         super().__init__()
         where = self.cls_name
         self.num_features = checks.integer(where, "num_features", num_features, at_least=1)
-        self.eps = checks.number(where, "eps", eps, above=0, example=1e-5)
+        self.eps = checks.number(where, "eps", eps, above=0, at_most=1, example=1e-5)
         self.momentum = checks.number(where, "momentum", momentum, at_least=0, at_most=1, example=0.1)
         checks.boolean(where, "affine", affine)
         shape = (self.num_features,)

@@ -13,7 +13,6 @@ from mixtrain.common.initializer import InitializerLike, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
 from mixtrain.nn.layer.inputs import float_tensor
-from mixtrain.nn.layer.windows import is_integral
 from mixtrain.ops.normalize import LayerNorm as OperatorLayerNorm
 from mixtrain.typing import DTypeLike, Tensor
 
@@ -54,9 +53,6 @@ class LayerNorm(Cell):
         )
         if not self.normalized_shape:
             raise checks.fail_value(where, "normalized_shape must not be empty", (), "normalized_shape=(64,)")
-        for name, value in (("begin_norm_axis", begin_norm_axis), ("begin_params_axis", begin_params_axis)):
-            if not is_integral(value):
-                raise checks.fail_type(where, f"{name} must be an int", value, f"{name}=-1")
         self.begin_norm_axis, self.begin_params_axis = int(begin_norm_axis), int(begin_params_axis)
         self.epsilon = checks.number(where, "epsilon", epsilon, above=0, example=1e-7)
         # MindSpore's attribute, which subclasses call with their own parameters.

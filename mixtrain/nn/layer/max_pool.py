@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from mixtrain import checks
 from mixtrain.nn.layer.pooling import Pool
 from mixtrain.nn.layer.windows import pair
-from mixtrain.ops.pool_formula import max_pool, max_pool_by_windows
-from mixtrain.ops.windows import Pair, pad
+from mixtrain.ops.pool_formula import max_pool, padded_max_pool
+from mixtrain.ops.windows import Pair
 from mixtrain.typing import Tensor
 
 
@@ -38,13 +37,11 @@ class _MaxPool(Pool):
     def _pool(self, x: Tensor) -> Tensor:
         if self.pad_mode == "SAME":
             return max_pool(x, self._kernel, self._stride, "same")
-        overrun = self._overrun(x)
-        if self.dilation == (1, 1) and not self.return_indices:
-            padded = pad(pad(x, self._pads, -math.inf), overrun, -math.inf)
-            return max_pool(padded, self._kernel, self._stride)
-        self._require_static_size(x)
-        return max_pool_by_windows(
-            x, self._kernel, self._stride, self.dilation, self._pads, overrun, return_indices=self.return_indices
+        if self.dilation != (1, 1) or self.return_indices:
+            self._require_static_size(x)
+        return padded_max_pool(
+            x, self._kernel, self._stride, self.dilation, self._pads, self._overrun(x),
+            return_indices=self.return_indices,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
+from mixtrain.nn.layer.windows import check_unpadded
 from mixtrain.ops import (
     adaptive_avg_pool3d,
     adaptive_max_pool2d,
@@ -37,46 +37,35 @@ from mixtrain.ops.attributes import check_attributes
 from mixtrain.ops.inputs import rank_of, tensor
 from mixtrain.ops.primitive import REQUIRED, argument_reader
 from mixtrain.ops.sparse import SparseTensorDenseMatmul as _SparseProduct
-from mixtrain.ops.volumes import AvgPool3D, MaxPool3D, window_elements
-from mixtrain.ops.windows import same_pads
+from mixtrain.ops.volumes import AvgPool3D, MaxPool3D
+from mixtrain.ops.windows import same_pads, window_elements
 from mixtrain.typing import Tensor, Tree
-
-# How settings of these names are checked, in whichever class has them.
-_CHECKS: Final[dict[str, Callable[[str, str, Any], Any]]] = {
-    "central_fraction": functools.partial(checks.number, above=0, at_most=1, example=0.5),
-    "filter_sigma": functools.partial(checks.number, above=0, example=1.5),
-    "filter_size": functools.partial(checks.integer, at_least=1, example=11),
-    "k1": functools.partial(checks.number, example=0.01),
-    "k2": functools.partial(checks.number, example=0.03),
-    "max_val": functools.partial(checks.number, above=0, example=1.0),
-    "power_factors": lambda where, name, value: checks.instance(where, name, value, (tuple, list), f"{name}=(1, 1)"),
-}
 
 
 def operation_cell(
-    name: str, function: Callable[..., Any], summary: str, *, checked: bool = False, **settings: Any
+    name: str, function: Callable[..., Any], summary: str, *, rows: str | None = None,
+    check: Callable[[str, dict[str, Any]], None] | None = None, **settings: Any,
 ) -> type[Cell]:
     """Create a Cell class that stores `settings` and computes ``function(*inputs, **settings)``.
 
     `name`: Name of the class, as in MindSpore. `function`: Function of the inputs by position and the settings by name.
-    `summary`: First sentence of the docstring. `checked`: Whether settings are checked as those of primitives are.
-    `settings`: Constructor arguments in order, each with its default, or `REQUIRED`.
+    `summary`: First sentence of the docstring. `rows`: The class in the table of settings, by default `name`.
+    `check`: A check of several settings. `settings`: Arguments in order, each with its default, or `REQUIRED`.
     """
     bind = argument_reader(settings)
 
     def __init__(self: Cell, *args: Any, **kwargs: Any) -> None:
         Cell.__init__(self)
         given = bind(*args, **kwargs)
-        if checked:
-            check_attributes(name, {key: value for key, value in given.items() if value is not settings[key]})
+        given |= check_attributes(rows or name, {key: x for key, x in given.items() if x is not settings[key]})
+        if check is not None:
+            check(name, given)
         for key, value in given.items():
-            if key in _CHECKS:
-                _CHECKS[key](name, key, value)
             setattr(self, key, value)
 
     def construct(self: Cell, *inputs: Any, **kwargs: Any) -> Tree:
         """Compute the operation."""
-        return function(*inputs, **{key: getattr(self, key) for key in settings}, **kwargs)
+        return function(*inputs, **{key: getattr(self, key) for key in settings} | kwargs)
 
     doc = (f"{summary} Settings: {', '.join(f'`{key}`' for key in settings)}. Example: ``nn.{name}(...)(x)``.")
     body = {"__init__": __init__, "construct": construct, "__doc__": doc, "__module__": __name__}
@@ -140,23 +129,32 @@ def _multi_margin(x: Tensor, target: Tensor, *, p: int, margin: float, reduction
     return multi_margin_loss(x, target, p, margin, weight, reduction)
 
 
+def _pads_alone(where: str, settings: dict[str, Any]) -> None:
+    """Refuse settings that only `pad_mode="pad"` has."""
+    pad_mode, dilation = settings["pad_mode"].lower(), settings.get("dilation", 1)
+    check_unpadded(where, pad_mode, settings["padding"], settings["padding"] not in (0, (0, 0, 0)))
+    if pad_mode != "pad" and where == "MaxPool3d" and (
+        dilation not in (1, (1, 1, 1)) or settings["return_indices"] or settings["ceil_mode"]
+    ):
+        raise checks.fail_value(
+            where, 'dilation, return_indices and ceil_mode need pad_mode="pad"', pad_mode, 'pad_mode="pad"'
+        )
+
+
 _POOL: Final[dict[str, Any]] = {"kernel_size": 1, "stride": 1, "pad_mode": "valid", "padding": 0}
 _UNPOOL: Final[dict[str, Any]] = {"kernel_size": REQUIRED, "stride": None, "padding": 0}
 _LP: Final[dict[str, Any]] = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
 
 MaxPool3d: Final = operation_cell(
-    "MaxPool3d", _max_pool3d, "Max pooling of volumes.", **_POOL, dilation=1,
-    return_indices=False, ceil_mode=False,
-    checked=True,
+    "MaxPool3d", _max_pool3d, "Max pooling of volumes.", **_POOL, dilation=1, return_indices=False, ceil_mode=False,
+    check=_pads_alone,
 )
 AvgPool3d: Final = operation_cell(
     "AvgPool3d", _avg_pool3d, "Average pooling of volumes.", **_POOL, ceil_mode=False, count_include_pad=True,
-    divisor_override=None,
-    checked=True,
+    divisor_override=None, check=_pads_alone,
 )
 AdaptiveAvgPool3d: Final = operation_cell(
-    "AdaptiveAvgPool3d", adaptive_avg_pool3d, "Average pooling of volumes to `output_size`.",
-    output_size=REQUIRED,
+    "AdaptiveAvgPool3d", adaptive_avg_pool3d, "Average pooling of volumes to `output_size`.", output_size=REQUIRED,
 )
 AdaptiveMaxPool2d: Final = operation_cell(
     "AdaptiveMaxPool2d", adaptive_max_pool2d, "Max pooling of images to `output_size`.",
@@ -174,7 +172,6 @@ LPPool2d: Final = operation_cell("LPPool2d", lp_pool2d, "Power-average (Lp norm)
 LRN: Final = operation_cell(
     "LRN", lrn, "Local response normalization over neighboring channels.", depth_radius=5,
     bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS",
-    checked=True,
 )
 Unfold: Final = operation_cell(
     "Unfold", _unfold, "Sliding windows of images, as channels.", ksizes=REQUIRED, strides=REQUIRED, rates=REQUIRED,
@@ -189,38 +186,27 @@ CTCLoss: Final = operation_cell(
     "Connectionist temporal classification loss.", blank=0, reduction="mean", zero_infinity=False,
 )
 GaussianNLLLoss: Final = operation_cell(
-    "GaussianNLLLoss", gaussian_nll_loss, "Gaussian negative log-likelihood loss.", full=False, eps=1e-6,
-    reduction="mean",
-    checked=True,
+    "GaussianNLLLoss", gaussian_nll_loss, "Gaussian negative log-likelihood.", full=False, eps=1e-6, reduction="mean",
 )
 PoissonNLLLoss: Final = operation_cell(
-    "PoissonNLLLoss", poisson_nll_loss, "Poisson negative log-likelihood loss.", log_input=True,
-    full=False, eps=1e-8, reduction="mean",
-    checked=True,
+    "PoissonNLLLoss", poisson_nll_loss, "Poisson negative log-likelihood loss.", log_input=True, full=False, eps=1e-8,
+    reduction="mean",
 )
 MultiMarginLoss: Final = operation_cell(
-    "MultiMarginLoss", _multi_margin, "Multi-class margin (hinge) loss.", p=1, margin=1.0,
-    reduction="mean", weight=None,
-    checked=True,
+    "MultiMarginLoss", _multi_margin, "Multi-class hinge loss.", p=1, margin=1.0, reduction="mean", weight=None,
 )
 SparseToDense: Final = operation_cell(
     "SparseToDense", lambda input: input.to_dense(), "Convert a COOTensor or CSRTensor to a dense tensor."
 )
 SparseTensorDenseMatmul: Final = operation_cell(
     "SparseTensorDenseMatmul", lambda *inputs, **settings: _SparseProduct(**settings)(*inputs),
-    "The product of a sparse matrix (indices, values, shape) and a dense one.",
-    adjoint_st=False, adjoint_dt=False,
-    checked=True,
+    "The product of a sparse matrix (indices, values, shape) and a dense one.", adjoint_st=False, adjoint_dt=False,
 )
 MultiLabelSoftMarginLoss: Final = operation_cell(
-    "MultiLabelSoftMarginLoss", multilabel_soft_margin_loss, "Multi-label cross-entropy loss.",
-    weight=None, reduction="mean",
-    checked=True,
+    "MultiLabelSoftMarginLoss", multilabel_soft_margin_loss, "Multilabel cross-entropy.", weight=None, reduction="mean",
 )
 MultilabelMarginLoss: Final = operation_cell(
-    "MultilabelMarginLoss", multilabel_margin_loss, "Multi-label margin loss.",
-    reduction="mean",
-    checked=True,
+    "MultilabelMarginLoss", multilabel_margin_loss, "Multi-label margin loss.", reduction="mean",
 )
 _FRACTIONAL: Final[dict[str, Any]] = {
     "kernel_size": REQUIRED, "output_size": None, "output_ratio": None, "return_indices": False,
@@ -235,9 +221,10 @@ FractionalMaxPool3d: Final = operation_cell(
     **_FRACTIONAL,
 )
 TripletMarginLoss: Final = operation_cell(
-    "TripletMarginLoss", lambda anchor, positive, negative, margin=1.0, **settings: triplet_margin_loss(
-        anchor, positive, negative, margin=margin, **settings
-    ), "Triplet margin loss.", p=2, swap=False, eps=1e-6, reduction="mean",
+    # A margin of the call is read where the cell has the default.
+    "TripletMarginLoss", lambda x, positive, negative, late=1.0, *, margin, **settings: triplet_margin_loss(
+        x, positive, negative, margin=late if margin == 1.0 else margin, **settings
+    ), "Triplet margin loss.", p=2, swap=False, eps=1e-6, reduction="mean", margin=1.0,
 )
 Tril: Final = operation_cell("Tril", lambda x, k=0: tril(x, k), "The lower triangle of matrices, up to diagonal `k`.")
 Triu: Final = operation_cell("Triu", lambda x, k=0: triu(x, k), "The upper triangle of matrices, from diagonal `k` on.")

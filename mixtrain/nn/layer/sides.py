@@ -58,6 +58,8 @@ class _ConstantPad(Cell):
 class _ReflectionPad(_ConstantPad):
     def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding)
+        if min(self.padding, default=0) < 0:
+            raise checks.fail_value(self.cls_name, "padding must be at least 0", padding, "padding=1")
 
     def _pad(self, x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:
         return keras.ops.pad(x, pairs, mode="reflect")

@@ -64,11 +64,9 @@ class _TransformerLayer(Cell):
             setattr(self, f"dropout{number}", Dropout(p=dropout))
         self.norm_first = checks.boolean(self.cls_name, "norm_first", norm_first)
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
-        self.activation: Callable[[Tensor], Tensor]
-        if isinstance(activation, str):
-            self.activation = _ACTIVATIONS[checks.one_of(self.cls_name, "activation", activation, tuple(_ACTIVATIONS))]
-        else:
-            self.activation = activation
+        if not callable(activation):
+            checks.one_of(self.cls_name, "activation", activation, tuple(_ACTIVATIONS))
+        self.activation = _ACTIVATIONS[activation] if isinstance(activation, str) else activation
 
     def _add_cross_attention(
         self, d_model: int, nhead: int, dropout: float, batch_first: bool, dtype: DTypeLike

@@ -9,14 +9,15 @@ from mixtrain.nn.loss.margin import (
     CosineEmbeddingLoss, HingeEmbeddingLoss, MarginRankingLoss, SoftMarginLoss, TripletMarginWithDistanceLoss,
 )
 from mixtrain.nn.loss.regression import HuberLoss, L1Loss, MAELoss, MSELoss, RMSELoss, SmoothL1Loss
+from mixtrain.nn.loss.sampled_softmax import SampledSoftmaxLoss
 from mixtrain.nn.loss.segmentation import DiceLoss, FocalLoss, MultiClassDiceLoss
 from mixtrain.nn.loss.softmax_cross_entropy import SoftmaxCrossEntropyWithLogits
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "DiceLoss", "FocalLoss",
     "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LossBase", "MAELoss", "MSELoss", "MarginRankingLoss",
-    "MultiClassDiceLoss", "NLLLoss", "RMSELoss", "SmoothL1Loss", "SoftMarginLoss", "SoftmaxCrossEntropyWithLogits",
-    "TripletMarginWithDistanceLoss", "_Loss",
+    "MultiClassDiceLoss", "NLLLoss", "RMSELoss", "SampledSoftmaxLoss", "SmoothL1Loss", "SoftMarginLoss",
+    "SoftmaxCrossEntropyWithLogits", "TripletMarginWithDistanceLoss", "_Loss",
 ]
 
 

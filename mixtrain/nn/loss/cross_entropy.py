@@ -6,7 +6,6 @@ import keras
 
 from mixtrain import checks
 from mixtrain.dtype import is_float
-from mixtrain.nn.layer.windows import is_integral
 from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.cross_entropy import classes_last, of_class_numbers, of_probabilities
 from mixtrain.ops.labels import as_float32
@@ -47,8 +46,6 @@ class CrossEntropyLoss(LossBase):
         super().__init__(reduction)
         where = self.cls_name
         self.weight = None if weight is None else as_float32(weight)
-        if not is_integral(ignore_index):
-            raise checks.fail_type(where, "ignore_index must be an int", ignore_index, "ignore_index=-100")
         self.ignore_index = int(ignore_index)
         self.label_smoothing = checks.number(where, "label_smoothing", label_smoothing, at_least=0, at_most=1)
 

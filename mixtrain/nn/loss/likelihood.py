@@ -6,9 +6,7 @@ from typing import ClassVar
 
 import keras
 
-from mixtrain import checks
 from mixtrain.dtype import float32
-from mixtrain.nn.layer.windows import is_integral
 from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.cross_entropy import classes_last, of_class_numbers
 from mixtrain.ops.labels import as_float32, check_same_shape
@@ -39,8 +37,6 @@ class NLLLoss(LossBase):
     def __init__(self, weight: TensorLike | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.weight = None if weight is None else as_float32(weight)
-        if not is_integral(ignore_index):
-            raise checks.fail_type(self.cls_name, "ignore_index must be an int", ignore_index, "ignore_index=-100")
         self.ignore_index = int(ignore_index)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:

@@ -36,7 +36,8 @@ class OcclusionSensitivity(Metric):
         self.pad_val = checks.number("OcclusionSensitivity", "pad_val", pad_val, example=0.0)
         self.margin = checks.integer("OcclusionSensitivity", "margin", margin, at_least=1, example=2)
         self.n_batch = checks.integer("OcclusionSensitivity", "n_batch", n_batch, at_least=1, example=128)
-        self.b_box = b_box
+        kinds = (list, tuple, type(None))
+        self.b_box = checks.instance("OcclusionSensitivity", "b_box", b_box, kinds, "b_box=[0, 0, 0, 4, 0, 4]")
         self.clear()
 
     def clear(self) -> None:

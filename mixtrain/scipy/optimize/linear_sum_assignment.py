@@ -77,8 +77,8 @@ def _linear_sum_assignment(
     if rank_of(cost) != 2:
         raise checks.fail_value(_WHERE, "cost_matrix must have two axes", tuple(cost.shape), "a matrix")
     limit = tensor(_WHERE, cost.shape[1] if dimension_limit is None else dimension_limit)
-    pairs = backend.computed_by_numpy(
-        lambda cost, limit: _pairs(cost, limit, maximize), [cost, limit], (2, min(cost.shape)), "int64"
+    pairs, = backend.computed_by_numpy(
+        lambda cost, limit: [_pairs(cost, limit, maximize)], [cost, limit], [(2, min(cost.shape))], ["int64"]
     )
     return pairs[0], pairs[1]
 

@@ -52,3 +52,18 @@ def test_an_invalid_argument_is_refused_with_its_name(
 
 def test_twice_makes_a_pair_and_keeps_one() -> None:
     assert (twice(3), twice((1, 2)), check_value_type("x", 1, int)) == ((3, 3), (1, 2), 1)
+
+
+def test_a_decorated_function_takes_what_it_says_and_none() -> None:
+    @validator.args_type_check(str, rate=(int, float))
+    def describe(name: str, rate: float | None = None) -> str:
+        return f"{name} {rate}"
+
+    assert (describe("x", rate=0.5), describe("x")) == ("x 0.5", "x None")
+    with pytest.raises(TypeError, match=r"describe: rate must be of type .*; got str 'fast'"):
+        describe("x", "fast")
+    validator.check_types_same_and_valid({"x": mixtrain.float32, "y": mixtrain.float32}, [mixtrain.float32], "Layer")
+    with pytest.raises(TypeError, match="Layer: y must be Float32, as x is"):
+        validator.check_types_same_and_valid(
+            {"x": mixtrain.float32, "y": mixtrain.float16}, [mixtrain.float32, mixtrain.float16], "Layer"
+        )

@@ -123,7 +123,7 @@ def test_settings_are_checked_as_a_cell_is_made() -> None:
             nn.CentralCrop(value)
     with pytest.raises(ValueError, match="SSIM: filter_sigma must be greater than 0"):
         nn.SSIM(filter_sigma=0.0)
-    with pytest.raises(TypeError, match="MSSSIM: power_factors must be a tuple or list"):
+    with pytest.raises(TypeError, match="MSSSIM: power_factors must be a tuple of numbers"):
         nn.MSSSIM(power_factors=1.1)
     with pytest.raises(ValueError, match="Model.predict: backend must be None; got 'lite'"):
         Model(nn.Dense(2, 2)).predict(X, backend="lite")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import mixtrain as ms
 from mixtrain import Tensor, nn
+from mixtrain.ops.function.nn_func import multi_head_attention_forward
 
 # Measured on MindSpore 2.10, with weights and inputs sampled as below.
 OUTPUT = [
@@ -81,8 +84,56 @@ def test_it_computes_in_half_and_trains() -> None:
     assert history["loss"][-1] < history["loss"][0]
 
 
+OPTIONS = [
+    {"kdim": 6, "vdim": 3}, {"add_bias_kv": True}, {"add_zero_attn": True}, {"vdim": 2, "has_bias": False},
+    {"kdim": 6, "add_bias_kv": True, "add_zero_attn": True, "batch_first": True},
+]
+# The sums of outputs and of weights by position, and their last output, measured on MindSpore 2.10.
+EXPECTED = [
+    (-37.18165, 88.30707, 2.97754),
+    (13.56694, 108.46497, 6.01154),
+    (-23.79111, 109.96777, 4.55490),
+    (0.63447, 89.15057, -0.09939),
+    (-2.60824, 125.39802, 3.70459),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), [*zip(OPTIONS, EXPECTED, strict=True)])
+def test_keys_of_other_features_and_appended_ones_are_the_references(
+    options: dict[str, Any], expected: tuple[float, float, float]
+) -> None:
+    net = nn.MultiheadAttention(4, 2, **options)
+    rng = np.random.default_rng(0)
+    for parameter in sorted(net.get_parameters(), key=lambda each: each.name):
+        parameter.set_data(Tensor(rng.standard_normal(parameter.shape).astype(np.float32)))
+    inputs = [
+        Tensor(rng.standard_normal((count, 2, size)).astype(np.float32))
+        for count, size in ((3, 4), (5, options.get("kdim", 4)), (5, options.get("vdim", 4)))
+    ]
+    inputs = [x.swapaxes(0, 1) for x in inputs] if "batch_first" in options else inputs
+    ignored, hidden = np.array([[False] * 5, [True] + [False] * 4]), np.triu(np.ones((3, 5)), 2).astype(bool)
+    output, weights = net(*inputs, key_padding_mask=Tensor(ignored), attn_mask=Tensor(hidden))
+    places = np.arange(1, weights.asnumpy().size + 1)
+    got = output.asnumpy().sum(), (weights.asnumpy().reshape(-1) * places).sum(), output.asnumpy().reshape(-1)[-1]
+    np.testing.assert_allclose(got, expected, atol=2e-4)
+
+
+def test_the_function_computes_what_the_layer_of_its_parameters_does() -> None:
+    net, inputs = network_and_inputs()
+    weight, bias = net.in_proj_weight, net.in_proj_bias
+    parts = dict(zip(("q_proj_weight", "k_proj_weight", "v_proj_weight"), weight.split(4), strict=True))
+    for packed, separate in ((weight, {}), (None, {"use_separate_proj_weight": True, **parts})):
+        output, shares = multi_head_attention_forward(
+            *inputs, 4, 2, packed, bias, None, None, False, 0.0, net.out_proj.weight, net.out_proj.bias, **separate
+        )
+        np.testing.assert_allclose(output.asnumpy(), OUTPUT, atol=2e-5)
+        np.testing.assert_allclose(shares.asnumpy(), WEIGHTS, atol=2e-5)
+    with pytest.raises(ValueError, match="is_causal must be False"):
+        multi_head_attention_forward(
+            *inputs, 4, 2, weight, bias, None, None, False, 0.0, net.out_proj.weight, None, is_causal=True
+        )
+
+
 def test_what_is_not_offered_is_refused() -> None:
     with pytest.raises(ValueError, match="num_heads must divide embed_dim"):
         nn.MultiheadAttention(4, 3)
-    with pytest.raises(ValueError, match="add_bias_kv and add_zero_attn must be False"):
-        nn.MultiheadAttention(4, 2, kdim=8)
