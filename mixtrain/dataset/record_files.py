@@ -1,18 +1,15 @@
-"""Find TFRecord files, and count their records by the length in each record's header."""
+"""Check TFRecord files, and count their records by the length in each record's header."""
 
 from __future__ import annotations
 
-import glob
 import gzip
 import io
 import os
-import pathlib
 import struct
 import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, Literal
 
-from mixtrain import checks
 from mixtrain.dataset.source_files import foreign_file
 
 Compression = Literal["", "GZIP", "ZLIB"]
@@ -23,24 +20,6 @@ _HEADER_BYTES = 12  # The length of the record, eight bytes, and its checksum, f
 _FOOTER_BYTES = 4  # The checksum of the record.
 _PART_BYTES = 2**20
 _MAGIC: Final = {"GZIP": b"\x1f\x8b", "ZLIB": b"\x78"}
-
-
-def find_files(patterns: Any) -> list[str]:
-    """Return the files that match paths and glob patterns, in the order of their names."""
-    if isinstance(patterns, (str, pathlib.Path)):
-        patterns = [patterns]
-    write = 'dataset_files="train*.tfrecord"'
-    checks.instance(_WHERE, "dataset_files", patterns, (list, tuple), write)
-    if not patterns:
-        raise checks.fail_value(_WHERE, "dataset_files must name a file", patterns, write)
-    files: list[str] = []
-    for pattern in patterns:
-        checks.instance(_WHERE, "each of dataset_files", pattern, (str, pathlib.Path), write)
-        matches = [match for match in glob.glob(str(pattern), recursive=True) if os.path.isfile(match)]
-        if not matches:
-            raise checks.fail_value(_WHERE, "dataset_files must name files that exist", str(pattern), write)
-        files += matches
-    return sorted(files)
 
 
 def check_start(path: str, compression: Compression) -> None:

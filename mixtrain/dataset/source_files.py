@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import gzip
 import math
+import os
 import pathlib
 import zlib
 from collections.abc import Iterable, Iterator
@@ -18,6 +20,28 @@ _IDX_BYTES = 8  # The IDX code of unsigned bytes.
 _PART_BYTES = 2**20
 
 
+class DataFileError(ValueError, RuntimeError):
+    """Raised for a data file that is missing or malformed; MindSpore raises a RuntimeError for it."""
+
+
+def find_files(where: str, patterns: Any, example: str) -> list[str]:
+    """Return the files that match paths and glob patterns, in the order of their names. `example`: such a pattern."""
+    if isinstance(patterns, (str, pathlib.Path)):
+        patterns = [patterns]
+    write = f'dataset_files="{example}"'
+    checks.instance(where, "dataset_files", patterns, (list, tuple), write)
+    if not patterns:
+        raise checks.fail_value(where, "dataset_files must name a file", patterns, write)
+    files: list[str] = []
+    for pattern in patterns:
+        checks.instance(where, "each of dataset_files", pattern, (str, pathlib.Path), write)
+        matches = [match for match in glob.glob(str(pattern), recursive=True) if os.path.isfile(match)]
+        if not matches:
+            raise checks.fail_value(where, "dataset_files must name files that exist", str(pattern), write)
+        files += matches
+    return sorted(files)
+
+
 def find_folder(where: str, path: Any) -> pathlib.Path:
     """Return the folder `path`."""
     checks.instance(where, "dataset_dir", path, (str, pathlib.Path), 'dataset_dir="folder"')
@@ -29,17 +53,17 @@ def find_folder(where: str, path: Any) -> pathlib.Path:
     return folder
 
 
-def foreign_file(where: str, path: pathlib.Path | str, expected: str, got: str) -> ValueError:
+def foreign_file(where: str, path: pathlib.Path | str, expected: str, got: str) -> DataFileError:
     """Return the error about a file with another content than expected."""
     got = printable(got)  # It may quote the file.
-    return ValueError(f"{where}: expected {expected} in {path}; got {got}. Write the path of the original file.")
+    return DataFileError(f"{where}: expected {expected} in {path}; got {got}. Write the path of the original file.")
 
 
-def missing_file(where: str, folder: pathlib.Path, expected: str) -> ValueError:
+def missing_file(where: str, folder: pathlib.Path, expected: str) -> DataFileError:
     """Return the error about a file that is not in its folder."""
     names = sorted(entry.name for entry in folder.iterdir())
     got = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "an empty folder"
-    return ValueError(
+    return DataFileError(
         f"{where}: expected {expected} in {folder}; got {got}. Write the path of the folder that holds it."
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 
 from mixtrain import checks, data_backend
@@ -12,15 +11,15 @@ from mixtrain.dataset.columns import read_names
 from mixtrain.dataset.dataset import Dataset
 from mixtrain.dataset.order import Shuffle as ShuffleStage
 from mixtrain.dataset.pass_seed import PassSeed
-from mixtrain.dataset.record_files import Compression, check_start, count_records, find_files
+from mixtrain.dataset.record_files import Compression, check_start, count_records
 from mixtrain.dataset.sampling import check_shards, check_workers
 from mixtrain.dataset.schema import Schema, SchemaColumn, read_schema
+from mixtrain.dataset.sharded_files import BUFFER_SIZE, ShardedFiles
 from mixtrain.dataset.shuffle_mode import Shuffle, read_shuffle
-from mixtrain.dataset.source_files import foreign_file
-from mixtrain.dataset.stage import Row, Stage
+from mixtrain.dataset.source_files import find_files, foreign_file
+from mixtrain.dataset.stage import Row
 
 _WHERE = "TFRecordDataset"
-_BUFFER_SIZE = 10_000
 _DTYPES = {"bytes": "uint8", "float": "float32", "int": "int64"}
 
 
@@ -69,7 +68,7 @@ class TFRecordDataset(Dataset):
         )
         schema = None if schema is None else read_schema(_WHERE, schema)
         rows = 0 if num_samples is None else checks.integer(_WHERE, "num_samples", num_samples, at_least=0)
-        files = find_files(dataset_files)
+        files = find_files(_WHERE, dataset_files, "train*.tfrecord")
         for path in files:
             check_start(path, compression)
         source = RecordSource(
@@ -83,51 +82,40 @@ class TFRecordDataset(Dataset):
             shuffle_files=mode is not Shuffle.FALSE and cache is None,
         )
         stage = cached(_WHERE, source, cache)
-        super().__init__(ShuffleStage(stage, _BUFFER_SIZE) if mode is Shuffle.GLOBAL else stage)
+        super().__init__(ShuffleStage(stage, BUFFER_SIZE) if mode is Shuffle.GLOBAL else stage)
 
 
-class RecordSource(Stage):
-    """The rows of one shard of TFRecord files; `shards` are the number of shards and the index of this one.
+class RecordSource(ShardedFiles):
+    """The rows of one shard of TFRecord files; see `ShardedFiles`.
 
-    `workers`, `max_rows`: How many records are parsed at a time, and the maximum number of rows in a pass; 0: all.
-    `equal_rows`: Whether rows are divided among shards instead of files. `shuffle_files`: Whether the files are read in
-    random order, a new one in each pass.
+    `workers`: How many records are parsed at a time. `equal_rows`: Whether rows are divided among shards instead of
+    files.
     """
 
     def __init__(
         self, files: Sequence[str], columns: Sequence[data_backend.ExampleColumn], compression: Compression, *,
         workers: int, max_rows: int, shards: tuple[int, int], equal_rows: bool, shuffle_files: bool,
     ) -> None:
-        super().__init__([column.name for column in columns])
         count, shard = shards
         if not equal_rows and len(files) < count:
             raise checks.fail_value(
                 _WHERE, f"there must be at least as many files as num_shards={count}", len(files),
                 "shard_equal_rows=True",
             )
-        self._files = list(files) if equal_rows else list(files)[shard::count]
+        super().__init__(
+            [column.name for column in columns], files if equal_rows else files[shard::count], max_rows=max_rows,
+            shards=shards if equal_rows else (1, 0), shuffle_files=shuffle_files,
+        )
         self._examples = data_backend.Examples(columns, compression, workers)
         self._compression = compression
-        self._max_rows = max_rows
-        self._shards = shards if equal_rows else (1, 0)
-        self._shuffle_files = shuffle_files
 
-    @functools.cached_property
-    def _total(self) -> int:
-        return sum(count_records(path, self._compression) for path in self._files)
-
-    @property
-    def size(self) -> int:
-        rows = -(-self._total // self._shards[0])
-        return min(rows, self._max_rows) if self._max_rows else rows
+    def count(self, path: str) -> int:
+        return count_records(path, self._compression)
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
-        count = len(self._files)
-        order = pass_seed.common().generator().permutation(count) if self._shuffle_files else range(count)
-        files = [self._files[index] for index in order]
-        start = -(-self._total // self._shards[0]) * self._shards[1]
+        files = self.ordered(pass_seed)
         try:
-            yield from self._examples.read(files, start=start, count=self.size)
+            yield from self._examples.read(files, start=self.start, count=self.size)
         except data_backend.UnreadableRecord as error:
             raise _damaged(files, str(error)) from error
 
