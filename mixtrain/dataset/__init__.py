@@ -5,6 +5,7 @@ from mixtrain.dataset.batch import BatchInfo
 from mixtrain.dataset.cache import DatasetCache
 from mixtrain.dataset.cifar_dataset import Cifar10Dataset, Cifar100Dataset
 from mixtrain.dataset.config import set_seed
+from mixtrain.dataset.csv_dataset import CSVDataset
 from mixtrain.dataset.dataset import Dataset, zip_datasets as zip
 from mixtrain.dataset.generator_dataset import GeneratorDataset
 from mixtrain.dataset.image_folder_dataset import ImageFolderDataset
@@ -19,15 +20,16 @@ from mixtrain.dataset.samplers import (
 )
 from mixtrain.dataset.schema import Schema
 from mixtrain.dataset.shuffle_mode import Shuffle
+from mixtrain.dataset.text_file_dataset import TextFileDataset
 from mixtrain.dataset.tfrecord_dataset import TFRecordDataset
 from mixtrain.lazy_names import serve_names
 
 __all__ = [
-    "BatchInfo", "Cifar100Dataset", "Cifar10Dataset", "Dataset", "DatasetCache", "DistributedSampler",
+    "BatchInfo", "CSVDataset", "Cifar100Dataset", "Cifar10Dataset", "Dataset", "DatasetCache", "DistributedSampler",
     "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset", "IterSampler", "MindDataset", "MnistDataset",
     "NumpySlicesDataset", "PKSampler", "PaddedDataset", "RandomSampler", "Sampler", "Schema", "SequentialSampler",
-    "Shuffle", "SubsetRandomSampler", "SubsetSampler", "TFRecordDataset", "WeightedRandomSampler", "config", "set_seed",
-    "text", "transforms", "vision", "zip",
+    "Shuffle", "SubsetRandomSampler", "SubsetSampler", "TFRecordDataset", "TextFileDataset",
+    "WeightedRandomSampler", "config", "set_seed", "text", "transforms", "vision", "zip",
 ]
 
 

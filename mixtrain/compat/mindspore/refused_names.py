@@ -167,7 +167,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "Food101Dataset", "KITTIDataset", "KMnistDataset", "LFWDataset", "LSUNDataset", "ManifestDataset",
             "OmniglotDataset", "PhotoTourDataset", "Places365Dataset", "QMnistDataset", "RandomDataset", "SBDataset",
             "SBUDataset", "SemeionDataset", "STL10Dataset", "SUN397Dataset", "SVHNDataset", "USPSDataset",
-            "VOCDataset", "WIDERFaceDataset", "CSVDataset", "TextFileDataset", "CLUEDataset", "IMDBDataset",
+            "VOCDataset", "WIDERFaceDataset", "CLUEDataset", "IMDBDataset",
             "WikiTextDataset", "PennTreebankDataset",
         ), _READER),
         **dict.fromkeys(("DSCallback", "WaitedDSCallback"), "a pipeline calls nobody back. Write a function of map"),
