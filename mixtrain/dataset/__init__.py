@@ -10,7 +10,9 @@ from mixtrain.dataset.dataset import Dataset, zip_datasets as zip
 from mixtrain.dataset.generator_dataset import GeneratorDataset
 from mixtrain.dataset.image_folder_dataset import ImageFolderDataset
 from mixtrain.dataset.mind_dataset import MindDataset
-from mixtrain.dataset.mnist_dataset import FashionMnistDataset, MnistDataset
+from mixtrain.dataset.mnist_dataset import (
+    EMnistDataset, FashionMnistDataset, KMnistDataset, MnistDataset, QMnistDataset,
+)
 from mixtrain.dataset.numpy_slices_dataset import NumpySlicesDataset
 from mixtrain.dataset.padded_dataset import PaddedDataset
 from mixtrain.dataset.sampler import IterSampler, Sampler
@@ -26,10 +28,11 @@ from mixtrain.lazy_names import serve_names
 
 __all__ = [
     "BatchInfo", "CSVDataset", "Cifar100Dataset", "Cifar10Dataset", "Dataset", "DatasetCache", "DistributedSampler",
-    "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset", "IterSampler", "MindDataset", "MnistDataset",
-    "NumpySlicesDataset", "PKSampler", "PaddedDataset", "RandomSampler", "Sampler", "Schema", "SequentialSampler",
-    "Shuffle", "SubsetRandomSampler", "SubsetSampler", "TFRecordDataset", "TextFileDataset",
-    "WeightedRandomSampler", "config", "set_seed", "text", "transforms", "vision", "zip",
+    "EMnistDataset", "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset", "IterSampler",
+    "KMnistDataset", "MindDataset", "MnistDataset", "NumpySlicesDataset", "PKSampler", "PaddedDataset",
+    "QMnistDataset", "RandomSampler", "Sampler", "Schema", "SequentialSampler", "Shuffle", "SubsetRandomSampler",
+    "SubsetSampler", "TFRecordDataset", "TextFileDataset", "WeightedRandomSampler", "config", "set_seed", "text",
+    "transforms", "vision", "zip",
 ]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mixtrain.dataset.array_files_dataset import ArrayFilesDataset, Usage, join
+from mixtrain.dataset.array_files_dataset import ArrayFilesDataset, join
 from mixtrain.dataset.source_files import foreign_file, missing_file
 
 _SHAPE = (3, 32, 32)
@@ -44,8 +44,7 @@ class Cifar10Dataset(ArrayFilesDataset):
 
     _COLUMNS = ("image", "label")
 
-    @staticmethod
-    def _read(where: str, folder: pathlib.Path, usage: Usage) -> Sequence[np.ndarray]:
+    def _read(self, where: str, folder: pathlib.Path, usage: str) -> Sequence[np.ndarray]:
         files = []
         if usage != "test":
             files += _batches(where, folder)
@@ -80,8 +79,7 @@ class Cifar100Dataset(ArrayFilesDataset):
 
     _COLUMNS = ("image", "coarse_label", "fine_label")
 
-    @staticmethod
-    def _read(where: str, folder: pathlib.Path, usage: Usage) -> Sequence[np.ndarray]:
+    def _read(self, where: str, folder: pathlib.Path, usage: str) -> Sequence[np.ndarray]:
         names = ("test.bin", "train.bin") if usage == "all" else (f"{usage}.bin",)
         files = [folder / name for name in names if (folder / name).is_file()]
         if not files:

@@ -16,7 +16,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.text_table import printable
 
-_IDX_BYTES = 8  # The IDX code of unsigned bytes.
+_IDX_TYPES = {"u1": 8, ">i4": 12}  # The IDX codes of dtypes.
 _PART_BYTES = 2**20
 
 
@@ -73,17 +73,20 @@ def first_existing(folder: pathlib.Path, names: Iterable[str]) -> pathlib.Path |
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
-def read_idx(where: str, path: pathlib.Path, rank: int) -> np.ndarray:
-    """Return the unsigned bytes of an IDX file of `rank` dimensions, compressed by gzip if its name ends in .gz."""
-    expected = f"an IDX file of unsigned bytes with {rank} dimensions"
+def read_idx(where: str, path: pathlib.Path, rank: int, dtype: str = "u1") -> np.ndarray:
+    """Return the array in an IDX file of `rank` dimensions, compressed by gzip if its name ends in .gz.
+
+    `dtype`: "u1" or ">i4".
+    """
+    expected = f"an IDX file of {'unsigned bytes' if dtype == 'u1' else 'int32'} with {rank} dimensions"
     start = 4 + 4 * rank
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             header = file.read(start)
-            if len(header) < start or header[:2] != b"\0\0" or header[2] != _IDX_BYTES or header[3] != rank:
+            if len(header) < start or header[:2] != b"\0\0" or header[2] != _IDX_TYPES[dtype] or header[3] != rank:
                 raise foreign_file(where, path, expected, f"bytes that begin with {header[:4]!r}")
             shape = tuple(int(size) for size in np.frombuffer(header, ">u4", offset=4))
-            size = math.prod(shape)
+            size = math.prod(shape) * np.dtype(dtype).itemsize
             # Read to the promised end and no further, in parts: what a few bytes are expanded to has no limit.
             data = b"".join(_parts(file, size + 1))
     except (EOFError, OSError, zlib.error) as error:
@@ -91,7 +94,7 @@ def read_idx(where: str, path: pathlib.Path, rank: int) -> np.ndarray:
     if len(data) != size:
         got = "more bytes" if len(data) > size else f"{start + len(data)} bytes: the file is cut off"
         raise foreign_file(where, path, f"{start + size} bytes, {shape} after its header,", got)
-    return np.frombuffer(data, np.uint8).reshape(shape)
+    return np.frombuffer(data, dtype).reshape(shape)
 
 
 def _parts(file: Any, size: int) -> Iterator[bytes]:

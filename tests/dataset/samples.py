@@ -14,9 +14,10 @@ import numpy as np
 Feature = Sequence[int] | Sequence[float] | Sequence[bytes]
 
 
-def write_idx(path: pathlib.Path, values: np.ndarray) -> None:
-    """Write bytes as an IDX file, compressed where the name ends in .gz."""
-    data = struct.pack(f">HBB{values.ndim}I", 0, 8, values.ndim, *values.shape) + values.astype(np.uint8).tobytes()
+def write_idx(path: pathlib.Path, values: np.ndarray, dtype: str = "u1") -> None:
+    """Write bytes, or int32 as ">i4", as an IDX file, compressed where the name ends in .gz."""
+    code = {"u1": 8, ">i4": 12}[dtype]
+    data = struct.pack(f">HBB{values.ndim}I", 0, code, values.ndim, *values.shape) + values.astype(dtype).tobytes()
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
@@ -27,6 +28,22 @@ def mnist(folder: pathlib.Path, *, train: int = 7, test: int = 4, suffix: str = 
         images = (np.arange(count * 784).reshape(count, 28, 28) * 7 + start) % 256
         write_idx(folder / f"{part}-images-idx3-ubyte{suffix}", images)
         write_idx(folder / f"{part}-labels-idx1-ubyte{suffix}", (np.arange(count) * 3 + start) % 10)
+
+
+def emnist(folder: pathlib.Path, name: str) -> None:
+    """Write the four files of one of EMNIST's data sets with few images."""
+    mnist(folder)
+    for path in list(folder.iterdir()):
+        if not path.name.startswith("emnist"):
+            path.rename(folder / f"emnist-{name}-{path.name.replace('t10k', 'test')}")
+
+
+def qmnist(folder: pathlib.Path) -> None:
+    """Write the six files of QMNIST with few images."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for start, (prefix, count) in enumerate({"qmnist-train": 3, "qmnist-test": 4, "xnist": 2}.items()):
+        write_idx(folder / f"{prefix}-images-idx3-ubyte", (np.arange(count * 784).reshape(count, 28, 28) + start) % 256)
+        write_idx(folder / f"{prefix}-labels-idx2-int", np.arange(count * 8).reshape(count, 8) * 300 + start, ">i4")
 
 
 def cifar10(folder: pathlib.Path, *, rows: int = 3, batches: int = 5) -> None:

@@ -7,11 +7,21 @@ import gzip
 import numpy as np
 import pytest
 
-from mixtrain.dataset import Cifar10Dataset, Cifar100Dataset, DatasetCache, FashionMnistDataset, MnistDataset
+from mixtrain.dataset import (
+    Cifar10Dataset,
+    Cifar100Dataset,
+    DatasetCache,
+    EMnistDataset,
+    FashionMnistDataset,
+    KMnistDataset,
+    MnistDataset,
+    PKSampler,
+    QMnistDataset,
+)
 from mixtrain.seed import set_seed
 from tests.dataset import samples
 
-SOURCES = [MnistDataset, FashionMnistDataset, Cifar10Dataset, Cifar100Dataset]
+SOURCES = [MnistDataset, FashionMnistDataset, KMnistDataset, Cifar10Dataset, Cifar100Dataset]
 
 
 def labels(dataset):
@@ -39,6 +49,45 @@ def test_compressed_files_are_read_as_plain_ones_are(tmp_path):
     )
     for first, second in zip(next(plain), next(compressed), strict=True):
         assert first.dtype == second.dtype and np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("name", ["balanced", "letters", "mnist"])
+def test_the_name_chooses_the_files_of_emnist(name, tmp_path):
+    samples.emnist(tmp_path, "digits")
+    samples.emnist(tmp_path, name)
+    assert labels(EMnistDataset(tmp_path, name, "test", shuffle=False)) == [0, 3, 6, 9]
+    assert labels(EMnistDataset(tmp_path, name, shuffle=False)) == [0, 3, 6, 9, *(3 * k % 10 for k in range(7))]
+    with pytest.raises(ValueError, match="expected the file emnist-byclass-train-images-idx3-ubyte or .* got emnist-"):
+        EMnistDataset(tmp_path, "byclass")
+
+
+def test_the_parts_of_qmnist_are_train_test_and_nist(tmp_path):
+    samples.qmnist(tmp_path)
+    parts = {"train": [0, 2400, 4800], "test": [1, 2401, 4801, 7201], "nist": [2, 2402]}
+    for usage, expected in parts.items():
+        assert labels(QMnistDataset(tmp_path, usage, shuffle=False)) == expected
+    assert labels(QMnistDataset(tmp_path, shuffle=False)) == sum(parts.values(), [])
+    assert labels(QMnistDataset(tmp_path, "test10k", shuffle=False)) == parts["test"]
+    assert labels(QMnistDataset(tmp_path, "train", True, 2, 1, False)) == [0, 2400]
+
+
+def test_qmnist_gives_all_that_a_label_says(tmp_path):
+    samples.qmnist(tmp_path)
+    dataset = QMnistDataset(tmp_path, "nist", False, sampler=PKSampler(1))
+    rows = [row[1] for row in dataset.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+    assert [row.tolist() for row in rows] == [[2 + 300 * (8 * row + k) for k in range(8)] for row in range(2)]
+    assert rows[0].dtype == np.uint32
+    (tmp_path / "xnist-labels-idx2-int").unlink()
+    with pytest.raises(ValueError, match="QMnistDataset: expected the file xnist-labels-idx2-int"):
+        QMnistDataset(tmp_path)
+
+
+def test_the_test_rows_of_qmnist_are_divided_after_10000(tmp_path):
+    samples.qmnist(tmp_path)
+    samples.write_idx(tmp_path / "qmnist-test-images-idx3-ubyte", np.zeros((10_002, 28, 28)))
+    samples.write_idx(tmp_path / "qmnist-test-labels-idx2-int", np.arange(8 * 10_002).reshape(-1, 8), ">i4")
+    assert len(QMnistDataset(tmp_path, "test10k")) == 10_000
+    assert labels(QMnistDataset(tmp_path, "test50k", shuffle=False)) == [80_000, 80_008]
 
 
 def test_the_name_with_a_dot_is_known(mnist):
@@ -110,6 +159,20 @@ def test_a_missing_folder_and_an_empty_one_are_named(source, tmp_path):
 def test_wrong_arguments_are_named_at_once(source, arguments, error, message, tmp_path):
     with pytest.raises(error, match=f"{source.__name__}: {message}"):
         source(**{"dataset_dir": tmp_path, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: EMnistDataset(".", "latin"), ValueError, "EMnistDataset: name must be one of byclass.*latin"),
+        (lambda: EMnistDataset(".", "mnist", "val"), ValueError, "EMnistDataset: usage must be one of train, test"),
+        (lambda: QMnistDataset(".", "val"), ValueError, "QMnistDataset: usage must be one of .*test10k, test50k, nist"),
+        (lambda: QMnistDataset(".", compat=1), TypeError, "QMnistDataset: compat must be True or False"),
+    ],
+)
+def test_wrong_arguments_of_one_reader_are_named_at_once(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
 
 
 def test_what_is_missing_beside_other_files_is_named(mnist):

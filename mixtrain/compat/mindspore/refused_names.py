@@ -163,12 +163,11 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     "mixtrain.dataset": {
         **dict.fromkeys((
             "Caltech101Dataset", "Caltech256Dataset", "CelebADataset", "CityscapesDataset", "CocoDataset",
-            "DIV2KDataset", "EMnistDataset", "FakeImageDataset", "FlickrDataset", "Flowers102Dataset",
-            "Food101Dataset", "KITTIDataset", "KMnistDataset", "LFWDataset", "LSUNDataset", "ManifestDataset",
-            "OmniglotDataset", "PhotoTourDataset", "Places365Dataset", "QMnistDataset", "RandomDataset", "SBDataset",
-            "SBUDataset", "SemeionDataset", "STL10Dataset", "SUN397Dataset", "SVHNDataset", "USPSDataset",
-            "VOCDataset", "WIDERFaceDataset", "CLUEDataset", "IMDBDataset",
-            "WikiTextDataset", "PennTreebankDataset",
+            "DIV2KDataset", "FakeImageDataset", "FlickrDataset", "Flowers102Dataset", "Food101Dataset",
+            "KITTIDataset", "LFWDataset", "LSUNDataset", "ManifestDataset", "OmniglotDataset", "PhotoTourDataset",
+            "Places365Dataset", "RandomDataset", "SBDataset", "SBUDataset", "SemeionDataset", "STL10Dataset",
+            "SUN397Dataset", "SVHNDataset", "USPSDataset", "VOCDataset", "WIDERFaceDataset", "CLUEDataset",
+            "IMDBDataset", "WikiTextDataset", "PennTreebankDataset",
         ), _READER),
         **dict.fromkeys(("DSCallback", "WaitedDSCallback"), "a pipeline calls nobody back. Write a function of map"),
     },
