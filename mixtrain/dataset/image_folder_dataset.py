@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.dataset import config
-from mixtrain.dataset.cache import DatasetCache, cached
+from mixtrain.dataset.cache import DatasetCache
 from mixtrain.dataset.dataset import Dataset
-from mixtrain.dataset.image_files import ImageFiles, UnreadableFile
-from mixtrain.dataset.pass_seed import PassSeed
-from mixtrain.dataset.sampler import BuiltinSampler
-from mixtrain.dataset.sampling import SamplerLike, check_workers, choose_sampler
-from mixtrain.dataset.source import IndexedSource
-from mixtrain.dataset.source_files import find_folder, foreign_file, missing_file
-from mixtrain.dataset.stage import Row
+from mixtrain.dataset.image_source import image_stage
+from mixtrain.dataset.sampling import SamplerLike
+from mixtrain.dataset.source_files import find_folder, missing_file
 
 _WHERE = "ImageFolderDataset"
-_COLUMNS = ("image", "label")
 
 
 class ImageFolderDataset(Dataset):
@@ -56,22 +50,16 @@ class ImageFolderDataset(Dataset):
         class_indexing: Mapping[str, int] | None = None, decode: bool = False, num_shards: int | None = None,
         shard_id: int | None = None, cache: DatasetCache | None = None, decrypt: Callable[[str], bytes] | None = None,
     ) -> None:
-        sampler = choose_sampler(
-            _WHERE, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
-        )
-        check_workers(_WHERE, num_parallel_workers)
         suffixes = _read_extensions(extensions)
         folder = find_folder(_WHERE, dataset_dir)
         self._classes = _read_classes(folder, class_indexing)
-        paths, labels = _find_files(folder, self._classes, suffixes)
-        if decrypt is not None and not callable(decrypt):
-            raise checks.fail_type(_WHERE, "decrypt must be a function", decrypt, "decrypt=None")
-        files = ImageFiles(
-            paths,
-            decode=checks.boolean(_WHERE, "decode", decode),
-            workers=num_parallel_workers or config.get_num_parallel_workers(),
-        )
-        super().__init__(cached(_WHERE, _FileSource(files, labels, sampler, decrypt), cache))
+        paths, classes = _find_files(folder, self._classes, suffixes)
+        labels = np.array(classes, np.int32)
+        super().__init__(image_stage(
+            _WHERE, ("image", "label"), [paths], lambda index: (np.array(labels[index]),), decode=decode,
+            num_parallel_workers=num_parallel_workers, cache=cache, decrypt=decrypt, labels=labels, sampler=sampler,
+            shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id,
+        ))
 
     def get_class_indexing(self) -> dict[str, int]:
         """Return the label of each class folder."""
@@ -80,31 +68,6 @@ class ImageFolderDataset(Dataset):
     def num_classes(self) -> int:
         """Return the number of class folders."""
         return len(self._classes)
-
-
-class _FileSource(IndexedSource):
-    """Rows read from files, several at a time."""
-
-    def __init__(
-        self, files: ImageFiles, labels: Sequence[int], sampler: BuiltinSampler, decrypt: Callable[[str], bytes] | None
-    ) -> None:
-        super().__init__(_WHERE, files, _COLUMNS, sampler, length=len(labels), labels=np.array(labels, np.int32))
-        self._decrypt = decrypt
-
-    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
-        indices = self.indices(pass_seed)
-        images = self.source.read(indices) if self._decrypt is None else map(self._decrypted, indices)
-        for index in indices:
-            path = self.source.paths[index]
-            try:
-                image = next(images)
-            except UnreadableFile as error:
-                raise foreign_file(_WHERE, path, "an image that can be read", str(error)) from error
-            yield image, np.array(self.labels[index])  # type: ignore[index]
-
-    def _decrypted(self, index: int) -> np.ndarray:
-        contents = self._decrypt(self.source.paths[index])  # type: ignore[misc]
-        return self.source.decoded(checks.instance(_WHERE, "the result of decrypt", contents, bytes, "return bytes"))
 
 
 def _read_extensions(extensions: list[str] | None) -> tuple[str, ...]:

@@ -144,6 +144,7 @@ print("lines:", sum(open(file, encoding="utf-8").read().count("\\n") for file in
 SIZES = {"engine without the backend": 25_750, "engine": 33_850, "package": 92_900}
 SIZES = {"engine without the backend": 25_750, "engine": 33_800, "package": 92_240}
 SIZES = {"engine without the backend": 25_750, "engine": 33_800, "package": 92_339}
+SIZES = {"engine without the backend": 25_750, "engine": 33_800, "package": 92_360}
 
 
 def test_the_parts_are_no_larger_than_their_budgets() -> None:
