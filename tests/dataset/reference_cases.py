@@ -70,6 +70,16 @@ def _ragged_data(ds: Any) -> Any:
     return ds.GeneratorDataset(_ragged, ["a", "m", "s"])
 
 
+def _lines(ds: Any, folder: pathlib.Path, **options: Any) -> Any:
+    path = str(folder / "text" / "*.txt")
+    return ds.TextFileDataset(path, **{"shuffle": False, "num_parallel_workers": 1, **options})
+
+
+def _fields(ds: Any, folder: pathlib.Path, files: str = "*.csv", **options: Any) -> Any:
+    path = str(folder / "text" / files)
+    return ds.CSVDataset(path, **{"shuffle": False, "num_parallel_workers": 1, **options})
+
+
 def _schema(ds: Any, **columns: tuple[Any, ...]) -> Any:
     schema = ds.Schema()
     for name, arguments in columns.items():
@@ -94,6 +104,33 @@ CASES: dict[str, Case] = {
         for usage in (None, "train", "test", "all")
     },
     "fashion": lambda ds, folder, rows: ds.FashionMnistDataset(str(folder / "mnist"), "test", shuffle=False),
+    "kmnist": lambda ds, folder, rows: ds.KMnistDataset(str(folder / "mnist"), shuffle=False),
+    **{
+        f"emnist {usage}": lambda ds, folder, rows, u=usage: ds.EMnistDataset(
+            str(folder / "emnist"), "letters", u, shuffle=False
+        )
+        for usage in (None, "train", "test")
+    },
+    **{
+        f"qmnist {usage} {compat}": lambda ds, folder, rows, u=usage, c=compat: ds.QMnistDataset(
+            str(folder / "qmnist"), u, c, shuffle=False
+        )
+        for usage in (None, "train", "test", "nist") for compat in (True, False)
+    },
+    "lines": lambda ds, folder, rows: _lines(ds, folder),
+    "lines cut": lambda ds, folder, rows: _lines(ds, folder, num_samples=4),
+    **{
+        f"lines shard {shard} of {shards}": lambda ds, folder, rows, i=shard, n=shards: _lines(
+            ds, folder, num_shards=n, shard_id=i
+        )
+        for shards, shard in ((2, 0), (2, 1), (3, 2), (20, 15))
+    },
+    "fields": lambda ds, folder, rows: _fields(ds, folder),
+    "fields typed": lambda ds, folder, rows: _fields(ds, folder, column_defaults=[0, 0.0, ""]),
+    "fields shard": lambda ds, folder, rows: _fields(ds, folder, column_defaults=[0], num_shards=2, shard_id=1),
+    "fields named": lambda ds, folder, rows: _fields(
+        ds, folder, "plain", field_delim="\t", column_names=["i", "f", "s"], column_defaults=[0, 0.0]
+    ),
     "mnist first three": lambda ds, folder, rows: _mnist(ds, folder, shuffle=False, num_samples=3),
     "mnist too many": lambda ds, folder, rows: _mnist(ds, folder, shuffle=False, num_samples=30),
     "mnist no samples": lambda ds, folder, rows: _mnist(ds, folder, shuffle=False, num_samples=0),

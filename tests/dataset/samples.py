@@ -46,6 +46,17 @@ def qmnist(folder: pathlib.Path) -> None:
         write_idx(folder / f"{prefix}-labels-idx2-int", np.arange(count * 8).reshape(count, 8) * 300 + start, ">i4")
 
 
+def text_files(folder: pathlib.Path) -> None:
+    """Write three files of lines, and three of CSV, of which two have a line of names."""
+    folder.mkdir(parents=True)
+    for name, contents in {
+        "a.txt": "a 0\n\n  a 1 \r\na \u00e9", "b.txt": "b 0\n", "c.txt": "c 0\nc 1\nc 2\n",
+        "a.csv": "i,f,s\n1,2.5,cat\n3,.5e1,\"do,\"\"g\n\"\n", "b.csv": "i,f,s\n\r\n5, 6,\r\n",
+        "plain": "1.5\t+2x\tcat\n-3\t\"4\"\td,g\n",
+    }.items():
+        (folder / name).write_bytes(contents.encode())
+
+
 def cifar10(folder: pathlib.Path, *, rows: int = 3, batches: int = 5) -> None:
     """Write the binary batches of CIFAR-10 with few rows each."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -153,6 +164,9 @@ def tfrecord(path: pathlib.Path, rows: Sequence[Mapping[str, Feature]], *, compr
 def fill(folder: pathlib.Path, *, rows: int) -> None:
     """Write every kind of file below a folder; `rows` is the number of rows in a file of CIFAR."""
     mnist(folder / "mnist")
+    emnist(folder / "emnist", "letters")
+    qmnist(folder / "qmnist")
+    text_files(folder / "text")
     cifar10(folder / "cifar10", rows=rows)
     cifar100(folder / "cifar100", train=rows, test=rows)
     image_folder(folder / "images", {"dog": ["b.png", "a.png", "10.png", "2.png"], "cat": ["1.png", "x.PNG"],
