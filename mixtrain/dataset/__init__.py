@@ -4,6 +4,7 @@ from mixtrain.dataset import config, text, transforms, vision
 from mixtrain.dataset.batch import BatchInfo
 from mixtrain.dataset.cache import DatasetCache
 from mixtrain.dataset.cifar_dataset import Cifar10Dataset, Cifar100Dataset
+from mixtrain.dataset.coco_dataset import CocoDataset
 from mixtrain.dataset.config import set_seed
 from mixtrain.dataset.csv_dataset import CSVDataset
 from mixtrain.dataset.dataset import Dataset, zip_datasets as zip
@@ -27,12 +28,12 @@ from mixtrain.dataset.tfrecord_dataset import TFRecordDataset
 from mixtrain.lazy_names import serve_names
 
 __all__ = [
-    "BatchInfo", "CSVDataset", "Cifar100Dataset", "Cifar10Dataset", "Dataset", "DatasetCache", "DistributedSampler",
-    "EMnistDataset", "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset", "IterSampler",
-    "KMnistDataset", "MindDataset", "MnistDataset", "NumpySlicesDataset", "PKSampler", "PaddedDataset",
-    "QMnistDataset", "RandomSampler", "Sampler", "Schema", "SequentialSampler", "Shuffle", "SubsetRandomSampler",
-    "SubsetSampler", "TFRecordDataset", "TextFileDataset", "WeightedRandomSampler", "config", "set_seed", "text",
-    "transforms", "vision", "zip",
+    "BatchInfo", "CSVDataset", "Cifar100Dataset", "Cifar10Dataset", "CocoDataset", "Dataset", "DatasetCache",
+    "DistributedSampler", "EMnistDataset", "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset",
+    "IterSampler", "KMnistDataset", "MindDataset", "MnistDataset", "NumpySlicesDataset", "PKSampler",
+    "PaddedDataset", "QMnistDataset", "RandomSampler", "Sampler", "Schema", "SequentialSampler", "Shuffle",
+    "SubsetRandomSampler", "SubsetSampler", "TFRecordDataset", "TextFileDataset", "WeightedRandomSampler", "config",
+    "set_seed", "text", "transforms", "vision", "zip",
 ]
 
 

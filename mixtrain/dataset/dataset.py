@@ -142,8 +142,9 @@ class Dataset(BatchSteps["Dataset"]):
             output_numpy: Whether to return NumPy arrays instead of tensors.
             do_copy: Without effect: the returned arrays always belong to the caller.
         """
-        names = self.columns
-        return self._iterator(
+        visible = self._visible()
+        names = visible.columns
+        return visible._iterator(
             num_epochs,
             lambda row: {name: to_output(v, output_numpy) for name, v in zip(names, row, strict=True)},
         )
@@ -157,7 +158,7 @@ class Dataset(BatchSteps["Dataset"]):
             num_epochs, output_numpy, do_copy: As in `create_dict_iterator`.
             columns: Which columns, in that order; all by default.
         """
-        dataset = self if columns is None else self.project(columns)
+        dataset = self._visible() if columns is None else self.project(columns)
         return dataset._iterator(num_epochs, lambda row: [to_output(value, output_numpy) for value in row])
 
     def __iter__(self) -> DatasetIterator:
@@ -167,6 +168,11 @@ class Dataset(BatchSteps["Dataset"]):
         if num_epochs != -1:
             checks.integer("dataset iterator", "num_epochs", num_epochs, at_least=1)
         return DatasetIterator(self._stage, build, num_epochs)
+
+    def _visible(self) -> Dataset:
+        """Return the dataset without the columns that MindSpore hides as long as their names begin with "_meta-"."""
+        names = [name for name in self.columns if not name.startswith("_meta-")]
+        return self if len(names) == len(self.columns) else self.project(names)
 
     @property
     def pipeline(self) -> data_backend.Pipeline:
@@ -179,7 +185,7 @@ class Dataset(BatchSteps["Dataset"]):
         Args: initial_epoch: The epoch, from 0.
         """
         checks.integer("pipeline_from", "initial_epoch", initial_epoch, at_least=0)
-        return open_pipeline(self._stage, initial_epoch=initial_epoch)
+        return open_pipeline(self._visible()._stage, initial_epoch=initial_epoch)
 
 
 def zip_datasets(datasets: tuple[Dataset, ...]) -> Dataset:

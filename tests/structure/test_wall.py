@@ -145,6 +145,7 @@ SIZES = {"engine without the backend": 25_750, "engine": 33_850, "package": 92_9
 SIZES = {"engine without the backend": 25_750, "engine": 33_800, "package": 92_240}
 SIZES = {"engine without the backend": 25_750, "engine": 33_800, "package": 92_339}
 SIZES = {"engine without the backend": 25_750, "engine": 33_800, "package": 92_360}
+SIZES = {"engine without the backend": 25_750, "engine": 33_800, "package": 92_502}
 
 
 def test_the_parts_are_no_larger_than_their_budgets() -> None:

@@ -162,12 +162,12 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     ), {"*": "it is of MindSpore's own files. Write load_checkpoint, or TensorBoard's EventFileReader for summaries"}),
     "mixtrain.dataset": {
         **dict.fromkeys((
-            "Caltech101Dataset", "Caltech256Dataset", "CelebADataset", "CityscapesDataset", "CocoDataset",
-            "DIV2KDataset", "FakeImageDataset", "FlickrDataset", "Flowers102Dataset", "Food101Dataset",
-            "KITTIDataset", "LFWDataset", "LSUNDataset", "ManifestDataset", "OmniglotDataset", "PhotoTourDataset",
-            "Places365Dataset", "RandomDataset", "SBDataset", "SBUDataset", "SemeionDataset", "STL10Dataset",
-            "SUN397Dataset", "SVHNDataset", "USPSDataset", "VOCDataset", "WIDERFaceDataset", "CLUEDataset",
-            "IMDBDataset", "WikiTextDataset", "PennTreebankDataset",
+            "Caltech101Dataset", "Caltech256Dataset", "CityscapesDataset", "DIV2KDataset", "FakeImageDataset",
+            "FlickrDataset", "Flowers102Dataset", "Food101Dataset", "KITTIDataset", "LFWDataset", "LSUNDataset",
+            "ManifestDataset", "OmniglotDataset", "PhotoTourDataset", "Places365Dataset", "RandomDataset",
+            "SBDataset", "SBUDataset", "SemeionDataset", "STL10Dataset", "SUN397Dataset", "SVHNDataset",
+            "USPSDataset", "WIDERFaceDataset", "CLUEDataset", "IMDBDataset", "WikiTextDataset", "PennTreebankDataset",
+            "VOCDataset", "CelebADataset",
         ), _READER),
         **dict.fromkeys(("DSCallback", "WaitedDSCallback"), "a pipeline calls nobody back. Write a function of map"),
     },
