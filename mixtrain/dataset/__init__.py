@@ -3,6 +3,7 @@
 from mixtrain.dataset import config, text, transforms, vision
 from mixtrain.dataset.batch import BatchInfo
 from mixtrain.dataset.cache import DatasetCache
+from mixtrain.dataset.celeba_dataset import CelebADataset
 from mixtrain.dataset.cifar_dataset import Cifar10Dataset, Cifar100Dataset
 from mixtrain.dataset.coco_dataset import CocoDataset
 from mixtrain.dataset.config import set_seed
@@ -25,15 +26,16 @@ from mixtrain.dataset.schema import Schema
 from mixtrain.dataset.shuffle_mode import Shuffle
 from mixtrain.dataset.text_file_dataset import TextFileDataset
 from mixtrain.dataset.tfrecord_dataset import TFRecordDataset
+from mixtrain.dataset.voc_dataset import VOCDataset
 from mixtrain.lazy_names import serve_names
 
 __all__ = [
-    "BatchInfo", "CSVDataset", "Cifar100Dataset", "Cifar10Dataset", "CocoDataset", "Dataset", "DatasetCache",
-    "DistributedSampler", "EMnistDataset", "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset",
-    "IterSampler", "KMnistDataset", "MindDataset", "MnistDataset", "NumpySlicesDataset", "PKSampler",
-    "PaddedDataset", "QMnistDataset", "RandomSampler", "Sampler", "Schema", "SequentialSampler", "Shuffle",
-    "SubsetRandomSampler", "SubsetSampler", "TFRecordDataset", "TextFileDataset", "WeightedRandomSampler", "config",
-    "set_seed", "text", "transforms", "vision", "zip",
+    "BatchInfo", "CSVDataset", "CelebADataset", "Cifar100Dataset", "Cifar10Dataset", "CocoDataset", "Dataset",
+    "DatasetCache", "DistributedSampler", "EMnistDataset", "FashionMnistDataset", "GeneratorDataset",
+    "ImageFolderDataset", "IterSampler", "KMnistDataset", "MindDataset", "MnistDataset", "NumpySlicesDataset",
+    "PKSampler", "PaddedDataset", "QMnistDataset", "RandomSampler", "Sampler", "Schema", "SequentialSampler",
+    "Shuffle", "SubsetRandomSampler", "SubsetSampler", "TFRecordDataset", "TextFileDataset", "VOCDataset",
+    "WeightedRandomSampler", "config", "set_seed", "text", "transforms", "vision", "zip",
 ]
 
 

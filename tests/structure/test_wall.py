@@ -146,6 +146,7 @@ SIZES = {"engine without the backend": 25_750, "engine": 33_800, "package": 92_2
 SIZES = {"engine without the backend": 25_750, "engine": 33_800, "package": 92_339}
 SIZES = {"engine without the backend": 25_750, "engine": 33_800, "package": 92_360}
 SIZES = {"engine without the backend": 25_750, "engine": 33_800, "package": 92_502}
+SIZES = {"engine without the backend": 25_750, "engine": 33_800, "package": 92_717}
 
 
 def test_the_parts_are_no_larger_than_their_budgets() -> None:

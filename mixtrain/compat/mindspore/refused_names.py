@@ -167,7 +167,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "ManifestDataset", "OmniglotDataset", "PhotoTourDataset", "Places365Dataset", "RandomDataset",
             "SBDataset", "SBUDataset", "SemeionDataset", "STL10Dataset", "SUN397Dataset", "SVHNDataset",
             "USPSDataset", "WIDERFaceDataset", "CLUEDataset", "IMDBDataset", "WikiTextDataset", "PennTreebankDataset",
-            "VOCDataset", "CelebADataset",
         ), _READER),
         **dict.fromkeys(("DSCallback", "WaitedDSCallback"), "a pipeline calls nobody back. Write a function of map"),
     },
