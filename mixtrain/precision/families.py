@@ -42,6 +42,9 @@ FLOAT32_ONLY: Final = _known(
     "CategoryEncoding", "HashedCrossing", "Hashing", "MaxNumBoundingBoxes",
 )
 
+# Their inputs fall into bins, which would be others for inputs in half (on TensorFlow, with Keras's policy too).
+BINNING: Final = _known("Discretization")
+
 # Operations of functional models are not public classes, so they are recognized by name.
 _MATMUL_OPERATIONS: Final = ("Matmul", "Einsum", "Dot", "Tensordot", "Inner", "Outer", "Vdot")
 
@@ -74,6 +77,9 @@ def _family_of_class(kind: type) -> Family:
     return own if own in FAMILIES else "other"
 
 
-def computes_only_in_float32(layer: Layer) -> bool:
-    """Whether Keras cannot compute a layer entirely in half precision."""
-    return isinstance(rule_giver(layer), FLOAT32_ONLY)
+def reason_for_float32(layer: Layer) -> str | None:
+    """Return why no level computes a layer in half precision, or None."""
+    giver = rule_giver(layer)
+    if isinstance(giver, BINNING):
+        return "inputs in half fall into other bins"
+    return "Keras computes it in float32 alone" if isinstance(giver, FLOAT32_ONLY) else None

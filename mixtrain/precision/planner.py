@@ -18,7 +18,7 @@ from mixtrain.network.output_calls import CallSite, output_calls
 from mixtrain.network.walk import Node, tree_of, variables_of
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.dtypes import own_dtype, parameter_dtype_of, reason_to_stay
-from mixtrain.precision.families import Family, computes_only_in_float32, family_of, rule_giver
+from mixtrain.precision.families import Family, family_of, reason_for_float32, rule_giver
 from mixtrain.precision.float8_layers import has_matrix, reason_not_float8, reason_not_recommended
 from mixtrain.precision.float8_state import AmaxHistories
 from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
@@ -212,9 +212,8 @@ class _Planner:
             why = f'the layer has dtype="{name}"'
             return _Decision(dtype, DTYPE_POLICY, why, covers_below=family == "recurrent")
         decision = self._by_level(node, family, covering) if self._lists is None else self._by_list(listed, covering)
-        if decision.dtype == self._half and listed is None and computes_only_in_float32(node.layer):
-            return _Decision(float32, decision.rule, "Keras computes it in float32 alone", covers_below=True)
-        return decision
+        reason = reason_for_float32(node.layer) if decision.dtype == self._half and listed is None else None
+        return decision if reason is None else _Decision(float32, decision.rule, reason, covers_below=True)
 
     def _chooser(self, layer: Layer) -> Layer | None:
         """Return the layer whose dtype policy, chosen by the user, a layer follows; None without such a policy."""

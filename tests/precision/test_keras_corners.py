@@ -102,3 +102,11 @@ def test_a_normalization_called_with_training_false_keeps_its_statistics_in_a_tr
     np.testing.assert_array_equal(norm.moving_mean.numpy(), np.array([0.5, -0.5], np.float32))
     assert model.precision_report().row("held/norm").fused
     np.testing.assert_allclose(network(SERIES[:, 0], training=True), exact, atol=3e-2)
+
+
+@pytest.mark.parametrize("level", ["O1", "O2", "O3"])
+def test_numbers_fall_into_the_same_bins_at_every_level(level: Any) -> None:
+    mixtrain.set_context(mode=mixtrain.GRAPH_MODE)
+    network = keras.Sequential([keras.Input((1,)), L.Discretization(bin_boundaries=[2048.5, 100000.0])])
+    values = np.array([[2049.0], [70000.0], [200000.0]], np.float32)
+    assert mixtrain.Model(network, amp_level=level).predict(values).tolist() == [[1], [1], [2]]
