@@ -122,9 +122,12 @@ class EvaluationMetrics:
 
     def eval(self) -> dict[str, Any]:
         """Return the values by name."""
-        values = {name: metric.eval() for name, metric in by_result(self.named).items()}
-        layer_values = {metric.name: KerasMetric(metric).eval() for metric in metrics_of_layers(self._network)}
-        return values | flat_results(layer_values)
+        of_layers = {metric.name: KerasMetric(metric) for metric in metrics_of_layers(self._network)}
+        values: dict[str, Any] = {}
+        for name, metric in (by_result(self.named) | of_layers).items():
+            value = {name: metric.eval()}
+            values |= flat_results(value) if isinstance(metric, (CompileMetric, KerasMetric)) else value
+        return values
 
 
 @dataclasses.dataclass(frozen=True)

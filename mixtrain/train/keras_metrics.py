@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -130,9 +131,11 @@ def _get_metric(identifier: Any, predictions: tuple[int, ...], labels: tuple[int
 
 
 def metric_name(metric: Any) -> str:
-    if isinstance(metric, str):
-        return metric
-    return str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
+    """Return a metric's name in Keras's results: of a function or a callable object its own name in snake case."""
+    if isinstance(metric, str) or getattr(metric, "name", None):
+        return str(getattr(metric, "name", metric))
+    name = re.sub(r"\W+", "", getattr(metric, "__name__", type(metric).__name__))
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
 
 
 def is_keras_metric(metric: Any) -> bool:

@@ -207,6 +207,42 @@ def test_a_metric_that_looks_at_values_works_and_counts_every_batch_once() -> No
     assert result["mae"] == pytest.approx(expected["mae"])
 
 
+class Moments(keras.metrics.Metric):
+    """A metric of two results."""
+
+    def __init__(self) -> None:
+        super().__init__(name="moments")
+        self.sums = self.add_weight(shape=(2,), initializer="zeros", name="sums")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        del sample_weight
+        self.sums.assign_add(keras.ops.stack([keras.ops.sum(y_true), keras.ops.sum(y_pred)]))
+
+    def result(self) -> Any:
+        return {"truth": self.sums[0], "guess": self.sums[1]}
+
+
+def test_the_results_of_a_metric_that_returns_a_dict_have_their_own_names() -> None:
+    result = Model(one_output(1, "tanh"), "mse", metrics=[Moments()]).evaluate(X, Y, return_dict=True, verbose=0)
+    assert result.keys() == {"loss", "truth", "guess"}
+    assert result["truth"] == pytest.approx(Y.sum(), rel=1e-5)
+
+
+def test_functions_and_callable_objects_have_the_names_that_keras_gives_them() -> None:
+    def RMSErrorOf(y_true: Any, y_pred: Any) -> Any:  # noqa: N802
+        return y_true - y_pred
+
+    class Gap:
+        __call__ = staticmethod(RMSErrorOf)
+
+    metrics = [RMSErrorOf, lambda y_true, y_pred: y_true - y_pred, Gap(), "mae"]
+    net = one_output(1, "tanh")
+    net.compile("sgd", "mse", metrics=metrics)
+    net.run_eagerly = True
+    expected = net.evaluate(X, Y, verbose=0, return_dict=True)
+    assert {"loss", *model_metrics(net, "mse", metrics)} == set(expected)
+
+
 def test_keras_metrics_are_compiled_after_their_first_batch() -> None:
     seen: list[bool] = []
 
