@@ -111,9 +111,10 @@ def _split_validation(
 
 # What a Model has of its Keras network, by Keras's names.
 _OF_NETWORK: Final = frozenset({
-    "compute_mask", "count_params", "dtype", "dtype_policy", "get_config", "get_layer", "inputs", "input_names",
-    "input_shape", "name", "non_trainable_variables", "non_trainable_weights", "output_names", "output_shape",
-    "outputs", "to_json", "trainable", "trainable_variables", "trainable_weights", "variables", "weights",
+    "compute_mask", "compute_output_shape", "count_params", "dtype", "dtype_policy", "get_config", "get_layer", "input",
+    "inputs", "input_names", "input_shape", "losses", "name", "non_trainable_variables", "non_trainable_weights",
+    "output", "output_names", "output_shape", "outputs", "reset_metrics", "to_json", "trainable", "trainable_variables",
+    "trainable_weights", "variables", "weights",
 })
 
 
@@ -393,7 +394,6 @@ class KerasCalls(KerasSaving):
         """Return the outputs for a batch as NumPy arrays."""
         outputs = self._run(as_batch((batch,)))
         return keras.tree.map_structure(backend.to_numpy, boundary.to_backend_tensors(outputs))
-
 
 
 def _rows(x: Tree) -> int:

@@ -62,6 +62,8 @@ def test_attributes_of_the_network_are_those_of_the_model() -> None:
     assert ours.get_layer("head").name == "head" and ours.name == "net" and ours.count_params() == 19
     assert (ours.input_shape, ours.output_shape) == (theirs.input_shape, theirs.output_shape)
     assert ours.metrics_names == ["loss", "mae"] and len(ours.weights) == 4
+    assert ours.losses == [] and ours.compute_output_shape((None, 4)) == (None, 1)
+    ours.reset_metrics()
     np.testing.assert_allclose(keras.ops.convert_to_numpy(ours(X)), keras.ops.convert_to_numpy(theirs(X)), rtol=1e-6)
     with pytest.raises(AttributeError, match="'Model' object has no attribute 'no_such_name'"):
         ours.no_such_name  # noqa: B018
