@@ -84,7 +84,6 @@ def isconstant(value: Any) -> bool:
 
 # ---- primitives of functions --------------------------------------------------------------------------------------
 AddV2 = primitive("AddV2", ops.add)
-BartlettWindow = configured("BartlettWindow", ops.bartlett_window, periodic=True, dtype=float32)
 CholeskyInverse = configured("CholeskyInverse", ops.cholesky_inverse, upper=False)
 Cdist = configured("Cdist", ops.cdist, p=2.0)
 CeLU = configured("CeLU", ops.celu, alpha=1.0)

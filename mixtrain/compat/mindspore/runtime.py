@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Final
 
 from mixtrain import backend, checks
-from mixtrain.backend.info import DeviceMemory
 from mixtrain.lazy_names import serve_names
 
 _ROWS: Final = {
@@ -66,7 +65,7 @@ def memory_allocated(device_target: str | None = None) -> int:
         >>> mixtrain.runtime.memory_allocated() >= 0
         True
     """
-    return _memory().allocated
+    return backend.device_memory().allocated
 
 
 def max_memory_allocated(device_target: str | None = None) -> int:
@@ -75,7 +74,7 @@ def max_memory_allocated(device_target: str | None = None) -> int:
     As `memory_allocated`, since the start or the last `reset_peak_memory_stats`. Example:
     ``runtime.max_memory_allocated() / 2**30``.
     """
-    return _memory().peak_allocated
+    return backend.device_memory().peak_allocated
 
 
 def memory_reserved(device_target: str | None = None) -> int:
@@ -83,7 +82,7 @@ def memory_reserved(device_target: str | None = None) -> int:
 
     As `memory_allocated`. Example: ``runtime.memory_reserved()``.
     """
-    return _memory().reserved
+    return backend.device_memory().reserved
 
 
 def max_memory_reserved(device_target: str | None = None) -> int:
@@ -91,7 +90,7 @@ def max_memory_reserved(device_target: str | None = None) -> int:
 
     Example: ``runtime.max_memory_reserved()``.
     """
-    return _memory().peak_reserved
+    return backend.device_memory().peak_reserved
 
 
 def memory_stats(device_target: str | None = None) -> dict[str, Any]:
@@ -99,7 +98,7 @@ def memory_stats(device_target: str | None = None) -> dict[str, Any]:
 
     Example: ``runtime.memory_stats()["max_allocated_memory"]``.
     """
-    memory, pool = _memory(), {"block_unit_size": 0, "block_counts": 0, "blocks_info": {}}
+    memory, pool = backend.device_memory(), {"block_unit_size": 0, "block_counts": 0, "blocks_info": {}}
     return {
         "total_reserved_memory": memory.reserved, "total_allocated_memory": memory.allocated,
         "total_idle_memory": memory.reserved - memory.allocated, "total_eager_free_memory": 0,
@@ -110,7 +109,7 @@ def memory_stats(device_target: str | None = None) -> dict[str, Any]:
 
 def memory_summary(device_target: str | None = None) -> str:
     """Return the memory of the device as lines of text. Example: ``print(runtime.memory_summary())``."""
-    memory = _memory()
+    memory = backend.device_memory()
     return "\n".join(f"{title:<22}{getattr(memory, field) / 2**20:>14,.1f} MiB" for title, field in _ROWS.items())
 
 
@@ -135,10 +134,6 @@ reset_max_memory_allocated = reset_max_memory_reserved = reset_peak_memory_stats
 
 def empty_cache() -> None:
     """Do nothing: the backend keeps what it has reserved for later tensors. Example: ``runtime.empty_cache()``."""
-
-
-def _memory() -> DeviceMemory:
-    return backend.device_memory()
 
 
 # ---- streams ------------------------------------------------------------------------------------------------------

@@ -125,10 +125,6 @@ def _unpool(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return lambda x, indices, output_size=None, **settings: function(x, indices, output_size=output_size, **settings)
 
 
-def _multi_margin(x: Tensor, target: Tensor, *, p: int, margin: float, reduction: str, weight: Tensor | None) -> Tensor:
-    return multi_margin_loss(x, target, p, margin, weight, reduction)
-
-
 def _pads_alone(where: str, settings: dict[str, Any]) -> None:
     """Refuse settings that only `pad_mode="pad"` has."""
     pad_mode, dilation = settings["pad_mode"].lower(), settings.get("dilation", 1)
@@ -193,7 +189,7 @@ PoissonNLLLoss: Final = operation_cell(
     reduction="mean",
 )
 MultiMarginLoss: Final = operation_cell(
-    "MultiMarginLoss", _multi_margin, "Multi-class hinge loss.", p=1, margin=1.0, reduction="mean", weight=None,
+    "MultiMarginLoss", multi_margin_loss, "Multi-class hinge loss.", p=1, margin=1.0, reduction="mean", weight=None,
 )
 SparseToDense: Final = operation_cell(
     "SparseToDense", lambda input: input.to_dense(), "Convert a COOTensor or CSRTensor to a dense tensor."
